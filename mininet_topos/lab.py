@@ -170,6 +170,10 @@ class Lab:
         """
         return self._runner.run(requests, timeout_s, on_progress, changes)
 
+    def end_flows(self) -> None:
+        """End the present run before its time; may be called from another thread, also when nothing runs."""
+        self._runner.end()
+
     def modify_flow(self, flow_id: str, change: FlowChange) -> None:
         """Change ports, rate or admission window of a running flow; call it from `run_flows`' `on_progress`."""
         self._runner.modify({flow_id: change})

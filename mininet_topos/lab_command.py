@@ -1,4 +1,4 @@
-"""The commands `heddle lab vpc` and `heddle lab exec`, registered by the entry point `heddle.commands`."""
+"""The commands of `heddle lab`, registered by the entry point `heddle.commands`."""
 
 import os
 from pathlib import Path
@@ -13,6 +13,93 @@ lab = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+_NAME = typer.Option("--name", metavar="LAB", help="Which lab, where several run: its name or id.")
+_JSON = typer.Option("--json", help="Print one JSON object.")
+
+
+@lab.command("fabric")
+def fabric(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FABRIC]", help="A fabric file, instead of 2 spines, 4 leaves, 8 hosts.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="A name for the lab, where several are to run.")] = None,
+    as_json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Build a fabric to play with: switches, hosts, NICs, telemetry, a controller with history and its page.
+
+    Prints the page's URL, and stays until Ctrl-C, which removes everything. Rates that software switches do not carry
+    are scaled down. In other terminals: `heddle lab traffic`, `heddle lab cut`, `heddle lab heal`, `heddle top`.
+
+    Exit status: 0; 1 where the lab cannot be built; 2 for a malformed file or name.
+
+    Example: heddle lab fabric examples/lab.yaml
+    """
+    from mininet_topos.playground.command import run_fabric_lab
+
+    run_fabric_lab(file, name, as_json)
+
+
+@lab.command("traffic")
+def traffic(
+    workload: Annotated[str, typer.Argument(help="permutation, ring, all-to-all, incast, hog or storm.")],
+    planned: Annotated[
+        bool, typer.Option("--planned/--hashed", help="As a job on planned paths, or on random source ports.")
+    ] = True,
+    seconds: Annotated[float, typer.Option(help="For how long, 1 to 3,600.")] = 10.0,
+    rate: Annotated[
+        float | None, typer.Option(metavar="MBIT/S", help="The rate of each flow. [default: its part of the line]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Draws pairs and ports.")] = 1,
+    name: Annotated[str | None, _NAME] = None,
+    as_json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Run a workload on the running lab of `heddle lab fabric`, and print what arrived.
+
+    hog: a ring, and a NIC of no job that sends over its path. storm: two permutations, and a NIC that pauses its switch
+    without end. Planned flows follow the controller's decisions while they run. Ctrl-C ends the workload.
+
+    Exit status: 0; 1 where another workload runs, there is no plan, or the lab ends; 2 for bad options or no lab.
+
+    Example: heddle lab traffic permutation --hashed --seconds 30
+    """
+    from mininet_topos.playground.command import run_lab_traffic
+    from mininet_topos.playground.traffic import traffic_request
+
+    run_lab_traffic(traffic_request(workload, planned, seconds, rate, seed), name, as_json)
+
+
+@lab.command("cut")
+def cut(
+    link: Annotated[str, typer.Argument(metavar="LINK", help="A cable, such as 'leaf1:1>spine1:1' (heddle topology).")],
+    name: Annotated[str | None, _NAME] = None,
+) -> None:
+    """Cut a cable of the running lab; returns when the controller knows.
+
+    Exit status: 0; 1 where it is cut already; 2 where there is no such cable or lab.
+
+    Example: heddle lab cut 'leaf1:1>spine1:1'
+    """
+    from mininet_topos.playground.command import cut_or_heal
+
+    cut_or_heal("cut", link, name)
+
+
+@lab.command("heal")
+def heal(
+    link: Annotated[str, typer.Argument(metavar="LINK", help="A cable that `heddle lab cut` has cut.")],
+    name: Annotated[str | None, _NAME] = None,
+) -> None:
+    """Repair a cable of the running lab; returns when the controller uses it again.
+
+    Exit status: 0; 2 where it is not cut, or there is no such cable or lab.
+
+    Example: heddle lab heal 'leaf1:1>spine1:1'
+    """
+    from mininet_topos.playground.command import cut_or_heal
+
+    cut_or_heal("heal", link, name)
 
 
 @lab.command("vpc")

@@ -47,7 +47,7 @@ COMMANDS = {
     "verify": Source("Verify the isolation of virtual networks."),
     "agent": Source("Publish counters of switches and NICs by MQTT."),
     "demo": Source("Compare planned paths with ECMP on real packets."),
-    "lab": Source("Build virtual networks on this machine."),
+    "lab": Source("Build a fabric or virtual networks on this machine, to play with."),
     "bench": Source("Run benchmarks."),
 }
 

@@ -10,7 +10,7 @@ import typer
 
 from controller.model.error import HeddleError
 from mininet_topos.demo.results.scenes import KINDS
-from mininet_topos.demo.workloads import WORKLOADS
+from mininet_topos.traffic.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from mininet_topos.demo.options import DemoOptions

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mininet_topos.demo.options import DemoOptions
-from mininet_topos.demo.queue_pairs import QueuePair, hashed_pairs
 from mininet_topos.demo.results.summary import rate_text
 from mininet_topos.demo.results.values import DemoResult, GivenUpRate
-from mininet_topos.demo.workloads import Workload, compute_nics, rotation
 from mininet_topos.lab import Lab
+from mininet_topos.traffic.queue_pairs import QueuePair, hashed_pairs
+from mininet_topos.traffic.workloads import Workload, compute_nics, rotation
 
 PORTS_TRIED = 32
 

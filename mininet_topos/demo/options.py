@@ -12,7 +12,7 @@ from controller.model.error import InputError, NoAdmissiblePlanError
 from controller.model.fabric import Fabric, Role
 from mininet_topos.demo.results.scenes import KINDS
 from mininet_topos.demo.results.values import MODES
-from mininet_topos.demo.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
+from mininet_topos.traffic.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
 
 DEFAULT_SPINES, DEFAULT_LEAVES, DEFAULT_HOSTS = 2, 4, 8
 LINE_RATES_GBPS = (0.02, 0.016, 0.012, 0.008)

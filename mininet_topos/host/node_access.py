@@ -26,9 +26,8 @@ def node_command_prefix(lab_id: str | None, node: str) -> tuple[list[str], dict[
     if lab_id is not None:
         found = {each: entry for each, entry in found.items() if each == lab_id}
     if not found:
-        raise NotFoundError(
-            f"no lab {lab_id} runs here" if lab_id else "no lab runs here; start one with `heddle lab vpc`"
-        )
+        start = "start one with `heddle lab fabric` or `heddle lab vpc`"
+        raise NotFoundError(f"no lab {lab_id} runs here" if lab_id else f"no lab runs here; {start}")
     if len(found) > 1:
         raise InputError(f"several labs run here, name one by --lab: {', '.join(sorted(found))}")
     (entry,) = found.values()

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.fabric import Fabric
-from mininet_topos.demo.queue_pairs import QueuePair, capacities, demands
 from mininet_topos.demo.results.values import (
     Congestion,
     DemoFlow,
@@ -16,8 +16,9 @@ from mininet_topos.demo.results.values import (
     is_switch_link,
 )
 from mininet_topos.demo.results.verdict import check_legs, legs_of, shortened
-from mininet_topos.demo.workloads import WIRE_OVERHEAD_BYTES, Workload
 from mininet_topos.measure import flow_run
+from mininet_topos.traffic.queue_pairs import QueuePair, capacities, demands
+from mininet_topos.traffic.workloads import WIRE_OVERHEAD_BYTES, Workload
 
 LATE_SHARE, LATE_NS, LATE_FRAMES = 0.01, 20_000_000, 12
 """A queue pair is late if it takes longer than its pacing rate explains, by more than the sum of this fraction, this
@@ -30,6 +31,12 @@ class PlanFigures:
 
     certificate: Mapping[str, Any]
     predicted_completion_ns: int
+
+
+def plan_figures(plan: pb.JobPlan) -> PlanFigures:
+    """Return a plan's certificate and predicted completion time."""
+    certificate = {field.name: getattr(plan.certificate, field.name) for field in plan.certificate.DESCRIPTOR.fields}
+    return PlanFigures(certificate=certificate, predicted_completion_ns=plan.predicted_completion_ns)
 
 
 def assemble(

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from controller.model.fabric import Fabric
 from mininet_topos.demo.results.values import Congestion, CongestionSeries
-from mininet_topos.demo.workloads import Workload
 from mininet_topos.measure.flow_run import NicCounters
 from mininet_topos.queues.settings import DATA_PRIORITY
+from mininet_topos.traffic.workloads import Workload
 from telemetry.counter_page import QUEUE_FIELDS, CounterSnapshot
 
 INTERVAL_NS = 100_000_000

@@ -6,9 +6,9 @@ happens to the fabric. Times count from the start of a run.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS
+from mininet_topos.traffic.cast import Mark
 
 KINDS = ("cut", "hog", "arrival", "storm")
 PERIOD_NS = GOODPUT_PERIOD_NS
@@ -19,15 +19,6 @@ DIP_PERIODS, DIP_WINDOW = 20, 3
 """The periods in which what happens shows its effect, a second; and those whose mean is a dip where it is too low."""
 WARM_UP_PERIODS = 6
 """Periods at the start of a run that no mean counts: the first packets of all flows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """A moment of a run: an `event` of the scene, or a `decision` of the controller: a note or a new plan."""
-
-    at_ns: int
-    kind: Literal["event", "decision"]
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,11 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import InputError
 from controller.model.fabric import Fabric, Nic
 from mininet_topos.demo.results.scenes import Check
-from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S, Act, Cast, UnfitFabricError, send_recv
-from mininet_topos.demo.scenes.stage import Played, Stage
+from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
 from mininet_topos.demo.scenes.verdict import at_rate, on_exact_links, planned_goodput_bps
-from mininet_topos.demo.workloads import Workload, compute_nics, derangement
+from mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, send_recv
+from mininet_topos.traffic.stage import Played, Stage
+from mininet_topos.traffic.workloads import Workload, compute_nics, derangement
 
 LEAD_S = 0.5
 """The second job is submitted so long before its flows start, as a scheduler does."""

@@ -5,11 +5,12 @@ from controller.model.connectivity import cut_off
 from controller.model.fabric import Cable, Fabric
 from controller.model.health import Health
 from mininet_topos.demo.results.scenes import Check
-from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S, Act, Cast, UnfitFabricError, send_recv
-from mininet_topos.demo.scenes.stage import Played, Stage
+from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
 from mininet_topos.demo.scenes.verdict import at_rate, on_exact_links, planned_goodput_bps
-from mininet_topos.demo.workloads import compute_nics, permutation
 from mininet_topos.measure.flow_run import FlowRequest
+from mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, send_recv
+from mininet_topos.traffic.stage import Played, Stage
+from mininet_topos.traffic.workloads import compute_nics, permutation
 
 
 class Cut:

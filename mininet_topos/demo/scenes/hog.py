@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.fabric import Fabric, Nic
 from controller.model.job import Collective, CollectiveKind, FlowDemand
-from mininet_topos.demo.queue_pairs import PORTS
 from mininet_topos.demo.results.scenes import Check
 from mininet_topos.demo.results.values import is_switch_link
-from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S, SECONDS, Act, Cast, UnfitFabricError, workload
-from mininet_topos.demo.scenes.stage import Played, Stage
+from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
 from mininet_topos.demo.scenes.verdict import at_rate, moved, on_exact_links, planned_goodput_bps
-from mininet_topos.demo.workloads import Workload, compute_nics
 from mininet_topos.measure.flow_run import FiveTuple, FlowRequest
+from mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, workload
+from mininet_topos.traffic.queue_pairs import PORTS
+from mininet_topos.traffic.stage import Played, Stage
+from mininet_topos.traffic.workloads import Workload, compute_nics
 
 JOB_PART, HOG_PART, HOG_QUEUE_PAIRS = 0.6, 0.9, 3
 """What a flow of the job and the hog send, as parts of their NICs' rate: together more than a link."""
@@ -47,6 +48,7 @@ class Hog:
 
     def hashed(self, stage: Stage) -> Cast:
         """Return the job on hashed paths, and a hog that meets its first flow there."""
+        self._check_fabric()
         return self._cast(stage, stage.hashed(self._job), ())
 
     def _cast(self, stage: Stage, requests: list[FlowRequest], followed: tuple[pb.JobPlan, ...]) -> Cast:
@@ -64,12 +66,12 @@ class Hog:
         found: list[FlowRequest] = []
         for port in PORTS[:PORTS_TRIED]:
             if shared <= set(stage.lab.path_of(FiveTuple(self._sender.ip, self._receiver.ip, port))):
-                found.append(self._hog(port, rate_bps))
+                found.append(self._hog(port, rate_bps, stage.seconds))
             if len(found) == HOG_QUEUE_PAIRS:
                 return found
         raise UnfitFabricError("no port of the hog takes the path of the job's flow")
 
-    def _hog(self, port: int, rate_bps: int) -> FlowRequest:
+    def _hog(self, port: int, rate_bps: int, seconds: float) -> FlowRequest:
         return FlowRequest(
             flow_id=f"hog/{port}",
             src_nic=self._sender.id,
@@ -77,7 +79,7 @@ class Hog:
             udp_source_port=port,
             reverse_udp_source_port=port,
             rate_bps=rate_bps,
-            size_bytes=int(rate_bps * SECONDS / 8),
+            size_bytes=int(rate_bps * seconds / 8),
             start_offset_ns=int(ACT_S * 1e9),
         )
 
@@ -92,7 +94,7 @@ class Hog:
         pairs = [(rank, (rank + 1) % len(nics)) for rank in range(len(nics))]
         flows = tuple(FlowDemand(src_rank=src, dst_rank=dst, rate_bps=rate_bps) for src, dst in pairs)
         collective = Collective(kind=CollectiveKind.CUSTOM, size_bytes=10**7, flows=flows)
-        return workload("demo-hog", nics, collective, [(src, dst, rate_bps) for src, dst in pairs])
+        return workload("hog", nics, collective, [(src, dst, rate_bps) for src, dst in pairs])
 
     @property
     def _sender(self) -> Nic:

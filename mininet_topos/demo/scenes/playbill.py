@@ -5,27 +5,28 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from controller.model.fabric import Fabric
-from mininet_topos.demo.controller_client import ControllerClient, connected
-from mininet_topos.demo.controller_process import running_controller
 from mininet_topos.demo.line_rate import RateTooHighError
 from mininet_topos.demo.options import DemoOptions
 from mininet_topos.demo.progress import DemoProgress
-from mininet_topos.demo.results.scenes import Mark, SceneResult, SceneRun
+from mininet_topos.demo.results.scenes import SceneResult, SceneRun
 from mininet_topos.demo.results.values import MODE_TITLES
 from mininet_topos.demo.results.verdict import shortened
 from mininet_topos.demo.scenes.arrival import Arrival
 from mininet_topos.demo.scenes.cut import Cut
 from mininet_topos.demo.scenes.hog import Hog
-from mininet_topos.demo.scenes.script import ACT_S, SECONDS, Scene, UnfitFabricError
-from mininet_topos.demo.scenes.stage import Played, Stage
+from mininet_topos.demo.scenes.script import ACT_S, SECONDS, Scene
 from mininet_topos.demo.scenes.storm import QUARANTINE_MS, Storm
-from mininet_topos.demo.scenes.telemetry import lab_telemetry, why_no_broker
 from mininet_topos.demo.scenes.verdict import planned_goodput_bps
 from mininet_topos.lab import Lab
 from mininet_topos.measure.flow_run import UNCOUNTED
 from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
+from mininet_topos.services.controller_client import ControllerClient, connected
+from mininet_topos.services.controller_process import running_controller
+from mininet_topos.services.telemetry import lab_telemetry, why_no_broker
+from mininet_topos.traffic.cast import Mark, UnfitFabricError
+from mininet_topos.traffic.stage import Played, Stage
 
 RUN_OVERHEAD_S = 1.5
 SET_UP_S = 6.0
@@ -85,10 +86,10 @@ class _Playbill:
             self._progress.begin("starting the controller")
             with self._controller(lab) as client:
                 self._progress.end(SET_UP_S)
-                self._play_planned(Stage(lab, client))
+                self._play_planned(Stage(lab, client, SECONDS))
             if "ecmp" in self._options.modes:
                 lab.ecmp.load()
-                self._play_hashed(Stage(lab, None))
+                self._play_hashed(Stage(lab, None, SECONDS))
         return tuple(self._results.values())
 
     def _lab(self) -> Lab:

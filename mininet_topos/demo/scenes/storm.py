@@ -6,21 +6,13 @@ import time
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.fabric import Fabric
 from mininet_topos.demo.results.scenes import Check
-from mininet_topos.demo.scenes.script import (
-    ACT_S,
-    PAYLOAD_PART,
-    RECOVERY_S,
-    Act,
-    Cast,
-    UnfitFabricError,
-    paced,
-    send_recv,
-)
-from mininet_topos.demo.scenes.stage import Played, Stage
+from mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, RECOVERY_S
 from mininet_topos.demo.scenes.verdict import at_rate, on_exact_links
-from mininet_topos.demo.workloads import Workload, compute_nics, derangement
 from mininet_topos.measure.flow_run import FlowRequest
 from mininet_topos.queues.settings import DATA_PRIORITY
+from mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, paced, send_recv
+from mininet_topos.traffic.stage import Played, Stage
+from mininet_topos.traffic.workloads import Workload, compute_nics, derangement
 
 QUARANTINE_MS = 2_000
 IN_QUARANTINE = "in quarantine: "
@@ -76,7 +68,7 @@ class Storm:
         else:
             raise UnfitFabricError("no two permutations without a common flow were found")
         pairs = [(src, dst) for targets in (first, second) for src, dst in enumerate(targets) if src < len(nics) - 1]
-        return send_recv("demo-storm", nics, pairs)
+        return send_recv("storm", nics, pairs)
 
     def checks(self, played: Played) -> tuple[Check, ...]:
         """Return whether this NIC alone is in quarantine, and the bystanders are back at the rates they had before."""

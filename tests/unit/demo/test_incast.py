@@ -5,9 +5,9 @@ import pytest
 from controller.api.translate import request_from
 from controller.model.error import InputError
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
-from mininet_topos.demo.controller_client import request_message
-from mininet_topos.demo.queue_pairs import demands, hashed_pairs, with_rates
-from mininet_topos.demo.workloads import INCAST, build_workloads
+from mininet_topos.services.controller_client import request_message
+from mininet_topos.traffic.queue_pairs import demands, hashed_pairs, with_rates
+from mininet_topos.traffic.workloads import INCAST, build_workloads
 from tests.fakes.demo_results import RATE_BPS, path, spine_leaf
 
 FABRIC = spine_leaf()
@@ -73,7 +73,7 @@ def test_four_queue_pairs_of_the_bystander_ask_for_no_more_than_one():
 
 def test_the_job_asks_for_rates_and_for_the_bystanders():
     workload = incast()
-    message = request_message(workload.job)
+    message = request_message(workload.job, "demo")
     assert message.incast == int(Incast.RATES)
     (flow,) = message.collectives[1].flows
     assert flow.rate_bps == workload.flows[-1].rate_bps
@@ -92,7 +92,7 @@ def test_the_message_of_a_job_has_every_field_of_its_collectives():
         members=(1, 0),
         phase=3,
     )
-    message = request_message(JobRequest(job_id="job", ranks=("a", "b"), collectives=(collective,)))
+    message = request_message(JobRequest(job_id="job", ranks=("a", "b"), collectives=(collective,)), "demo")
     assert request_from(message).collectives == (collective,)
     defaults = Collective(kind=CollectiveKind.CUSTOM)
     names = [one.name for one in fields(Collective)]

@@ -6,8 +6,8 @@ import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import HeddleError
-from mininet_topos.demo.queue_pairs import HEADROOM, demands, hashed_pairs, planned_pairs, with_shares
-from mininet_topos.demo.workloads import all_to_all, permutation
+from mininet_topos.traffic.queue_pairs import HEADROOM, demands, hashed_pairs, planned_pairs, with_shares
+from mininet_topos.traffic.workloads import all_to_all, permutation
 from tests.fakes.demo_results import RATE_BPS, path, spine_leaf
 
 FABRIC = spine_leaf()

@@ -11,11 +11,12 @@ from mininet_topos.demo.results.scenes import PERIOD_NS
 from mininet_topos.demo.scenes.arrival import Arrival
 from mininet_topos.demo.scenes.cut import Cut
 from mininet_topos.demo.scenes.hog import Hog
-from mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, SECONDS, Cast, Decision, UnfitFabricError, paced
-from mininet_topos.demo.scenes.stage import Played
+from mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, SECONDS
 from mininet_topos.demo.scenes.storm import Storm
-from mininet_topos.demo.workloads import Workload
 from mininet_topos.measure.flow_run import Capture, FlowMove, FlowRequest, FlowResult
+from mininet_topos.traffic.cast import Cast, Decision, UnfitFabricError, paced
+from mininet_topos.traffic.stage import Played
+from mininet_topos.traffic.workloads import Workload
 from tests.fakes.demo_results import path, spine_leaf
 
 FABRIC = spine_leaf()
@@ -26,7 +27,7 @@ ACT = int(ACT_S * 1e9) // PERIOD_NS
 class Stage:
     """A stage on which nothing runs: every flow is planned over the first spine."""
 
-    mode = "planned"
+    mode, seconds = "planned", SECONDS
 
     def __init__(self, utilisation: tuple[float, float] = (2.0, 1.0)) -> None:
         self.utilisation = utilisation
@@ -86,7 +87,7 @@ def played(cast: Cast, *decisions: Decision, recovers: bool = True, moves: tuple
             )
         )  # fmt: skip
     result: Any = SimpleNamespace(flows=tuple(flows), moves=moves, capture=Capture())
-    return Played(cast=cast, result=result, acts=(), decisions=decisions)
+    return Played(cast=cast, seconds=SECONDS, result=result, acts=(), decisions=decisions)
 
 
 PACE_PAYLOAD = paced(pb.FlowPlan(rate_bps=1_000_000)) / 1e6 * PAYLOAD_PART

@@ -4,7 +4,7 @@ import pytest
 
 from controller.model.error import InputError
 from controller.model.job import CollectiveKind
-from mininet_topos.demo.workloads import (
+from mininet_topos.traffic.workloads import (
     E_ECMP_QUEUE_PAIRS,
     PAYLOAD_BYTES,
     all_to_all,

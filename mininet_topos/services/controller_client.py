@@ -1,4 +1,4 @@
-"""The demo's gRPC client of the controller: submit and release jobs, like any scheduler."""
+"""A lab's gRPC client of its controller: submit and release jobs, like any scheduler."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +12,6 @@ from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.model.error import HeddleError, UnavailableError
 from controller.model.job import Collective, JobRequest
 from foundation.keepalive import client_options
-from mininet_topos.demo.results.assemble import PlanFigures
 
 CALL_TIMEOUT_S = 30.0
 SWITCHES_TIMEOUT_S = 20.0
@@ -23,11 +22,11 @@ Reply = TypeVar("Reply")
 
 
 class ControllerClient:
-    """The controller calls of the demo; every gRPC error is raised as a HeddleError of one line."""
+    """The controller calls of a tenant of the lab; every gRPC error is raised as a HeddleError of one line."""
 
-    def __init__(self, channel: grpc.Channel) -> None:
-        """Use an open channel."""
-        self.channel = channel
+    def __init__(self, channel: grpc.Channel, tenant: str = "demo") -> None:
+        """Use an open channel, and submit jobs as this tenant."""
+        self.channel, self._tenant = channel, tenant
         self._jobs = rpc.JobServiceStub(channel)
         self._fabric = rpc.FabricServiceStub(channel)
         self._telemetry = rpc.TelemetryServiceStub(channel)
@@ -46,7 +45,9 @@ class ControllerClient:
 
     def submit(self, job: JobRequest) -> pb.JobPlan:
         """Submit a job and return its plan, once every switch has acknowledged the plan's rules."""
-        plan: pb.JobPlan = _call(lambda: self._jobs.SubmitJob(request_message(job), timeout=CALL_TIMEOUT_S))
+        plan: pb.JobPlan = _call(
+            lambda: self._jobs.SubmitJob(request_message(job, self._tenant), timeout=CALL_TIMEOUT_S)
+        )
         if plan.flows_truncated:
             del plan.flows[:]
             request = pb.GetJobRequest(job_id=job.job_id)
@@ -57,7 +58,7 @@ class ControllerClient:
 
     def preview(self, job: JobRequest, *, moves: bool = True) -> pb.JobPlan:
         """Return the plan that a job would get now; without `moves`, if all running flows kept their paths."""
-        request = request_message(job)
+        request = request_message(job, self._tenant)
         if not moves:
             request.move_limits.add(cause="ARRIVAL", whose="NONE")
         plan: pb.JobPlan = _call(lambda: self._jobs.PreviewJob(request, timeout=CALL_TIMEOUT_S))
@@ -79,6 +80,18 @@ class ControllerClient:
                 raise UnavailableError(f"link {down[0]} is still down after {SWITCHES_TIMEOUT_S:.0f} s")
             time.sleep(POLL_S)
 
+    def await_link(self, link_id: str, *, up: bool) -> None:
+        """Wait until the controller knows that a link is up, or down; raises UnavailableError after a timeout."""
+        deadline = time.monotonic() + SWITCHES_TIMEOUT_S
+        while True:
+            topology = _call(lambda: self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S))
+            if any(link.id == link_id and link.up == up for link in topology.links):
+                return
+            if time.monotonic() > deadline:
+                text = f"link {link_id} is not {'up' if up else 'down'} for the controller"
+                raise UnavailableError(f"{text} after {SWITCHES_TIMEOUT_S:.0f} s")
+            time.sleep(POLL_S)
+
     def notes(self, since_unix_ns: int) -> list[pb.Event]:
         """Return the controller's own notes since a time, oldest first."""
         request = pb.WatchEventsRequest(since_unix_ns=since_unix_ns, history_only=True)
@@ -87,11 +100,11 @@ class ControllerClient:
 
 
 @contextmanager
-def connected(address: str) -> Iterator[ControllerClient]:
-    """Connect to the controller at `address` (ADDR:PORT) for the block."""
+def connected(address: str, tenant: str = "demo") -> Iterator[ControllerClient]:
+    """Connect to the controller at `address` (ADDR:PORT) for the block, as a tenant."""
     options = [("grpc.max_receive_message_length", 64 << 20), *client_options()]
     with grpc.insecure_channel(address, options=options) as channel:
-        yield ControllerClient(channel)
+        yield ControllerClient(channel, tenant)
 
 
 def _call(call: Callable[[], Reply]) -> Reply:
@@ -101,11 +114,11 @@ def _call(call: Callable[[], Reply]) -> Reply:
         raise HeddleError(f"the controller refused: {error.details() or error.code()}") from None
 
 
-def request_message(job: JobRequest) -> pb.SubmitJobRequest:
-    """Return the gRPC message of a job request, with the demo as tenant."""
+def request_message(job: JobRequest, tenant: str) -> pb.SubmitJobRequest:
+    """Return the gRPC message of a job request of a tenant."""
     return pb.SubmitJobRequest(
         job_id=job.job_id,
-        tenant="demo",
+        tenant=tenant,
         ranks=job.ranks,
         collectives=[_collective(one) for one in job.collectives],
         incast=pb.Incast.Name(int(job.incast)),
@@ -132,9 +145,3 @@ def _collective(collective: Collective) -> pb.Collective:
         members=collective.members,
         phase=collective.phase,
     )
-
-
-def plan_figures(plan: pb.JobPlan) -> PlanFigures:
-    """Return a plan's certificate and predicted completion time."""
-    certificate = {field.name: getattr(plan.certificate, field.name) for field in plan.certificate.DESCRIPTOR.fields}
-    return PlanFigures(certificate=certificate, predicted_completion_ns=plan.predicted_completion_ns)

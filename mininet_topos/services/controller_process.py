@@ -1,4 +1,4 @@
-"""Run the demo's controller, `heddle run`, and other programs that report when they are ready, as processes."""
+"""Run a lab's controller, `heddle run`, and other programs that report when they are ready, as processes."""
 
 import json
 import os
@@ -14,15 +14,22 @@ from pathlib import Path
 from controller.model.error import PrerequisiteError
 from mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
 
+ANY_PORT = "127.0.0.1:0"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 2.0
 
 
 @contextmanager
 def running_controller(
-    fabric_text: str, directory: Path, environment: Mapping[str, str], config_text: str = ""
+    fabric_text: str,
+    directory: Path,
+    environment: Mapping[str, str],
+    config_text: str = "",
+    *,
+    grpc: str = ANY_PORT,
+    http: str = ANY_PORT,
 ) -> Iterator[dict[str, str]]:
-    """Run a controller on loopback, on free ports, for the block; yield its addresses by name.
+    """Run a controller on loopback, by default on free ports, for the block; yield its addresses by name.
 
     It ends with the block, with this process however that ends, and with the lab whose tag is in `environment`. Its log
     is in `directory`. Raises PrerequisiteError if it does not start.
@@ -32,7 +39,7 @@ def running_controller(
     config_file = directory / "heddle.yaml"
     config_file.write_text(config_text, encoding="utf-8")
     command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric_file)]
-    command += ["--openflow", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    command += ["--openflow", ANY_PORT, "--grpc", grpc, "--http", http]
     if config_text:
         command += ["--config", str(config_file)]
     with running("the controller", command, log, environment) as ready:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from controller.model.error import PrerequisiteError
-from mininet_topos.demo.controller_process import running
 from mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
 from mininet_topos.lab import Lab
+from mininet_topos.services.controller_process import running
 
 PERIOD_MS = 100
 START_TIMEOUT_S = 10.0

@@ -1,4 +1,4 @@
-"""Play a scene in a lab: run its flows, let things happen at their times, and record what the controller decides."""
+"""Run a cast in a lab: its flows, what happens at its times, and what the controller decides meanwhile."""
 
 import os
 import select
@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from mininet_topos.demo.controller_client import ControllerClient
-from mininet_topos.demo.queue_pairs import FRAME_BITS, hashed_pairs
-from mininet_topos.demo.results.scenes import PERIOD_NS, Mark
-from mininet_topos.demo.scenes.script import SECONDS, Act, Cast, Decision, paced
-from mininet_topos.demo.workloads import Workload
 from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowChange, FlowRequest, RunResult
+from mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowChange, FlowRequest, RunResult
 from mininet_topos.measure.job_follower import JobFollower
 from mininet_topos.measure.start_phases import start_offset_ns, start_phases
+from mininet_topos.services.controller_client import ControllerClient
+from mininet_topos.traffic.cast import Act, Cast, Decision, Mark, paced
+from mininet_topos.traffic.queue_pairs import FRAME_BITS, hashed_pairs
+from mininet_topos.traffic.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +26,7 @@ class Played:
     """One run of a scene: its result, when its acts happened, and the controller's decisions in order of time."""
 
     cast: Cast
+    seconds: float
     result: RunResult
     acts: tuple[Mark, ...]
     decisions: tuple[Decision, ...]
@@ -38,10 +38,10 @@ class Played:
 
     def goodput_of(self, flow_ids: frozenset[str]) -> tuple[int, ...]:
         """Return the goodput of some flows in each period of the run."""
-        periods = range(int(SECONDS * 1e9) // PERIOD_NS)
+        periods = range(int(self.seconds * 1e9) // GOODPUT_PERIOD_NS)
         series = [flow.goodput_bytes for flow in self.result.flows if flow.request.flow_id in flow_ids]
         sums = (sum(of[period] for of in series if period < len(of)) for period in periods)
-        return tuple(size_bytes * 8 * 10**9 // PERIOD_NS for size_bytes in sums)
+        return tuple(size_bytes * 8 * 10**9 // GOODPUT_PERIOD_NS for size_bytes in sums)
 
     @property
     def plans(self) -> Mapping[str, pb.FlowPlan]:
@@ -59,11 +59,11 @@ class Played:
 
 
 class Stage:
-    """A lab in which scenes play: with a controller, whose plans NICs follow, or on static rules, without one."""
+    """A lab in which casts play: with a controller, whose plans NICs follow, or on static rules, without one."""
 
-    def __init__(self, lab: Lab, client: ControllerClient | None) -> None:
-        """Use a running lab whose switches are ready."""
-        self.lab, self._client = lab, client
+    def __init__(self, lab: Lab, client: ControllerClient | None, seconds: float) -> None:
+        """Use a running lab whose switches are ready; every cast plays for `seconds`."""
+        self.lab, self._client, self.seconds = lab, client, seconds
         self._jobs: list[str] = []
 
     @property
@@ -95,7 +95,7 @@ class Stage:
             FlowRequest(
                 flow_id=pair.flow_id, src_nic=pair.src_nic, dst_nic=pair.dst_nic, udp_source_port=pair.udp_source_port,
                 reverse_udp_source_port=pair.reverse_udp_source_port, rate_bps=pair.fixed_bps or line_bps[pair.src_nic],
-                size_bytes=_endless(line_bps[pair.src_nic]), start_offset_ns=int(start_s * 1e9),
+                size_bytes=self._endless(line_bps[pair.src_nic]), start_offset_ns=int(start_s * 1e9),
             )
             for pair in hashed_pairs(self.lab.fabric, workload, "ecmp")
         ]  # fmt: skip
@@ -107,17 +107,17 @@ class Stage:
             FlowRequest(
                 flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, udp_source_port=flow.udp_source_port,
                 reverse_udp_source_port=flow.reverse_udp_source_port, rate_bps=paced(flow),
-                size_bytes=_endless(line_bps[flow.src_nic]), start_offset_ns=int(start_s * 1e9),
+                size_bytes=self._endless(line_bps[flow.src_nic]), start_offset_ns=int(start_s * 1e9),
             )
             for flow in plan.flows
         ]  # fmt: skip
 
     def play(self, cast: Cast, on_progress: Callable[[float], None]) -> Played:
-        """Run the flows of a cast for SECONDS; they do not complete. Raises what an act has raised."""
+        """Run the flows of a cast for `seconds`; they do not complete. Raises what an act has raised."""
         with ExitStack() as stack:
             followers = [stack.enter_context(self._follower(plan)) for plan in cast.followed]
             director = stack.enter_context(_Director(cast.acts, followers, on_progress))
-            result = self.lab.run_flows(_spread(cast.requests), SECONDS, director.on_progress, changes=director)
+            result = self.lab.run_flows(_spread(cast.requests), self.seconds, director.on_progress, changes=director)
             acts = director.ended()
             decisions = [one for follower in followers for one in _generations(follower, director.start_ns)]
         if self._client is not None:
@@ -126,9 +126,13 @@ class Stage:
                 Decision(note.timestamp_unix_ns - start_unix_ns, note.subject, note.text)
                 for note in self._client.notes(start_unix_ns)
             ]
-        end_ns = int(SECONDS * 1e9)
+        end_ns = int(self.seconds * 1e9)
         shown = sorted((one for one in decisions if 0 <= one.at_ns < end_ns), key=lambda one: one.at_ns)
-        return Played(cast=cast, result=result, acts=acts, decisions=tuple(shown))
+        return Played(cast=cast, seconds=self.seconds, result=result, acts=acts, decisions=tuple(shown))
+
+    def _endless(self, line_bps: int) -> int:
+        """Return more bytes than a NIC can send in a run."""
+        return int(line_bps * 2 * self.seconds / 8)
 
     def _follower(self, plan: pb.JobPlan) -> JobFollower:
         return JobFollower(self.client.channel, plan, paced)
@@ -141,11 +145,6 @@ def _generations(follower: JobFollower, start_ns: int) -> list[Decision]:
         for one in follower.generations
         if one.monotonic_ns > start_ns
     ]
-
-
-def _endless(line_bps: int) -> int:
-    """Return more bytes than a NIC can send in a run."""
-    return int(line_bps * 2 * SECONDS / 8)
 
 
 def _spread(requests: Sequence[FlowRequest]) -> list[FlowRequest]:

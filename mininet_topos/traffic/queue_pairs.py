@@ -14,10 +14,10 @@ from fractions import Fraction
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import HeddleError
 from controller.model.fabric import Fabric
-from mininet_topos.demo.results.maxmin import max_min_shares
-from mininet_topos.demo.workloads import E_ECMP_QUEUE_PAIRS, PAYLOAD_BYTES, WIRE_OVERHEAD_BYTES, Workload
 from mininet_topos.measure.flow_run import FlowRequest
 from mininet_topos.measure.start_phases import start_offset_ns, start_phases
+from mininet_topos.traffic.maxmin import max_min_shares
+from mininet_topos.traffic.workloads import E_ECMP_QUEUE_PAIRS, PAYLOAD_BYTES, WIRE_OVERHEAD_BYTES, Workload
 
 HEADROOM = Fraction(99, 100)
 INCAST_SHARE = Fraction(95, 100)

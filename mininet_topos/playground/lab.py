@@ -1,0 +1,174 @@
+"""A lab to play with: switches, hosts, NICs, broker, agent, and a controller with history, and what one does to it.
+
+    with Playground(lab_fabric(None)) as playground:
+        playground.run(TrafficRequest(workload="ring", planned=True, seconds=5), print)
+        playground.cut("leaf1:1>spine1:1")
+
+Workloads run one at a time; cables are cut and healed meanwhile, from any thread.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from controller.model.error import AlreadyExistsError, InUseError, NotFoundError, PrerequisiteError, UnavailableError
+from controller.model.fabric import Cable
+from controller.model.suggest import did_you_mean
+from mininet_topos.host.node_access import write_nodes
+from mininet_topos.host.registry import entry_of
+from mininet_topos.host.signals import stop_deferred
+from mininet_topos.lab import Lab
+from mininet_topos.nic.settings import NicSettings
+from mininet_topos.playground.fabric import LabFabric
+from mininet_topos.playground.result import TrafficResult
+from mininet_topos.playground.traffic import TrafficRequest, run_traffic
+from mininet_topos.queues.settings import QueueSettings
+from mininet_topos.services.controller_client import ControllerClient, connected
+from mininet_topos.services.controller_process import ANY_PORT, running_controller
+from mininet_topos.services.telemetry import lab_telemetry, why_no_broker
+
+GRPC, HTTP = "127.0.0.1:50051", "127.0.0.1:8080"
+"""The controller's addresses if no other program has them, so that `heddle top` finds it without --server."""
+TENANT = "lab"
+QUARANTINE_MS = 3_000
+"""Shorter than the default, so that the next workload after a storm finds all NICs soon."""
+END_TIMEOUT_S = 10.0
+
+
+class Playground:
+    """A running lab; `addresses` are its controller's, by name."""
+
+    def __init__(self, wanted: LabFabric, progress: Callable[[str], None] = lambda line: None) -> None:
+        """Prepare the lab; `with` builds it. `progress` is called with a line before each step."""
+        self._wanted, self._progress = wanted, progress
+        settings = replace(NicSettings.for_fabric(wanted.fabric), dcqcn=True)
+        self.lab = Lab(wanted.fabric, settings=settings, queues=QueueSettings())
+        self.addresses: dict[str, str] = {}
+        self._stack = ExitStack()
+        self._client: ControllerClient | None = None
+        self._traffic, self._cables = threading.Lock(), threading.Lock()
+        self._runs, self._ends_s = "", 0.0
+        self._cut: set[str] = set()
+        self._is_ending = False
+
+    def __enter__(self) -> "Playground":
+        why = why_no_broker()
+        if why is not None:
+            raise PrerequisiteError(why)
+        self._progress("switches, hosts and NICs")
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the workload and all processes, and remove the lab; may be called again."""
+        with stop_deferred():
+            if self._client is not None and not self._traffic.acquire(blocking=False):
+                self._is_ending = True
+                self.lab.end_flows()
+                self._traffic.acquire(timeout=END_TIMEOUT_S)
+            self._client = None
+            self._stack.close()
+
+    @property
+    def directory(self) -> Path:
+        """Return the directory of the lab's files, sockets and logs."""
+        return entry_of(self.lab.id).directory
+
+    @property
+    def client(self) -> ControllerClient:
+        """Return the controller's client."""
+        if self._client is None:
+            raise PrerequisiteError("the lab is not running")
+        return self._client
+
+    def run(self, request: TrafficRequest, on_progress: Callable[[float, float], None]) -> TrafficResult:
+        """Run a workload; raises InUseError while another one runs, UnavailableError if the lab ends before."""
+        if not self._traffic.acquire(blocking=False):
+            left_s = max(0.0, self._ends_s - time.monotonic())
+            raise InUseError(f"{self._runs}, is running, for another {left_s:.0f} s; end it by Ctrl-C in its terminal")
+        try:
+            self._runs, self._ends_s = request.text, time.monotonic() + request.seconds
+            found = run_traffic(self.lab, self.client, request, on_progress)
+            if self._is_ending:
+                raise UnavailableError(f"lab {self.lab.id} has ended")
+            return found
+        finally:
+            self._traffic.release()
+
+    def end_run(self) -> None:
+        """End the workload that runs."""
+        self.lab.end_flows()
+
+    def cut(self, link: str) -> tuple[Cable, float]:
+        """Cut a cable; return it, and after how many seconds the controller knew."""
+        cable = self._cable(link)
+        with self._cables:
+            if cable.id in self._cut:
+                raise AlreadyExistsError(f"{cable.id} is cut already; repair it with `heddle lab heal {cable.id!r}`")
+            self._cut.add(cable.id)
+            return cable, self._set(cable, up=False)
+
+    def heal(self, link: str) -> tuple[Cable, float]:
+        """Repair a cable that is cut; return it, and after how many seconds the controller used it again."""
+        cable = self._cable(link)
+        with self._cables:
+            if cable.id not in self._cut:
+                raise NotFoundError(f"{cable.id} is not cut; cut are: {', '.join(sorted(self._cut)) or 'none'}")
+            self._cut.discard(cable.id)
+            return cable, self._set(cable, up=True)
+
+    def _set(self, cable: Cable, *, up: bool) -> float:
+        began = time.monotonic()
+        self.lab.net.set_cable(cable.id, up=up)
+        self.client.await_link(cable.up_link, up=up)
+        return time.monotonic() - began
+
+    def _cable(self, link: str) -> Cable:
+        cables = self.lab.fabric.cable_by_link
+        if link in self.lab.fabric.nic_by_id:
+            raise NotFoundError(f"{link} is a NIC; a lab cuts cables between switches, such as {next(iter(cables))}")
+        if link not in cables:
+            near = did_you_mean(link, cables)
+            raise NotFoundError(f"no link {link!r} in this lab{near or '; `heddle topology` lists them'}")
+        return cables[link]
+
+    def _start(self) -> None:
+        self._stack.enter_context(self.lab)
+        entry = entry_of(self.lab.id)
+        write_nodes(entry, {host.name: host.pid for host in self.lab.net.mininet.hosts})
+        self._progress("the broker and the telemetry agent")
+        telemetry = self._stack.enter_context(lab_telemetry(self.lab))
+        self._progress("the controller")
+        config = f"{telemetry}history: {entry.directory / 'history.db'}\nquarantine_ms: {QUARANTINE_MS}\n"
+        self.addresses = self._stack.enter_context(
+            running_controller(
+                self._wanted.text, entry.directory, entry.environment, config, grpc=_free(GRPC), http=_free(HTTP)
+            )
+        )
+        self.lab.connect_controller(int(self.addresses["openflow"].rpartition(":")[2]))
+        client = self._stack.enter_context(connected(self.addresses["grpc"], TENANT))
+        self._progress("the rules of the switches")
+        client.await_switches(len(self.lab.fabric.switches))
+        self._client = client
+
+
+def _free(address: str) -> str:
+    """Return an address of loopback if no program listens there, else one with any free port."""
+    host, _, port = address.rpartition(":")
+    with suppress(OSError), socket.create_server((host, int(port))):
+        return address
+    return ANY_PORT

@@ -1,0 +1,1 @@
+"""The programs of a lab: its controller and the client of it, its broker, its telemetry agent."""

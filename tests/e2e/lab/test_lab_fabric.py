@@ -1,0 +1,150 @@
+"""`heddle lab fabric` and the commands of a second terminal, on one lab: traffic, cut, heal, Ctrl-C."""
+
+import json
+import select
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+import pytest
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.model.error import AlreadyExistsError, HeddleError
+from mininet_topos.host.registry import clear_dead_labs
+from mininet_topos.playground.client import call, find_lab
+from mininet_topos.queues.model import why_unavailable
+from tests.support.mosquitto import PROGRAM
+from tests.support.traces_of_labs import NOTHING, traces_of
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.alone,
+    pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
+    pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"),
+]
+HEDDLE = (sys.executable, "-m", "controller.cli.main", "lab")
+TIMEOUT_S = 200
+IDLE, BUSY = 0.01, 0.5
+
+
+def start(*words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen([*HEDDLE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def ready_line(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    assert process.stdout is not None
+    assert select.select([process.stdout], [], [], TIMEOUT_S)[0]
+    line = process.stdout.readline()
+    assert line, process.communicate()
+    return json.loads(line)
+
+
+class Running(NamedTuple):
+    process: "subprocess.Popen[str]"
+    ready: dict[str, Any]
+    channel: grpc.Channel
+
+    def links(self) -> dict[str, pb.Link]:
+        return {
+            link.id: link for link in rpc.FabricServiceStub(self.channel).GetTopology(pb.GetTopologyRequest()).links
+        }
+
+    def jobs(self) -> int:
+        return len(rpc.JobServiceStub(self.channel).ListJobs(pb.ListJobsRequest()).jobs)
+
+
+@pytest.fixture
+def running(own_registry) -> Iterator[Running]:
+    process = start("fabric", "--json")
+    try:
+        ready = ready_line(process)
+        with grpc.insecure_channel(ready["grpc"]) as channel:
+            yield Running(process, ready, channel)
+    finally:
+        process.kill()
+        process.communicate()
+        clear_dead_labs()
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    end = time.monotonic() + TIMEOUT_S
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
+
+
+def test_a_lab_is_loaded_cut_healed_and_ended_from_other_terminals_and_leaves_nothing(running):
+    lab = find_lab(None)
+    assert lab.id == running.ready["lab"]
+    assert urllib.request.urlopen(running.ready["url"], timeout=TIMEOUT_S).status == 200
+
+    until(lambda: all(link.measured for link in running.links().values()))
+    assert max(link.measured_utilisation for link in running.links().values()) < IDLE, "an idle fabric shows zeros"
+
+    traffic = start("traffic", "permutation", "--seconds", "4", "--json")
+    until(lambda: max(link.measured_utilisation for link in running.links().values()) > BUSY)
+    with pytest.raises(HeddleError, match=r"^permutation, planned, is running, for another \d s; end it by Ctrl-C"):
+        call(lab, {"op": "traffic", "workload": "ring", "planned": True, "seconds": 5, "rate_bps": 0, "seed": 1})
+    cable = next(name for name, one in running.links().items() if one.planned_utilisation and "spine" in name)
+    assert "known_after_ms" in call(lab, {"op": "cut", "link": cable})
+    assert not running.links()[cable].up
+    with pytest.raises(HeddleError, match=r"is cut already; repair it with `heddle lab heal ") as refusal:
+        call(lab, {"op": "cut", "link": ">".join(reversed(cable.split(">")))})
+    assert refusal.value.exit_status == AlreadyExistsError.exit_status
+    out, err = traffic.communicate(timeout=TIMEOUT_S)
+    assert traffic.returncode == 0, err
+    result = json.loads(out)
+    assert result["mode"] == "planned"
+    assert len(result["flows"]) == 8
+    assert all(flow["goodput_bps"] > 0 for flow in result["flows"])
+    assert any(flow["moves"] for flow in result["flows"])
+    assert any(" down" in moment["text"] for moment in result["moments"])
+    assert running.jobs() == 0
+    call(lab, {"op": "heal", "link": cable})
+    assert running.links()[cable].up
+
+    interrupted = start("traffic", "permutation", "--hashed", "--seconds", "300")
+    until(lambda: max(link.measured_utilisation for link in running.links().values()) > BUSY)
+    assert running.jobs() == 0, "hashed traffic is no job"
+    interrupted.send_signal(signal.SIGINT)
+    interrupted.communicate(timeout=TIMEOUT_S)
+    assert interrupted.returncode == 130
+    until(lambda: max(link.measured_utilisation for link in running.links().values()) < IDLE)
+
+    orphan = start("traffic", "ring", "--seconds", "300")
+    until(lambda: max(link.measured_utilisation for link in running.links().values()) > BUSY)
+    assert all(traces_of(lab.id).values())
+    running.process.send_signal(signal.SIGINT)
+    _, err = running.process.communicate(timeout=TIMEOUT_S)
+    assert running.process.returncode == 0, err
+    assert traces_of(lab.id) == NOTHING
+    _, err = orphan.communicate(timeout=TIMEOUT_S)
+    assert (orphan.returncode, err.splitlines()[-1]) == (1, f"heddle: lab {lab.id} has ended")
+
+
+@pytest.mark.soak
+def test_what_a_killed_lab_left_is_cleared(running):
+    running.process.kill()
+    running.process.communicate()
+    assert traces_of(running.ready["lab"])["processes"]
+    clear_dead_labs()
+    assert traces_of(running.ready["lab"]) == NOTHING
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("workload", ["all-to-all", "incast", "hog", "storm"])
+@pytest.mark.parametrize("mode", ["--planned", "--hashed"])
+def test_every_workload_delivers_on_both_kinds_of_paths(running, workload, mode):
+    traffic = start("traffic", workload, mode, "--seconds", "4", "--json")
+    out, err = traffic.communicate(timeout=TIMEOUT_S)
+    assert traffic.returncode == 0, err
+    assert json.loads(out)["sum_goodput_bps"] > 0
+    assert running.jobs() == 0

@@ -1,0 +1,57 @@
+"""The fabric of a lab to play with: as given where software switches carry it, else scaled down."""
+
+import pytest
+
+from controller.model.error import InputError
+from mininet_topos.playground.fabric import LAB_RATES_BPS, lab_fabric
+
+FABRIC = """
+version: 1
+name: f
+generate: {{kind: spine_leaf, spines: 2, leaves: {leaves}, hosts_per_leaf: {hosts}, gbps: {gbps}}}
+"""
+
+
+def written(tmp_path, **values):
+    path = tmp_path / "fabric.yaml"
+    path.write_text(FABRIC.format(**{"leaves": 2, "hosts": 2, "gbps": 0.01, **values}))
+    return path
+
+
+def test_the_built_in_fabric_is_small_and_as_written():
+    found = lab_fabric(None)
+    assert (len(found.fabric.switches), len(found.fabric.nics), found.scale) == (6, 8, 1)
+
+
+def test_a_slow_fabric_is_left_as_it_is(tmp_path):
+    path = written(tmp_path)
+    found = lab_fabric(path)
+    assert (found.scale, found.text) == (1, path.read_text())
+
+
+def test_a_fast_fabric_keeps_its_ratios_at_rates_of_a_lab(tmp_path):
+    path = written(tmp_path, gbps=400)
+    found = lab_fabric(path)
+    assert found.scale == 400e9 / LAB_RATES_BPS[0]
+    assert {nic.capacity_bps for nic in found.fabric.nics} == {LAB_RATES_BPS[0]}
+    assert {cable.capacity_bps for cable in found.fabric.cables} == {LAB_RATES_BPS[0]}
+    assert [nic.id for nic in found.fabric.nics] == ["h1-n0", "h2-n0", "h3-n0", "h4-n0"]
+
+
+def test_a_larger_fabric_gets_lower_rates(tmp_path):
+    found = lab_fabric(written(tmp_path, gbps=100, leaves=16))
+    assert {nic.capacity_bps for nic in found.fabric.nics} == {LAB_RATES_BPS[1]}
+
+
+def test_a_fabric_that_no_rate_fits_is_refused(tmp_path):
+    with pytest.raises(InputError, match="packets per second through software switches"):
+        lab_fabric(written(tmp_path, gbps=100, leaves=200))
+
+
+def test_a_fabric_of_one_host_is_refused(tmp_path):
+    path = tmp_path / "fabric.yaml"
+    path.write_text(
+        "version: 1\nname: f\ngenerate: {kind: spine_leaf, spines: 1, leaves: 1, hosts_per_leaf: 1, gbps: 1}\n"
+    )
+    with pytest.raises(InputError, match="at least 2 hosts"):
+        lab_fabric(path)
