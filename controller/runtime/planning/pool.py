@@ -1,7 +1,8 @@
 """Plan in two processes: one for transactions, one for previews and placements.
 
 Something urgent never waits for a solve: where the first process is still busy after GRACE_S with what is not urgent,
-it is killed, and the second takes its place. A request that takes too long is killed as well.
+it is killed, and the second takes its place. A request that takes too long is killed as well. A process that loads its
+kernels is left to it: another one would have to load them again.
 """
 
 import asyncio
@@ -21,6 +22,8 @@ from controller.runtime.planning.worker import Worker, WorkerLostError
 
 SECOND_START_S = 3.0
 """The second process starts so long after the first, which then loads its kernels without it."""
+PROGRESS_S = 10.0
+"""A process that loads its kernels for longer is logged so often: after an installation it compiles them."""
 GRACE_S = 0.05
 """An urgent request waits so long for a solve to end by itself."""
 Solution = tuple[Replan | Infeasible | HeddleError, int]
@@ -44,13 +47,18 @@ class _Seat:
         self._fabric = fabric
         self._worker: Worker | None = None
         self.turn = asyncio.Lock()
-        self.urgent = self.killed = False
-        """Whether the request under way is urgent, and whether it has been ended."""
+        self.urgent = self.killed = self.loading = False
+        """Whether the request under way is urgent, whether it has been ended, and whether the process loads kernels."""
 
     @property
     def busy(self) -> bool:
         """Return whether a request is under way."""
         return self.turn.locked()
+
+    @property
+    def ready(self) -> bool:
+        """Return whether a process has its kernels and no request."""
+        return self._worker is not None and self._worker.alive and not self.busy
 
     def worker(self) -> Worker:
         """Return the process, a new one where there is none."""
@@ -97,7 +105,20 @@ class PlannerPool:
         await asyncio.sleep(delay_s)
         async with seat.turn:
             with contextlib.suppress(WorkerLostError):
-                await asyncio.get_running_loop().run_in_executor(self._threads, seat.worker().begin)
+                await self._load(seat, seat.worker())
+
+    async def _load(self, seat: _Seat, worker: Worker) -> None:
+        """Wait until a process has its kernels, and log it where that takes long; raises WorkerLostError."""
+        seat.loading = True
+        try:
+            loading = asyncio.get_running_loop().run_in_executor(self._threads, worker.begin)
+            while not (await asyncio.wait((loading,), timeout=PROGRESS_S))[0]:
+                _LOG.warning(
+                    "requests wait: a planner process loads its kernels, or compiles them after an installation"
+                )
+            loading.result()
+        finally:
+            seat.loading = False
 
     async def solve(self, problem: Solve) -> Solution:
         """Plan; a failure of the process is an error as a value."""
@@ -137,7 +158,7 @@ class PlannerPool:
             for _ in range(2):
                 worker = seat.worker()
                 try:
-                    await loop.run_in_executor(self._threads, worker.begin)
+                    await self._load(seat, worker)
                     running = loop.run_in_executor(self._threads, work, worker)
                     done, _ = await asyncio.wait((running,), timeout=limit_s)
                     if done:
@@ -163,10 +184,14 @@ class PlannerPool:
         """
         clock = asyncio.get_running_loop().time
         end = clock() + GRACE_S
-        while self._first.busy and (self._first.urgent or clock() < end):
+        while self._first.busy and (self._first.urgent or self._first.loading or clock() < end):
+            if self._first.loading:
+                end = clock() + GRACE_S
+                if self._second.ready:
+                    self._first, self._second = self._second, self._first
             await asyncio.sleep(GRACE_S / 10)
         if self._first.busy:
             self._first, self._second = self._second, self._first
             for seat in (self._first, self._second):
-                if seat.busy:
+                if seat.busy and not seat.loading:
                     self._kill(seat)
