@@ -177,7 +177,12 @@ def main(address: str, kind: str) -> None:
     call.message(0)
     print("ready", flush=True)
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
     print(json.dumps(send(address, call, ended)._asdict()))
 
 

@@ -91,4 +91,4 @@ def _loads(rows: _Rows, links: Ints, count: int) -> Floats:
     places, place = np.unique(layers // phases, return_inverse=True)
     heaviest = np.zeros(len(places))
     np.maximum.at(heaviest, place, of_layer)
-    return np.bincount(places % count, heaviest, minlength=count)
+    return np.bincount(places % count, heaviest, minlength=count).astype(np.float64)
