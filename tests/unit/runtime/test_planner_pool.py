@@ -90,6 +90,7 @@ async def test_an_error_of_the_request_is_returned(pool):
 
 async def test_something_urgent_does_not_wait_for_a_solve_that_hangs(pool):
     await pool.solve(problem(requests=(shift_job("a"),)))
+    await pool._warm(pool._second, 0.0)
     os.kill(pool._first.worker().pid, signal.SIGSTOP)
     hangs = asyncio.create_task(pool.solve(problem(requests=(shift_job("a"),))))
     await asyncio.sleep(0)
