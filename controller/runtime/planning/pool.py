@@ -114,6 +114,8 @@ class PlannerPool:
 
     async def _load(self, seat: _Seat, worker: Worker) -> None:
         """Wait until a process has its kernels, and log it where that takes long; raises WorkerLostError."""
+        if worker.begun:
+            return
         seat.loading = True
         try:
             loading = asyncio.get_running_loop().run_in_executor(self._threads, worker.begin)
