@@ -88,16 +88,25 @@ async def test_an_error_of_the_request_is_returned(pool):
     assert isinstance(outcome, InputError)
 
 
-async def test_something_urgent_does_not_wait_for_a_solve_that_hangs(pool):
-    await pool.solve(problem(requests=(shift_job("a"),)))
-    await pool._warm(pool._second, 0.0)
-    os.kill(pool._first.worker().pid, signal.SIGSTOP)
-    hangs = asyncio.create_task(pool.solve(problem(requests=(shift_job("a"),))))
+async def test_something_urgent_waits_for_no_solve_that_hangs_and_ends_no_preview(pool, monkeypatch):
+    monkeypatch.setattr(module, "SECOND_START_S", 0.0)
+    request = (shift_job("a"),)
+    await asyncio.gather(pool.solve(problem(requests=request)), pool.solve(problem(requests=request, preview=True)))
+    while not pool._spare.ready:
+        await asyncio.sleep(0.01)
+    stopped = [seat.worker().pid for seat in (pool._first, pool._second)]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    hangs = asyncio.create_task(pool.solve(problem(requests=request)))
+    preview = asyncio.create_task(pool.solve(problem(requests=request, preview=True)))
     await asyncio.sleep(0)
     plan, _ = await pool.solve(problem(requests=(shift_job("b"),), urgent=True))
     assert isinstance(plan, Replan)
     outcome, _ = await hangs
     assert isinstance(outcome, UnavailableError)
+    os.kill(stopped[1], signal.SIGCONT)
+    plan, _ = await preview
+    assert isinstance(plan, Replan)
     assert pool.killed == 1
 
 
