@@ -194,10 +194,10 @@ class PlannerPool:
         seat.kill()
 
     async def _make_way(self) -> None:
-        """Free the first process: where it stays busy with what is not urgent, it is killed, and another takes its place.
+        """Free the first process: where it stays busy with what is not urgent, it is killed, and another replaces it.
 
-        Something urgent is not interrupted: each interruption costs the work of a process that starts. Without a process
-        that is ready, a solve is killed only after LOADING_S: its end is nearer than that of a start.
+        Something urgent is not interrupted: each interruption costs the work of a process that starts. Without a ready
+        process a solve is killed only after LOADING_S: its end is nearer than that of a start.
         """
         clock = asyncio.get_running_loop().time
         began = clock()
