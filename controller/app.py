@@ -136,6 +136,7 @@ class Application:
             moves=config.moves.limits(),
             hold_ms=config.port_hold_ms,
             pin_grace_ms=config.pin_grace_ms,
+            follow_ms=config.follow_ms,
             audit_ms=config.audit_ms,
             acts_on_telemetry=acts_on(config.telemetry),
             period_ms=detector_settings(config.telemetry).period_ms,

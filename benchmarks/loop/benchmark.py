@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from benchmarks.loop import admission, churn, failures, previews, ratios, toggles
+from benchmarks.loop import admission, churn, failures, hostile, previews, ratios, toggles
 from benchmarks.loop.world import world
 from benchmarks.planning.cases import two_tiers
 from benchmarks.planning.events.arrivals import FABRICS, Scene
@@ -100,6 +100,22 @@ def callers_preview(out: TextIO) -> dict[str, Any]:
     return found
 
 
+def callers_are_hostile(out: TextIO) -> dict[str, Any]:
+    """Measure failures and health calls while processes send all kinds of requests that once stopped the controller."""
+    with world(SMALL) as one:
+        beside = hostile.beside_hostile_requests(one, SEED, 50, 2, FAILURES)
+    found: dict[str, Any] = {"goal_health_p99_ms": 100, "goal_published_p99_ms": 200, "replies": {}}
+    for step in ("exceptions_ms", "published_ms"):
+        found[step] = spread([getattr(row, step) for row in beside.failures])
+        line(out, f"beside hostile requests: {step.removesuffix('_ms')}", found[step])
+    for kind, replies in beside.replies.items():
+        found["replies"][kind] = {**replies.codes, "ms": spread(replies.times_ms)}
+        codes = ", ".join(f"{count} {code}" for code, count in sorted(replies.codes.items()))
+        line(out, kind, found["replies"][kind]["ms"])
+        print(f"    {codes}", file=out, flush=True)
+    return found
+
+
 def plans_compare(out: TextIO) -> dict[str, Any]:
     """Compare the fullest link after failures with that of a full plan."""
     rows = list(ratios.measured(spine_leaf(4, 8, 32, 100_000_000_000), SEED, jobs=8, failures=4))
@@ -169,6 +185,7 @@ PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "toggles": ("10,000 port toggles in a second, 64 x 128 x 1,024, 2,000 flows", ports_toggle),
     "lag": ("single cables fail and return, 64 x 128 x 1,024, 100,000 flows", loop_lags),
     "previews": ("a cable fails under 100 pinned flows beside previews of 50,000 flows, 4 x 8 x 32", callers_preview),
+    "hostile": ("a cable fails under 100 pinned flows beside hostile requests, 4 x 8 x 32", callers_are_hostile),
     "churn": ("1,000 jobs arrive and leave, rings on random GPUs of 1,024", jobs_churn),
     "decisions": ("jobs arrive and leave, 50 cables fail and return, 256 leaves x 64 spines", decisions_scale),
     "ratios": ("the fullest link after 1 to 4 failures, 4 x 8 x 32", plans_compare),

@@ -56,9 +56,12 @@ def failed(world: World, watch: Watch, cable: Cable) -> Failure:
     )
 
 
-def measured(world: World, seed: int, steering: str, pairs: int, queue_pairs: int, rounds: int) -> list[Failure]:
+def measured(
+    world: World, seed: int, steering: str, pairs: int, queue_pairs: int, rounds: int, priority: int = 0
+) -> list[Failure]:
     """Submit a job of random pairs and let one cable after the other fail under it."""
     request = pairs_job(world.fabric, seed, f"{steering.lower()}-{pairs * queue_pairs}", pairs, queue_pairs, steering)
+    request.priority = priority
     running = world.controller
     running.jobs.SubmitJob(request)
     watch = Watch(running, request.job_id)

@@ -159,6 +159,8 @@ def moved_off(
     if not ports:  # what flows have taken is costly to find
         return state, ()
     before = {job_id: was[job_id] for job_id in moved if job_id in state.jobs and job_id in was}
+    after = {job_id: state.jobs[job_id].generation for job_id in before}
+    before = {job_id: replace(job, generation=after[job_id] - 1) for job_id, job in before.items()}
     watched = frozenset(link.partition(">")[0] for job in before.values() for link in _fuller(state, job))
     for name in ports:
         port = state.hot_ports.get(name)

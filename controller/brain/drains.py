@@ -31,7 +31,7 @@ def drain(state: State, event: Drain, now: int) -> Outcome:
 def start_drain(state: State, work: DrainWork) -> Outcome:
     """Ask the planner for the running jobs without the target, or with it."""
     if (work.target in state.drained) != work.undrain:
-        same = Drained(flows_moved=0, certificate=state.certificate)
+        same = Drained(flows_moved=0, certificate=state.certificate, undrain=work.undrain)
         return state, (Reply(reply=work.reply, outcome=same),)
     return solve_for(state, work, limit=limit_of(state, Cause.DRAIN), health=_planned(state, work).out_of_use)
 
@@ -54,12 +54,27 @@ def drain_solved(state: State, work: DrainWork, event: Solved, now: int) -> Outc
         return _refuse(state, work, NoAdmissiblePlanError(why))
     what = "returned to use" if work.undrain else "drained"
     moved = sum(moved.flows for moved in plan.moved.values())
-    response = Drained(flows_moved=moved, certificate=plan.certificate)
+    response = Drained(flows_moved=moved, certificate=plan.certificate, undrain=work.undrain)
     state = replace(state, active=replace(active, response=response))
     state, effects = applied(state, plan, f"{work.target} {what}", now, Cause.DRAIN, barriers=frozenset())
+    if not work.undrain:
+        state, more = _before_the_underlay(state)
+        effects += more
     state, changed = changed_topology(_planned(state, work))
     note = Note(severity="info", subject=work.target, text=f"{what}; {moved} flows moved")
     return state, (*effects, *changed, note)
+
+
+def _before_the_underlay(state: State) -> Outcome:
+    """Publish plans that need no pins, so that their flows have left before the underlay diverts what is left."""
+    active = state.active
+    if active is None or not active.announces:
+        return state, ()
+    before = active.before or {}
+    if any(state.jobs[job_id].pin_rules is not job.pin_rules for job_id, job in before.items()):
+        return state, ()
+    waiting = replace(active, announces=(), wait_ms=state.settings.follow_ms)
+    return replace(state, active=waiting), announced(state, active.announces)
 
 
 def _newly_stranded(state: State, plan: Replan) -> str | None:

@@ -112,8 +112,11 @@ def start_install(state: State, now: int) -> Outcome:
 
 def _begun(state: State, steps: tuple[Step, ...], target: Mapping[str, SwitchRules], of: int | None = None) -> Outcome:
     state, token = take_token(state)
+    wait_ms, active = 0, state.active
+    if active is not None and active.wait_ms:
+        wait_ms, state = active.wait_ms, replace(state, active=replace(active, wait_ms=0))
     installing = Installing(token=token, target=target, of=of)
-    return replace(state, installing=installing), (Install(token=token, steps=steps),)
+    return replace(state, installing=installing), (Install(token=token, steps=steps, after_ms=wait_ms),)
 
 
 def _part_of_underlay(state: State) -> dict[str, tuple[tuple[Change, ...], SwitchRules]]:

@@ -149,7 +149,8 @@ def plan_installed(state: State, work: PlanWork, active: Active, install_ns: int
     replies = _replies(work, plans)
     if len(running) < len(work.submissions):  # the plan has room for jobs whose callers have left
         state = enqueue_replan(state, ReplanWork(cause=Cause.RELEASE, reason="callers left"))
-    return state, (*replies, *(Announce(plan=plan) for plan in plans.values()), *announced(state, active.announces))
+    # Running jobs slow down before the new ones begin to send.
+    return state, (*announced(state, active.announces), *replies, *(Announce(plan=plan) for plan in plans.values()))
 
 
 def _replies(work: PlanWork, outcomes: Mapping[str, JobPlan | HeddleError]) -> tuple[Effect, ...]:
@@ -167,12 +168,13 @@ def plan_failed(state: State, work: PlanWork, active: Active, event: InstallFail
     gone = _admitted_jobs(state, work)
     jobs = {job_id: known for job_id, known in state.jobs.items() if job_id not in gone}
     dirty = state.dirty.union(*(job.pin_rules for job in gone.values()))
-    state = rolled_back(replace(state, jobs=jobs, certificate=active.certificate, dirty=dirty), active.before or {})
+    state, effects = rolled_back(replace(state, jobs=jobs, certificate=active.certificate, dirty=dirty), active)
     switch = event.switch
     why = f"switch {switch} did not acknowledge the plan ({event.reason}); nothing is left of it, retry"
     replies = _replies(work, dict.fromkeys(gone, UnavailableError(why)))
     text = f"switch {switch} did not acknowledge it"
-    return state, (*replies, *(_ended(state, job, JobEvent.INSTALL_FAILED, text) for job in gone.values()))
+    ended = (_ended(state, job, JobEvent.INSTALL_FAILED, text) for job in gone.values())
+    return state, (*replies, *effects, *ended)
 
 
 def _ended(state: State, job: Job, event: JobEvent, reason: str) -> Announce:

@@ -4,7 +4,6 @@ A job's generation grows, and is published, where its paths, rates or state chan
 published: the next GetJob returns it.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.brain.install import Outcome, take_token
@@ -15,7 +14,7 @@ from controller.model.event import InstallFailed, Solved
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.moves import NO_MOVES, Cause, MoveLimit
-from controller.model.plan import Certificate, JobFlows, Replan
+from controller.model.plan import Certificate, JobFlows, JobPlan, Replan
 
 MAX_RECORDS = 256
 """The decisions whose moves `heddle explain` can name."""
@@ -118,14 +117,20 @@ def applied(
 ) -> Outcome:
     """Apply a plan to the running jobs in it; publish those that changed once switches hold their pins.
 
+    Where pinned flows move, lower rates are published first: rates fall, then rules change, then rates rise. After a
+    failure nothing waits for that: rules have diverted its flows already.
     The transaction ends here unless switches have to acknowledge pins, or all switches in `barriers`.
     """
     jobs, before, records = dict(state.jobs), dict[str, Job](), list[MoveRecord]()
+    slowed = dict[str, JobPlan]()
     for flows in plan.jobs:
         job = state.jobs.get(flows.job_id)
         if job is None or _is_as_before(job, flows, plan) or not allows(job.state, JobEvent.REPLANNED):
             continue
         changed = _changed(state, job, flows, plan, reason, cause)
+        if flows.job_id in plan.slowed and cause is not Cause.FAILURE and changed.generation != job.generation:
+            slowed[flows.job_id] = _slowed(job, plan.slowed[flows.job_id], reason).as_plan(state.certificate)
+            changed = replace(changed, generation=changed.generation + 1)
         if changed is not job:
             jobs[flows.job_id], before[flows.job_id] = changed, job
         if flows.job_id in plan.moved:
@@ -149,8 +154,13 @@ def applied(
         return replace(state, active=None), announced(state, announces)
     assert state.active is not None
     waiting = replace(state.active, before=before, announces=announces, barriers=barriers or frozenset())
-    active = replace(waiting, certificate=was)
-    return replace(state, active=active), ()
+    active = replace(waiting, certificate=was, slowed=tuple(slowed), wait_ms=state.settings.follow_ms if slowed else 0)
+    return replace(state, active=active), tuple(Announce(plan=plan) for plan in slowed.values())
+
+
+def _slowed(job: Job, flows: JobFlows, reason: str) -> Job:
+    """Return a job at the rates that it has while pinned flows move."""
+    return replace(job, flows=flows, generation=job.generation + 1, reason=f"{reason}: slower while flows move")
 
 
 def _is_as_before(job: Job, flows: JobFlows, plan: Replan) -> bool:
@@ -228,15 +238,20 @@ def _harm(flows: JobFlows, stranded: tuple[str, ...], healthy: float | None) -> 
     return found
 
 
-def rolled_back(state: State, before: Mapping[str, Job]) -> State:
-    """Return jobs to the plans that they had before a transaction whose installation failed."""
+def rolled_back(state: State, active: Active) -> Outcome:
+    """Return jobs to the plans that they had before a transaction whose installation failed.
+
+    Those whose lower rates have been published get theirs back.
+    """
     jobs, dirty = dict(state.jobs), set(state.dirty)
-    for job_id, job in before.items():
+    for job_id, job in (active.before or {}).items():
         now = jobs.get(job_id)
         if now is not None:
             dirty |= {*now.pin_rules, *job.pin_rules} if now.pin_rules is not job.pin_rules else set()
-            jobs[job_id] = replace(job, lease_expires_unix_ms=now.lease_expires_unix_ms)
-    return replace(state, jobs=jobs, dirty=frozenset(dirty))
+            generation = now.generation + 1 if job_id in active.slowed else job.generation
+            jobs[job_id] = replace(job, lease_expires_unix_ms=now.lease_expires_unix_ms, generation=generation)
+    state = replace(state, jobs=jobs, dirty=frozenset(dirty))
+    return state, announced(state, active.slowed)
 
 
 def replan_installed(state: State, work: ReplanWork, active: Active, install_ns: int) -> Outcome:

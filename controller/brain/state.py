@@ -49,6 +49,8 @@ class Settings:
     """The sampling period of telemetry."""
     quarantine_ms: int = 10_000
     """A NIC stays in quarantine until it has not stormed for so long; doubled by each episode. 0: no quarantine."""
+    follow_ms: int = 25
+    """Hosts follow a published plan in this time: rules that lead more traffic over a link wait so long."""
     congestion_pause_ms: int = 5_000
     """After a decision for a congested port, the next waits for so long; doubled by each."""
 
@@ -189,7 +191,8 @@ class Active:
 
     `health` is the planner's input; a plan for any other is void. `before` are the jobs that the plan has changed, as
     they were, and `announces` those whose new generation is published after the acknowledgement. `response` is the
-    reply to a drain, and `certificate` is the one before.
+    reply to a drain, and `certificate` is the one before. `slowed` are the jobs whose lower rates have been published;
+    the next installation waits `wait_ms` for hosts to follow what has been published.
     """
 
     token: int
@@ -201,6 +204,8 @@ class Active:
     solve_ns: int = 0
     response: Drained | None = None
     certificate: Certificate = field(default_factory=Certificate)
+    slowed: tuple[str, ...] = ()
+    wait_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,12 @@ class ServiceConfig(BaseModel):
         le=3_600_000,
         description="after a start, pins of jobs that are not known stay for so long, milliseconds",
     )
+    follow_ms: int = Field(
+        default=25,
+        ge=0,
+        le=10_000,
+        description="hosts follow a published plan in this time, milliseconds; rules that need that wait so long",
+    )
     audit_ms: int = Field(
         default=5_000,
         ge=100,

@@ -62,10 +62,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Install:
-    """Send these steps, each followed by barriers; `event.Installed` or `event.InstallFailed` returns the result."""
+    """Send these steps, each followed by barriers; `event.Installed` or `event.InstallFailed` returns the result.
+
+    They are sent after so many milliseconds: hosts then follow what was published before.
+    """
 
     token: int
     steps: tuple[Step, ...]
+    after_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +85,14 @@ class ReadRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """The response to a drain: how many flows moved, and the certificate of the plan without the target."""
+    """The response to a drain: how many flows moved, and the certificate of the plan without the target.
+
+    With `undrain` the target has returned to use.
+    """
 
     flows_moved: int
     certificate: Certificate
+    undrain: bool = False
 
 
 Response = JobPlan | int | tuple[Placement, ...] | Drained

@@ -140,7 +140,8 @@ class Replan:
 
     A running job whose paths and rates are unchanged has the same `flows.flows` object as before. `moved` has the flows
     with other paths, `stranded` the ids of flows that have no live path, both by job id. `pins` has the pin rules by
-    job and switch, of new jobs and of jobs whose flows moved.
+    job and switch, of new jobs and of jobs whose flows moved. `slowed` has running jobs with the lower rates that they
+    need before switches move pinned flows, on their old paths.
     """
 
     jobs: tuple[JobFlows, ...]
@@ -148,6 +149,7 @@ class Replan:
     moved: Mapping[str, Moved] = field(default_factory=dict)
     stranded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     pins: Mapping[str, Mapping[str, tuple[FlowRule, ...]]] = field(default_factory=dict)
+    slowed: Mapping[str, JobFlows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

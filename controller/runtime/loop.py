@@ -1,7 +1,8 @@
 """Run the only task that changes the state: take events from the inbox, call the brain, perform its effects.
 
-Edges only post events. Readers take `state`, which is frozen. An exception of the brain ends the loop and with it the
-process; the switches keep forwarding (fail-static), and the next start sends them the differences.
+Edges only post events. Readers take `state`, which is frozen. An exception of the brain, or of an effect that no event
+reports, ends the loop and with it the process; the switches keep forwarding (fail-static), and the next start sends
+them the differences.
 """
 
 import asyncio
@@ -36,6 +37,7 @@ from controller.model.event import (
     PortStatus,
     RulesRead,
     Solved,
+    Submit,
     Suggested,
     Tick,
     Withdraw,
@@ -55,6 +57,8 @@ MAX_BATCH = 1_024
 TICK_S = 1.0
 TOPOLOGY = "topology"
 MAX_AUDITS_WAITING = 64
+GATHER_S = 0.003
+"""After replies to several submissions, the next ones wait for each other: their callers often submit again at once."""
 MAX_PREVIEWS = 4
 """The maximum number of previews of one caller in progress."""
 _LOG = logging.getLogger("heddle.controller")
@@ -84,6 +88,8 @@ class Loop:
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
+        self._faults: asyncio.Queue[BaseException] = asyncio.Queue()
+        self._gather_until = 0.0
         self._audit_turn = asyncio.Lock()
         self._audits_waiting = 0
 
@@ -118,7 +124,11 @@ class Loop:
         response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._responses[reply] = response
         try:
-            if not self.post(make(reply)):
+            event = make(reply)
+            gathering_s = self._gather_until - asyncio.get_running_loop().time()
+            if isinstance(event, Submit) and gathering_s > 0:
+                await asyncio.sleep(gathering_s)
+            if not self.post(event):
                 raise BudgetExceededError("the controller's inbox is full; try again in a moment")
             return await response
         except asyncio.CancelledError:
@@ -128,9 +138,10 @@ class Loop:
             del self._responses[reply]
 
     async def run(self) -> None:
-        """Process events until cancelled; raises any exception of the brain."""
+        """Process events until cancelled; raises any exception of the brain or of an effect."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ticks())
+            group.create_task(self._raise_faults())
             group.create_task(self._serve())
 
     def close(self) -> None:
@@ -145,13 +156,19 @@ class Loop:
             await asyncio.sleep(TICK_S)
             self.post(Tick())
 
+    async def _raise_faults(self) -> None:
+        raise await self._faults.get()
+
     async def _serve(self) -> None:
         while True:
             events = [await self._inbox.get()]
             while len(events) < MAX_BATCH and not self._inbox.empty():
                 events.append(self._inbox.get_nowait())
-            for effect in self._decided(tuple(coalesced(events))):
+            effects = self._decided(tuple(coalesced(events)))
+            for effect in effects:
                 _PERFORM[type(effect)](self, effect)
+            if sum(isinstance(effect, Reply) and isinstance(effect.outcome, JobPlan) for effect in effects) > 1:
+                self._gather_until = asyncio.get_running_loop().time() + GATHER_S
             await asyncio.sleep(0)  # `get` does not yield while events wait
 
     def _decided(self, events: tuple[Event, ...]) -> tuple[Effect, ...]:
@@ -172,7 +189,12 @@ class Loop:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            self._faults.put_nowait(fault)
 
     async def _solve(self, problem: Solve) -> None:
         try:
@@ -197,6 +219,7 @@ class Loop:
         started = self._clock.monotonic_ns()
         try:
             if work.steps:
+                await asyncio.sleep(work.after_ms / 1000)
                 await self._connected().install(work.steps)
         except InstallError as failure:
             self.post(InstallFailed(token=work.token, switch=failure.switch, reason=failure.reason))

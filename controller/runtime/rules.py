@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from controller.brain.intent import dead_links, pin_rules_of, severed_pins
+from controller.brain.transition import slowed
 from controller.model.effect import Compile, Solve
 from controller.model.event import Compiled
 from controller.model.fabric import Fabric
@@ -24,7 +25,10 @@ def compile_beside(fabric: Fabric, work: Compile) -> Compiled:
 
 
 def with_pins(fabric: Fabric, problem: Solve, plan: Replan) -> Replan:
-    """Return a plan with the pin rules of new jobs and of running jobs whose paths have changed."""
+    """Return a plan with the pin rules of new jobs and of running jobs whose paths have changed.
+
+    Where switches move running flows, it also has the rates for that time.
+    """
     kept = {request.job_id: (request, job) for request, job in problem.kept}
     new = {request.job_id: request for request in problem.requests}
     moving = [job for job in plan.jobs if job.pinned and (job.job_id in new or job.job_id in plan.moved)]
@@ -32,4 +36,8 @@ def with_pins(fabric: Fabric, problem: Solve, plan: Replan) -> Replan:
     for job in moving:
         request = new[job.job_id] if job.job_id in new else kept[job.job_id][0]
         pins[job.job_id] = pin_rules_of(fabric, request, job, problem.numbers[job.job_id], dead)
-    return replace(plan, pins=pins) if pins else plan
+    if not pins:
+        return plan
+    running = {job_id: job for job_id, (_, job) in kept.items()}
+    rates = slowed(running, plan.jobs) if any(job_id in plan.moved for job_id in pins) else {}
+    return replace(plan, pins=pins, slowed=rates)

@@ -105,8 +105,7 @@ class JobFollower:
         changed = self._all_flows() if plan.flows_truncated else plan.flows
         flows = self._flows | {flow.flow_id: flow for flow in changed}
         self.generations.append(Generation(arrived_ns, plan, flows))
-        topology = self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S)
-        down = frozenset(link.id for link in topology.links if not link.up)
+        down = self._down_links()
         reason = f"generation {plan.generation}: {plan.reason}"
         changes = plan_changes(
             self._flows, flows.values(), down_before=self._down, down=down, reason=reason, pace=self._pace
@@ -115,6 +114,14 @@ class JobFollower:
         if changes:
             self._changes.append(changes)
             os.eventfd_write(self._event, 1)
+
+    def _down_links(self) -> frozenset[str]:
+        """Return the links that are down, those of the generation before if the controller has ended meanwhile."""
+        try:
+            topology = self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S)
+        except grpc.RpcError:
+            return self._down
+        return frozenset(link.id for link in topology.links if not link.up)
 
     def _all_flows(self) -> list[pb.FlowPlan]:
         pages = self._jobs.StreamFlows(pb.GetJobRequest(job_id=self._job_id), timeout=CALL_TIMEOUT_S)

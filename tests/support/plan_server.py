@@ -18,7 +18,7 @@ class PlanServer(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         self.plans = [plan]
         self.links = dict.fromkeys(links, True)
         self.watches = 0
-        self.truncates = False
+        self.truncates = self.has_ended = False
         self.reports: dict[str, list[pb.ObservedFlows]] = {}
         self.report_streams = 0
         self.stopped = False
@@ -79,6 +79,8 @@ class PlanServer(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         return pb.ReportFlowsReply()
 
     def GetTopology(self, request: pb.GetTopologyRequest, context: grpc.ServicerContext) -> pb.Topology:
+        if self.has_ended:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the server has ended since it published")
         return pb.Topology(links=[pb.Link(id=link, up=up) for link, up in self.links.items()])
 
 

@@ -1,7 +1,8 @@
-"""Plan in two processes: one for transactions, one for previews and placements.
+"""Plan in two processes: one for transactions, one for previews and placements; a third is ready once there are such.
 
 Something urgent never waits for a solve: where the first process is still busy after GRACE_S with what is not urgent,
-it is killed, and the second takes its place. A request that takes too long is killed as well.
+it is killed, and one that is ready takes its place. A request that takes too long is killed as well. A process that
+loads its kernels is left to it: another one would have to load them again.
 """
 
 import asyncio
@@ -21,6 +22,10 @@ from controller.runtime.planning.worker import Worker, WorkerLostError
 
 SECOND_START_S = 3.0
 """The second process starts so long after the first, which then loads its kernels without it."""
+PROGRESS_S = 10.0
+"""A process that loads its kernels for longer is logged so often: after an installation it compiles them."""
+LOADING_S = 4.0
+"""A process that starts has its kernels after about so long."""
 GRACE_S = 0.05
 """An urgent request waits so long for a solve to end by itself."""
 Solution = tuple[Replan | Infeasible | HeddleError, int]
@@ -44,13 +49,18 @@ class _Seat:
         self._fabric = fabric
         self._worker: Worker | None = None
         self.turn = asyncio.Lock()
-        self.urgent = self.killed = False
-        """Whether the request under way is urgent, and whether it has been ended."""
+        self.urgent = self.killed = self.loading = False
+        """Whether the request under way is urgent, whether it has been ended, and whether the process loads kernels."""
 
     @property
     def busy(self) -> bool:
         """Return whether a request is under way."""
         return self.turn.locked()
+
+    @property
+    def ready(self) -> bool:
+        """Return whether a process has its kernels and no request."""
+        return self._worker is not None and self._worker.alive and not self.busy
 
     def worker(self) -> Worker:
         """Return the process, a new one where there is none."""
@@ -79,29 +89,48 @@ class PlannerPool:
     def __init__(self, fabric: Fabric, finish: Finish, limits: Limits | None = None) -> None:
         self._finish, self._limits = finish, limits or Limits()
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="planner")
-        self._first, self._second = _Seat(fabric), _Seat(fabric)
+        self._fabric, self._first, self._second = fabric, _Seat(fabric), _Seat(fabric)
+        self._spare: _Seat | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.killed = 0
         """The requests that were ended because something urgent waited, or their time was up."""
 
     def start(self) -> None:
         """Start the first process, which loads its kernels meanwhile, and a little later the second."""
-        loop = asyncio.get_running_loop()
-        for seat, delay_s in ((self._first, 0.0), (self._second, SECOND_START_S)):
-            task = loop.create_task(self._warm(seat, delay_s))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        self._begin(self._first, 0.0)
+        self._begin(self._second, SECOND_START_S)
+
+    def _begin(self, seat: _Seat, delay_s: float) -> None:
+        task = asyncio.get_running_loop().create_task(self._warm(seat, delay_s))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _warm(self, seat: _Seat, delay_s: float) -> None:
         """Let a process start before its first request."""
         await asyncio.sleep(delay_s)
         async with seat.turn:
             with contextlib.suppress(WorkerLostError):
-                await asyncio.get_running_loop().run_in_executor(self._threads, seat.worker().begin)
+                await self._load(seat, seat.worker())
+
+    async def _load(self, seat: _Seat, worker: Worker) -> None:
+        """Wait until a process has its kernels, and log it where that takes long; raises WorkerLostError."""
+        if worker.begun:
+            return
+        seat.loading = True
+        try:
+            loading = asyncio.get_running_loop().run_in_executor(self._threads, worker.begin)
+            while not (await asyncio.wait((loading,), timeout=PROGRESS_S))[0]:
+                _LOG.warning(
+                    "requests wait: a planner process loads its kernels, or compiles them after an installation"
+                )
+            loading.result()
+        finally:
+            seat.loading = False
 
     async def solve(self, problem: Solve) -> Solution:
         """Plan; a failure of the process is an error as a value."""
         if problem.preview:
+            self._begin_spare()
             return await self._solved(self._second, problem, self._limits.preview_s)
         if problem.urgent:
             await self._make_way()
@@ -117,14 +146,22 @@ class PlannerPool:
 
     async def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
         """Find places; a failure of the process is an error as a value."""
+        self._begin_spare()
         return await self._in_time(self._second, lambda worker: worker.place(problem), self._limits.preview_s)
+
+    def _begin_spare(self) -> None:
+        """Start the third process: the second is no relief of the first while it has requests."""
+        if self._spare is None:
+            self._spare = _Seat(self._fabric)
+            self._begin(self._spare, SECOND_START_S)
 
     def close(self) -> None:
         """End the processes; does not wait for requests under way."""
         for task in self._tasks:
             task.cancel()
-        for seat in (self._first, self._second):
-            seat.close()
+        for seat in (self._first, self._second, self._spare):
+            if seat is not None:
+                seat.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _in_time(
@@ -137,7 +174,7 @@ class PlannerPool:
             for _ in range(2):
                 worker = seat.worker()
                 try:
-                    await loop.run_in_executor(self._threads, worker.begin)
+                    await self._load(seat, worker)
                     running = loop.run_in_executor(self._threads, work, worker)
                     done, _ = await asyncio.wait((running,), timeout=limit_s)
                     if done:
@@ -157,16 +194,35 @@ class PlannerPool:
         seat.kill()
 
     async def _make_way(self) -> None:
-        """Free the first process: if it stays busy with what is not urgent, kill it and use the second.
+        """Free the first process: where it stays busy with what is not urgent, it is killed, and another replaces it.
 
-        Something urgent is not interrupted: each interruption costs the work of a process that starts.
+        Something urgent is not interrupted: each interruption costs the work of a process that starts. Without a ready
+        process a solve is killed only after LOADING_S: its end is nearer than that of a start.
         """
         clock = asyncio.get_running_loop().time
-        end = clock() + GRACE_S
-        while self._first.busy and (self._first.urgent or clock() < end):
+        began = clock()
+        while self._first.busy:
+            relief, waited_s = self._ready(), clock() - began
+            if self._first.loading and relief is not None:
+                self._relieve(relief)
+                return
+            gives_up = waited_s > LOADING_S or (waited_s > GRACE_S and relief is not None)
+            if gives_up and not self._first.urgent and not self._first.loading:
+                self._kill(self._first)
+                if relief is not None:
+                    self._relieve(relief)
+                return
             await asyncio.sleep(GRACE_S / 10)
-        if self._first.busy:
-            self._first, self._second = self._second, self._first
-            for seat in (self._first, self._second):
-                if seat.busy:
-                    self._kill(seat)
+
+    def _ready(self) -> _Seat | None:
+        """Return a process that can take the place of the first at once."""
+        return next((seat for seat in (self._spare, self._second) if seat is not None and seat.ready), None)
+
+    def _relieve(self, relief: _Seat) -> None:
+        """Let another process take the place of the first, and the first load its kernels in its place."""
+        before, self._first = self._first, relief
+        if relief is self._spare:
+            self._spare = before
+        else:
+            self._second = before
+        self._begin(before, 0.0)

@@ -60,6 +60,11 @@ class Worker:
         self.kill()
         self._connection.close()
 
+    @property
+    def begun(self) -> bool:
+        """Return whether `begin` has been called."""
+        return self._fabric is None
+
     def begin(self) -> None:
         """Send the fabric and wait until the process has loaded its kernels; raises WorkerLostError."""
         if self._fabric is not None:

@@ -87,7 +87,8 @@ def _solve(each: effect.Solve) -> Line:
 def _install(each: effect.Install) -> Line:
     switches = {name for step in each.steps for name in step.changes}
     changes = sum(len(changes) for step in each.steps for changes in step.changes.values())
-    return Line(f"install {changes} changes on {len(switches)} switches ({_named(switches)})")
+    wait = f" after {each.after_ms} ms" if each.after_ms else ""
+    return Line(f"install {changes} changes on {len(switches)} switches ({_named(switches)}){wait}")
 
 
 def _reply(each: effect.Reply) -> Line:
@@ -96,8 +97,8 @@ def _reply(each: effect.Reply) -> Line:
             return Line(f"caller {each.reply}: refused: {error}")
         case JobPlan() as plan:
             return Line(f"caller {each.reply}: {_generation(plan)}", _job(plan.job_id))
-        case Drained(flows_moved=moved):
-            return Line(f"caller {each.reply}: drained, {moved} flows moved")
+        case Drained(flows_moved=moved, undrain=undrain):
+            return Line(f"caller {each.reply}: {'in use again' if undrain else 'drained'}, {moved} flows moved")
         case int(number):
             return Line(f"caller {each.reply}: done ({number})")
         case places:

@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 FABRIC = "version: 1\nname: killed\ngenerate: {kind: spine_leaf, spines: 2, leaves: 4, hosts_per_leaf: 2, gbps: 0.02}\n"
 GRACE_S = 8.0
-SIZE_BYTES, RATE_BPS = 6_000_000, 8_000_000
-"""One spine carries the rates of all flows: where it did not, NICs that never hear of lower rates would overload it."""
+SIZE_BYTES, RATE_BPS = 6_000_000, 20_000_000
+"""NICs send at full rate: a spine that is left alone carries half of it, so rates have to fall before flows move."""
 ACT_AT_S = 0.5
 KILLED = (0.3, 2.5)
 """The controller is killed after so many times the duration of a drain without traffic, which is longer with it."""

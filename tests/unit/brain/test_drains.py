@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.model.effect import Drained, Install
+from controller.model.effect import Announce, Drained, Install
 from controller.model.error import NoAdmissiblePlanError, NotFoundError
 from controller.model.event import Drain, PortStatus, Submit
 from controller.model.job import Steering
@@ -111,3 +111,42 @@ def test_explain_says_why_a_flow_has_moved(driver):
     (line,) = explain(driver.state, flow.flow_id).moves
     assert f"generation 2: left {' '.join(flow.links)}" in line
     assert f"{LINK} drained" in line
+
+
+def installed_and_published(driver: Driver, since: int) -> list[object]:
+    """Return the installations, as how long they wait, and the published generations, in order."""
+    found: list[object] = []
+    for effect in driver.effects[since:]:
+        if isinstance(effect, Announce):
+            found.append((effect.plan.generation, {flow.rate_bps for flow in effect.plan.flows.flows}))
+        elif isinstance(effect, Install) and effect.steps:
+            found.append(f"install after {effect.after_ms} ms")
+    return found
+
+
+FULL, HALF = {10**9}, {10**9 // 2}
+
+
+def test_where_switches_move_flows_rates_fall_first_and_hosts_have_time_to_follow():
+    driver = Driver(small_fabric())
+    driver.connect_all()
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
+    before, since = driver.announced[-1], len(driver.effects)
+    driver.feed(Drain(reply=2, target="spine1"))
+    wait = f"install after {driver.settings.follow_ms} ms"
+    assert installed_and_published(driver, since) == [(2, HALF), wait, (3, HALF)]
+    slower = driver.announced[-2]
+    assert [flow.links for flow in slower.flows.flows] == [flow.links for flow in before.flows.flows]
+    driver.feed(Drain(reply=3, target="spine1", undrain=True))
+    assert installed_and_published(driver, since)[3:] == ["install after 0 ms", (4, FULL)]
+
+
+def test_flows_that_choose_their_path_leave_a_drained_switch_before_rules_divert_them():
+    driver = Driver(small_fabric())
+    driver.connect_all()
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    since = len(driver.effects)
+    driver.feed(Drain(reply=2, target="spine1"))
+    driver.feed(Drain(reply=3, target="spine1", undrain=True))
+    wait = f"install after {driver.settings.follow_ms} ms"
+    assert installed_and_published(driver, since) == [(2, HALF), wait, "install after 0 ms", (3, FULL)]

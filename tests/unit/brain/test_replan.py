@@ -28,7 +28,7 @@ def test_an_arriving_job_takes_its_share_of_the_rates_and_running_jobs_are_annou
     driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
     assert rates(driver) == {"a": 475_000_000, "b": 475_000_000}
-    changed = driver.announced[-1]
+    changed = driver.announced[-2]
     why, shared = changed.reason.split("; ")
     assert (changed.job_id, changed.generation, why) == ("a", 2, "job b arrived")
     assert shared == "sends into h5-n0 beside other jobs, at 475 Mbit/s"

@@ -84,6 +84,12 @@ def test_the_topology_decides_whether_a_move_follows_a_failure(plans, follower):
     assert taken(follower)[0]["f0"].move == "planned"
 
 
+def test_a_generation_that_was_published_right_before_the_server_ended_is_followed(plans, follower):
+    plans.has_ended = True
+    plans.publish("slower", [flow(0, 50_007)])
+    assert taken(follower)[0]["f0"].udp_source_port == 50_007
+
+
 def test_a_flow_that_waited_for_its_link_sends_again_when_the_link_returns(plans, follower):
     plans.links["a>b"] = False
     plans.publish("link a>b down", [flow(1, 50_007, "a>c")], state="degraded")

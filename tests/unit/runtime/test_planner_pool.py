@@ -14,6 +14,7 @@ from controller.model.job import Steering
 from controller.model.moves import MoveLimit, Whose
 from controller.model.placement import Shape
 from controller.model.plan import Replan
+from controller.runtime.planning import pool as module
 from controller.runtime.planning.pool import Limits, PlannerPool
 from controller.runtime.rules import with_pins
 from tests.fakes.thread_planner import ThreadPlanner
@@ -87,16 +88,40 @@ async def test_an_error_of_the_request_is_returned(pool):
     assert isinstance(outcome, InputError)
 
 
-async def test_something_urgent_does_not_wait_for_a_solve_that_hangs(pool):
-    await pool.solve(problem(requests=(shift_job("a"),)))
-    os.kill(pool._first.worker().pid, signal.SIGSTOP)
-    hangs = asyncio.create_task(pool.solve(problem(requests=(shift_job("a"),))))
+async def test_something_urgent_waits_for_no_solve_that_hangs_and_ends_no_preview(pool, monkeypatch):
+    monkeypatch.setattr(module, "SECOND_START_S", 0.0)
+    request = (shift_job("a"),)
+    await asyncio.gather(pool.solve(problem(requests=request)), pool.solve(problem(requests=request, preview=True)))
+    while not pool._spare.ready:
+        await asyncio.sleep(0.01)
+    stopped = [seat.worker().pid for seat in (pool._first, pool._second)]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    hangs = asyncio.create_task(pool.solve(problem(requests=request)))
+    preview = asyncio.create_task(pool.solve(problem(requests=request, preview=True)))
     await asyncio.sleep(0)
     plan, _ = await pool.solve(problem(requests=(shift_job("b"),), urgent=True))
     assert isinstance(plan, Replan)
     outcome, _ = await hangs
     assert isinstance(outcome, UnavailableError)
+    os.kill(stopped[1], signal.SIGCONT)
+    plan, _ = await preview
+    assert isinstance(plan, Replan)
     assert pool.killed == 1
+
+
+async def test_something_urgent_waits_for_a_process_that_loads_its_kernels_and_so_do_callers(pool, monkeypatch, caplog):
+    monkeypatch.setattr(module, "PROGRESS_S", 0.05)
+    os.kill(pool._first.worker().pid, signal.SIGSTOP)
+    caller = asyncio.create_task(pool.solve(problem(requests=(shift_job("a"),))))
+    await asyncio.sleep(0)
+    urgent = asyncio.create_task(pool.solve(problem(requests=(shift_job("b"),), urgent=True)))
+    while "requests wait" not in caplog.text:
+        await asyncio.sleep(0.01)
+    os.kill(pool._first.worker().pid, signal.SIGCONT)
+    for plan, _ in (await caller, await urgent):
+        assert isinstance(plan, Replan)
+    assert pool.killed == 0
 
 
 async def test_a_preview_that_takes_too_long_is_ended_and_the_next_is_planned(pool):
