@@ -21,7 +21,6 @@ from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
 from controller.config.service import ServiceConfig
 from controller.config.telemetry import acts_on, broker_of, detector_settings, ports_of
-from controller.dashboard.http import HttpServer
 from controller.dashboard.server import Dashboard
 from controller.model.error import PrerequisiteError
 from controller.model.event import PortStatus, SwitchDown, SwitchUp
@@ -165,10 +164,8 @@ class Application:
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
-        api, http = (
-            ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms),
-            HttpServer(Dashboard(self.loop).pages()),
-        )
+        api = ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms)
+        http = Dashboard(self.loop)
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         recorder = self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
         self.loop.connect(Outbound(server))
@@ -217,7 +214,7 @@ class Application:
             Observer(fabric.name, ports_of(fabric), detector_settings(config)), MqttBus(broker), telemetry, self.loop
         )
 
-    async def _start_http(self, http: HttpServer) -> dict[str, str]:
+    async def _start_http(self, http: Dashboard) -> dict[str, str]:
         """Start HTTP and return its address. Return none, after a warning, if the default address is in use."""
         host, port = split_address(self._config.http)
         try:
