@@ -4,8 +4,9 @@ A long page (the metrics of 10,000 ports are 40 MB) is rendered piece by piece, 
 (RFC 9112, 7.1). So the whole of it is never in memory, and the event loop keeps running.
 
 uvicorn limits neither how many connections are open nor how long a client takes to send a request or to read a reply.
-`LimitedConnection` does. A stream of events lasts: its route calls `keep_open`, and answers for its own limits. uvicorn's own `Server` is not used: it installs signal handlers, ends the process where an
-address is taken, and wakes up ten times a second.
+`LimitedConnection` does. A stream of events lasts: its route calls `keep_open`, and has limits of its own. uvicorn's
+own `Server` is not used: it installs signal handlers, ends the process where an address is taken, and wakes up ten
+times a second.
 """
 
 import asyncio
@@ -53,6 +54,7 @@ class LimitedConnection(H11Protocol):
     _timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count a connection, or refuse it."""
         self.app_state["connection"] = self
         if self.counts["short_connections"] >= MAX_CONNECTIONS:
             self.counts["refused_connections"] += 1
@@ -65,6 +67,7 @@ class LimitedConnection(H11Protocol):
         self._timeout = self.loop.call_later(TIMEOUT_S, self.cut_off)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Count a connection no more."""
         self._lift()
         super().connection_lost(exc)
 
@@ -101,7 +104,7 @@ class HttpServer:
         guard: Callable[[ASGIApp], ASGIApp] | None = None,
         refuse: Refuse | None = None,
     ) -> None:
-        """Serve `pages` and `routes`; `guard` wraps the application, `refuse` renders a request that no route serves."""
+        """Serve `pages` and `routes`; `guard` wraps the application, `refuse` renders what no route serves."""
         self.counts: Counter[str] = Counter()
         """`connections` accepted, `short_connections` of them open and no streams, `refused_connections` beyond the
         limit, `timeouts` of slow clients."""

@@ -22,6 +22,7 @@ class Parameter(NamedTuple):
     minimum: int = 0
     maximum: int = MAX_TIME_MS
     choices: tuple[str, ...] = ()
+    is_required: bool = False
 
     def read(self, text: str) -> str | int:
         """Return the value of a text; raises InputError."""
@@ -56,4 +57,7 @@ def values_of(request: Request, in_path: Sequence[Parameter], in_query: Sequence
         if name in values:
             raise InputError(f"{name}: given twice")
         values[name] = known[name].read(text)
+    for each in in_query:
+        if each.is_required and each.name not in values:
+            raise InputError(f"{each.name}: is missing")
     return values

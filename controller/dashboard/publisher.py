@@ -13,9 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from controller.dashboard.documents.moment import Moment
+from controller.dashboard.documents.past import event_text
 from controller.dashboard.documents.state import Content, StateText, state_head
-from controller.dashboard.documents.text import json_text
-from controller.dashboard.documents.timeline import event_document
 from controller.runtime.loop import Loop
 from controller.runtime.telemetry import EVENTS
 from controller.runtime.watch import Newest
@@ -126,6 +125,6 @@ class Publisher:
         try:
             async for event in watch:
                 self._event_count += 1
-                self._events.append((self._event_count, json_text(event_document(event)).encode()))
+                self._events.append((self._event_count, event_text(event)))
         finally:
             self._loop.telemetry.events.close(EVENTS, watch)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,6 +36,7 @@ STATUSES: dict[type[Exception], int] = {
 }
 """The status of each error; the gRPC API has codes for the same errors."""
 MEDIA_TYPE = "application/json"
+Found = TypeVar("Found")
 
 
 class Document(NamedTuple):
@@ -47,6 +48,8 @@ class Document(NamedTuple):
     render: Callable[..., Mapping[str, object] | str]
     in_path: tuple[Parameter, ...] = ()
     in_query: tuple[Parameter, ...] = ()
+    moment: Callable[[], object] | None = None
+    """Returns the values that the document is derived from; called in the event loop."""
 
 
 class Renderer:
@@ -59,6 +62,10 @@ class Renderer:
         """Return the routes of documents."""
         return [Route(each.path, partial(self._respond, each), methods=["GET"]) for each in documents]
 
+    async def run(self, work: Callable[..., Found], *values: object) -> Found:
+        """Call `work` in the thread; it may read frozen values only."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *values))
+
     def close(self) -> None:
         """End the thread after the document that it derives."""
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -66,8 +73,8 @@ class Renderer:
     async def _respond(self, document: Document, request: Request) -> Response:
         try:
             values = values_of(request, document.in_path, document.in_query)
-            running = asyncio.get_running_loop()
-            text, tag = await running.run_in_executor(self._thread, partial(_rendered, document.render, values))
+            values = {**values, "moment": document.moment()} if document.moment is not None else values
+            text, tag = await self.run(_rendered, document.render, values)
         except HeddleError as error:
             return refused(error)
         headers = {"etag": tag, "cache-control": "no-cache"}

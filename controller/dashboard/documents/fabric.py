@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from controller.dashboard.documents.shapes import End, Link, Nic, Switch
 from controller.model import fabric as model
+from controller.planner.clos import topology_of
 
 
 def fabric_document(fabric: model.Fabric) -> dict[str, object]:
@@ -19,7 +22,7 @@ def fabric_document(fabric: model.Fabric) -> dict[str, object]:
 
 
 def tiers_of(fabric: model.Fabric) -> tuple[int, ...]:
-    """Return the tiers that the fabric has, from below: the place of a switch's tier is what the page calls its tier."""
+    """Return the tiers that the fabric has, from below; the page numbers them from 0."""
     return tuple(sorted({switch.role.tier for switch in fabric.switches}))
 
 
@@ -37,16 +40,14 @@ def _switches(fabric: model.Fabric) -> Iterator[Switch]:
 
 
 def _pods(fabric: model.Fabric) -> dict[str, int]:
-    """Number the pods of a fabric with a middle tier: the switches below the top that cables of it join."""
-    pod: dict[str, int] = {}
-    for switch in fabric.switches:
-        if switch.role is not model.Role.AGG:
-            continue
-        below = fabric.leaves_below[switch.id]
-        number = min((pod[leaf] for leaf in below if leaf in pod), default=len(set(pod.values())))
-        pod[switch.id] = number
-        pod.update(dict.fromkeys(below, number))
-    return pod
+    """Number the pods of a fabric with a middle tier; there are none in others."""
+    if not any(switch.role is model.Role.AGG for switch in fabric.switches):
+        return {}
+    topology = topology_of(fabric)
+    _, numbers = np.unique(topology.pod, return_inverse=True)
+    first = int(topology.pod.min() < 0)  # the top tier, which is in no pod
+    pods = zip(topology.switch_ids, topology.pod.tolist(), (numbers - first).tolist(), strict=True)
+    return {switch: number for switch, pod, number in pods if pod >= 0}
 
 
 def _nics(fabric: model.Fabric) -> Iterator[Nic]:
