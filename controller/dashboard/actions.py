@@ -17,7 +17,7 @@ from controller.dashboard.access.login import Caller
 from controller.dashboard.body import body_of
 from controller.dashboard.documents.jobs import preview_document
 from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes import Done, DrainRequest, PreviewRequest, ReleaseRequest
+from controller.dashboard.documents.shapes.requests import Done, DrainRequest, PreviewRequest, ReleaseRequest
 from controller.dashboard.documents.text import document_text
 from controller.dashboard.http import NO_STORE, connection_of
 from controller.dashboard.routes import MEDIA_TYPE, Renderer, refused

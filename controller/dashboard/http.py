@@ -51,18 +51,20 @@ class LimitedConnection(H11Protocol):
     """One connection of a client: refused beyond MAX_CONNECTIONS, cut off after TIMEOUT_S."""
 
     counts: Counter[str]
+    short: "set[LimitedConnection]"
+    """The open connections that are no streams."""
     _timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count a connection, or refuse it."""
         self.app_state["connection"] = self
-        if self.counts["short_connections"] >= MAX_CONNECTIONS:
+        if len(self.short) >= MAX_CONNECTIONS:
             self.counts["refused_connections"] += 1
             self.transport = transport
             transport.close()
             return
         self.counts["connections"] += 1
-        self.counts["short_connections"] += 1
+        self.short.add(self)
         super().connection_made(transport)
         self._timeout = self.loop.call_later(TIMEOUT_S, self.cut_off)
 
@@ -79,8 +81,7 @@ class LimitedConnection(H11Protocol):
     def _lift(self) -> None:
         if self._timeout is not None:
             self._timeout.cancel()
-            self._timeout = None
-            self.counts["short_connections"] -= 1
+            self.short.discard(self)
 
     def cut_off(self) -> None:
         """End the connection at once."""
@@ -106,8 +107,7 @@ class HttpServer:
     ) -> None:
         """Serve `pages` and `routes`; `guard` wraps the application, `refuse` renders what no route serves."""
         self.counts: Counter[str] = Counter()
-        """`connections` accepted, `short_connections` of them open and no streams, `refused_connections` beyond the
-        limit, `timeouts` of slow clients."""
+        """`connections` accepted, `refused_connections` beyond the limit, `timeouts` of slow clients."""
         self._paths = tuple(pages)
         self._state = ServerState()
         self._state.default_headers = _HEADERS
@@ -137,7 +137,7 @@ class HttpServer:
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         )
         config.load()
-        kind = type("_Connection", (LimitedConnection,), {"counts": self.counts})
+        kind = type("_Connection", (LimitedConnection,), {"counts": self.counts, "short": set()})
         self._server = await asyncio.get_running_loop().create_server(
             lambda: kind(config=config, server_state=self._state, app_state={}), host, port, ssl=tls
         )

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from controller.dashboard.documents import shapes
 from controller.dashboard.documents.congestion import congestion_document
-from controller.dashboard.documents.fabric import fabric_document
+from controller.dashboard.documents.fabric import fabric_text
 from controller.dashboard.documents.health import health_document
 from controller.dashboard.documents.jobs import job_document, jobs_document
 from controller.dashboard.documents.matrix import MEASURED, PLANNED, matrix_document
@@ -13,8 +12,11 @@ from controller.dashboard.documents.moment import Moment
 from controller.dashboard.documents.networks import networks_document
 from controller.dashboard.documents.past import MAX_EVENTS, past_state_text, timeline_document
 from controller.dashboard.documents.ports import link_out_of, port_document, window_s
-from controller.dashboard.documents.shapes import HttpCounts
-from controller.dashboard.documents.text import document_text
+from controller.dashboard.documents.shapes import fabric as fabric_shapes
+from controller.dashboard.documents.shapes import jobs as jobs_shapes
+from controller.dashboard.documents.shapes import site as site_shapes
+from controller.dashboard.documents.shapes import state as state_shapes
+from controller.dashboard.documents.shapes.site import HttpCounts
 from controller.dashboard.parameters import Parameter
 from controller.dashboard.pulse import Pulse
 from controller.dashboard.recent import Recent
@@ -45,27 +47,30 @@ class Interface:
         now = partial(Moment.of, self._loop)
         whole = partial(Moment.of, self._loop, is_whole=True)
         return (
-            Document("/api/fabric", "The fabric as built", shapes.Fabric, self._fabric_text),
-            Document("/api/matrix", "Load of leaf by spine", shapes.Matrix, matrix_document, (), (OF,), now),
+            Document("/api/fabric", "The fabric as built", fabric_shapes.Fabric, self._fabric_text),
+            Document("/api/matrix", "Load of leaf by spine", fabric_shapes.Matrix, matrix_document, (), (OF,), now),
             Document(
                 "/api/ports/{switch}/{port}", "A port and what it did: by default in the last ten minutes",
-                shapes.PortDocument, self._port, (SWITCH, PORT), (FROM, TO), now,
+                fabric_shapes.PortDocument, self._port, (SWITCH, PORT), (FROM, TO), now,
             ),
             Document(
-                "/api/nics/{nic}", "A NIC and what it did", shapes.PortDocument, self._nic, (NIC,), (FROM, TO), now
+                "/api/nics/{nic}", "A NIC and what it did", fabric_shapes.PortDocument, self._nic, (NIC,),
+                (FROM, TO), now,
             ),
-            Document("/api/jobs", "All jobs", shapes.Jobs, jobs_document, (), (), now),
-            Document("/api/jobs/{job_id}", "A job", shapes.JobDocument, job_document, (JOB,), (), whole),
-            Document("/api/congestion", "Congested ports", shapes.CongestionDocument, congestion_document, moment=now),
-            Document("/api/timeline", "Events", shapes.Timeline, self._timeline, (), (FROM, TO, LIMIT), now),
-            Document("/api/at", "The state of a recorded moment", shapes.StateOf, self._past, (), (AT,), now),
-            Document("/api/networks", "Virtual networks", shapes.Networks, networks_document, moment=whole),
-            Document("/api/health", "The controller", shapes.HealthDocument, self._health, moment=now),
+            Document("/api/jobs", "All jobs", jobs_shapes.Jobs, jobs_document, (), (), now),
+            Document("/api/jobs/{job_id}", "A job", jobs_shapes.JobDocument, job_document, (JOB,), (), whole),
+            Document(
+                "/api/congestion", "Congested ports", state_shapes.CongestionDocument, congestion_document, moment=now
+            ),
+            Document("/api/timeline", "Events", state_shapes.Timeline, self._timeline, (), (FROM, TO, LIMIT), now),
+            Document("/api/at", "The state of a recorded moment", state_shapes.StateOf, self._past, (), (AT,), now),
+            Document("/api/networks", "Virtual networks", site_shapes.Networks, networks_document, moment=whole),
+            Document("/api/health", "The controller", site_shapes.HealthDocument, self._health, moment=now),
         )  # fmt: skip
 
     def _fabric_text(self) -> str:
         """Return the fabric, which never changes."""
-        self._fabric = self._fabric or document_text(fabric_document(self._loop.state.fabric))
+        self._fabric = self._fabric or fabric_text(self._loop.state.fabric)
         return self._fabric
 
     def _port(

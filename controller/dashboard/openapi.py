@@ -5,7 +5,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from controller.dashboard.documents import shapes
+from controller.dashboard.documents.shapes import jobs as jobs_shapes
+from controller.dashboard.documents.shapes import requests as requests_shapes
+from controller.dashboard.documents.shapes import state as state_shapes
 from controller.dashboard.documents.text import json_text
 from controller.dashboard.parameters import Parameter
 from controller.dashboard.routes import MEDIA_TYPE, STATUSES, Document
@@ -13,16 +15,20 @@ from controller.dashboard.routes import MEDIA_TYPE, STATUSES, Document
 VERSION = "3.1.0"
 _REFS = "#/components/schemas/{model}"
 POSTS = {
-    "/api/login": ("Log in", shapes.LoginRequest, shapes.Session),
-    "/api/logout": ("Log out", None, shapes.Session),
-    "/api/actions/drain": ("Drain a link or a switch, or return it", shapes.DrainRequest, shapes.Done),
-    "/api/actions/release": ("End a job", shapes.ReleaseRequest, shapes.Done),
-    "/api/actions/preview": ("Plan a job without submitting it", shapes.PreviewRequest, shapes.Preview),
+    "/api/login": ("Log in", requests_shapes.LoginRequest, requests_shapes.Session),
+    "/api/logout": ("Log out", None, requests_shapes.Session),
+    "/api/actions/drain": (
+        "Drain a link or a switch, or return it",
+        requests_shapes.DrainRequest,
+        requests_shapes.Done,
+    ),
+    "/api/actions/release": ("End a job", requests_shapes.ReleaseRequest, requests_shapes.Done),
+    "/api/actions/preview": ("Plan a job without submitting it", requests_shapes.PreviewRequest, jobs_shapes.Preview),
 }
 """Summary, body and reply of what changes something, or needs a body."""
 _GETS = {
-    "/api/state": ("What changes", shapes.StateOf),
-    "/api/session": ("Who the caller is", shapes.Session),
+    "/api/state": ("What changes", state_shapes.StateOf),
+    "/api/session": ("Who the caller is", requests_shapes.Session),
 }
 
 
@@ -45,7 +51,7 @@ def openapi_document(documents: Sequence[Document]) -> dict[str, Any]:
     paths["/api/stream"] = {"get": _stream(schemas)}
     for path, (summary, body, reply) in POSTS.items():
         paths[path] = {"post": _operation(summary, reply, schemas) | _body(body, schemas)}
-    _operation("", shapes.Refusal, schemas)
+    _operation("", requests_shapes.Refusal, schemas)
     return {
         "openapi": VERSION,
         "info": {
@@ -60,7 +66,7 @@ def openapi_document(documents: Sequence[Document]) -> dict[str, Any]:
 
 def _operation(summary: str, shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
     errors = {str(status) for status in (*STATUSES.values(), 401, 403)}
-    refusal = {"description": "Refused", "content": _content(shapes.Refusal, schemas)}
+    refusal = {"description": "Refused", "content": _content(requests_shapes.Refusal, schemas)}
     done = {"description": summary, "content": _content(shape, schemas)}
     return {"summary": summary, "responses": {"200": done, **dict.fromkeys(sorted(errors), refusal)}}
 
@@ -70,7 +76,7 @@ def _stream(schemas: dict[str, Any]) -> dict[str, Any]:
         "Server-sent events. `state`: the whole state (StateOf), with the id BOOT-SEQUENCE; `timeline`: a list of new "
         "events (TimelineEvent). A Last-Event-ID of the newest state is answered with the next one, any other at once."
     )
-    _content(shapes.TimelineEvent, schemas)
+    _content(state_shapes.TimelineEvent, schemas)
     return {
         "summary": "The state whenever it changes",
         "description": text,

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from controller.dashboard.documents.text import document_text, json_text
 from controller.dashboard.parameters import Parameter, values_of
+from controller.dashboard.pieces import PiecedResponse
 from controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
@@ -80,7 +81,7 @@ class Renderer:
         headers = {"etag": tag, "cache-control": "no-cache"}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(text, headers=headers, media_type=MEDIA_TYPE)
+        return PiecedResponse(text, headers=headers, media_type=MEDIA_TYPE)
 
 
 def _rendered(render: Callable[..., Mapping[str, object] | str], values: Mapping[str, Any]) -> tuple[bytes, str]:

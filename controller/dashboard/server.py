@@ -14,12 +14,13 @@ from controller.dashboard.access.guard import Guard
 from controller.dashboard.access.login import AccessRules, Logins
 from controller.dashboard.access.session import SessionRoutes
 from controller.dashboard.actions import Actions, ReadJobs
-from controller.dashboard.documents.shapes import HttpCounts
+from controller.dashboard.documents.shapes.site import HttpCounts
 from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.http import NO_STORE, HttpServer, Page, Render
 from controller.dashboard.interface import Interface
 from controller.dashboard.openapi import openapi_text
 from controller.dashboard.pages import page_routes, refuse
+from controller.dashboard.pieces import PiecedResponse
 from controller.dashboard.publisher import Publisher
 from controller.dashboard.pulse import Pulse
 from controller.dashboard.recent import Recent
@@ -74,7 +75,7 @@ class Dashboard:
 
     async def _state(self, request: Request) -> Response:
         update = await self._publisher.current()
-        return Response(update.text, headers=NO_STORE, media_type=MEDIA_TYPE)
+        return PiecedResponse(update.text, headers=NO_STORE, media_type=MEDIA_TYPE)
 
     async def _openapi(self, request: Request) -> Response:
         text = await self._renderer.run(openapi_text, self._documents)

@@ -13,10 +13,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from controller.dashboard.http import LimitedConnection, connection_of
+from controller.dashboard.pieces import send_pieces
 from controller.dashboard.publisher import Publisher
 
 MAX_STREAMS = 1_024
-PIECE_BYTES = 1 << 16
 SEND_TIMEOUT_S = 30.0
 PING_S = 15.0
 RETRY_MS = 1_000
@@ -25,7 +25,7 @@ _PING = b": still here\n\n"
 
 
 class Streams:
-    """All streams of one server; `counts` has `streams` opened, `refused_streams` past the limit, `slow_streams` cut."""
+    """All streams; `counts` has `streams` opened, `refused_streams` past the limit, `slow_streams` cut off."""
 
     def __init__(self, publisher: Publisher) -> None:
         self.counts: Counter[str] = Counter()
@@ -88,11 +88,6 @@ class _EventStream(Response):
                 await self._send(send, b"event: timeline\ndata: ", events, b"\n\n")
 
     async def _send(self, send: Send, *texts: bytes) -> None:
-        """Send texts in pieces; raises TimeoutError where the client does not take one in time."""
+        """Send texts; raises TimeoutError where the client does not take a piece in time."""
         for text in texts:
-            for begin in range(0, len(text), PIECE_BYTES):
-                async with asyncio.timeout(SEND_TIMEOUT_S):
-                    await send({
-                        "type": "http.response.body", "body": text[begin : begin + PIECE_BYTES], "more_body": True,
-                    })  # fmt: skip
-                await asyncio.sleep(0)  # `send` does not yield while the socket takes all
+            await send_pieces(self._connection, send, text, SEND_TIMEOUT_S)

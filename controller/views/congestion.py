@@ -105,7 +105,7 @@ class _PauseTree:
             self._reporting[_switch(port), priority].append(port)
 
     def trail(self, port: str, priority: int) -> tuple[str, ...]:
-        """Return the ports from a queue's to the port, NIC or switch that causes its pauses; a circle ends where it began."""
+        """Return the ports from a queue's to what causes its pauses: a port, NIC or switch; a circle repeats one."""
         paused, pausing = self._pfc.get((port, priority), (True, False))
         met = [port]
         while True:

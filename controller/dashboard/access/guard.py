@@ -57,7 +57,8 @@ class Guard:
 
     async def _refusal(self, request: Request) -> Response | None:
         """Return the refusal of a request, None where it may pass; sets `caller` of the scope's state."""
-        if host_name(request.headers.get("host", "")) not in self._names:
+        host = request.headers.get("host")  # HTTP/1.0 has none, and no browser speaks it
+        if host is not None and host_name(host) not in self._names:
             return error_response(421, "the Host header names no address of this server; http_access.hosts lists more")
         caller = self._caller(request)
         request.scope["state"]["caller"] = caller

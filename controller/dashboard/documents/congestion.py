@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from controller.brain.state import State
 from controller.dashboard.documents.fabric import end_of
 from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes import HotPort, PauseTree, PortPlace
+from controller.dashboard.documents.shapes.state import HotPort, PauseTree, PortPlace
 from controller.views.congestion import CIRCLE, Congested, congestion
 from controller.views.measured import pfc_queues
 from telemetry.detection.window import SECOND_NS, Snapshot
@@ -15,7 +15,7 @@ MAX_JOBS = 100
 
 
 def congestion_document(moment: Moment) -> Mapping[str, object]:
-    """Return the raised conditions (`shapes.CongestionDocument`)."""
+    """Return the raised conditions (`CongestionDocument`)."""
     if moment.tick is None:
         return {"ports": [], "pause_trees": []}
     snapshot = moment.tick.snapshot

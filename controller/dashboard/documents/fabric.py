@@ -1,24 +1,27 @@
 """The fabric as built: switches in tiers, NICs, directed links."""
 
 from collections.abc import Iterator
+from zlib import crc32
 
 import numpy as np
 
-from controller.dashboard.documents.shapes import End, Link, Nic, Switch
+from controller.dashboard.documents.shapes.fabric import End, Link, Nic, Switch
+from controller.dashboard.documents.text import document_text
 from controller.model import fabric as model
 from controller.planner.clos import topology_of
 
 
-def fabric_document(fabric: model.Fabric) -> dict[str, object]:
-    """Return the document of a fabric (`shapes.Fabric`); its lists are iterators."""
-    return {
+def fabric_text(fabric: model.Fabric) -> str:
+    """Return the document of a fabric as JSON (`Fabric`); equal fabrics have the same `generation`."""
+    document = {
         "fabric": fabric.name,
-        "generation": int(fabric.digest[:12], 16),
         "tiers": len(tiers_of(fabric)),
         "switches": _switches(fabric),
         "nics": _nics(fabric),
         "links": _links(fabric),
     }
+    text = document_text(document)
+    return f'{text[:-1]},"generation":{crc32(text.encode())}}}'
 
 
 def tiers_of(fabric: model.Fabric) -> tuple[int, ...]:

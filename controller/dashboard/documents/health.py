@@ -5,14 +5,14 @@ from importlib.metadata import version
 
 from controller.brain.state import State, SwitchState, wanted
 from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes import HttpCounts, InstallTimes, LoopLag, SwitchHealth
+from controller.dashboard.documents.shapes.site import HttpCounts, InstallTimes, LoopLag, SwitchHealth
 from controller.rules.diff import diff
 
 
 def health_document(
     moment: Moment, since_ms: Mapping[str, int], lags_ms: Sequence[float], http: HttpCounts
 ) -> Mapping[str, object]:
-    """Return the controller's health (`shapes.HealthDocument`); `since_ms`: of each switch's session or its end."""
+    """Return the controller's health (`HealthDocument`); `since_ms`: of each switch's session or its end."""
     state = moment.state
     return {
         "version": version("heddle"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from controller.brain.state import Job, State
 from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes import Certificate, FlowLine, Generation, JobLine, Sharing
+from controller.dashboard.documents.shapes.jobs import Certificate, FlowLine, Generation, JobLine, Sharing
 from controller.dashboard.documents.state import figures_of
 from controller.model.admission import quoted
 from controller.model.error import NotFoundError
@@ -23,12 +23,12 @@ MAX_SHARED_LINKS = 1_000
 
 
 def jobs_document(moment: Moment) -> Mapping[str, object]:
-    """Return all jobs (`shapes.Jobs`)."""
+    """Return all jobs (`Jobs`)."""
     return {"jobs": _lines(moment.state)}
 
 
 def job_document(moment: Moment, job_id: str) -> Mapping[str, object]:
-    """Return a job (`shapes.JobDocument`); raises NotFoundError."""
+    """Return a job (`JobDocument`); raises NotFoundError."""
     state = moment.state
     job = state.jobs.get(job_id)
     if job is None:
@@ -37,7 +37,7 @@ def job_document(moment: Moment, job_id: str) -> Mapping[str, object]:
 
 
 def preview_document(moment: Moment, plan: JobPlan) -> Mapping[str, object]:
-    """Return the plan of a job that is not submitted (`shapes.Preview`)."""
+    """Return the plan of a job that is not submitted (`Preview`)."""
     state = moment.state
     others = {job_id: job for job_id, job in state.jobs.items() if job_id != plan.job_id}
     own = np.array([

@@ -3,7 +3,7 @@
 import numpy as np
 
 from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes import Matrix
+from controller.dashboard.documents.shapes.fabric import Matrix
 from controller.views.link_states import planned_utilisation
 from controller.views.matrix import Floats, leaf_matrix
 from controller.views.measured import LinkRows, utilisation_of_links

@@ -6,11 +6,11 @@ from typing import Any
 from controller.brain.networks import Gateway as Known
 from controller.brain.networks import Networks
 from controller.dashboard.documents.moment import GatewayReport, Moment
-from controller.dashboard.documents.shapes import Gateway, Vpc
+from controller.dashboard.documents.shapes.site import Gateway, Vpc
 
 
 def networks_document(moment: Moment) -> Mapping[str, object]:
-    """Return the virtual networks (`shapes.Networks`). The controller serves no balancers yet."""
+    """Return the virtual networks (`Networks`). The controller serves no balancers yet."""
     networks = moment.state.networks
     return {"vpcs": _vpcs(networks), "gateways": _gateways(moment), "balancers": []}
 

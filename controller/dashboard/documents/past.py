@@ -8,7 +8,7 @@ import numpy as np
 from controller.brain.state import State
 from controller.dashboard.documents.congestion import place_of
 from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes import CongestedPort, TimelineEvent
+from controller.dashboard.documents.shapes.state import CongestedPort, TimelineEvent
 from controller.dashboard.documents.text import document_text, json_text, shares_text
 from controller.model.error import InputError, NotFoundError
 from controller.model.log_event import LogEvent
@@ -38,7 +38,7 @@ def event_document(event: LogEvent) -> TimelineEvent:
 def timeline_document(
     moment: Moment, telemetry: Telemetry, from_ms: int | None, to_ms: int | None, limit: int | None
 ) -> Mapping[str, object]:
-    """Return the newest events within a time (`shapes.Timeline`); reads a disk."""
+    """Return the newest events within a time (`Timeline`); reads a disk."""
     since_ns, until_ns = (from_ms or 0) * MS, None if to_ms is None else to_ms * MS + MS - 1
     if from_ms is not None and from_ms > moment.now_unix_ms:
         raise InputError("from_ms: is in the future")
@@ -55,7 +55,7 @@ def timeline_document(
 
 
 def past_state_text(moment: Moment, telemetry: Telemetry, boot: str, at_ms: int) -> str:
-    """Return the state of a moment as JSON (`shapes.StateOf`); reads a disk. Raises InputError and NotFoundError."""
+    """Return the state of a moment as JSON (`StateOf`); reads a disk. Raises InputError and NotFoundError."""
     if at_ms > moment.now_unix_ms:
         raise InputError("at_ms: is in the future")
     found = telemetry.history.moment(at_ms // 1_000) if telemetry.history is not None else None

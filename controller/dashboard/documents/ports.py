@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from controller.brain.state import State
 from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes import PortDocument, Series
+from controller.dashboard.documents.shapes.fabric import PortDocument, Series
 from controller.model.admission import quoted
 from controller.model.error import InputError, NotFoundError
 from controller.model.fabric import DirectedLink, PortRef

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from controller.brain.state import Job, State
 from controller.dashboard.documents.fabric import end_of
 from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes import CongestedPort, Counts, JobFigures, SwitchFigures
+from controller.dashboard.documents.shapes.state import CongestedPort, Counts, JobFigures, SwitchFigures
 from controller.dashboard.documents.text import flags_text, json_text, list_text, shares_text
 from controller.model.job_state import JobState
 from controller.runtime.telemetry import TelemetryTick
