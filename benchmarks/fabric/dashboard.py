@@ -31,10 +31,11 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
 from controller.model.job_state import JobState
-from controller.model.plan import Plan
+from controller.model.plan import DATA_PRIORITY, Plan
 from controller.planner.solve import solve
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.loop import Loop
+from telemetry.detection.signal import Kind, Signal
 from telemetry.detection.window import SECOND_NS, Snapshot
 from telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
 from tests.support.small_fabrics import spine_leaf
@@ -45,7 +46,7 @@ CLIENTS, SILENT = 50, 1_000
 SECONDS, QUICK_SECONDS = 20, 5
 PROBE_S = 0.005
 DOCUMENTS = ("fabric", "state", "matrix", "jobs", "jobs/job0", "congestion", "timeline", "health", "ports/leaf1/1")
-SNAPSHOTS = 4
+SNAPSHOTS, HOT = 4, 20
 
 
 class Phase(NamedTuple):
@@ -101,7 +102,9 @@ def snapshots(fabric: Fabric) -> list[Snapshot]:
         delta = np.zeros((ports, COLUMNS), dtype=np.uint64)
         for name in ("tx_bytes", "rx_bytes"):
             delta[:, port_column(name)] = chance.integers(0, int(0.9 * BPS / 8 * window_ns / SECOND_NS), ports)
-        delta[:, queue_columns("paused_ns")] = chance.integers(0, window_ns // 50, (ports, PRIORITIES))
+        paused = np.zeros((ports, PRIORITIES), dtype=np.uint64)
+        paused[chance.integers(0, ports, ports // 50), DATA_PRIORITY] = window_ns // 50
+        delta[:, queue_columns("paused_ns")] = paused
         gauges = np.zeros((ports, PRIORITIES), dtype=np.uint64)
         ones = np.ones(ports, dtype=np.uint64)
         found.append(
@@ -138,9 +141,16 @@ async def _controller(control: Connection) -> None:
 
 
 async def _tick(loop: Loop, measured: list[Snapshot]) -> None:
+    hot = tuple(
+        Signal(
+            kind=Kind.CONGESTION, port=str(cable.upper), priority=DATA_PRIORITY, raised=True, value=0.5, threshold=0.1,
+            since_unix_ns=1, sampled_unix_ns=1,
+        )
+        for cable in loop.state.fabric.cables[:HOT]
+    )  # fmt: skip
     for number in range(1 << 30):
         await asyncio.sleep(1.0)
-        loop.telemetry.tick(replace(measured[number % len(measured)], now_ns=time.time_ns()), ())
+        loop.telemetry.tick(replace(measured[number % len(measured)], now_ns=time.time_ns()), hot)
 
 
 async def _phase(seconds: float) -> Phase:

@@ -13,6 +13,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
+from socket import SO_SNDBUF, SOL_SOCKET
 from ssl import SSLContext
 from typing import NamedTuple
 
@@ -31,6 +32,8 @@ MAX_CONNECTIONS = 64
 TIMEOUT_S = 10.0
 """From the connection to the last byte of the reply."""
 CLOSE_TIMEOUT_S = 5.0
+SEND_BUFFER_BYTES = 1 << 17
+"""What the kernel holds of a stream; it would grow to megabytes for a client that does not read."""
 NO_STORE = {"cache-control": "no-store"}
 _HEADERS = [(b"connection", b"close")]
 
@@ -53,6 +56,8 @@ class LimitedConnection(H11Protocol):
     counts: Counter[str]
     short: "set[LimitedConnection]"
     """The open connections that are no streams."""
+    turn: asyncio.Lock
+    """Held by the connection that sends a piece of a long text (`pieces.py`)."""
     _timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -77,6 +82,7 @@ class LimitedConnection(H11Protocol):
         """Lift the limits of this connection: its route has limits of its own. Nothing is buffered beyond a write."""
         self._lift()
         self.transport.set_write_buffer_limits(high=0)
+        self.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
 
     def _lift(self) -> None:
         if self._timeout is not None:
@@ -137,7 +143,9 @@ class HttpServer:
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         )
         config.load()
-        kind = type("_Connection", (LimitedConnection,), {"counts": self.counts, "short": set()})
+        kind = type(
+            "_Connection", (LimitedConnection,), {"counts": self.counts, "short": set(), "turn": asyncio.Lock()}
+        )
         self._server = await asyncio.get_running_loop().create_server(
             lambda: kind(config=config, server_state=self._state, app_state={}), host, port, ssl=tls
         )

@@ -13,7 +13,6 @@ from controller.dashboard.http import TIMEOUT_S, LimitedConnection
 
 PIECE_BYTES = 1 << 16
 SHORT_S = 10.0
-_turn = asyncio.Lock()
 
 
 async def send_pieces(connection: LimitedConnection, send: Send, text: bytes, timeout_s: float) -> None:
@@ -23,7 +22,7 @@ async def send_pieces(connection: LimitedConnection, send: Send, text: bytes, ti
         piece = bytes(whole[begin : begin + PIECE_BYTES])
         async with asyncio.timeout(timeout_s):
             await connection.flow.drain()
-        async with _turn:
+        async with connection.turn:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             await asyncio.sleep(0)
 

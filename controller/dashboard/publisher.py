@@ -49,6 +49,7 @@ class Publisher:
         self.newest: Newest[Update] = Newest()
         self.readers = 0
         """The open streams; without any, no state is written."""
+        self.closed = False
         self._loop = loop
         self._states = StateText()
         self._sequence = 0
@@ -66,7 +67,10 @@ class Publisher:
         self._tasks = [asyncio.create_task(self._publish_states()), asyncio.create_task(self._collect_events())]
 
     async def close(self) -> None:
-        """Stop publishing."""
+        """Stop publishing, and wake the streams to end."""
+        self.closed = True
+        if self.newest.value is not None:
+            self.newest.put(self.newest.value)
         for task in self._tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

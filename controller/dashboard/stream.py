@@ -66,6 +66,7 @@ class _EventStream(Response):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._publisher.current()
             await self._send_states(send)
+            await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             self._counts["slow_streams"] += 1
             self._connection.cut_off()
@@ -75,7 +76,7 @@ class _EventStream(Response):
     async def _send_states(self, send: Send) -> None:
         last_event, _ = self._publisher.events_after(0)
         await self._send(send, f"retry: {RETRY_MS}\n\n".encode())
-        while not self._connection.transport.is_closing():
+        while not (self._publisher.closed or self._connection.transport.is_closing()):
             try:
                 waiting = self._publisher.newest.after(self._number)
                 self._number, update = await asyncio.wait_for(waiting, PING_S)

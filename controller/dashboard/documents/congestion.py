@@ -16,7 +16,7 @@ MAX_JOBS = 100
 
 def congestion_document(moment: Moment) -> Mapping[str, object]:
     """Return the raised conditions (`CongestionDocument`)."""
-    if moment.tick is None:
+    if moment.tick is None or not moment.tick.active:
         return {"ports": [], "pause_trees": []}
     snapshot = moment.tick.snapshot
     found = congestion(moment.state, moment.tick.active, pfc_queues(snapshot))
