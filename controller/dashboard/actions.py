@@ -33,7 +33,7 @@ from controller.views.crossing import flows_needing
 
 ReadJobs = Callable[[str, Fabric], tuple[JobRequest, ...]]
 TIMEOUT_S = 60.0
-"""An action that takes longer goes on, and its caller is told so."""
+"""An action that takes longer goes on; its caller gets 503."""
 PREVIEW_ID = "what-if"
 
 

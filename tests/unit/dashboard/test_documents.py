@@ -2,6 +2,7 @@
 
 import asyncio
 from operator import itemgetter
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -199,7 +200,7 @@ async def test_bad_input_is_refused_with_what_is_wrong(page):
     assert "No such page" in replies["/nothing"].text
 
 
-BAD_BODIES = [
+BAD_BODIES: list[tuple[str, dict[str, Any], int]] = [
     ("drain", {}, 400), ("drain", {"target": 1}, 400), ("drain", {"target": "none"}, 404),
     ("drain", {"target": "leaf1", "more": 1}, 400), ("drain", {"target": "leaf1", "dry_run": "yes"}, 400),
     ("release", {"job": "none"}, 404), ("release", {"job": "none", "dry_run": True}, 404), ("preview", {}, 400),
