@@ -143,9 +143,8 @@ class HttpServer:
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         )
         config.load()
-        kind = type(
-            "_Connection", (LimitedConnection,), {"counts": self.counts, "short": set(), "turn": asyncio.Lock()}
-        )
+        shared = {"counts": self.counts, "short": set(), "turn": asyncio.Lock()}
+        kind = type("_Connection", (LimitedConnection,), shared)
         self._server = await asyncio.get_running_loop().create_server(
             lambda: kind(config=config, server_state=self._state, app_state={}), host, port, ssl=tls
         )

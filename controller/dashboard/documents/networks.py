@@ -3,16 +3,18 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controller.brain.networks import Gateway as Known
-from controller.brain.networks import Networks
+from controller.brain.networks.state import Gateway as Known
+from controller.brain.networks.state import Networks
 from controller.dashboard.documents.moment import GatewayReport, Moment
-from controller.dashboard.documents.shapes.site import Gateway, Vpc
+from controller.dashboard.documents.shapes.site import Backend, Balancer, Gateway, Vpc
+from controller.views.load_balancers import load_balancer_views
+from dataplane.config.balancers import BackEnd
 
 
 def networks_document(moment: Moment) -> Mapping[str, object]:
-    """Return the virtual networks (`Networks`). The controller serves no balancers yet."""
+    """Return the virtual networks (`Networks`)."""
     networks = moment.state.networks
-    return {"vpcs": _vpcs(networks), "gateways": _gateways(moment), "balancers": []}
+    return {"vpcs": _vpcs(networks), "gateways": _gateways(moment), "balancers": _balancers(networks)}
 
 
 def _vpcs(networks: Networks) -> Iterator[Vpc]:
@@ -26,6 +28,23 @@ def _vpcs(networks: Networks) -> Iterator[Vpc]:
             "endpoints": len(vpc.endpoints),
             "isolation": "unknown",
         }
+
+
+def _balancers(networks: Networks) -> Iterator[Balancer]:
+    for view in load_balancer_views(networks):
+        balancer = view.balancer
+        yield {
+            "id": balancer.id,
+            "vpc": balancer.vpc,
+            "vip": f"{balancer.vip}:{balancer.port}",
+            "served_by": list(view.served_by),
+            "backends": [_backend(end, is_up=end in view.healthy) for end in balancer.back_ends],
+        }
+
+
+def _backend(end: BackEnd, *, is_up: bool) -> Backend:
+    health = "draining" if end.draining else "up" if is_up else "down"
+    return {"address": f"{end.ip}:{end.port}", "weight": end.weight, "health": health}
 
 
 def _gateways(moment: Moment) -> Iterator[Gateway]:
@@ -42,6 +61,7 @@ def _gateway(name: str, gateway: Known, wanted: int, report: GatewayReport | Non
     partner = hello.partner if hello is not None and hello.partner else None
     return {
         "id": name,
+        "kind": gateway.kind.value,
         "vpc": None,  # a gateway serves all of them
         "state": "attached" if gateway.session is not None else "detached",
         "pair": partner,

@@ -18,9 +18,13 @@ class Vpc(TypedDict):
 
 
 class Gateway(TypedDict):
-    """A gateway: `state` is attached or detached, `role` active, standby or single; null: not reported."""
+    """A gateway or balancer (`kind`), attached or detached; `role` is active, standby or single.
+
+    null: not reported.
+    """
 
     id: str
+    kind: str
     vpc: str | None
     state: str
     pair: str | None
@@ -36,7 +40,7 @@ class Gateway(TypedDict):
 
 
 class Backend(TypedDict):
-    """A back end of a balancer."""
+    """A back end of a load balancer; `health` is up, down or draining."""
 
     address: str
     weight: int
@@ -44,11 +48,12 @@ class Backend(TypedDict):
 
 
 class Balancer(TypedDict):
-    """A balancer."""
+    """A port of a virtual IP, and the ids of the balancers that serve it."""
 
     id: str
     vpc: str
     vip: str
+    served_by: list[str]
     backends: list[Backend]
 
 
