@@ -29,8 +29,8 @@ export function renderTime(place, route) {
       h("input", { type: "range", min: first, max: last, step: STEP_MS, "data-own": true, disabled: !recorded,
         "aria-label": "Moment", "aria-valuetext": text })),
     h("button", { type: "button", "data-time": "forward", disabled: !recorded || !isPast(), "aria-label": "10 seconds forward" }, "+10 s"),
-    h("output", null, recorded ? text : "No history recorded"),
-    h("button", { type: "button", class: isPast() ? "primary" : "", "data-time": "live", disabled: !isPast(), title: RECORDED_VIEWS.has(route.view) ? null : "This view shows the present only" }, "Live"),
+    h("output", null, recorded ? clock(at) : "No history recorded"),
+    h("button", { type: "button", class: isPast() ? "primary" : "live", "data-time": "live", disabled: !isPast(), title: RECORDED_VIEWS.has(route.view) ? null : "This view shows the present only" }, "Live"),
   ]);
   const slider = place.querySelector("input");
   if (slider !== document.activeElement || !slider.matches(":active")) slider.value = at;

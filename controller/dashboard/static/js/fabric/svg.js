@@ -14,7 +14,7 @@ export function drawSvg(place, scene, width, height, onPick) {
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Fabric ${scene.fabric.name}` });
   const cables = drawCables(scene, placed);
   const nodes = drawNodes(scene, placed);
-  root.append(cables.group, nodes.group);
+  root.append(cables.group, cables.marks, nodes.group);
   root.addEventListener("click", (event) => {
     const half = event.target.closest("[data-link]");
     const node = event.target.closest("[data-node]");
@@ -46,12 +46,14 @@ function drawCables(scene, placed) {
   const { fabric, tables } = scene;
   const [width, aside] = [widths(fabric), offsets(fabric, tables)];
   const group = svg("g", { class: "cables" });
+  const marks = svg("g", { class: "marks" });
   const drawn = tables.cables.map((at) => {
     const ends = line(placed, fabric.links[at], aside[at]);
     const halves = [half(at, ends.slice(0, 4), width[at])];
     if (tables.back[at] >= 0) halves.push(half(tables.back[at], ends.slice(2), width[at]));
     const mark = svg("g", { class: "mark", transform: `translate(${ends[2]} ${ends[3]})` });
-    group.append(...halves.flatMap(({ hit, seen }) => [seen, hit]), mark);
+    group.append(...halves.flatMap(({ hit, seen }) => [seen, hit]));
+    marks.append(mark);
     return { at, halves, mark, marked: "" };
   });
   const update = (scene) => {
@@ -60,7 +62,7 @@ function drawCables(scene, placed) {
       mark(cable, scene);
     }
   };
-  return { group, update };
+  return { group, marks, update };
 }
 
 function half(at, [x1, y1, x2, y2], width) {
@@ -126,7 +128,7 @@ function drawSwitch(id, { x, y }, step) {
   const upright = step < 44;
   const [w, h] = upright ? [Math.max(14, Math.min(20, step - 3)), 58] : [Math.min(84, step - 8), NODE_HEIGHT];
   const text = svg("text", { class: "name", transform: upright ? "rotate(-90)" : null, "text-anchor": "middle", dy: "0.35em" }, fit(id, upright ? h : w));
-  const flag = svg("text", { class: "flag", x: w / 2, y: -h / 2, "text-anchor": "middle", dy: "0.35em", "aria-hidden": "true" }, "!");
+  const flag = svg("g", { class: "flag", transform: `translate(${w / 2} ${-h / 2})`, "aria-hidden": "true" }, svg("circle", { r: 8 }), svg("path", { d: "M-3-3L3 3M3-3L-3 3" }));
   return svg("g", { "data-node": id, "data-kind": "switch", role: "button", tabindex: -1, transform: `translate(${x} ${y})` },
     svg("title", null, id), svg("rect", { x: -w / 2, y: -h / 2, width: w, height: h, rx: 4 }), text, flag);
 }

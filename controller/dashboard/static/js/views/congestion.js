@@ -18,7 +18,7 @@ export function congestionView(place) {
       morph(place, [
         h("h1", null, "Congestion"),
         h("div", { class: "figures" }, figure("congested ports", state?.congested ? congested.length : "–"), figure("roots", state?.congested ? congested.filter((item) => item.root).length : "–"),
-          figure("links at 80 % or above", state?.counts?.hot_links ?? "–")),
+          figure("ports with a raised signal", state?.counts?.hot_links ?? "–")),
         h("section", { class: "card" }, h("h2", null, "Hot ports"), isPast() ? pastPorts(state) : live.data ? livePorts(live.data, state) : missing(live, "Congestion")),
         h("section", { class: "card" }, h("h2", null, "Pause trees"),
           isPast() ? h("p", { class: "quiet" }, "The pause tree of this moment is not recorded.") : live.data ? trees(live.data) : missing(live, "The pause tree")),

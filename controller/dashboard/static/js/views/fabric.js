@@ -97,7 +97,7 @@ function toolbar(scene, { query }, job) {
 }
 
 function legend() {
-  const names = HEAT.slice(1).map((least) => (least < 0.05 ? "> 0" : `${Math.round(least * 100)} %`));
+  const names = HEAT.slice(1).map((least) => (least < 0.05 ? "> 0" : `≥ ${Math.round(least * 100)} %`));
   return h("ul", { class: "legend", "aria-label": "Colours" },
     names.map((name, at) => h("li", { class: `heat-${at + 1}` }, name)),
     h("li", { class: "down" }, "✕ down"), h("li", { class: "drained" }, "◇ drained"));
