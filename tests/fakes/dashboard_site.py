@@ -34,7 +34,9 @@ def fabric_document(fabric: Fabric) -> dict[str, Json]:
         lower = {"node": cable.lower.switch, "port": cable.lower.number}
         upper = {"node": cable.upper.switch, "port": cable.upper.number}
         for name, ends in ((cable.up_link, (lower, upper)), (cable.down_link, (upper, lower))):
-            links.append({"id": name, "from": ends[0], "to": ends[1], "capacity_bps": cable.capacity_bps, "kind": "cable"})
+            links.append(
+                {"id": name, "from": ends[0], "to": ends[1], "capacity_bps": cable.capacity_bps, "kind": "cable"}
+            )
     for nic in fabric.nics:
         near, port = {"node": nic.id, "port": None}, {"node": nic.port.switch, "port": nic.port.number}
         for name, ends in ((nic.up_link, (near, port)), (nic.down_link, (port, near))):
@@ -72,10 +74,11 @@ def drawn_state(document: dict[str, Json], seed: int, *, jobs: int = 2, flows: i
 
 
 class DashboardSite:
-    """An HTTP server on loopback. `documents` maps paths under /api to JSON, or to a function of the query."""
+    """An HTTP server on loopback. `documents` maps paths under /api to JSON, or to a function of the query or body."""
 
-    def __init__(self, documents: dict[str, Json | Callable[[str], Json]]) -> None:
+    def __init__(self, documents: dict[str, Json | Callable[[Any], Json]], port: int = 0) -> None:
         self.documents = documents
+        self.posted: list[tuple[str, str | None, Json]] = []
         self._clients: list[SimpleQueue[bytes | None]] = []
         site = self
 
@@ -83,10 +86,15 @@ class DashboardSite:
             def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
                 site.answer(self)
 
+            def do_POST(self) -> None:  # noqa: N802
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                site.posted.append((self.path, self.headers["X-CSRF-Token"], body))
+                _reply(self, 200, "application/json", json.dumps(site.documents[self.path](body)).encode())
+
             def log_message(self, *_: object) -> None:
                 return
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         self._thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)

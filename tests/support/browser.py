@@ -5,6 +5,7 @@ of the content security policy, and every request with its host.
 """
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -42,17 +43,19 @@ class Browser:
 
     def __init__(self) -> None:
         self._profile = tempfile.TemporaryDirectory(prefix="heddle-browser-", ignore_cleanup_errors=True)
-        (theirs_in, self._out), (self._in, theirs_out) = os.pipe(), os.pipe()
+        (read_end, self._out), (self._in, write_end) = os.pipe(), os.pipe()
+        # Beyond 4, or one redirection would overwrite the other's source.
+        theirs_in, theirs_out = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (read_end, write_end))
         program = chromium()
         assert program is not None
         # Chromium reads commands from descriptor 3 and writes replies to 4.
         shell = f"exec {program} {' '.join(_FLAGS)} --user-data-dir={self._profile.name} about:blank 3<&{theirs_in} 4>&{theirs_out}"
         self.process = subprocess.Popen(
-            ["/bin/sh", "-c", shell], pass_fds=(theirs_in, theirs_out), stdin=subprocess.DEVNULL,
+            ["bash", "-c", shell], pass_fds=(theirs_in, theirs_out), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
-        os.close(theirs_in)
-        os.close(theirs_out)
+        for end in (read_end, write_end, theirs_in, theirs_out):
+            os.close(end)
         self._numbers = iter(range(1, 1 << 60))
         self._replies: dict[int, SimpleQueue[dict[str, Any]]] = {}
         self._listeners: dict[str, Callable[[str, dict[str, Any]], None]] = {}
@@ -89,9 +92,7 @@ class Browser:
                     listener(message["method"], message["params"])
 
     @contextmanager
-    def page(
-        self, width: int = 1280, height: int = 720, *, scheme: str = "dark", scale: float = 1
-    ) -> "Iterator[Page]":
+    def page(self, width: int = 1280, height: int = 720, *, scheme: str = "dark", scale: float = 1) -> "Iterator[Page]":
         """Open a page in a context of its own while the context lasts."""
         context = self.send("Target.createBrowserContext")["browserContextId"]
         target = self.send("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
@@ -139,7 +140,9 @@ class Page:
 
     def resize(self, width: int, height: int, scale: float = 1) -> None:
         """Set the size of the page in CSS pixels."""
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+        )
 
     def hear(self, method: str, params: dict[str, Any]) -> None:
         """Record an event; called by the browser's reader."""

@@ -15,16 +15,15 @@ export function actionButton(action, target, text, look = "") {
 const ACTIONS = {
   drain: {
     title: (target) => `Drain ${target}?`, verb: "Drain",
-    path: "/api/actions/drain", body: (target) => ({ target, undrain: false }), dry: true,
+    path: "/api/actions/drain", body: (target) => ({ target, undrain: false }),
   },
   undrain: {
     title: (target) => `Return ${target} to service?`, verb: "Undrain",
-    path: "/api/actions/drain", body: (target) => ({ target, undrain: true }), dry: true,
+    path: "/api/actions/drain", body: (target) => ({ target, undrain: true }),
   },
   release: {
     title: (job) => `Release job ${job}?`, verb: "Release",
-    path: "/api/actions/release", body: (job) => ({ job }), dry: false,
-    text: (job) => `The job ends: its ${plural(picture.live?.jobs?.find((item) => item.id === job)?.flows ?? 0, "flow")} lose their planned paths, and other jobs may use the capacity.`,
+    path: "/api/actions/release", body: (job) => ({ job }),
   },
 };
 
@@ -37,15 +36,14 @@ document.addEventListener("click", (event) => {
 
 async function ask(action, target) {
   const dialog = document.getElementById("dialog");
-  const effect = h("p", { class: "effect" }, action.dry ? "Asking the controller what would move …" : action.text(target));
-  const yes = h("button", { type: "button", class: "danger", disabled: action.dry }, action.verb);
+  const effect = h("p", { class: "effect" }, "Asking the controller what would move …");
+  const yes = h("button", { type: "button", class: "danger", disabled: true }, action.verb);
   const no = h("button", { type: "button" }, "Cancel");
   dialog.replaceChildren(h("h2", { id: "dialog-title" }, action.title(target)), effect, h("div", { class: "buttons" }, no, yes));
   no.addEventListener("click", () => dialog.close());
   yes.addEventListener("click", () => run(action, target, dialog, effect, yes, no));
   if (!dialog.open) dialog.showModal();
   no.focus();
-  if (!action.dry) return;
   const would = await send(action, target, true);
   effect.textContent = would.error ?? effectText(would);
   yes.disabled = Boolean(would.error);
@@ -68,8 +66,7 @@ async function run(action, target, dialog, effect, yes, no) {
 }
 
 async function send(action, target, dry) {
-  const body = action.body(target);
-  if (action.dry) body.dry_run = dry;
+  const body = { ...action.body(target), dry_run: dry };
   try {
     return (await post(action.path, body, picture.session.csrf)) ?? {};
   } catch (error) {

@@ -84,10 +84,7 @@ function morphNode(old, wanted) {
     return;
   }
   for (const { name } of [...old.attributes]) {
-    // Open by the user's hand or by code, not by a rendering.
-    if (!wanted.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS") && !old.hasAttribute("data-own")) {
-      old.removeAttribute(name);
-    }
+    if (!wanted.hasAttribute(name)) old.removeAttribute(name);
   }
   for (const { name, value } of wanted.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   if (!old.hasAttribute("data-own")) morphChildren(old, [...wanted.childNodes]);

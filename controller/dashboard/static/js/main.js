@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { h, morph } from "./dom.js";
+import { askForLogin, session } from "./login.js";
 import { clock, duration, plural } from "./format.js";
 import { problems, STALE_MS } from "./load.js";
 import { addEvents, changed, isPast, loadFabric, picture, setLive, showMoment, shown, subscribe } from "./picture.js";
@@ -60,7 +61,7 @@ function heading(route, found) {
   const tabs = Object.entries(VIEWS).map(([name, [title]]) =>
     h("a", { href: `/${name}`, "aria-current": name === route.view ? "page" : null, "data-key": name }, title));
   return [
-    h("a", { class: "brand", href: "/fabric", "aria-label": "Heddle, fabric view" }, h("b", null, "Heddle"), " ", h("span", null, picture.fabric?.fabric ?? "")),
+    h("a", { class: "brand", href: "/fabric" }, h("b", null, "Heddle"), " ", h("span", null, picture.fabric?.fabric ?? "")),
     h("nav", { "aria-label": "Views" }, tabs),
     h("div", { class: "chips" }, chips(found)),
   ];
@@ -101,18 +102,21 @@ function banner() {
 }
 
 async function begin() {
+  // The picture first; the rest of the page can wait for it.
+  const [failure, found] = await Promise.all([
+    Promise.all([loadFabric(), get("/api/state").then(setLive)]).then(() => null, (error) => error), session()]);
+  if (failure?.status === 401) return askForLogin(place("view"));
+  if (failure) picture.lostMs = Date.now();
+  if (found) picture.session = found;
+  if (current().view === "login") {
+    if (found?.login && !found.may_act) return askForLogin(place("view"));
+    window.history.replaceState(null, "", "/fabric");
+  }
   start(show);
   subscribe(draw);
   setInterval(changed, TICK_MS);
-  const failed = () => {
-    picture.lostMs ??= Date.now();
-    changed();
-  };
-  // The picture first; the rest of the page can wait for it.
-  await Promise.all([loadFabric(), get("/api/state").then(setLive)]).catch(failed);
   show(current());
   follow();
-  get("/api/session").then((session) => (picture.session = session), () => {});
   get("/api/timeline?limit=500").then(({ events, recorded_from_ms }) => {
     picture.recordedFromMs = recorded_from_ms;
     addEvents(events);

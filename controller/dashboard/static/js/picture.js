@@ -45,7 +45,7 @@ export function setLive(state) {
   const reload = picture.fabric && state.generation !== undefined && state.generation !== picture.fabric.generation;
   picture.live = state;
   changed();
-  if (reload) loadFabric();
+  if (reload) loadFabric().catch(() => {}); // the next state tries again
 }
 
 export async function loadFabric() {

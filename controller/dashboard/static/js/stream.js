@@ -39,7 +39,7 @@ function connect() {
     const state = JSON.parse(message.data);
     const reborn = picture.live && picture.live.boot !== state.boot;
     setLive(state);
-    if (reborn) loadFabric();
+    if (reborn || !picture.fabric) loadFabric().catch(() => {});
   });
   source.addEventListener("timeline", (message) => {
     found();

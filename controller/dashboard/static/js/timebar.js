@@ -24,11 +24,11 @@ export function renderTime(place, route) {
   const text = isPast() ? clock(at) : "Live";
   const recorded = picture.recordedFromMs !== null;
   morph(place, [
-    h("button", { type: "button", "data-time": "back", disabled: !recorded, "aria-label": "10 seconds back" }, "−10 s"),
+    h("button", { type: "button", "data-time": "back", disabled: !recorded, title: "10 seconds back" }, "−10 s"),
     h("div", { class: "track" }, ticks(first, last),
       h("input", { type: "range", min: first, max: last, step: STEP_MS, "data-own": true, disabled: !recorded,
         "aria-label": "Moment", "aria-valuetext": text })),
-    h("button", { type: "button", "data-time": "forward", disabled: !recorded || !isPast(), "aria-label": "10 seconds forward" }, "+10 s"),
+    h("button", { type: "button", "data-time": "forward", disabled: !recorded || !isPast(), title: "10 seconds forward" }, "+10 s"),
     h("output", null, recorded ? clock(at) : "No history recorded"),
     h("button", { type: "button", class: isPast() ? "primary" : "live", "data-time": "live", disabled: !isPast(), title: RECORDED_VIEWS.has(route.view) ? null : "This view shows the present only" }, "Live"),
   ]);

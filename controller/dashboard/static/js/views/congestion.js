@@ -35,12 +35,15 @@ function livePorts({ ports }, state) {
   const known = new Map((state?.congested ?? []).map((item) => [name(item), item]));
   const rows = ports.map((item) => {
     const since = known.get(name(item));
-    return [name(item), [portLink(item), " ", rootMark(since?.root)], item.cause, since ? duration(Math.max(0, state.at_ms - since.since_ms)) : "–",
+    return [`${name(item)} ${item.cause} ${item.priority ?? ""}`, [portLink(item), " ", rootMark(since?.root)], causeOf(item), since ? duration(Math.max(0, state.at_ms - since.since_ms)) : "–",
       perSecond(item.ecn_marked_per_s), perSecond(item.pfc_rx_per_s), perSecond(item.pfc_tx_per_s), bytes(item.depth_bytes),
       item.jobs.map((job, at) => [at ? ", " : "", h("a", { href: `/jobs/${encodeURIComponent(job)}` }, job)])];
   });
   return table("Hot ports", ["Port", "Cause", "n:For", "n:ECN marks", "n:PFC received", "n:PFC sent", "n:Depth", "Jobs"], rows, "No port is congested.");
 }
+
+/** A port that is not the root is congested because of another: name it. */
+const causeOf = (item) => [item.cause, item.root_cause && item.root_cause !== name(item) ? h("small", { class: "quiet" }, ` because of ${item.root_cause}`) : null, item.stale ? verdict("warning", "stale") : null];
 
 function pastPorts(state) {
   if (!state?.congested) return h("p", { class: "quiet" }, "Not recorded.");

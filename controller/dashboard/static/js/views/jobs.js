@@ -32,7 +32,7 @@ export function jobsView(place) {
       const gone = notRecorded("jobs");
       detail.want(id !== null && !gone ? pathTo("/api/jobs", id) : null);
       all.want(gone ? null : "/api/jobs");
-      morph(list, gone ? [gone] : jobList(all.data ?? picture.live.jobs, id, query));
+      morph(list, gone ? [gone] : jobList(all.data?.jobs ?? picture.live.jobs, id, query));
       const job = detail.data;
       if (gone || id === null) return morph(body, gone ? [] : [h("p", { class: "quiet" }, "Select a job: its plan, its flows, and the fabric with its links lit.")]);
       morph(body, job ? jobDetail(job, query, pane) : [missing(detail, `Job ${id}`)]);

@@ -27,9 +27,9 @@ function vpcs({ vpcs }) {
 }
 
 function gateways({ gateways }) {
-  const rows = gateways.map((item) => [item.id, item.id, item.vpc, verdict(item.state === "up" || item.state === "ready" ? "good" : "warning", item.state), item.role ?? "–", item.pair ?? "–", count(item.connections),
+  const rows = gateways.map((item) => [item.id, item.id, verdict(item.state === "up" || item.state === "ready" ? "good" : "warning", item.state), item.role ?? "–", item.pair ?? "–", count(item.connections),
     item.mappings_limit ? bar(item.mappings / item.mappings_limit, `${count(item.mappings)} of ${count(item.mappings_limit)}`) : count(item.mappings), duration(item.age_ms)]);
-  return h("section", { class: "card" }, h("h2", null, "Gateways"), table("Gateways", ["Gateway", "VPC", "State", "Role", "Pair", "n:Connections", "Translations", "n:Age"], rows, "No gateways."));
+  return h("section", { class: "card" }, h("h2", null, "Gateways"), table("Gateways", ["Gateway", "State", "Role", "Pair", "n:Connections", "Translations", "n:Age"], rows, "No gateways."));
 }
 
 function balancers({ balancers }) {
