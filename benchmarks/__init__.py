@@ -35,6 +35,10 @@ BENCHMARKS = {
         "benchmarks.loop.benchmark",
         "the closed loop of a controller: failures, admission, toggling ports, previews, churn; needs a source tree",
     ),
+    "page": Benchmark(
+        "benchmarks.fabric.page",
+        "the dashboard's page in Chromium: 8,192 NICs, 10,000 flows, a new state each second; needs a source tree",
+    ),
     "plan": Benchmark(
         "benchmarks.planning.plan",
         "ours beside ECMP, Hedera's two schedulers and networkx; time, quality, memory, growth to a million flows",

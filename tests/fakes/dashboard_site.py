@@ -78,15 +78,16 @@ class DashboardSite:
 
     def __init__(self, documents: dict[str, Json | Callable[[Any], Json]], port: int = 0) -> None:
         self.documents = documents
+        self._bodies: dict[str, tuple[Json, bytes]] = {}
         self.posted: list[tuple[str, str | None, Json]] = []
         self._clients: list[SimpleQueue[bytes | None]] = []
         site = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+            def do_GET(self) -> None:
                 site.answer(self)
 
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 site.posted.append((self.path, self.headers["X-CSRF-Token"], body))
                 _reply(self, 200, "application/json", json.dumps(site.documents[self.path](body)).encode())
@@ -105,15 +106,24 @@ class DashboardSite:
         if path == "/api/stream":
             return self._stream(request)
         if path in self.documents:
-            document = self.documents[path]
-            body = json.dumps(document(query) if callable(document) else document, separators=(",", ":"))
-            return _reply(request, 200, "application/json", body.encode())
+            return _reply(request, 200, "application/json", self.body(path, query))
         file = STATIC / path.removeprefix("/static/") if path.startswith("/static/") else None
         if path == "/" or path.split("/")[1] in VIEWS:
             file = STATIC / "index.html"
         if file is not None and file.is_file():
             return _reply(request, 200, mimetypes.guess_type(file.name)[0] or "text/plain", file.read_bytes())
         return _reply(request, 404, "application/json", json.dumps({"error": f"no {path} here"}).encode())
+
+    def body(self, path: str, query: str) -> bytes:
+        """Return a document as JSON; one that has not changed is rendered once."""
+        document = self.documents[path]
+        if callable(document):
+            return json.dumps(document(query)).encode()
+        of, body = self._bodies.get(path, (None, b""))
+        if of is not document:
+            body = json.dumps(document, separators=(",", ":")).encode()
+            self._bodies[path] = document, body
+        return body
 
     def _stream(self, request: BaseHTTPRequestHandler) -> None:
         queue: SimpleQueue[bytes | None] = SimpleQueue()

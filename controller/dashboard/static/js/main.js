@@ -28,6 +28,8 @@ const VIEWS = {
 };
 const TICK_MS = 2000;
 const place = (id) => document.getElementById(id);
+let marked = false;
+let judged = { state: undefined, fabric: null, found: [] };
 let open = { name: null, view: null };
 
 function show(route) {
@@ -45,7 +47,7 @@ function show(route) {
 
 function draw() {
   const route = current();
-  const found = problems(picture.fabric, picture.index, shown());
+  const found = foundIn(shown());
   morph(place("head"), heading(route, found));
   morph(place("banner"), banner());
   place("banner").className = picture.lostMs !== null ? "lost" : isPast() ? "past" : "";
@@ -54,7 +56,25 @@ function draw() {
   const title = `${found.length ? `▲ ${plural(found.length, "problem")} · ` : ""}${name} · ${picture.fabric?.fabric ?? "Heddle"}`;
   if (document.title !== title) document.title = title;
   if (!open.view) morph(place("view"), [h("p", { class: "quiet" }, `There is no view ${route.view}.`)]);
-  else if (picture.fabric && (shown() || isPast())) open.view.update(route, found);
+  else if (picture.fabric && (shown() || isPast())) {
+    open.view.update(route, found);
+    mark();
+  }
+}
+
+/** Mark the first picture once the frame is painted, for programs that measure the page. */
+function mark() {
+  if (marked) return;
+  marked = true;
+  requestAnimationFrame(() => setTimeout(() => performance.mark("first-picture")));
+}
+
+/** Return the problems of a state; a state is judged once. */
+function foundIn(state) {
+  if (judged.state !== state || judged.fabric !== picture.fabric) {
+    judged = { state, fabric: picture.fabric, found: problems(picture.fabric, picture.index, state) };
+  }
+  return judged.found;
 }
 
 function heading(route, found) {

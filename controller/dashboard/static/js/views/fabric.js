@@ -115,7 +115,7 @@ function panels({ query }, scene, found, port, job) {
   if (query.has("preview")) chosen.push(previewPanel(scene));
   if (query.get("port")) chosen.push(port.render(query.get("port"), scene));
   else if (query.get("switch")) chosen.push(switchPanel(scene, query.get("switch")));
-  else if (query.get("nic")) chosen.push(nicPanel(scene, query.get("nic")));
+  else if (query.get("nic")) chosen.push((scene.tables.switchAt.has(query.get("nic")) ? switchPanel : nicPanel)(scene, query.get("nic")));
   if (query.get("job") && job.data) chosen.push(sharing(job.data));
   return [...(query.has("preview") ? [] : [attention(found, scene.state)]), ...chosen, ...(chosen.length ? [] : [busiest(scene)])];
 }
