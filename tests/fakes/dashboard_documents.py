@@ -55,7 +55,7 @@ def troubled_state(fabric: dict[str, Any]) -> dict[str, Any]:
     now = state["at_ms"]
     state["congested"] = [
         {"switch": "leaf3", "port": 3, "cause": "incast", "since_ms": now - 14_000, "root": True},
-        {"switch": "spine2", "port": 3, "cause": "paused", "since_ms": now - 9_000, "root": False},
+        {"switch": "spine2", "port": 3, "cause": "pausing", "since_ms": now - 9_000, "root": False},
     ]
     state["counts"] |= {"switches_connected": 5, "links_down": 1, "hot_links": 2}
     return state

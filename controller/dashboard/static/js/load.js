@@ -95,35 +95,52 @@ export function hrefOfLink(fabric, tables, at) {
   return `/fabric?port=${encodeURIComponent(`${end.node}:${end.port}`)}`;
 }
 
+const MAX_ROOTS = 4;
+
+/** Roots are named; those that only suffer from them are counted: a storm of pauses has one cause and many victims. */
 function congestion({ congested, at_ms }) {
-  const order = [...(congested ?? [])].sort((a, b) => Number(b.root) - Number(a.root));
-  return order.map((item) => ({
+  const order = [...(congested ?? [])].sort((a, b) => rank(a) - rank(b));
+  const named = order.filter((item, at) => at === 0 || (item.root && !item.cause.startsWith("paus"))).slice(0, MAX_ROOTS);
+  const found = named.map((item) => ({
     severity: item.root ? "error" : "warning",
     text: `Congestion at ${endName(item)}`,
     detail: `${item.cause}${item.root ? ", root" : ""}${item.since_ms ? `, ${sinceText(item.since_ms, at_ms)}` : ""}`,
     href: endHref(item),
   }));
+  const ports = new Set(order.map(endName));
+  named.forEach((item) => ports.delete(endName(item)));
+  if (ports.size) found.push({ severity: "warning", text: `${plural(ports.size, "more port")} congested or paused`, detail: "", href: "/congestion" });
+  return found;
 }
+
+/** Roots first, and of these the congested before those that pass pauses on. */
+const rank = (item) => (item.root ? 0 : 2) + (item.cause.startsWith("paus") ? 1 : 0);
 
 const sinceText = (since, now) => (now - since > 1000 ? `for ${duration(now - since)}` : `since ${clock(since)}`);
 
+const OVER_PLAN = 0.1;
+const MUCH_PAUSED = 0.1;
+
+/** A full link is a problem where no plan wants it full, or where pauses fill it. */
 function hotLinks(fabric, tables, { links, congested }) {
   if (!links?.utilisation) return [];
   const named = new Set((congested ?? []).map(endName));
   const hot = [];
   fabric.links.forEach((link, at) => {
     const load = loadOf(links, at, "measured");
-    if (load !== null && load >= HOT && !named.has(portName(link.from, tables.nicAt))) hot.push({ at, load });
+    const paused = links.pause_share?.[at] ?? 0;
+    const unplanned = load >= HOT && load > (links.planned?.[at] ?? 0) + OVER_PLAN;
+    if (load !== null && (unplanned || paused >= MUCH_PAUSED) && !named.has(portName(link.from, tables.nicAt))) hot.push({ at, load });
   });
   hot.sort((a, b) => b.load - a.load);
-  const first = hot.slice(0, 5).map(({ at, load }) => ({
+  const first = hot.slice(0, MAX_ROOTS).map(({ at, load }) => ({
     severity: "warning",
     text: `${portName(fabric.links[at].from, tables.nicAt)} → ${fabric.links[at].to.node}: ${percent(load)}`,
-    detail: isPaused(links, at) ? "paused" : "utilised",
+    detail: isPaused(links, at) ? "paused" : "utilised beyond its plan",
     href: hrefOfLink(fabric, tables, at),
   }));
   const rest = hot.length - first.length;
-  if (rest > 0) first.push({ severity: "warning", text: `${plural(rest, "more link")} at ${percent(HOT)} or above`, detail: "", href: "/matrix" });
+  if (rest > 0) first.push({ severity: "warning", text: `${plural(rest, "more link")} paused or beyond the plan`, detail: "", href: "/matrix" });
   return first;
 }
 

@@ -17,8 +17,7 @@ export function congestionView(place) {
       const congested = state?.congested ?? [];
       morph(place, [
         h("h1", null, "Congestion"),
-        h("div", { class: "figures" }, figure("congested ports", state?.congested ? congested.length : "–"), figure("roots", state?.congested ? congested.filter((item) => item.root).length : "–"),
-          figure("ports with a raised signal", state?.counts?.hot_links ?? "–")),
+        h("div", { class: "figures" }, figure("ports congested or paused", state?.congested ? new Set(congested.map(name)).size : "–"), figure("pause trees", isPast() ? "–" : (live.data?.pause_trees.length ?? "–"))),
         h("section", { class: "card" }, h("h2", null, "Hot ports"), isPast() ? pastPorts(state) : live.data ? livePorts(live.data, state) : missing(live, "Congestion")),
         h("section", { class: "card" }, h("h2", null, "Pause trees"),
           isPast() ? h("p", { class: "quiet" }, "The pause tree of this moment is not recorded.") : live.data ? trees(live.data) : missing(live, "The pause tree")),
@@ -35,7 +34,7 @@ function livePorts({ ports }, state) {
   const known = new Map((state?.congested ?? []).map((item) => [name(item), item]));
   const rows = ports.map((item) => {
     const since = known.get(name(item));
-    return [`${name(item)} ${item.cause} ${item.priority ?? ""}`, [portLink(item), " ", rootMark(since?.root)], causeOf(item), since ? duration(Math.max(0, state.at_ms - since.since_ms)) : "–",
+    return [`${name(item)} ${item.cause} ${item.priority ?? ""}`, [portLink(item), " ", rootMark(since?.root && (!item.root_cause || item.root_cause === name(item)))], causeOf(item), since ? duration(Math.max(0, state.at_ms - since.since_ms)) : "–",
       perSecond(item.ecn_marked_per_s), perSecond(item.pfc_rx_per_s), perSecond(item.pfc_tx_per_s), bytes(item.depth_bytes),
       item.jobs.map((job, at) => [at ? ", " : "", h("a", { href: `/jobs/${encodeURIComponent(job)}` }, job)])];
   });

@@ -60,11 +60,11 @@ function jobList(all, id, query) {
   const from = Math.min(Number(query.get("from")) || 0, Math.max(0, jobs.length - 1));
   const rows = jobs.slice(from, from + PAGE).map((job) => [job.id,
     h("a", { href: pathTo("/jobs", job.id) + window.location.search, "aria-current": job.id === id ? "true" : null }, job.id), job.tenant, stateOf(job), count(job.flows),
-    bar(job.max_utilisation, ratio(job.max_utilisation)), ratio(job.bound)]);
+    ratio(job.max_utilisation), ratio(job.bound)]);
   return [
     h("div", { class: "toolbar", "data-key": "bar" }, h("input", { type: "search", placeholder: "Find a job, tenant or state", "aria-label": "Find a job", value: query.get("find") ?? "" }),
       h("span", { class: "quiet" }, plural(jobs.length, "job")), pager(from, jobs.length, "from")),
-    table("Jobs", ["Job", "Tenant", "State", "n:Flows", "Largest utilisation", "n:Bound"], rows, "No jobs. Submit one: heddle job submit FILE."),
+    table("Jobs", ["Job", "Tenant", "State", "n:Flows", "n:Fullest link", "n:Bound"], rows, "No jobs. Submit one: heddle job submit FILE."),
   ];
 }
 
@@ -81,7 +81,7 @@ function jobDetail(job, query, pane) {
   return [
     h("div", { class: "toolbar", "data-key": "head" }, h("h2", null, job.id), stateOf(job), h("span", { class: "quiet" }, `${job.tenant}, priority ${job.priority ?? "–"}, generation ${job.generation ?? "–"}`),
       h("a", { class: "button", href: `/fabric?job=${encodeURIComponent(job.id)}` }, "Show on the fabric"), actionButton("release", job.id, "Release …", "danger")),
-    job.reason ? h("p", { "data-key": "reason", class: "tag warning" }, job.reason) : null,
+    job.reason && LOOKS[String(job.state).toUpperCase()] !== "good" ? h("p", { "data-key": "reason", class: "tag warning" }, job.reason) : null,
     h("div", { class: "columns", "data-key": "columns" },
       h("section", { class: "card" }, h("h3", null, "Certificate"), certificate(job.certificate)),
       h("section", { class: "card" }, h("h3", null, "Shares links with"), sharing(job)),
