@@ -127,6 +127,7 @@ class DashboardSite:
 
     def _stream(self, request: BaseHTTPRequestHandler) -> None:
         queue: SimpleQueue[bytes | None] = SimpleQueue()
+        queue.put(_event("state", self.documents["/api/state"]))  # as the controller: a client begins with the newest
         self._clients.append(queue)
         request.send_response(200)
         request.send_header("Content-Type", "text/event-stream")
@@ -143,7 +144,7 @@ class DashboardSite:
         """Send an event to every page that is open; a state is also what /api/state serves from now on."""
         if event == "state":
             self.documents["/api/state"] = document
-        message = f"event: {event}\ndata: {json.dumps(document, separators=(',', ':'))}\n\n".encode()
+        message = _event(event, document)
         for client in list(self._clients):
             client.put(message)
 
@@ -153,6 +154,10 @@ class DashboardSite:
         self.server.shutdown()
         self.server.server_close()
         self._thread.join(5)
+
+
+def _event(name: str, document: Json) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(document, separators=(',', ':'))}\n\n".encode()
 
 
 def _reply(request: BaseHTTPRequestHandler, status: int, kind: str, body: bytes) -> None:
