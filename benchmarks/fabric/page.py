@@ -1,7 +1,7 @@
 """The page on a large fabric: 64 spines, 128 leaves, 8,192 NICs and 10,000 flows, a new state each second.
 
-A site of the tests serves drawn loads, so that only the page is measured: the time to the first picture, the busy share of
-its main thread, and its memory. Chromium has no GPU here; with one, drawing costs less. Needs Chromium and a source tree.
+A site of the tests serves drawn loads, so that only the page is measured: the time to the first picture, the busy share
+of its main thread, and its memory. Chromium has no GPU here; with one, drawing costs less. Needs a source tree.
 """
 
 import time

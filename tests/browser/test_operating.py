@@ -1,4 +1,4 @@
-"""What an operator does with the page: follow changes, go back in time, act, use the keyboard, wait for the controller."""
+"""What an operator does: follow changes, go back in time, act, use the keyboard, wait for the controller."""
 
 import copy
 
@@ -54,9 +54,12 @@ def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
 ) -> None:
     moment = site.documents["/api/state"]["at_ms"] - 60_000
     asked = []
-    site.documents["/api/at"] = lambda query: (
-        asked.append(query) or {**site.documents["/api/state"], "jobs": None, "congested": []}
-    )
+
+    def recorded(query):
+        asked.append(query)
+        return {**site.documents["/api/state"], "jobs": None, "congested": []}
+
+    site.documents["/api/at"] = recorded
     with browser.page() as page:
         page.open(f"{site.url}/fabric?at_ms={moment}")
         page.wait_for_text("The past:", "#banner")

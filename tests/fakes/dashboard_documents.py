@@ -1,4 +1,4 @@
-"""Documents of a small fabric in trouble: a cut link, a lost switch, a drained cable, an incast; for the page's tests."""
+"""Documents of a small fabric in trouble, for the tests of the page: a cut link, a lost switch, a drain, an incast."""
 
 import math
 from pathlib import Path
@@ -113,10 +113,14 @@ def congestion_document(state: dict[str, Any]) -> dict[str, Any]:
     root, above = {"switch": "leaf3", "port": 3}, {"switch": "spine2", "port": 3}
     return {
         "ports": [
-            {"switch": port["switch"], "port": port["port"], "cause": port["cause"], **measured} for port in state["congested"]
+            {"switch": port["switch"], "port": port["port"], "cause": port["cause"], **measured}
+            for port in state["congested"]
         ],
         "pause_trees": [
-            {"root": root, "nic": "h5-n0", "edges": [{"from": above, "to": root}, {"from": {"switch": "leaf2", "port": 2}, "to": above}]}
+            {
+                "root": root, "nic": "h5-n0",
+                "edges": [{"from": above, "to": root}, {"from": {"switch": "leaf2", "port": 2}, "to": above}],
+            }
         ],
     }  # fmt: skip
 
@@ -144,7 +148,8 @@ def events(now: int) -> list[dict[str, Any]]:
 def health_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
     switches = [
         {
-            "id": switch["id"], "connected": at != 1, "since_ms": now - 9_000, "rules": 20, "rule_limit": [None, 100][at % 2],
+            "id": switch["id"], "connected": at != 1, "since_ms": now - 9_000,
+            "rules": 20, "rule_limit": [None, 100][at % 2],
             "installed_equals_wanted": [True, None, False][at % 3],
         }
         for at, switch in enumerate(fabric["switches"])
@@ -158,7 +163,7 @@ def health_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
 
 NETWORKS = {
     "vpcs": [
-        {"id": "red", "tenant": "tenant-red", "subnets": ["10.0.0.0/24", "fd00:10::/64"], "endpoints": 3, "isolation": "verified"},
+        {"id": "red", "tenant": "tenant-red", "subnets": ["10.0.0.0/24"], "endpoints": 3, "isolation": "verified"},
         {"id": "blue", "tenant": "tenant-blue", "subnets": ["10.0.0.0/24"], "endpoints": 2, "isolation": "violated"},
     ],
     "gateways": [
@@ -170,7 +175,10 @@ NETWORKS = {
     "balancers": [
         {
             "id": "web", "vpc": "red", "vip": "10.0.0.9:80",
-            "backends": [{"address": "10.0.0.1", "weight": 1, "health": "up"}, {"address": "10.0.0.2", "weight": 1, "health": "down"}],
+            "backends": [
+                {"address": "10.0.0.1", "weight": 1, "health": "up"},
+                {"address": "10.0.0.2", "weight": 1, "health": "down"},
+            ],
         }
     ],
 }  # fmt: skip

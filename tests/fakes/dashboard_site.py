@@ -1,6 +1,6 @@
-"""Serve the dashboard's page over a state that the test sets: the JSON API of controller/dashboard without a controller.
+"""Serve the dashboard's page over a state that the test sets: the API of controller/dashboard without a controller.
 
-The page cannot tell it from the controller: same addresses, same content security policy. What it serves is drawn
+The page sees no difference from the controller: same addresses, same content security policy. What it serves is drawn
 (`drawn_state`), so that a fabric of any size has load without switches.
 """
 
@@ -9,7 +9,6 @@ import mimetypes
 import random
 import threading
 import time
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import SimpleQueue
@@ -29,10 +28,11 @@ Json = Any
 def fabric_document(fabric: Fabric) -> dict[str, Json]:
     """Return a fabric as /api/fabric has it."""
     tiers = sorted({switch.role.tier for switch in fabric.switches})
-    links = []
+    links: list[dict[str, Json]] = []
+    near: dict[str, Json]
     for cable in fabric.cables:
-        lower = {"node": cable.lower.switch, "port": cable.lower.number}
-        upper = {"node": cable.upper.switch, "port": cable.upper.number}
+        lower: dict[str, Json] = {"node": cable.lower.switch, "port": cable.lower.number}
+        upper: dict[str, Json] = {"node": cable.upper.switch, "port": cable.upper.number}
         for name, ends in ((cable.up_link, (lower, upper)), (cable.down_link, (upper, lower))):
             links.append(
                 {"id": name, "from": ends[0], "to": ends[1], "capacity_bps": cable.capacity_bps, "kind": "cable"}
@@ -43,9 +43,15 @@ def fabric_document(fabric: Fabric) -> dict[str, Json]:
             links.append({"id": name, "from": ends[0], "to": ends[1], "capacity_bps": nic.capacity_bps, "kind": "nic"})
     return {
         "fabric": fabric.name, "generation": 1, "tiers": len(tiers), "links": links,
-        "switches": [{"id": item.id, "tier": tiers.index(item.role.tier), "role": item.role.value, "pod": None} for item in fabric.switches],
+        "switches": [
+            {"id": item.id, "tier": tiers.index(item.role.tier), "role": item.role.value, "pod": None}
+            for item in fabric.switches
+        ],
         "nics": [
-            {"id": nic.id, "host": nic.host, "switch": nic.port.switch, "port": nic.port.number, "rate_bps": nic.capacity_bps}
+            {
+                "id": nic.id, "host": nic.host, "switch": nic.port.switch, "port": nic.port.number,
+                "rate_bps": nic.capacity_bps,
+            }
             for nic in fabric.nics
         ],
     }  # fmt: skip
@@ -64,7 +70,10 @@ def drawn_state(document: dict[str, Json], seed: int, *, jobs: int = 2, flows: i
         },
         "switches": {"connected": [1] * switches, "rules": [20] * switches, "rule_limit": [None] * switches},
         "jobs": [
-            {"id": f"job-{at}", "tenant": f"team-{at % 3}", "state": "RUNNING", "flows": flows // jobs, "max_utilisation": 0.5, "bound": 0.5, "degraded": False}
+            {
+                "id": f"job-{at}", "tenant": f"team-{at % 3}", "state": "RUNNING", "flows": flows // jobs,
+                "max_utilisation": 0.5, "bound": 0.5, "degraded": False,
+            }
             for at in range(jobs)
         ],
         "congested": [],
@@ -76,7 +85,7 @@ def drawn_state(document: dict[str, Json], seed: int, *, jobs: int = 2, flows: i
 class DashboardSite:
     """An HTTP server on loopback. `documents` maps paths under /api to JSON, or to a function of the query or body."""
 
-    def __init__(self, documents: dict[str, Json | Callable[[Any], Json]], port: int = 0) -> None:
+    def __init__(self, documents: dict[str, Json], port: int = 0) -> None:
         self.documents = documents
         self._bodies: dict[str, tuple[Json, bytes]] = {}
         self.posted: list[tuple[str, str | None, Json]] = []

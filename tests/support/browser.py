@@ -1,7 +1,7 @@
 """Drive Debian's Chromium over the DevTools protocol, by the pipe that `--remote-debugging-pipe` opens.
 
-One browser serves a test session. A `Page` records what the tests judge: console errors, uncaught exceptions, violations
-of the content security policy, and every request with its host.
+One browser serves a test session. A `Page` records what the tests judge: console errors, uncaught exceptions,
+violations of the content security policy, and every request.
 """
 
 import base64
@@ -49,7 +49,8 @@ class Browser:
         program = chromium()
         assert program is not None
         # Chromium reads commands from descriptor 3 and writes replies to 4.
-        shell = f"exec {program} {' '.join(_FLAGS)} --user-data-dir={self._profile.name} about:blank 3<&{theirs_in} 4>&{theirs_out}"
+        words = (program, *_FLAGS, f"--user-data-dir={self._profile.name}", "about:blank")
+        shell = f"exec {' '.join(words)} 3<&{theirs_in} 4>&{theirs_out}"
         self.process = subprocess.Popen(
             ["bash", "-c", shell], pass_fds=(theirs_in, theirs_out), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,

@@ -1,6 +1,6 @@
 """Take the dashboard's screenshots from a live lab: a hashed permutation, then a cut link under a storm. Needs root.
 
-    python -m tests.support.screenshots FOLDER        what `make screenshots` runs
+python -m tests.support.screenshots FOLDER        what `make screenshots` runs
 """
 
 import json

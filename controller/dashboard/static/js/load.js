@@ -99,7 +99,7 @@ const MAX_ROOTS = 4;
 
 /** Roots are named; those that only suffer from them are counted: a storm of pauses has one cause and many victims. */
 function congestion({ congested, at_ms }) {
-  const order = [...(congested ?? [])].sort((a, b) => rank(a) - rank(b));
+  const order = [...(congested ?? [])].sort((a, b) => rank(a) - rank(b) || (a.since_ms ?? 0) - (b.since_ms ?? 0));
   const named = order.filter((item, at) => at === 0 || (item.root && !item.cause.startsWith("paus"))).slice(0, MAX_ROOTS);
   const found = named.map((item) => ({
     severity: item.root ? "error" : "warning",
@@ -113,7 +113,7 @@ function congestion({ congested, at_ms }) {
   return found;
 }
 
-/** Roots first, and of these the congested before those that pass pauses on. */
+/** Roots first, and of these the congested before those that pass pauses on; the oldest of equals is the likely cause. */
 const rank = (item) => (item.root ? 0 : 2) + (item.cause.startsWith("paus") ? 1 : 0);
 
 const sinceText = (since, now) => (now - since > 1000 ? `for ${duration(now - since)}` : `since ${clock(since)}`);
