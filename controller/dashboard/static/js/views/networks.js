@@ -6,6 +6,7 @@ import { resource } from "../resource.js";
 import { notRecorded } from "../timebar.js";
 import { bar, missing, table, verdict } from "./table.js";
 
+const HEALTH = { up: "good", draining: "warning" };
 const ISOLATION = { verified: "good", violated: "error", unknown: "quiet" };
 
 /** @param {HTMLElement} place */
@@ -27,13 +28,13 @@ function vpcs({ vpcs }) {
 }
 
 function gateways({ gateways }) {
-  const rows = gateways.map((item) => [item.id, item.id, verdict(item.state === "up" || item.state === "ready" ? "good" : "warning", item.state), item.role ?? "–", item.pair ?? "–", count(item.connections),
+  const rows = gateways.map((item) => [item.id, item.id, verdict(item.state === "attached" ? "good" : "error", item.state), item.role ?? "–", item.pair ?? "–", count(item.connections),
     item.mappings_limit ? bar(item.mappings / item.mappings_limit, `${count(item.mappings)} of ${count(item.mappings_limit)}`) : count(item.mappings), duration(item.age_ms)]);
   return h("section", { class: "card" }, h("h2", null, "Gateways"), table("Gateways", ["Gateway", "State", "Role", "Pair", "n:Connections", "Translations", "n:Age"], rows, "No gateways."));
 }
 
 function balancers({ balancers }) {
   const rows = balancers.map((item) => [item.id, item.id, item.vpc, item.vip,
-    item.backends.map((back) => h("div", null, back.address, ` weight ${back.weight} `, verdict(back.health === "up" || back.health === "healthy" ? "good" : "error", back.health)))]);
+    item.backends.map((back) => h("div", null, back.address, ` weight ${back.weight} `, verdict(HEALTH[back.health] ?? "error", back.health)))]);
   return h("section", { class: "card" }, h("h2", null, "Balancers"), table("Balancers", ["Balancer", "VPC", "Address", "Back ends"], rows, "No balancers."));
 }
