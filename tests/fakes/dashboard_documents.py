@@ -168,7 +168,8 @@ NETWORKS = {
     ],
     "gateways": [
         {
-            "id": "gateway-1", "vpc": "red", "state": "attached", "pair": "gateway-2", "role": "active", "connections": 120,
+            "id": "gateway-1", "vpc": "red", "state": "attached", "pair": "gateway-2", "role": "active",
+            "connections": 120,
             "mappings": 900, "mappings_limit": 1000, "age_ms": 300,
         }
     ],
