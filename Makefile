@@ -2,11 +2,11 @@
 # ARGS goes to the program behind the target:  make demo ARGS='--seed 7'   make test ARGS='-k ring'
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak bench check format proto clean
+.PHONY: help setup demo test soak screenshots bench check format proto clean
 ARGS ?=
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Install everything: Debian packages and .venv (safe to repeat)
 	@scripts/setup all
@@ -28,6 +28,10 @@ soak: ## Run the long forms of the tests: 20 x the examples, 4 million mutated p
 bench: ## Run the benchmarks, each a table and JSON
 	@scripts/setup all
 	@scripts/as-root .venv/bin/python -m benchmarks $(ARGS)
+
+screenshots: ## Take the dashboard's screenshots from a live lab into docs/images
+	@scripts/setup all
+	scripts/as-root .venv/bin/python -m tests.support.screenshots docs/images
 
 check: ## Lint, format, types, import contracts, generated code
 	@scripts/setup all

@@ -15,6 +15,10 @@ BENCHMARKS = {
         "benchmarks.gateway.dataplane",
         "the packet engine and the gateway beside C, NumPy, scapy, DPDK, Open vSwitch and Linux; needs root",
     ),
+    "dashboard": Benchmark(
+        "benchmarks.fabric.dashboard",
+        "50 clients of the page at 8,192 NICs and 10,000 flows: processor time, lag of the loop; needs a source tree",
+    ),
     "fluid": Benchmark(
         "benchmarks.fluid.benchmark",
         "rates and completion times: accuracy beside a packet-level simulator, and cost; needs a source tree",
@@ -30,6 +34,10 @@ BENCHMARKS = {
     "loop": Benchmark(
         "benchmarks.loop.benchmark",
         "the closed loop of a controller: failures, admission, toggling ports, previews, churn; needs a source tree",
+    ),
+    "page": Benchmark(
+        "benchmarks.fabric.page",
+        "the dashboard's page in Chromium: 8,192 NICs, 10,000 flows, a new state each second; needs a source tree",
     ),
     "plan": Benchmark(
         "benchmarks.planning.plan",

@@ -67,6 +67,23 @@ def dataplane(
     _report(lambda out: run(out, only or (), load_seconds), as_json)
 
 
+@bench.command()
+def page(
+    as_json: Json = False,
+    seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", min=8.0, help="Duration for each view; 600 shows if memory is flat.")
+    ] = 20.0,
+) -> None:
+    """Measure the dashboard's page in Chromium: 64 spines, 128 leaves, 8,192 NICs, 10,000 flows, a state each second.
+
+    First paint, busy share of the main thread, memory after a collection. It needs Heddle's source tree.
+    Exit status: 0.
+    """
+    from benchmarks.fabric.page import run
+
+    _report(lambda out: run(out, seconds=seconds), as_json)
+
+
 def _report(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
     """Run a benchmark; the table goes to standard output, or to standard error beside JSON."""
     found = run(sys.stderr if as_json else sys.stdout)
@@ -95,5 +112,5 @@ def _simple(name: str) -> Callable[[bool], None]:
 
 
 for _name, _benchmark in BENCHMARKS.items():
-    if _name not in ("dataplane", "plan"):
+    if _name not in ("dataplane", "page", "plan"):
         bench.command(name=_name, help=f"Measure {_benchmark.measures}.")(_simple(_name))

@@ -10,22 +10,26 @@ MQTT ──samples──► collector (one worker thread) ──scans──► t
 import asyncio
 import contextlib
 import logging
+import ssl
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
+from controller.config.access import HttpAccessConfig
+from controller.config.load import parse_jobs
 from controller.config.service import ServiceConfig
 from controller.config.telemetry import acts_on, broker_of, detector_settings, ports_of
-from controller.dashboard.http import HttpServer
+from controller.dashboard.access.login import AccessRules
 from controller.dashboard.server import Dashboard
 from controller.model.error import PrerequisiteError
 from controller.model.event import PortStatus, SwitchDown, SwitchUp
 from controller.model.fabric import Fabric
+from controller.model.job import JobRequest
 from controller.model.rule import Step, SwitchRules
 from controller.model.server_address import split_address
 from controller.runtime.collecting import Collecting
@@ -120,6 +124,35 @@ def _recorder(config: ServiceConfig) -> Recorder | None:
     return Recorder(Path(config.record), config.record_megabytes << 20) if config.record else None
 
 
+def _access_rules(http: str, access: HttpAccessConfig) -> AccessRules:
+    """Return what a caller of the page has to show."""
+    return AccessRules(
+        hosts=frozenset({split_address(http)[0], *access.hosts}),
+        has_tls=access.certificate is not None,
+        user=access.user,
+        password_hash=access.password_hash,
+        proxy_header=access.proxy_header,
+        proxies=tuple(map(ip_network, access.proxies)),
+    )
+
+
+def _tls(access: HttpAccessConfig) -> ssl.SSLContext | None:
+    """Return the TLS of the page, if a certificate is configured; raises PrerequisiteError."""
+    if access.certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(access.certificate, access.key)
+    except (OSError, ssl.SSLError) as error:
+        raise PrerequisiteError(f"http_access: certificate or key cannot be used: {error}") from None
+    return context
+
+
+def _jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:
+    """Return the jobs in the text of a jobs file; raises InputError."""
+    return parse_jobs(text, "jobs", fabric)
+
+
 class Application:
     """One controller for one fabric."""
 
@@ -165,10 +198,9 @@ class Application:
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
-        api, http = (
-            ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms),
-            HttpServer(Dashboard(self.loop).pages()),
-        )
+        api = ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms)
+        access = self._config.http_access
+        http = Dashboard(self.loop, _jobs_in, _access_rules(self._config.http, access), _tls(access))
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         recorder = self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
         self.loop.connect(Outbound(server))
@@ -217,7 +249,7 @@ class Application:
             Observer(fabric.name, ports_of(fabric), detector_settings(config)), MqttBus(broker), telemetry, self.loop
         )
 
-    async def _start_http(self, http: HttpServer) -> dict[str, str]:
+    async def _start_http(self, http: Dashboard) -> dict[str, str]:
         """Start HTTP and return its address. Return none, after a warning, if the default address is in use."""
         host, port = split_address(self._config.http)
         try:

@@ -32,7 +32,6 @@ class FlowReports:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._reports = Reports(by_host={})
         self._seen_unix_ms: dict[str, int] = {}
         self._ours: dict[Stream, str] = {}
         self._turn = asyncio.Lock()
@@ -54,11 +53,11 @@ class FlowReports:
         if not any(nic.host == host for nic in fabric.nics):
             raise InputError(f"host: there is no host {quoted(host)} in this fabric")
         pairs = await in_worker(_pairs, message)
-        self._reports = await in_worker(self._reports.with_report, fabric, host, pairs)
+        self._loop.flow_reports = await in_worker(self._loop.flow_reports.with_report, fabric, host, pairs)
         counts = self._loop.reported
         counts["messages"] += 1
         counts["queue_pairs"] += len(pairs)
-        counts["foreign"], counts["surplus"] = self._reports.foreign, self._reports.surplus
+        counts["foreign"], counts["surplus"] = self._loop.flow_reports.foreign, self._loop.flow_reports.surplus
         self._seen_unix_ms[host] = self._loop.now_unix_ms()
         if not self._turn.locked():  # otherwise the turn that rests, or the next report, applies this one too
             async with self._turn:
@@ -72,10 +71,10 @@ class FlowReports:
         """Release the jobs of streams that are gone, renew the leases of others, submit jobs of new ones."""
         now, state = self._loop.now_unix_ms(), self._loop.state
         for host in [host for host, seen in self._seen_unix_ms.items() if now - seen > SILENT_MS]:
-            self._reports = self._reports.without(host)
+            self._loop.flow_reports = self._loop.flow_reports.without(host)
             del self._seen_unix_ms[host]
         self._ours = {stream: job_id for stream, job_id in self._ours.items() if job_id in state.jobs}
-        large = await in_worker(_unplanned, self._reports, state, dict(self._ours))
+        large = await in_worker(_unplanned, self._loop.flow_reports, state, dict(self._ours))
         for stream, job_id in list(self._ours.items()):
             if stream not in large:
                 del self._ours[stream]

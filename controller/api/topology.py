@@ -3,16 +3,15 @@
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.brain.state import State
 from controller.model.address import ip_text
-from controller.model.fabric import Cable, Nic
+from controller.model.fabric import Nic
+from controller.views.link_states import link_states, planned_utilisation
 from controller.views.measured import link_utilisation
-from controller.views.view import link_loads_bps
 from foundation.address import mac_text
 from telemetry.detection.window import Snapshot
 
 
 def topology_to(state: State, snapshot: Snapshot | None = None) -> pb.Topology:
     """Return the whole fabric as a message, with measured utilisation where there is a snapshot."""
-    loads = link_loads_bps(state)
     fabric = state.fabric
     found = pb.Topology(
         generation=state.topology_generation,
@@ -27,8 +26,7 @@ def topology_to(state: State, snapshot: Snapshot | None = None) -> pb.Topology:
             )
             for switch in fabric.switches
         ],
-        links=[link for cable in fabric.cables for link in _cable_links(state, cable, loads)]
-        + [link for nic in fabric.nics for link in _nic_links(state, nic, loads)],
+        links=_links(state),
         nics=[_nic(nic) for nic in fabric.nics],
     )
     if snapshot is not None:
@@ -48,28 +46,13 @@ def _held(state: State, switch: str) -> int:
     return len(installed.rules) if installed else 0
 
 
-def _cable_links(state: State, cable: Cable, loads: dict[str, int]) -> tuple[pb.Link, pb.Link]:
-    health = state.health
-    ends = {cable.lower.switch, cable.upper.switch}
-    up = cable.id not in health.down_cables and ends.isdisjoint(health.down_switches)
-    directions = ((cable.up_link, cable.lower, cable.upper), (cable.down_link, cable.upper, cable.lower))
-    drained = cable.id in state.drained or not ends.isdisjoint(state.drained)
-    first, second = (_link(link, str(src), str(dst), cable.capacity_bps, up, loads) for link, src, dst in directions)
-    first.drained = second.drained = drained
-    return first, second
-
-
-def _nic_links(state: State, nic: Nic, loads: dict[str, int]) -> tuple[pb.Link, pb.Link]:
-    up = nic.id not in state.out_of_use.down_nics and nic.port.switch not in state.health.down_switches
-    return (
-        _link(nic.up_link, nic.id, str(nic.port), nic.capacity_bps, up, loads),
-        _link(nic.down_link, str(nic.port), nic.id, nic.capacity_bps, up, loads),
-    )
-
-
-def _link(link: str, src: str, dst: str, capacity_bps: int, up: bool, loads: dict[str, int]) -> pb.Link:
-    utilisation = loads.get(link, 0) / capacity_bps
-    return pb.Link(id=link, src=src, dst=dst, capacity_bps=capacity_bps, up=up, planned_utilisation=utilisation)
+def _links(state: State) -> list[pb.Link]:
+    states = link_states(state)
+    columns = (states.up.tolist(), states.drained.tolist(), planned_utilisation(state).tolist())
+    return [
+        pb.Link(**link._asdict(), up=up, drained=drained, planned_utilisation=planned)
+        for link, up, drained, planned in zip(state.fabric.directed_links, *columns, strict=True)
+    ]
 
 
 def _nic(nic: Nic) -> pb.Nic:

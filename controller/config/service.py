@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from controller.config.access import HttpAccessConfig, exposure_problem
 from controller.config.moves import MovesConfig
 from controller.config.telemetry import TelemetryConfig, detector_settings
 from controller.config.text.complaint import refusal
@@ -30,6 +31,9 @@ class ServiceConfig(BaseModel):
     http: str = Field(
         default="127.0.0.1:8080",
         description="where browsers and Prometheus connect (HTTP); where the default is in use, a warning is logged",
+    )
+    http_access: HttpAccessConfig = Field(
+        default=HttpAccessConfig(), description="TLS and the login of the page; required beyond loopback"
     )
     keepalive_ms: int = Field(
         default=KEEPALIVE_MS,
@@ -155,18 +159,26 @@ def load_service(
         config = ServiceConfig.model_validate({**values, **given})
     except ValidationError as errors:
         raise _refused(name, errors) from None
+    if (problem := exposure_problem(config.http, config.http_access)) is not None:
+        raise refusal(name, [Problem("http", problem)])
     out_of_range = complaints(detector_settings(config.telemetry))
     if out_of_range:
         raise refusal(name, [Problem(f"telemetry.{key}", text) for key, text in out_of_range.items()])
     return config
 
 
+_SECTIONS: dict[object, type[BaseModel]] = {
+    "telemetry": TelemetryConfig,
+    "moves": MovesConfig,
+    "http_access": HttpAccessConfig,
+}
+
+
 def _refused(name: str, errors: ValidationError) -> InputError:
     found = []
     for error in errors.errors():
         key = ".".join(str(step) for step in error["loc"])
-        sections: dict[object, type[BaseModel]] = {"telemetry": TelemetryConfig, "moves": MovesConfig}
-        inside = sections[error["loc"][0]] if len(error["loc"]) > 1 else ServiceConfig
+        inside = _SECTIONS[error["loc"][0]] if len(error["loc"]) > 1 else ServiceConfig
         keys = ", ".join(inside.model_fields)
         text = f"unknown key; the keys are {keys}" if error["type"] == "extra_forbidden" else error["msg"]
         found.append(Problem(key, text.removeprefix("Value error, ")))

@@ -1,24 +1,28 @@
-"""Serve a few pages over HTTP/1.1: GET and HEAD, one request per connection. Starlette on uvicorn (ADR 0017).
+"""Serve pages and routes over HTTP/1.1, one request per connection. Starlette on uvicorn (ADR 0017).
 
 A long page (the metrics of 10,000 ports are 40 MB) is rendered piece by piece, each in a thread, and sent as chunks
 (RFC 9112, 7.1). So the whole of it is never in memory, and the event loop keeps running.
 
 uvicorn limits neither how many connections are open nor how long a client takes to send a request or to read a reply.
-`_LimitedConnection` does. uvicorn's own `Server` is not used: it installs signal handlers, ends the process where an
-address is taken, and wakes up ten times a second.
+`LimitedConnection` does. A stream of events lasts: its route calls `keep_open`, and has limits of its own. uvicorn's
+own `Server` is not used: it installs signal handlers, ends the process where an address is taken, and wakes up ten
+times a second.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
+from socket import SO_SNDBUF, SOL_SOCKET
+from ssl import SSLContext
 from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -28,7 +32,10 @@ MAX_CONNECTIONS = 64
 TIMEOUT_S = 10.0
 """From the connection to the last byte of the reply."""
 CLOSE_TIMEOUT_S = 5.0
-_HEADERS = [(b"cache-control", b"no-store"), (b"connection", b"close")]
+SEND_BUFFER_BYTES = 1 << 17
+"""What the kernel holds of a stream; it would grow to megabytes for a client that does not read."""
+NO_STORE = {"cache-control": "no-store"}
+_HEADERS = [(b"connection", b"close")]
 
 
 class Page(NamedTuple):
@@ -40,38 +47,71 @@ class Page(NamedTuple):
 
 
 Render = Callable[[], Awaitable[Page]]
+Refuse = Callable[[Request, Exception], Awaitable[Response]]
 
 
-class _LimitedConnection(H11Protocol):
+class LimitedConnection(H11Protocol):
     """One connection of a client: refused beyond MAX_CONNECTIONS, cut off after TIMEOUT_S."""
 
     counts: Counter[str]
+    short: "set[LimitedConnection]"
+    """The open connections that are no streams."""
+    turn: asyncio.Lock
+    """Held by the connection that sends a piece of a long text (`pieces.py`)."""
     _timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= MAX_CONNECTIONS:
+        """Count a connection, or refuse it."""
+        self.app_state["connection"] = self
+        if len(self.short) >= MAX_CONNECTIONS:
             self.counts["refused_connections"] += 1
             self.transport = transport
             transport.close()
             return
         self.counts["connections"] += 1
+        self.short.add(self)
         super().connection_made(transport)
-        self._timeout = self.loop.call_later(TIMEOUT_S, self._cut_off)
+        self._timeout = self.loop.call_later(TIMEOUT_S, self.cut_off)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timeout is not None:
-            self._timeout.cancel()
+        """Count a connection no more."""
+        self._lift()
         super().connection_lost(exc)
 
-    def _cut_off(self) -> None:
+    def keep_open(self) -> None:
+        """Lift the limits of this connection: its route has limits of its own. Nothing is buffered beyond a write."""
+        self._lift()
+        self.transport.set_write_buffer_limits(high=0)
+        self.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
+
+    def _lift(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self.short.discard(self)
+
+    def cut_off(self) -> None:
+        """End the connection at once."""
         self.counts["timeouts"] += 1
         self.transport.abort()
+
+
+def connection_of(request: Request) -> LimitedConnection:
+    """Return the connection that a request came on."""
+    found: LimitedConnection = request.scope["state"]["connection"]
+    return found
 
 
 class HttpServer:
     """Serves pages, by path, on one address, in the running event loop."""
 
-    def __init__(self, pages: Mapping[str, Render]) -> None:
+    def __init__(
+        self,
+        pages: Mapping[str, Render],
+        routes: Sequence[BaseRoute] = (),
+        guard: Callable[[ASGIApp], ASGIApp] | None = None,
+        refuse: Refuse | None = None,
+    ) -> None:
+        """Serve `pages` and `routes`; `guard` wraps the application, `refuse` renders what no route serves."""
         self.counts: Counter[str] = Counter()
         """`connections` accepted, `refused_connections` beyond the limit, `timeouts` of slow clients."""
         self._paths = tuple(pages)
@@ -79,13 +119,17 @@ class HttpServer:
         self._state.default_headers = _HEADERS
         self._server: asyncio.Server | None = None
         self._rendering = asyncio.Lock()
-        self._application = Starlette(
-            routes=[Route(path, self._endpoint(render), methods=["GET"]) for path, render in pages.items()],
-            exception_handlers={HTTPException: self._refuse},
+        application = Starlette(
+            routes=[
+                *(Route(path, self._endpoint(render), methods=["GET"]) for path, render in pages.items()),
+                *routes,
+            ],
+            exception_handlers={HTTPException: refuse or self._refuse},
         )
-        self._application.router.redirect_slashes = False
+        application.router.redirect_slashes = False
+        self._application = guard(application) if guard is not None else application
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, tls: SSLContext | None = None) -> int:
         """Listen and return the port; raises OSError where the address is taken."""
         config = Config(
             self._application,
@@ -99,9 +143,10 @@ class HttpServer:
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         )
         config.load()
-        kind = type("_Connection", (_LimitedConnection,), {"counts": self.counts})
+        shared = {"counts": self.counts, "short": set(), "turn": asyncio.Lock()}
+        kind = type("_Connection", (LimitedConnection,), shared)
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: kind(config=config, server_state=self._state, app_state={}), host, port
+            lambda: kind(config=config, server_state=self._state, app_state={}), host, port, ssl=tls
         )
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
@@ -121,13 +166,13 @@ class HttpServer:
         async def endpoint(request: Request) -> Response:
             page = await render()
             if isinstance(page.text, str):
-                return Response(page.text, page.status, media_type=page.content_type)
+                return Response(page.text, page.status, NO_STORE, page.content_type)
             pieces = page.text if request.method == "GET" else iter(())
-            return StreamingResponse(self._sent(pieces), page.status, media_type=page.content_type)
+            return StreamingResponse(self.sent(pieces), page.status, NO_STORE, page.content_type)
 
         return endpoint
 
-    async def _sent(self, pieces: Iterator[str]) -> AsyncIterator[bytes]:
+    async def sent(self, pieces: Iterator[str]) -> AsyncIterator[bytes]:
         """Yield pieces as they are rendered: one at a time, whatever the number of clients."""
         while True:
             async with self._rendering:
@@ -140,7 +185,7 @@ class HttpServer:
         status = HTTPStatus(error.status_code if isinstance(error, HTTPException) else 500)
         *others, last = self._paths
         available = f"there are {', '.join(others)} and {last}" if others else f"there is {last}"
-        return PlainTextResponse(f"{status.phrase}; {available}\n", status)
+        return PlainTextResponse(f"{status.phrase}; {available}\n", status, NO_STORE)
 
 
 def _next(pieces: Iterator[str]) -> bytes:

@@ -1,25 +1,92 @@
-"""The pages of `heddle run`: an overview, the metrics and a health check."""
+"""The HTTP interface of `heddle run`: the page, its documents, stream and actions, metrics and a health check."""
 
+import time
 from collections.abc import Mapping
+from functools import partial
+from ssl import SSLContext
 
-from controller.dashboard import metrics, page
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from controller.dashboard import metrics
+from controller.dashboard.access.guard import Guard
+from controller.dashboard.access.login import AccessRules, Logins
+from controller.dashboard.access.session import SessionRoutes
+from controller.dashboard.actions import Actions, ReadJobs
+from controller.dashboard.documents.shapes.site import HttpCounts
 from controller.dashboard.exposition import CONTENT_TYPE
-from controller.dashboard.http import Page, Render
+from controller.dashboard.http import NO_STORE, HttpServer, Page, Render
+from controller.dashboard.interface import Interface
+from controller.dashboard.openapi import openapi_text
+from controller.dashboard.pages import page_routes, refuse
+from controller.dashboard.pieces import PiecedResponse
+from controller.dashboard.publisher import Publisher
+from controller.dashboard.pulse import Pulse
+from controller.dashboard.recent import Recent
+from controller.dashboard.routes import MEDIA_TYPE, Renderer
+from controller.dashboard.stream import Streams
 from controller.runtime.loop import Loop
 
 
 class Dashboard:
-    """Renders the state of one control loop as pages."""
+    """The HTTP interface of one control loop."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(
+        self, loop: Loop, read_jobs: ReadJobs, rules: AccessRules | None = None, tls: SSLContext | None = None
+    ) -> None:
+        """Serve to callers within `rules`, by default to anyone on loopback; `read_jobs` reads a jobs file's text."""
+        self._loop, self._tls = loop, tls
+        self._logins = Logins(rules or AccessRules(), time.monotonic)
+        self._publisher, self._pulse, self._recent = Publisher(loop), Pulse(loop), Recent(loop.telemetry)
+        self._streams = Streams(self._publisher)
+        self._renderer = Renderer()
+        self._actions = Actions(loop, self._renderer, read_jobs)
+        self._documents = Interface(
+            loop, self._pulse, self._recent, self._publisher.boot, self._http_counts
+        ).documents()
+        guard = partial(Guard, logins=self._logins)
+        self.http = HttpServer(self._pages(), self._routes(), guard=guard, refuse=refuse)
 
-    def pages(self) -> Mapping[str, Render]:
-        """Return the function that renders each path."""
-        return {"/": self._page, "/metrics": self._metrics, "/healthz": self._health}
+    async def start(self, host: str, port: int) -> int:
+        """Listen and return the port; raises OSError where the address is taken."""
+        bound = await self.http.start(host, port, self._tls)
+        for part in (self._publisher, self._pulse, self._recent):
+            part.start()
+        return bound
 
-    async def _page(self) -> Page:
-        return Page(page.CONTENT_TYPE, page.page_text(self._loop.state))
+    async def close(self) -> None:
+        """Stop listening, and end every stream."""
+        for part in (self._publisher, self._pulse, self._recent):
+            await part.close()
+        await self.http.close()
+        self._renderer.close()
+
+    def _routes(self) -> list[BaseRoute]:
+        return [
+            *page_routes(),
+            *self._renderer.routes(self._documents),
+            *SessionRoutes(self._logins).routes(),
+            *self._actions.routes(),
+            Route("/api/state", self._state, methods=["GET"]),
+            Route("/api/stream", self._streams.endpoint, methods=["GET"]),
+            Route("/api/openapi.json", self._openapi, methods=["GET"]),
+        ]
+
+    async def _state(self, request: Request) -> Response:
+        update = await self._publisher.current()
+        return PiecedResponse(update.text, headers=NO_STORE, media_type=MEDIA_TYPE)
+
+    async def _openapi(self, request: Request) -> Response:
+        text = await self._renderer.run(openapi_text, self._documents)
+        return Response(text, headers=NO_STORE, media_type=MEDIA_TYPE)
+
+    def _http_counts(self) -> HttpCounts:
+        refused = self.http.counts["refused_connections"] + self._streams.counts["refused_streams"]
+        return {"clients": self._publisher.readers, "refused": refused}
+
+    def _pages(self) -> Mapping[str, Render]:
+        return {"/metrics": self._metrics, "/healthz": self._health}
 
     async def _metrics(self) -> Page:
         loop = self._loop

@@ -98,6 +98,15 @@ class Nic:
         return f"{self.port}>{self.id}"
 
 
+class DirectedLink(NamedTuple):
+    """One direction of a cable; `src` and `dst` are names of ports (`switch:number`) or ids of NICs."""
+
+    id: str
+    src: str
+    dst: str
+    capacity_bps: int
+
+
 class DownGroup(NamedTuple):
     """Cables of one switch that lead down to the same set of leaves, in order of the switch's port numbers."""
 
@@ -156,6 +165,20 @@ class Fabric:
         ends = [(str(cable.lower), str(cable.upper)) for cable in self.cables]
         ends += [(nic.id, str(nic.port)) for nic in self.nics]
         return dict(ends) | {second: first for first, second in ends}
+
+    @cached_property
+    def directed_links(self) -> tuple[DirectedLink, ...]:
+        """Return every directed link: of each cable up and down, then of each NIC out of it and into it."""
+        found = []
+        for cable in self.cables:
+            lower, upper = str(cable.lower), str(cable.upper)
+            found.append(DirectedLink(cable.up_link, lower, upper, cable.capacity_bps))
+            found.append(DirectedLink(cable.down_link, upper, lower, cable.capacity_bps))
+        for nic in self.nics:
+            port = str(nic.port)
+            found.append(DirectedLink(nic.up_link, nic.id, port, nic.capacity_bps))
+            found.append(DirectedLink(nic.down_link, port, nic.id, nic.capacity_bps))
+        return tuple(found)
 
     @cached_property
     def nics_of_leaf(self) -> dict[str, tuple[Nic, ...]]:

@@ -89,15 +89,25 @@ class Reports:
 
     def large(self, fabric: Fabric, before: frozenset[Stream] = frozenset()) -> frozenset[Stream]:
         """Return the streams above MIN_SHARE, and those of `before` above half of it; the largest MAX_LARGE at most."""
+        rates = self.rates_bps(fabric)
+        shares = {
+            stream: (rate or 0.0) / fabric.nic_by_id[stream.src_nic].capacity_bps for stream, rate in rates.items()
+        }
+        large = [each for each, share in shares.items() if share >= (MIN_SHARE / 2 if each in before else MIN_SHARE)]
+        return frozenset(sorted(large, key=lambda each: (-shares[each], each))[:MAX_LARGE])
+
+    def rates_bps(self, fabric: Fabric) -> dict[Stream, float | None]:
+        """Return the measured rate of every stream whose ends are known; None where nothing measures it."""
         nics = {nic.ip: nic for nic in fabric.nics}
-        rates: dict[Stream, float] = defaultdict(float)
+        rates: dict[Stream, float | None] = {}
         for found, target in self._joined(nics):
             pair = found.pair
             port = pair.udp_source_port or kernel_source_port(pair.src_qpn, pair.dst_qpn)
-            rates[Stream(nics[pair.src_ip].id, target.id, port)] += found.rate_bps or 0.0
-        shares = {stream: rate / fabric.nic_by_id[stream.src_nic].capacity_bps for stream, rate in rates.items()}
-        large = [each for each, share in shares.items() if share >= (MIN_SHARE / 2 if each in before else MIN_SHARE)]
-        return frozenset(sorted(large, key=lambda each: (-shares[each], each))[:MAX_LARGE])
+            stream = Stream(nics[pair.src_ip].id, target.id, port)
+            known = rates.setdefault(stream, None)
+            if found.rate_bps is not None:
+                rates[stream] = (known or 0.0) + found.rate_bps
+        return rates
 
     def _joined(self, nics: Mapping[int, Nic]) -> Iterable[tuple[_Measured, Nic]]:
         """Yield the queue pairs whose peer is known, between different hosts."""

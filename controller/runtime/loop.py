@@ -7,9 +7,9 @@ them the differences.
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from controller.brain.decide import decide_all
 from controller.brain.state import State
@@ -42,6 +42,8 @@ from controller.model.event import (
     Tick,
     Withdraw,
 )
+from controller.model.job_state import JobState
+from controller.model.observed import Reports
 from controller.model.plan import JobPlan
 from controller.runtime.gateways import Gateways
 from controller.runtime.ports import Clock, Compiler, InstallError, Planner, Switches
@@ -59,10 +61,21 @@ TOPOLOGY = "topology"
 MAX_AUDITS_WAITING = 64
 GATHER_S = 0.003
 """After replies to several submissions, the next ones wait for each other: their callers often submit again at once."""
+MAX_ANNOUNCED = 10_000
 MAX_PREVIEWS = 4
 """The maximum number of previews of one caller in progress."""
 _LOG = logging.getLogger("heddle.controller")
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class Announced(NamedTuple):
+    """A published generation of a job's plan, and why there is one."""
+
+    unix_ms: int
+    job_id: str
+    generation: int
+    state: JobState
+    reason: str
 
 
 class Loop:
@@ -78,6 +91,10 @@ class Loop:
         self.gateways = Gateways()
         self.previews = Shares("previews", MAX_PREVIEWS)
         self.reported: Counter[str] = Counter()
+        self.flow_reports = Reports(by_host={})
+        """The newest report of each host's queue pairs."""
+        self.announced: deque[Announced] = deque(maxlen=MAX_ANNOUNCED)
+        """The newest generations of jobs that were published, oldest first."""
         self.telemetry = telemetry or Telemetry()
         self.recorder: Recorder | None = None
         """Where events and decisions are recorded, if anywhere."""
@@ -281,6 +298,8 @@ class Loop:
             response.set_result(effect.outcome)
 
     def _on_announce(self, effect: Announce) -> None:
+        plan = effect.plan
+        self.announced.append(Announced(self._clock.unix_ms(), plan.job_id, plan.generation, plan.state, plan.reason))
         self.plans.publish(effect.plan.job_id, effect.plan)
 
     def _on_topology(self, effect: TopologyChanged) -> None:

@@ -6,9 +6,10 @@ oldest, and both are counted.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from math import inf
+from typing import NamedTuple, Protocol
 
 from controller.model.effect import Note
 from controller.model.error import UnavailableError
@@ -32,6 +33,32 @@ class TelemetryTick:
     active: tuple[Signal, ...]
 
 
+class PortPast(NamedTuple):
+    """What a port and its queues counted, in buckets of `length_s`.
+
+    `starts_s` are the buckets that are recorded. A recorded bucket without rows of this port is one without growth.
+    `port` rows are a bucket's start, then the growth of PORT_COUNTERS; `queues` a start, a priority, the growth of
+    QUEUE_COUNTERS, then the largest depth in bytes.
+    """
+
+    length_s: int
+    starts_s: Sequence[int]
+    port: Sequence[tuple[int, ...]]
+    queues: Sequence[tuple[int, ...]]
+
+
+class PastMoment(NamedTuple):
+    """The bucket of all ports that a moment is in: its start and length, sent and received bytes, and pauses.
+
+    `counted` has tx_bytes and rx_bytes by port, `paused_ns` the time that the queue paused most was paused.
+    """
+
+    start_s: int
+    length_s: int
+    counted: Mapping[str, tuple[int, int]]
+    paused_ns: Mapping[str, int]
+
+
 class History(Protocol):
     """Storage of samples and events across restarts; `sample` and `record` neither block nor raise."""
 
@@ -41,8 +68,17 @@ class History(Protocol):
     def record(self, events: tuple[LogEvent, ...]) -> None:
         """Store events."""
 
-    def events(self, since_unix_ns: int, limit: int) -> tuple[LogEvent, ...]:
-        """Return the newest events from a time on, oldest first; called in a thread, because it reads a disk."""
+    def events(self, since_unix_ns: int, limit: int, until_unix_ns: int | None = None) -> tuple[LogEvent, ...]:
+        """Return the newest events within a time, oldest first; called in a thread, because it reads a disk."""
+
+    def port(self, name: str, since_s: int, until_s: int) -> PortPast:
+        """Return what a port counted within a time; called in a thread."""
+
+    def moment(self, at_s: int) -> PastMoment | None:
+        """Return what all ports counted at a time, None where it is not recorded; called in a thread."""
+
+    def oldest_event_ns(self) -> int | None:
+        """Return the time of the oldest event; called in a thread."""
 
     def counts(self) -> Mapping[str, int]:
         """Return the counts of written and dropped items, for metrics."""
@@ -101,9 +137,10 @@ class Telemetry:
         """Return the last MAX_RECENT events, oldest first."""
         return tuple(self._recent)
 
-    def past(self, since_unix_ns: int, limit: int) -> tuple[LogEvent, ...]:
-        """Return the newest events from a time on, oldest first, from disk and memory; reads the disk."""
-        kept = self.history.events(since_unix_ns, limit) if self.history is not None else ()
-        newer = (event for event in self.recent() if event.timestamp_unix_ns >= since_unix_ns)
+    def past(self, since_unix_ns: int, limit: int, until_unix_ns: int | None = None) -> tuple[LogEvent, ...]:
+        """Return the newest events within a time, oldest first, from disk and memory; reads the disk."""
+        kept = self.history.events(since_unix_ns, limit, until_unix_ns) if self.history is not None else ()
+        until = inf if until_unix_ns is None else until_unix_ns
+        newer = (event for event in self.recent() if since_unix_ns <= event.timestamp_unix_ns <= until)
         merged = dict.fromkeys((*kept, *newer))
         return tuple(sorted(merged, key=lambda event: event.timestamp_unix_ns)[-limit:])

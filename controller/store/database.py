@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from controller.model.error import PrerequisiteError
 from controller.model.log_event import LogEvent
@@ -164,30 +163,3 @@ def _move_aside(path: Path, why: Exception) -> None:
     os.replace(path, aside)
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def read_events(path: Path, since_unix_ns: int, limit: int) -> tuple[LogEvent, ...]:
-    """Return the newest events from a time on, oldest first; nothing where the file cannot be read."""
-    rows = _read(path, schema.NEWEST_EVENTS, (since_unix_ns, limit))
-    return tuple(
-        LogEvent(timestamp_unix_ns=stamp, severity=severity, kind=kind, subject=subject, text=text)
-        for stamp, severity, kind, subject, text in reversed(rows)
-    )
-
-
-def read_rollups(path: Path, port: str, level_s: int, since_s: int = 0) -> tuple[list[tuple[int, ...]], ...]:
-    """Return a port's buckets (start, then PORT_COUNTERS) and its queues' (start, priority, QUEUE_COUNTERS, depth)."""
-    values = (port, level_s, since_s)
-    return _read(path, schema.PORT_ROLLUPS, values), _read(path, schema.QUEUE_ROLLUPS, values)
-
-
-def _read(path: Path, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)
-        try:
-            return connection.execute(statement, values).fetchall()
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        _LOG.warning("history: %s cannot be read: %s", path, error)
-        return []

@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from controller.model.log_event import LogEvent
-from controller.store.database import Database, Retention, read_events
+from controller.runtime.telemetry import PastMoment, PortPast
+from controller.store.database import Database, Retention
+from controller.store.reading import read_events, read_moment, read_oldest_event_ns, read_port
 from controller.store.seconds import Bucket, Seconds
 from telemetry.detection.window import Snapshot
 
@@ -105,9 +107,21 @@ class SqliteHistory:
         """Store events."""
         self._counts["dropped_events"] += self._waiting.put_events(events)
 
-    def events(self, since_unix_ns: int, limit: int) -> tuple[LogEvent, ...]:
-        """Return the newest events from a time on, oldest first."""
-        return read_events(self.path, since_unix_ns, limit)
+    def events(self, since_unix_ns: int, limit: int, until_unix_ns: int | None = None) -> tuple[LogEvent, ...]:
+        """Return the newest events within a time, oldest first."""
+        return read_events(self.path, since_unix_ns, limit, until_unix_ns)
+
+    def port(self, name: str, since_s: int, until_s: int) -> PortPast:
+        """Return what a port counted within a time."""
+        return read_port(self.path, name, since_s, until_s)
+
+    def moment(self, at_s: int) -> PastMoment | None:
+        """Return what all ports counted at a time; None where it is not recorded."""
+        return read_moment(self.path, at_s)
+
+    def oldest_event_ns(self) -> int | None:
+        """Return the time of the oldest event."""
+        return read_oldest_event_ns(self.path)
 
     def counts(self) -> Mapping[str, int]:
         """Return the counts of written and dropped items."""

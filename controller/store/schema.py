@@ -88,8 +88,26 @@ ROLLED_UNTIL = "SELECT until_s FROM rolled"
 SET_ROLLED_UNTIL = "INSERT OR REPLACE INTO rolled (id, until_s) VALUES (1, ?)"
 ADD_EVENT = "INSERT INTO event (timestamp_unix_ns, severity, kind, subject, text) VALUES (?, ?, ?, ?, ?)"
 NEWEST_EVENTS = (
-    "SELECT timestamp_unix_ns, severity, kind, subject, text FROM event WHERE timestamp_unix_ns >= ? "
+    "SELECT timestamp_unix_ns, severity, kind, subject, text FROM event WHERE timestamp_unix_ns BETWEEN ? AND ? "
     "ORDER BY timestamp_unix_ns DESC, id DESC LIMIT ?"
+)
+OLDEST_EVENT = "SELECT min(timestamp_unix_ns) FROM event"
+RECORDED = (  # one step down the index for each bucket
+    "WITH RECURSIVE starts (s) AS ("
+    "SELECT min(start_s) FROM port_rollup WHERE rollup_seconds = :level AND start_s >= :since_s UNION ALL "
+    "SELECT (SELECT min(start_s) FROM port_rollup WHERE rollup_seconds = :level AND start_s > s) FROM starts "
+    "WHERE s IS NOT NULL AND s <= :until_s) SELECT s FROM starts WHERE s <= :until_s"
+)
+NEWEST_BUCKET = (
+    "SELECT max(start_s) FROM port_rollup WHERE rollup_seconds = :level AND start_s BETWEEN :since_s AND :until_s"
+)
+MOMENT_PORTS = (
+    "SELECT name, tx_bytes, rx_bytes FROM port_rollup JOIN port ON port.id = port_rollup.port "
+    "WHERE rollup_seconds = ? AND start_s = ?"
+)
+MOMENT_QUEUES = (
+    "SELECT name, max(paused_ns) FROM queue_rollup JOIN port ON port.id = queue_rollup.port "
+    "WHERE rollup_seconds = ? AND start_s = ? AND paused_ns > 0 GROUP BY name"
 )
 PORT_ROLLUPS = (
     f"SELECT start_s, {', '.join(PORT_COUNTERS)} FROM port_rollup JOIN port ON port.id = port_rollup.port "

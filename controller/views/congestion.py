@@ -29,17 +29,24 @@ from telemetry.detection.signal import Kind, Signal
 MAX_FLOW_IDS = 100
 """The maximum number of flow ids per condition; all flows are counted."""
 
+CIRCLE = "circle through "
+"""What precedes the name of a port in `root_cause` where pauses go round in a circle."""
+
 Queue = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Congested:
-    """A raised condition, the planned flows that cross its port, and the port or switch that causes it."""
+    """A raised condition, the planned flows that cross its port, and the port or switch that causes it.
+
+    `trail` are the ports from the one of the condition down to the root, both included; empty without a root.
+    """
 
     signal: Signal
     flow_ids: tuple[str, ...]
     flows: int
     root_cause: str
+    trail: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +66,26 @@ def congestion(state: State, active: Iterable[Signal], pfc: Mapping[Queue, tuple
     crossing = _crossing(state, {signal.port for signal in signals} | {port for port, _ in pfc} | feeding)
     full = {(s.port, s.priority) for s in signals if s.kind in (Kind.CONGESTION, Kind.DROP) and s.priority is not None}
     tree = _PauseTree(state.fabric, crossing.onward, pfc, full)
-    return tuple(
-        Congested(
-            signal=signal,
-            flow_ids=tuple(crossing.flow_ids.get(signal.port, ())),
-            flows=crossing.counts.get(signal.port, 0),
-            root_cause=_root(tree, signal, pfc),
-        )
-        for signal in signals
+    return tuple(_explained(signal, crossing, _trail(tree, signal, pfc)) for signal in signals)
+
+
+def _explained(signal: Signal, crossing: "_Crossing", trail: tuple[str, ...]) -> Congested:
+    root = trail[-1] if trail else ""
+    return Congested(
+        signal=signal,
+        flow_ids=tuple(crossing.flow_ids.get(signal.port, ())),
+        flows=crossing.counts.get(signal.port, 0),
+        root_cause=CIRCLE + root if root in trail[:-1] else root,
+        trail=trail,
     )
 
 
-def _root(tree: "_PauseTree", signal: Signal, pfc: Mapping[Queue, tuple[bool, bool]]) -> str:
+def _trail(tree: "_PauseTree", signal: Signal, pfc: Mapping[Queue, tuple[bool, bool]]) -> tuple[str, ...]:
     if signal.kind is Kind.PAUSING and (signal.port, signal.priority) not in pfc:
-        return ""  # the pauses have ended, the condition is about to be cleared
+        return ()  # the pauses have ended, the condition is about to be cleared
     if signal.kind in (Kind.PAUSING, Kind.STORM) and signal.priority is not None:
-        return tree.root(signal.port, signal.priority)
-    return "" if signal.kind is Kind.SILENT else signal.port
+        return tree.trail(signal.port, signal.priority)
+    return () if signal.kind is Kind.SILENT else (signal.port,)
 
 
 class _PauseTree:
@@ -94,24 +104,20 @@ class _PauseTree:
         for port, priority in sorted({*pfc, *full}):
             self._reporting[_switch(port), priority].append(port)
 
-    def root(self, port: str, priority: int) -> str:
-        """Return the port, NIC or switch that causes the pauses of a queue."""
+    def trail(self, port: str, priority: int) -> tuple[str, ...]:
+        """Return the ports from a queue's to what causes its pauses: a port, NIC or switch; a circle repeats one."""
         paused, pausing = self._pfc.get((port, priority), (True, False))
-        met: set[str] = set()
-        if pausing and not paused:
-            met.add(port)
-            found = self._behind(f"{self._peers.get(port, '')}>{port}", port, priority)
-            if self._is_root(found, priority):
-                return found
-            port = found
-        while port not in met:
-            met.add(port)
-            peer = self._peers.get(port, port)
-            found = self._behind(f"{port}>{peer}", peer, priority)
-            if self._is_root(found, priority):
-                return found
-            port = found
-        return f"circle through {port}"
+        met = [port]
+        while True:
+            if len(met) == 1 and pausing and not paused:
+                link, behind = f"{self._peers.get(port, '')}>{port}", port
+            else:
+                behind = self._peers.get(port, port)
+                link = f"{port}>{behind}"
+            port = self._behind(link, behind, priority)
+            if self._is_root(port, priority) or port in met:
+                return (*met, port)
+            met.append(port)
 
     def _behind(self, link: str, port: str, priority: int) -> str:
         """Return the egress port that fills the switch of `port`: a paused one, else a full one, else the switch."""

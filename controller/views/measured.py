@@ -37,27 +37,65 @@ class Totals(NamedTuple):
         return sent * per_byte, received * per_byte, interval_ns > 0
 
 
-def link_utilisation(fabric: Fabric, snapshot: Snapshot, before: Totals | None = None) -> dict[str, float]:
-    """Return the utilisation of every directed link with fresh samples: its rate over the window by its capacity.
+class LinkRows(NamedTuple):
+    """The rows of both ends of every directed link in a snapshot's arrays, -1 where it has none."""
+
+    src: Ints
+    dst: Ints
+    capacity_bps: Floats
+
+    @classmethod
+    def of(cls, fabric: Fabric, names: tuple[str, ...]) -> "LinkRows":
+        """Return the rows of a fabric's links in snapshots of these ports; they hold for every such snapshot."""
+        row = {name: number for number, name in enumerate(names)}
+        links = fabric.directed_links
+        return cls(
+            np.array([row.get(link.src, -1) for link in links], dtype=np.int64),
+            np.array([row.get(link.dst, -1) for link in links], dtype=np.int64),
+            np.array([link.capacity_bps for link in links], dtype=np.float64),
+        )
+
+    def picked(self, sent: Floats, received: Floats, known: Flags) -> Floats:
+        """Return a value per link: of the sender's row if known, else of the receiver's, else nan."""
+        by_sender, by_receiver = (np.append(known, False)[rows] for rows in (self.src, self.dst))
+        fallback = np.where(by_receiver, np.append(received, np.nan)[self.dst], np.nan)
+        picked: Floats = np.where(by_sender, np.append(sent, np.nan)[self.src], fallback)
+        return picked
+
+
+def utilisation_of_links(rows: LinkRows, snapshot: Snapshot, before: Totals | None = None) -> Floats:
+    """Return the utilisation of every directed link: its rate over the window by its capacity; nan where not measured.
 
     The rate is that of the sender's egress counters; where the sender is silent, of the receiver's ingress counters.
     With the totals at an earlier time, it is the rate since then.
     """
     if before is None:
-        rates = (8.0 * snapshot.rate(port_column(name)) for name in ("tx_bytes", "rx_bytes"))
-        (sent, received), known = (each.tolist() for each in rates), snapshot.window_interval_ns > 0
+        sent, received = (8.0 * snapshot.rate(port_column(name)) for name in ("tx_bytes", "rx_bytes"))
+        known = snapshot.window_interval_ns > 0
     else:
-        sent_bps, received_bps, known = Totals.of(snapshot).rates_since(before)
-        sent, received = sent_bps.tolist(), received_bps.tolist()
-    fresh = (~snapshot.stale & snapshot.heard & known).tolist()
-    rows = {name: row for row, name in enumerate(snapshot.names) if fresh[row]}
-    found = {}
-    for link, src, dst, capacity_bps in _links(fabric):
-        if (row := rows.get(src)) is not None:
-            found[link] = sent[row] / capacity_bps
-        elif (row := rows.get(dst)) is not None:
-            found[link] = received[row] / capacity_bps
-    return found
+        sent, received, known = Totals.of(snapshot).rates_since(before)
+    return rows.picked(sent, received, _fresh(snapshot) & known) / rows.capacity_bps
+
+
+def pause_share_of_links(rows: LinkRows, snapshot: Snapshot) -> Floats:
+    """Return the share of the window in which PFC stopped each link's sender; nan without fresh samples of the sender.
+
+    It is that of the priority that was paused most.
+    """
+    paused_ns = snapshot.window_delta[:, queue_columns("paused_ns")].max(axis=1)
+    share = paused_ns / np.maximum(snapshot.window_interval_ns, 1)
+    return rows.picked(share, np.full_like(share, np.nan), _fresh(snapshot) & (snapshot.window_interval_ns > 0))
+
+
+def _fresh(snapshot: Snapshot) -> Flags:
+    return ~snapshot.stale & snapshot.heard
+
+
+def link_utilisation(fabric: Fabric, snapshot: Snapshot, before: Totals | None = None) -> dict[str, float]:
+    """Return `utilisation_of_links` of the links with fresh samples by id."""
+    found = utilisation_of_links(LinkRows.of(fabric, snapshot.names), snapshot, before).tolist()
+    links = zip(fabric.directed_links, found, strict=True)
+    return {link.id: value for link, value in links if value == value}
 
 
 def pfc_queues(snapshot: Snapshot) -> dict[tuple[str, int], tuple[bool, bool]]:
@@ -70,17 +108,3 @@ def pfc_queues(snapshot: Snapshot) -> dict[tuple[str, int], tuple[bool, bool]]:
         (names[row], priority): (bool(paused[row, priority]), bool(pausing[row, priority]))
         for row, priority in np.argwhere(paused | pausing).tolist()
     }
-
-
-def _links(fabric: Fabric) -> list[tuple[str, str, str, int]]:
-    """Return every directed link with its ends and capacity."""
-    found = []
-    for cable in fabric.cables:
-        lower, upper = str(cable.lower), str(cable.upper)
-        found.append((cable.up_link, lower, upper, cable.capacity_bps))
-        found.append((cable.down_link, upper, lower, cable.capacity_bps))
-    for nic in fabric.nics:
-        port = str(nic.port)
-        found.append((nic.up_link, nic.id, port, nic.capacity_bps))
-        found.append((nic.down_link, port, nic.id, nic.capacity_bps))
-    return found

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.store.database import Database, Retention, read_rollups
+from controller.store.database import Database, Retention
+from controller.store.reading import read_rollups
 from controller.store.schema import LEVELS_S
 from controller.store.seconds import Seconds
 from telemetry.samples.counters import COLUMNS, PORT_COUNTERS, QUEUE_COUNTERS, queue_columns

@@ -67,7 +67,7 @@ async def test_reports_are_metrics_of_the_controller(controller, host):
     async with reporting(controller.addresses["grpc"], host):
         await until(lambda: controller.application.loop.reported["messages"])
     reader, writer = await asyncio.open_connection(*controller.addresses["http"].rsplit(":", 1))
-    writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     text = (await reader.read()).decode()
     writer.close()
     assert f"heddle_flow_reports_total {controller.application.loop.reported['messages']}" in text

@@ -9,8 +9,9 @@ import pytest
 from controller.model.error import PrerequisiteError
 from controller.model.log_event import LogEvent
 from controller.store import history as module
-from controller.store.database import Database, Retention, read_events, read_rollups
+from controller.store.database import Database, Retention
 from controller.store.history import SqliteHistory
+from controller.store.reading import read_events, read_rollups
 from controller.store.seconds import Bucket
 from tests.unit.store.snapshots import snapshot, totals
 

@@ -1,0 +1,1 @@
+"""Who may read and act: the Host header, the login, the token of actions."""

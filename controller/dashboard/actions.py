@@ -1,0 +1,161 @@
+"""Actions of the page: drain and return, release a job, preview a job. They go through the same inbox as the gRPC API.
+
+Each but a preview is an event of the log, with the caller's name: what was asked, and why it was refused.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from controller.brain.state import State
+from controller.dashboard.access.login import Caller
+from controller.dashboard.body import body_of
+from controller.dashboard.documents.jobs import preview_document
+from controller.dashboard.documents.moment import Moment
+from controller.dashboard.documents.shapes.requests import Done, DrainRequest, PreviewRequest, ReleaseRequest
+from controller.dashboard.documents.text import document_text
+from controller.dashboard.http import NO_STORE, connection_of
+from controller.dashboard.routes import MEDIA_TYPE, Renderer, refused
+from controller.model.admission import problems, quoted
+from controller.model.effect import Drained, Note
+from controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
+from controller.model.event import Drain, Release, Submit
+from controller.model.fabric import Fabric
+from controller.model.job import Collective, CollectiveKind, JobRequest
+from controller.model.plan import JobPlan
+from controller.runtime.loop import Loop
+from controller.views.crossing import flows_needing
+
+ReadJobs = Callable[[str, Fabric], tuple[JobRequest, ...]]
+TIMEOUT_S = 60.0
+"""An action that takes longer goes on; its caller gets 503."""
+PREVIEW_ID = "what-if"
+
+
+class Actions:
+    """The actions on one control loop; `read_jobs` reads the text of a jobs file."""
+
+    def __init__(self, loop: Loop, renderer: Renderer, read_jobs: ReadJobs) -> None:
+        self._loop, self._renderer, self._read_jobs = loop, renderer, read_jobs
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        handlers = {"drain": self._drain, "release": self._release, "preview": self._preview}
+        return [
+            Route(f"/api/actions/{name}", partial(_answered, handler), methods=["POST"])
+            for name, handler in handlers.items()
+        ]
+
+    async def _drain(self, request: Request) -> Mapping[str, object]:
+        wanted = await body_of(request, DrainRequest)
+        target, undrain = wanted["target"], wanted.get("undrain", False)
+        needing = await self._renderer.run(flows_needing, self._loop.state, target)
+        if wanted.get("dry_run", False):
+            return {**_drain_plan(target, undrain, needing)}
+        what = "return to use" if undrain else "drain"
+        with self._audited(request, target, what):
+            done = await self._loop.request(lambda reply: Drain(reply=reply, target=target, undrain=undrain))
+        moved = done.flows_moved if isinstance(done, Drained) else 0
+        return {
+            **_done(moved, needing, f"{target}: {'returned to use' if undrain else 'drained'}, {moved} flows moved")
+        }
+
+    async def _release(self, request: Request) -> Mapping[str, object]:
+        wanted = await body_of(request, ReleaseRequest)
+        job_id, is_dry = wanted["job"], wanted.get("dry_run", False)
+        if is_dry:
+            return {**_release_plan(self._loop.state, job_id)}
+        with self._audited(request, job_id, "release"):
+            released = await self._loop.request(lambda reply: Release(reply=reply, job_id=job_id))
+        flows = released if isinstance(released, int) else 0
+        return {**_done(flows, {job_id: flows}, f"{job_id}: released, {flows} flows")}
+
+    async def _preview(self, request: Request) -> Mapping[str, object]:
+        wanted = await body_of(request, PreviewRequest)
+        job = await self._renderer.run(_job_of, wanted, self._loop.state.fabric, self._read_jobs)
+        address = request.client.host if request.client is not None else ""
+        with self._loop.previews.taken(f"http {address}"):
+            plan = await self._loop.request(lambda reply: Submit(reply=reply, request=job, preview=True, checked=True))
+        if not isinstance(plan, JobPlan):
+            raise HeddleError("the reply to a preview is no plan")
+        return await self._renderer.run(preview_document, Moment.of(self._loop), plan)
+
+    @contextmanager
+    def _audited(self, request: Request, subject: str, what: str) -> Iterator[None]:
+        """Record who asks for what, and why it is refused."""
+        caller: Caller | None = request.scope["state"]["caller"]
+        name = caller.user if caller is not None and caller.user is not None else "a caller"
+        where = request.client.host if request.client is not None else "?"
+        subject = quoted(subject)[1:-1]
+        self._loop.note(Note(severity="info", subject=subject, text=f"{what}: requested over HTTP by {name} ({where})"))
+        try:
+            yield
+        except HeddleError as error:
+            text = f"{what}: refused: {quoted(str(error))[1:-1]}"
+            self._loop.note(Note(severity="warning", subject=subject, text=text))
+            raise
+
+
+Handler = Callable[[Request], Awaitable[Mapping[str, object]]]
+
+
+async def _answered(handler: Handler, request: Request) -> Response:
+    """Return the reply of an action as JSON. Its connection lasts as long as the action."""
+    connection_of(request).keep_open()
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            found = await handler(request)
+    except TimeoutError:
+        return refused(UnavailableError(f"no reply within {TIMEOUT_S:.0f} s; the timeline says what becomes of it"))
+    except HeddleError as error:
+        return refused(error)
+    text = await asyncio.to_thread(document_text, found)
+    return Response(text, headers=NO_STORE, media_type=MEDIA_TYPE)
+
+
+def _drain_plan(target: str, undrain: bool, needing: Mapping[str, int]) -> Done:
+    if undrain:
+        text = f"{target} returns to use; running flows move to it as far as the limit for drains allows"
+        return {"dry_run": True, "moves": 0, "jobs": [], "text": text}
+    moves = sum(needing.values())
+    text = f"{target} leaves use: {moves} flows of {len(needing)} jobs move to other paths"
+    return {"dry_run": True, "moves": moves, "jobs": list(needing), "text": text}
+
+
+def _release_plan(state: State, job_id: str) -> Done:
+    job = state.jobs.get(job_id)
+    if job is None:
+        raise NotFoundError(f"there is no job {quoted(job_id)}")
+    flows = len(job.flows.flows)
+    text = f"{job_id} ends: its {flows} flows lose their planned paths; those that go on are spread by the underlay"
+    return {"dry_run": True, "moves": flows, "jobs": [job_id], "text": text}
+
+
+def _done(moves: int, jobs: Mapping[str, int], text: str) -> Done:
+    return {"dry_run": False, "moves": moves, "jobs": list(jobs) if moves else [], "text": text}
+
+
+def _job_of(wanted: PreviewRequest, fabric: Fabric, read_jobs: ReadJobs) -> JobRequest:
+    """Return the job that a preview is for; raises InputError."""
+    if ("jobs" in wanted) == ("ranks" in wanted):
+        raise InputError("name either `jobs` (the text of a jobs file) or `ranks` and `collective`")
+    if "jobs" in wanted:
+        if wanted.keys() != {"jobs"}:
+            raise InputError("`jobs` has no fields beside it")
+        found = read_jobs(wanted["jobs"], fabric)
+        if len(found) != 1:
+            raise InputError(f"jobs: {len(found)} jobs; one is previewed at a time")
+        return found[0]
+    name = wanted.get("collective", "")
+    if name not in CollectiveKind.__members__:
+        raise InputError(f"collective: {quoted(name)} is none of {', '.join(CollectiveKind.__members__)}")
+    collective = Collective(kind=CollectiveKind[name], size_bytes=wanted.get("size_bytes", 0))
+    request = JobRequest(job_id=PREVIEW_ID, ranks=tuple(wanted["ranks"]), collectives=(collective,))
+    if found_problems := problems(request, fabric):
+        raise InputError(*(f"{problem.path}: {problem.text}" for problem in found_problems))
+    return request

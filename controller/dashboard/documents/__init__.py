@@ -1,0 +1,1 @@
+"""The JSON documents of the HTTP interface, derived from frozen states. They run in a thread."""

@@ -1,0 +1,61 @@
+"""The controller itself: sessions, rules, installation times, the lag of its event loop."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+
+from controller.brain.state import State, SwitchState, wanted
+from controller.dashboard.documents.moment import Moment
+from controller.dashboard.documents.shapes.site import HttpCounts, InstallTimes, LoopLag, SwitchHealth
+from controller.rules.diff import diff
+
+
+def health_document(
+    moment: Moment, since_ms: Mapping[str, int], lags_ms: Sequence[float], http: HttpCounts
+) -> Mapping[str, object]:
+    """Return the controller's health (`HealthDocument`); `since_ms`: of each switch's session or its end."""
+    state = moment.state
+    return {
+        "version": version("heddle"),
+        "leader": True,
+        "uptime_ms": max(0, moment.now_unix_ms - (state.started_unix_ms or moment.now_unix_ms)),
+        "switches": _switches(state, since_ms),
+        "telemetry": {"configured": moment.telemetry_configured, "age_ms": moment.age_ms},
+        "install_ms": _install_ms(state),
+        "loop_lag_ms": lag_document(lags_ms),
+        "http": http,
+    }
+
+
+def lag_document(lags_ms: Sequence[float]) -> LoopLag:
+    """Return the quantiles of the loop's lag."""
+    ordered = sorted(lags_ms)
+    return {"p50": _quantile(ordered, 0.5), "p99": _quantile(ordered, 0.99), "max": _quantile(ordered, 1.0)}
+
+
+def _switches(state: State, since_ms: Mapping[str, int]) -> Iterator[SwitchHealth]:
+    for switch in state.fabric.switches:
+        now = state.switches[switch.id]
+        yield {
+            "id": switch.id,
+            "connected": now.connected,
+            "since_ms": since_ms.get(switch.id),
+            "rules": len(now.installed.rules) if now.installed is not None else 0,
+            "rule_limit": switch.rule_budget,
+            "installed_equals_wanted": _is_installed(state, switch.id, now),
+        }
+
+
+def _is_installed(state: State, switch: str, now: SwitchState) -> bool | None:
+    if not now.connected or now.installed is None:
+        return None
+    return switch not in state.dirty or not diff(now.installed, wanted(state, switch))
+
+
+def _install_ms(state: State) -> InstallTimes:
+    times = sorted(job.effort.install_ns / 1e6 for job in state.jobs.values() if job.effort.install_ns)
+    return {"p50": _quantile(times, 0.5), "p99": _quantile(times, 0.99), "count": len(times)}
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float | None:
+    """Return the value that a share of the ordered values does not pass; None of none."""
+    return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3) if ordered else None

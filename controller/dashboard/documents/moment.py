@@ -1,0 +1,48 @@
+"""What a document is derived from: the newest frozen values of the controller at one time."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from controller.brain.state import State
+from controller.model.observed import Reports
+from controller.runtime.loop import Announced, Loop
+from controller.runtime.telemetry import TelemetryTick
+
+
+class GatewayReport(NamedTuple):
+    """The messages (of the gRPC API) that a gateway sent last in its session."""
+
+    hello: Any
+    counters: Any
+    last_seen_unix_ms: int
+
+
+class Moment(NamedTuple):
+    """The controller's state, the newest tick of telemetry (None where there is none), and what others reported."""
+
+    now_unix_ms: int
+    state: State
+    tick: TelemetryTick | None
+    telemetry_configured: bool
+    reports: Reports
+    announced: tuple[Announced, ...] = ()
+    gateways: Mapping[str, GatewayReport] = {}
+
+    @classmethod
+    def of(cls, loop: Loop, *, is_whole: bool = False) -> "Moment":
+        """Return the moment that is now; `is_whole`: with generations of jobs and reports of gateways."""
+        found = cls(
+            loop.now_unix_ms(), loop.state, loop.telemetry.ticks.value, loop.telemetry.configured, loop.flow_reports
+        )
+        if not is_whole:
+            return found
+        gateways = {
+            name: GatewayReport(session.hello, session.counters, session.last_seen_unix_ms)
+            for name, session in loop.gateways.by_id.items()
+        }
+        return found._replace(announced=tuple(loop.announced), gateways=gateways)
+
+    @property
+    def age_ms(self) -> int | None:
+        """Return the age of the newest tick."""
+        return None if self.tick is None else max(0, self.now_unix_ms - self.tick.snapshot.now_ns // 1_000_000)

@@ -1,0 +1,112 @@
+"""Shapes of virtual networks and of the controller itself."""
+
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
+
+from controller.dashboard.documents.shapes.state import TelemetryAge
+
+
+class Vpc(TypedDict):
+    """A VPC; `isolation`: whether its tables were verified. The controller does not verify them by itself."""
+
+    id: str
+    tenant: str
+    vni: int
+    network: str
+    subnets: list[str]
+    endpoints: int
+    isolation: str
+
+
+class Gateway(TypedDict):
+    """A gateway or balancer (`kind`), attached or detached; `role` is active, standby or single.
+
+    null: not reported.
+    """
+
+    id: str
+    kind: str
+    vpc: str | None
+    state: str
+    pair: str | None
+    role: str | None
+    vtep: str
+    generation: int
+    wanted_generation: int
+    refused: str
+    connections: int | None
+    mappings: int | None
+    mappings_limit: int | None
+    age_ms: int | None
+
+
+class Backend(TypedDict):
+    """A back end of a load balancer; `health` is up, down or draining."""
+
+    address: str
+    weight: int
+    health: str
+
+
+class Balancer(TypedDict):
+    """A port of a virtual IP, and the ids of the balancers that serve it."""
+
+    id: str
+    vpc: str
+    vip: str
+    served_by: list[str]
+    backends: list[Backend]
+
+
+class Networks(TypedDict):
+    """Virtual networks."""
+
+    vpcs: list[Vpc]
+    gateways: list[Gateway]
+    balancers: list[Balancer]
+
+
+class SwitchHealth(TypedDict):
+    """A switch's session since `since_ms`, and its rules; `installed_equals_wanted` is null while they are unknown."""
+
+    id: str
+    connected: bool
+    since_ms: int | None
+    rules: int
+    rule_limit: int | None
+    installed_equals_wanted: bool | None
+
+
+class InstallTimes(TypedDict):
+    """The installation times of the newest generation of `count` jobs."""
+
+    p50: float | None
+    p99: float | None
+    count: int
+
+
+class LoopLag(TypedDict):
+    """By how much the event loop was late in the last minute."""
+
+    p50: float | None
+    p99: float | None
+    max: float | None
+
+
+class HttpCounts(TypedDict):
+    """The streams that are open, and what was refused past a limit."""
+
+    clients: int
+    refused: int
+
+
+class HealthDocument(TypedDict):
+    """The controller itself."""
+
+    version: str
+    leader: bool
+    uptime_ms: int
+    switches: list[SwitchHealth]
+    telemetry: TelemetryAge
+    install_ms: InstallTimes
+    loop_lag_ms: LoopLag
+    http: HttpCounts

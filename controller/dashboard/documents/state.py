@@ -1,0 +1,160 @@
+"""The text of what changes: links, switches, jobs, congestion. Written once for all clients.
+
+`StateText` remembers the parts that depend on values which are the same objects as the last time: at 10,000 flows the
+planned loads take longer than all the rest, and most updates change measurements only.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from controller.brain.state import Job, State
+from controller.dashboard.documents.fabric import end_of
+from controller.dashboard.documents.moment import Moment
+from controller.dashboard.documents.shapes.state import CongestedPort, Counts, JobFigures, SwitchFigures
+from controller.dashboard.documents.text import flags_text, json_text, list_text, shares_text
+from controller.model.job_state import JobState
+from controller.runtime.telemetry import TelemetryTick
+from controller.views.congestion import Congested, congestion
+from controller.views.link_states import link_states, planned_utilisation
+from controller.views.measured import LinkRows, pause_share_of_links, pfc_queues, utilisation_of_links
+from telemetry.detection.signal import Kind
+from telemetry.detection.window import Snapshot
+
+MAX_JOBS = 1_000
+"""The jobs of one state, the oldest first; `/api/jobs` has all."""
+
+
+class Kept:
+    """Values computed from others, computed again when one of these is another object."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[object, ...], Any]] = {}
+
+    def value(self, name: str, make: Callable[[], Any], *sources: object) -> Any:
+        """Return what `make` returned for these very objects, or what it returns now."""
+        known = self._known.get(name)
+        if known is not None and len(known[0]) == len(sources) and all(map(_same, known[0], sources)):
+            return known[1]
+        made = make()
+        self._known[name] = (sources, made)
+        return made
+
+
+def _same(one: object, other: object) -> bool:
+    return one is other
+
+
+class Content(NamedTuple):
+    """The text of a state but for its time, number and age of telemetry; equal where nothing has changed."""
+
+    text: str
+
+
+class StateText:
+    """Writes states of one fabric, one at a time."""
+
+    def __init__(self) -> None:
+        self._kept = Kept()
+
+    def content(self, moment: Moment) -> Content:
+        """Return everything of a moment that is news where it differs from the moment before."""
+        state, tick = moment.state, moment.tick
+        found = self._congested(state, tick)
+        parts = {
+            "links": self._links(state, tick.snapshot if tick is not None else None),
+            "switches": self._switches(state),
+            "jobs": self._kept.value("jobs", lambda: list_text(job_figures(state)), state.jobs, state.certificate),
+            "congested": list_text(congested_ports(found)),
+            "counts": json_text(counts(state, found)),
+        }
+        return Content(",".join(f'"{name}":{text}' for name, text in parts.items()))
+
+    def _links(self, state: State, snapshot: Snapshot | None) -> str:
+        kept = self._kept.value
+        planned = kept("planned", lambda: shares_text(planned_utilisation(state)), state.jobs)
+        up, drained = kept(
+            "up", lambda: tuple(map(flags_text, link_states(state))), state.health, state.drained, state.quarantines
+        )
+        used = paused = "null"
+        if snapshot is not None:
+            rows = kept("rows", lambda: LinkRows.of(state.fabric, snapshot.names), snapshot.names)
+            used = shares_text(utilisation_of_links(rows, snapshot))
+            paused = shares_text(pause_share_of_links(rows, snapshot))
+        return f'{{"utilisation":{used},"planned":{planned},"pause_share":{paused},"up":{up},"drained":{drained}}}'
+
+    def _switches(self, state: State) -> str:
+        text: str = self._kept.value("switches", lambda: json_text(switch_figures(state)), state.switches)
+        return text
+
+    def _congested(self, state: State, tick: TelemetryTick | None) -> tuple[Congested, ...]:
+        """Explain the raised conditions; again only where a condition, a pausing queue or a job is new."""
+        if tick is None or not tick.active:
+            return ()
+        pfc = pfc_queues(tick.snapshot)
+        signals = frozenset((each.kind, each.port, each.priority, each.since_unix_ns) for each in tick.active)
+        last = self._kept.value("conditions", lambda: [None], state.jobs)
+        if last[0] is None or last[0][0] != (signals, pfc):
+            last[0] = ((signals, pfc), congestion(state, tick.active, pfc))
+        found: tuple[Congested, ...] = last[0][1]
+        return found
+
+
+def state_head(moment: Moment, boot: str, sequence: int) -> str:
+    """Return the fields that `Content` lacks."""
+    telemetry = {"configured": moment.telemetry_configured, "age_ms": moment.age_ms}
+    head = {"at_ms": moment.now_unix_ms, "boot": boot, "sequence": sequence, "telemetry": telemetry}
+    return json_text(head)[1:-1]
+
+
+def job_figures(state: State) -> Iterator[JobFigures]:
+    """Yield the first jobs."""
+    for job, _ in zip(state.jobs.values(), range(MAX_JOBS), strict=False):
+        yield figures_of(job, state.certificate.lower_bound)
+
+
+def figures_of(job: Job, bound: float) -> JobFigures:
+    """Return the figures of one job; `bound` is that of the plan."""
+    return {
+        "id": job.request.job_id,
+        "tenant": job.request.tenant,
+        "state": job.state.value,
+        "flows": len(job.flows.flows),
+        "max_utilisation": round(job.flows.own_max_link_utilisation, 3),
+        "bound": round(bound, 3),
+        "degraded": job.state is JobState.DEGRADED,
+    }
+
+
+def switch_figures(state: State) -> SwitchFigures:
+    """Return the session and the rules of each switch."""
+    switches = [(switch, state.switches[switch.id]) for switch in state.fabric.switches]
+    return {
+        "connected": [int(now.connected) for _, now in switches],
+        "rules": [len(now.installed.rules) if now.installed else 0 for _, now in switches],
+        "rule_limit": [switch.rule_budget for switch, _ in switches],
+    }
+
+
+def congested_ports(found: tuple[Congested, ...]) -> Iterator[CongestedPort]:
+    """Yield the raised conditions."""
+    roots = {each.root_cause for each in found}
+    for each in found:
+        end = end_of(each.signal.port)
+        yield {
+            "switch": end["node"],
+            "port": end["port"],
+            "cause": each.signal.kind.value,
+            "since_ms": each.signal.since_unix_ns // 1_000_000,
+            "root": each.signal.port in roots,
+        }
+
+
+def counts(state: State, found: tuple[Congested, ...]) -> Counts:
+    """Return the counts of the page's head."""
+    return {
+        "jobs": len(state.jobs),
+        "flows": sum(len(job.flows.flows) for job in state.jobs.values()),
+        "switches_connected": sum(switch.connected for switch in state.switches.values()),
+        "links_down": len(state.health.down_cables),
+        "hot_links": len({each.signal.port for each in found if each.signal.kind is not Kind.SILENT}),
+    }

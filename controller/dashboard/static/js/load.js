@@ -1,0 +1,162 @@
+/** Judge a state: the load of links, the leaf x spine matrix, what needs attention. Pure functions. */
+
+import { clock, duration, percent, plural } from "./format.js";
+import { endHref, endName, portName } from "./fabric/index.js";
+
+/** Lower ends of the heat classes 0..5 of heddle.css. */
+export const HEAT = [0, 0.01, 0.3, 0.6, 0.8, 0.95];
+export const HOT = 0.8;
+export const STALE_MS = 5000;
+
+/** Return the heat class of a load. @param {number|null} value */
+export function heat(value) {
+  if (value === null) return 0;
+  let at = HEAT.length - 1;
+  while (at > 0 && value < HEAT[at]) at -= 1;
+  return at;
+}
+
+/** Say which load a state can show: the measured one where anything is measured. */
+export const bestShow = (state) => (state?.links?.utilisation ? "measured" : "planned");
+
+/** Return the load of link `at`: measured is the larger of utilisation and pause share; null where not known. */
+export function loadOf(links, at, show) {
+  if (!links) return null;
+  if (show === "planned") return links.planned?.[at] ?? null;
+  const utilisation = links.utilisation?.[at] ?? null;
+  const paused = links.pause_share?.[at] ?? null;
+  return utilisation === null ? paused : Math.max(utilisation, paused ?? 0);
+}
+
+/** Say if pauses, not bytes, make a link's load. */
+export const isPaused = (links, at) => (links?.pause_share?.[at] ?? 0) > 0.01 && links.pause_share[at] >= (links.utilisation?.[at] ?? 0);
+
+/** Return the load of leaf x spine in both directions as a share of the capacity, and largest / mean of the uplinks. */
+export function matrixOf(fabric, tables, state, show) {
+  const [lowest, second] = tables.tiers;
+  const leaves = fabric.switches.filter((item) => item.tier === lowest).map((item) => item.id);
+  const spines = fabric.switches.filter((item) => item.tier === second).map((item) => item.id);
+  const row = new Map(leaves.map((id, at) => [id, at]));
+  const column = new Map(spines.map((id, at) => [id, at]));
+  const empty = () => leaves.map(() => spines.map(() => null));
+  const sums = { up: empty(), down: empty() };
+  fabric.links.forEach(({ from, to, capacity_bps }, at) => {
+    const upwards = row.has(from.node) && column.has(to.node);
+    if (!upwards && !(column.has(from.node) && row.has(to.node))) return;
+    const value = loadOf(state?.links, at, show);
+    if (value === null) return;
+    const [leaf, spine] = upwards ? [row.get(from.node), column.get(to.node)] : [row.get(to.node), column.get(from.node)];
+    const cell = ((upwards ? sums.up : sums.down)[leaf][spine] ??= { load: 0, capacity: 0 });
+    cell.load += value * capacity_bps;
+    cell.capacity += capacity_bps;
+  });
+  const shares = (cells) => cells.map((line) => line.map((cell) => (cell ? cell.load / cell.capacity : null)));
+  const [up, down] = [shares(sums.up), shares(sums.down)];
+  return { leaves, spines, up, down, imbalance_index: imbalance(up.flat()) };
+}
+
+function imbalance(values) {
+  const known = values.filter((value) => value !== null);
+  const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
+  return mean > 0 ? known.reduce((most, value) => Math.max(most, value), 0) / mean : null;
+}
+
+/**
+ * Return what needs attention, the worst first: each with a severity (error or warning), a text and a view's address.
+ * @returns {{severity: string, text: string, detail: string, href: string}[]}
+ */
+export function problems(fabric, tables, state) {
+  if (!fabric || !state) return [];
+  return [...lostSwitches(fabric, state), ...downLinks(fabric, tables, state), ...congestion(state),
+    ...hotLinks(fabric, tables, state), ...badJobs(state), ...telemetry(state)];
+}
+
+function lostSwitches(fabric, { switches }) {
+  const lost = fabric.switches.filter((_, at) => switches?.connected?.[at] === 0);
+  return lost.map(({ id }) => ({
+    severity: "error", text: `Switch ${id} is not connected`, detail: "its rules stay as they are", href: `/fabric?switch=${encodeURIComponent(id)}`,
+  }));
+}
+
+function downLinks(fabric, tables, { links }) {
+  const down = (at) => links?.up?.[at] === 0 || (tables.back[at] >= 0 && links?.up?.[tables.back[at]] === 0);
+  return tables.cables.filter(down).map((at) => {
+    const [from, to] = [fabric.links[at].from, fabric.links[at].to];
+    return {
+      severity: "error", text: `Link ${portName(from, tables.nicAt)} – ${portName(to, tables.nicAt)} is down`, detail: "", href: hrefOfLink(fabric, tables, at),
+    };
+  });
+}
+
+/** Return the address of the port that a link leaves; a NIC has no port of the fabric, so its leaf's is shown. */
+export function hrefOfLink(fabric, tables, at) {
+  const { from, to } = fabric.links[at];
+  const end = tables.nicAt.has(from.node) ? to : from;
+  return `/fabric?port=${encodeURIComponent(`${end.node}:${end.port}`)}`;
+}
+
+const MAX_ROOTS = 4;
+
+/** Roots are named; those that only suffer from them are counted: a storm of pauses has one cause and many victims. */
+function congestion({ congested, at_ms }) {
+  const order = [...(congested ?? [])].sort((a, b) => rank(a) - rank(b) || (a.since_ms ?? 0) - (b.since_ms ?? 0));
+  const named = order.filter((item, at) => at === 0 || (item.root && !item.cause.startsWith("paus"))).slice(0, MAX_ROOTS);
+  const found = named.map((item) => ({
+    severity: item.root ? "error" : "warning",
+    text: `Congestion at ${endName(item)}`,
+    detail: `${item.cause}${item.root ? ", root" : ""}${item.since_ms ? `, ${sinceText(item.since_ms, at_ms)}` : ""}`,
+    href: endHref(item),
+  }));
+  const ports = new Set(order.map(endName));
+  named.forEach((item) => ports.delete(endName(item)));
+  if (ports.size) found.push({ severity: "warning", text: `${plural(ports.size, "more port")} congested or paused`, detail: "", href: "/congestion" });
+  return found;
+}
+
+/** Roots first, and of these the congested before those that pass pauses on; the oldest of equals is the likely cause. */
+const rank = (item) => (item.root ? 0 : 2) + (item.cause.startsWith("paus") ? 1 : 0);
+
+const sinceText = (since, now) => (now - since > 1000 ? `for ${duration(now - since)}` : `since ${clock(since)}`);
+
+const OVER_PLAN = 0.1;
+const MUCH_PAUSED = 0.1;
+
+/** A full link is a problem where no plan wants it full, or where pauses fill it. */
+function hotLinks(fabric, tables, { links, congested }) {
+  if (!links?.utilisation) return [];
+  const named = new Set((congested ?? []).map(endName));
+  const hot = [];
+  fabric.links.forEach((link, at) => {
+    const load = loadOf(links, at, "measured");
+    const paused = links.pause_share?.[at] ?? 0;
+    const unplanned = load >= HOT && load > (links.planned?.[at] ?? 0) + OVER_PLAN;
+    if (load !== null && (unplanned || paused >= MUCH_PAUSED) && !named.has(portName(link.from, tables.nicAt))) hot.push({ at, load });
+  });
+  hot.sort((a, b) => b.load - a.load);
+  const first = hot.slice(0, MAX_ROOTS).map(({ at, load }) => ({
+    severity: "warning",
+    text: `${portName(fabric.links[at].from, tables.nicAt)} → ${fabric.links[at].to.node}: ${percent(load)}`,
+    detail: isPaused(links, at) ? "paused" : "utilised beyond its plan",
+    href: hrefOfLink(fabric, tables, at),
+  }));
+  const rest = hot.length - first.length;
+  if (rest > 0) first.push({ severity: "warning", text: `${plural(rest, "more link")} paused or beyond the plan`, detail: "", href: "/matrix" });
+  return first;
+}
+
+const BAD = new Set(["FAILED", "REJECTED", "INFEASIBLE"]);
+
+function badJobs({ jobs }) {
+  const bad = (jobs ?? []).filter((job) => job.degraded || BAD.has(String(job.state).toUpperCase()));
+  const first = bad.slice(0, 5).map((job) => ({
+    severity: "warning", text: `Job ${job.id} is ${job.degraded ? "degraded" : String(job.state).toLowerCase()}`, detail: job.reason ?? "", href: `/jobs/${encodeURIComponent(job.id)}`,
+  }));
+  if (bad.length > 5) first.push({ severity: "warning", text: `${plural(bad.length - 5, "more job")} degraded or failed`, detail: "", href: "/jobs" });
+  return first;
+}
+
+function telemetry({ telemetry: state }) {
+  if (!state?.configured || (state.age_ms !== null && state.age_ms < STALE_MS)) return [];
+  const text = state.age_ms === null ? "No telemetry has arrived" : `Telemetry is ${duration(state.age_ms)} old`;
+  return [{ severity: "warning", text, detail: "measured figures are not current", href: "/health" }];
+}

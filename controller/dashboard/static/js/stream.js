@@ -1,0 +1,66 @@
+/** The live stream: the newest state and new events. Comes back by itself when the controller does. */
+
+import { addEvents, changed, loadFabric, picture, setLive } from "./picture.js";
+
+const RETRY_MS = 1000;
+const SILENCE_MS = 15_000;
+
+let source = null;
+let retry = 0;
+let heardMs = 0;
+
+/** Open the stream and keep it open. */
+export function follow() {
+  connect();
+  setInterval(() => {
+    // A half-open connection reports no error: a stream that stays silent beyond its heartbeat is opened anew.
+    if (source && picture.lostMs === null && heardMs && Date.now() - heardMs > SILENCE_MS) checkSilent();
+  }, 1000);
+}
+
+async function checkSilent() {
+  heardMs = Date.now();
+  try {
+    const reply = await fetch("/healthz", { signal: AbortSignal.timeout(3000), cache: "no-store" });
+    if (!reply.ok && reply.status >= 500) lost();
+  } catch {
+    lost();
+  }
+}
+
+function connect() {
+  clearTimeout(retry);
+  source?.close();
+  source = new EventSource("/api/stream");
+  source.onopen = found;
+  source.onerror = lost;
+  source.addEventListener("state", (message) => {
+    found();
+    const state = JSON.parse(message.data);
+    const reborn = picture.live && picture.live.boot !== state.boot;
+    setLive(state);
+    if (reborn || !picture.fabric) loadFabric().catch(() => {});
+  });
+  source.addEventListener("timeline", (message) => {
+    found();
+    const data = JSON.parse(message.data);
+    addEvents(Array.isArray(data) ? data : data.events ?? [data]);
+  });
+}
+
+function found() {
+  heardMs = Date.now();
+  if (picture.lostMs === null) return;
+  picture.lostMs = null;
+  changed();
+}
+
+function lost() {
+  if (picture.lostMs === null) {
+    picture.lostMs = Date.now();
+    changed();
+  }
+  source?.close();
+  clearTimeout(retry);
+  retry = setTimeout(connect, RETRY_MS);
+}

@@ -1,0 +1,29 @@
+/** A plan's certificate: what it achieves beside the proven bound and what hashing would do. */
+
+import { h } from "../dom.js";
+import { ratio } from "../format.js";
+import { bar } from "./table.js";
+
+const ROWS = [["bound", "Proven bound"], ["achieved", "This plan"], ["e_ecmp", "E-ECMP"], ["ecmp", "ECMP"]];
+
+/** @param {any} values certificate of /api/jobs/{id} */
+export function certificate(values) {
+  if (!values) return h("p", { class: "quiet" }, "No certificate.");
+  const known = ROWS.map(([name]) => values[name]).filter((value) => value !== null && value !== undefined);
+  const most = Math.max(...known, Number.MIN_VALUE);
+  return h("div", { class: "certificate" },
+    h("p", { class: "quiet" }, "Largest link utilisation; lower is better."),
+    h("table", { class: "bars" }, h("tbody", null, ROWS.map(([name, text]) => {
+      const value = values[name] ?? null;
+      return h("tr", { class: name }, h("th", { scope: "row" }, text), h("td", null, value === null ? "–" : bar(value / most, ratio(value))));
+    }))),
+    h("p", null, verdictText(values)));
+}
+
+function verdictText({ achieved, bound, proof, flows_slowed, mean_share, worst_share }) {
+  const parts = [];
+  if (achieved !== null && bound !== null) parts.push(achieved <= bound * 1.0005 ? "Optimal: the plan reaches the bound." : `${ratio(achieved / bound)} times the bound.`);
+  if (proof) parts.push(`Proof: ${proof}.`);
+  if (flows_slowed) parts.push(`${flows_slowed} flows are slowed to ${ratio(mean_share)} of their rate on average, ${ratio(worst_share)} at worst.`);
+  return parts.join(" ");
+}

@@ -1,0 +1,43 @@
+"""Derive the state of every directed link: in use or not, drained, and the utilisation that is planned; pure.
+
+Arrays are in the order of `Fabric.directed_links`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.brain.state import State
+from controller.views.view import link_loads_bps
+
+Flags = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+class LinkStates(NamedTuple):
+    """Whether each link is up, and whether it is drained: both directions of a cable are the same."""
+
+    up: Flags
+    drained: Flags
+
+
+def link_states(state: State) -> LinkStates:
+    """Return what is up and what is drained. A link of a NIC is not drained, whatever its leaf is."""
+    fabric, health, drained = state.fabric, state.health, state.drained
+    down_nics = state.out_of_use.down_nics
+    up, out = [], []
+    for cable in fabric.cables:
+        ends = {cable.lower.switch, cable.upper.switch}
+        up.append(cable.id not in health.down_cables and ends.isdisjoint(health.down_switches))
+        out.append(cable.id in drained or not ends.isdisjoint(drained))
+    up += [nic.id not in down_nics and nic.port.switch not in health.down_switches for nic in fabric.nics]
+    out += [False] * len(fabric.nics)
+    return LinkStates(*(np.repeat(np.array(flags, dtype=np.bool_), 2) for flags in (up, out)))
+
+
+def planned_utilisation(state: State) -> Floats:
+    """Return the planned load of every link by its capacity: per job its heaviest phase, summed over jobs."""
+    loads = link_loads_bps(state)
+    planned = np.array([loads.get(link.id, 0) / link.capacity_bps for link in state.fabric.directed_links])
+    return planned.astype(np.float64)

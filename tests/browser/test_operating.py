@@ -1,0 +1,138 @@
+"""What an operator does: follow changes, go back in time, act, use the keyboard, wait for the controller."""
+
+import copy
+
+from tests.fakes.dashboard_documents import troubled_documents
+from tests.fakes.dashboard_site import DashboardSite
+from tests.support.browser import Browser
+
+CUT = "leaf2:1>spine1:2"
+
+
+def test_a_link_that_is_cut_is_a_problem_a_dashed_line_and_a_cross(browser: Browser, site: DashboardSite) -> None:
+    fabric, state = site.documents["/api/fabric"], copy.deepcopy(site.documents["/api/state"])
+    at = [link["id"] for link in fabric["links"]].index(CUT)
+    with browser.page() as page:
+        page.open(site.url)
+        page.wait_for_text("Link leaf1:2 – spine2:1 is down")
+        before = page.run("document.querySelectorAll('.mark path.down').length")
+        state["links"]["up"][at] = 0
+        site.publish("state", state)
+        page.wait_for_text("Link leaf2:1 – spine1:2 is down")
+        assert page.run("document.querySelectorAll('.mark path.down').length") == before + 1
+        classes = page.run(
+            f"document.querySelector('[data-link=\"{at}\"]').previousElementSibling.getAttribute('class')"
+        )
+        assert "down" in classes.split()
+
+
+def test_the_page_keeps_the_last_picture_without_its_controller_and_comes_back_by_itself(
+    browser: Browser, site: DashboardSite
+) -> None:
+    with browser.page() as page:
+        page.open(site.url)
+        page.wait_for_text("problems", "#verdict")
+        port = site.server.server_port
+        site.close()
+        page.wait_for_text("No connection to the controller since", "#banner")
+        assert page.run("document.querySelectorAll('.node').length") == 14
+        again = DashboardSite(troubled_documents(), port)
+        try:
+            page.wait_for("document.querySelector('#banner').innerText === ''")
+            state = again.documents["/api/state"]
+            again.publish(
+                "state",
+                {**state, "boot": "second", "congested": [], "switches": {**state["switches"], "connected": [1] * 6}},
+            )
+            page.wait_for("!document.querySelector('#attention').innerText.includes('not connected')")
+        finally:
+            again.close()
+
+
+def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
+    browser: Browser, site: DashboardSite
+) -> None:
+    moment = site.documents["/api/state"]["at_ms"] - 60_000
+    asked = []
+
+    def recorded(query):
+        asked.append(query)
+        return {**site.documents["/api/state"], "jobs": None, "congested": []}
+
+    site.documents["/api/at"] = recorded
+    with browser.page() as page:
+        page.open(f"{site.url}/fabric?at_ms={moment}")
+        page.wait_for_text("The past:", "#banner")
+        page.wait_for("!document.querySelector('#attention').innerText.includes('Congestion')")
+        assert asked[0] == f"at_ms={moment}"
+        for view in ("jobs", "networks", "health"):
+            page.click(f"nav a[href='/{view}']")
+            page.wait_for_text("Not recorded", "#view")
+        page.click("nav a[href='/congestion']")
+        page.wait_for_text("No port was congested", "#view")
+        page.click("#banner button")
+        page.wait_for_text("towards NIC h5-n0", "#view")
+        assert "at_ms" not in page.run("location.search")
+
+
+def test_dragging_the_time_bar_changes_the_address(browser: Browser, site: DashboardSite) -> None:
+    with browser.page() as page:
+        page.open(site.url + "/timeline")
+        page.wait_for("document.querySelector('#time input')?.disabled === false")
+        page.run(
+            "(() => { const s = document.querySelector('#time input'); s.value = Number(s.min) + 30000;"
+            "s.dispatchEvent(new Event('input', {bubbles: true})); })()"
+        )
+        page.wait_for("location.search.includes('at_ms=')")
+        page.wait_for_text("The past:", "#banner")
+
+
+def test_a_drain_says_what_it_moves_asks_once_and_carries_the_token(browser: Browser, site: DashboardSite) -> None:
+    with browser.page() as page:
+        page.open(site.url + "/fabric?switch=spine2")
+        page.click("[data-action=drain]")
+        page.wait_for_text("3 flows of job-0 would move.", "#dialog")
+        assert [body["dry_run"] for _, _, body in site.posted] == [True]
+        page.click("#dialog .danger")
+        page.wait_for("document.querySelector('#dialog .danger') === null")
+        path, token, body = site.posted[1]
+        assert (path, token) == ("/api/actions/drain", "token")
+        assert body == {"target": "spine2", "undrain": False, "dry_run": False}
+        page.press("Escape")
+        page.wait_for("!document.querySelector('#dialog').open")
+
+
+def test_ranks_drawn_on_the_fabric_are_planned_and_nothing_else_is_sent(browser: Browser, site: DashboardSite) -> None:
+    with browser.page() as page:
+        page.open(site.url + "/fabric?preview=1")
+        for nic in ("h1-n0", "h5-n0"):
+            page.click(f"[data-node={nic}] rect")
+            page.wait_for_text(nic, "#preview fieldset")
+        page.click("[data-preview=ranks]")
+        page.wait_for_text("This plan", "#preview")
+        (sent,) = site.posted
+        assert sent[0] == "/api/actions/preview"
+        assert sent[2]["ranks"] == ["h1-n0", "h5-n0"]
+        assert sent[2]["collective"] == "RING_ALL_REDUCE"
+
+
+def test_the_keyboard_reaches_a_port_of_a_switch(browser: Browser, site: DashboardSite) -> None:
+    with browser.page() as page:
+        page.open(site.url)
+        page.wait_for("document.querySelectorAll('.node').length === 14")
+        stops = []
+        for _ in range(40):
+            page.press("Tab")
+            stops.append(page.run("document.activeElement.dataset.node ?? document.activeElement.innerText ?? ''"))
+            if stops[-1] in ("spine1", "leaf1"):
+                break
+        assert {"Fabric", "Matrix", "Jobs", "Health"} <= set(stops), stops
+        page.press("ArrowRight")
+        page.press("ArrowDown")
+        node = page.run("document.activeElement.dataset.node")
+        assert node.startswith(("leaf", "h")), node
+        assert page.run("getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth") == "3px"
+        page.press("Enter")
+        page.wait_for(f"location.search.includes('{node}')")
+        if node.startswith("leaf"):
+            page.wait_for(f"document.querySelector('.side a[href*=\"port={node}\"]') !== null")

@@ -1,0 +1,125 @@
+"""Who may read and act over HTTP: Host, headers, login, tokens."""
+
+from typing import Any
+
+import pytest
+from argon2 import PasswordHasher
+
+from controller.config.service import load_service
+from controller.dashboard.access import login
+from controller.model.error import InputError
+from tests.unit.api.conftest import running
+from tests.unit.dashboard.web_client import web
+
+PASSWORD = "correct horse"
+LOGIN: dict[str, Any] = {
+    "user": "ann",
+    "password_hash": PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD),
+}
+
+
+async def test_a_host_that_is_not_this_server_is_refused():
+    async with running() as controller, web(controller.addresses["http"]) as client:
+        for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", ""):
+            reply = await client.client.get("/api/state", headers={"Host": host})
+            assert (reply.status_code, "Host header" in reply.json()["error"]) == (421, True)
+
+
+async def test_every_reply_forbids_what_is_not_of_this_server():
+    async with running() as controller, web(controller.addresses["http"]) as client:
+        for path in ("/api/health", "/api/nothing", "/nothing", "/metrics", "/healthz"):
+            forbids_others((await client.get(path)).headers)
+
+
+def forbids_others(headers):
+    policy = headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert (headers["x-content-type-options"], headers["x-frame-options"]) == ("nosniff", "DENY")
+    assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-CSRF-Token": "0" * 64}, {"Origin": "http://evil.example"}])
+async def test_an_action_without_the_token_of_the_session_is_refused(headers):
+    async with running() as controller, web(controller.addresses["http"]) as client:
+        if "Origin" in headers:
+            headers = {**headers, "X-CSRF-Token": (await client.json("/api/session"))["csrf"]}
+        body = {"target": "leaf1:1>spine1:1"}
+        reply = await client.client.post("/api/actions/drain", json=body, headers=headers)
+        assert reply.status_code == 403
+        assert not controller.application.loop.state.drained
+
+
+async def test_without_the_login_nothing_is_read_and_with_it_everything():
+    async with running(http_access=LOGIN) as controller, web(controller.addresses["http"]) as client:
+        assert (await client.json("/api/session"))["may_act"] is False
+        assert [(await client.get(path)).status_code for path in ("/api/state", "/metrics", "/api/openapi.json")] == [
+            401
+        ] * 3
+        wrong = await client.client.post("/api/login", json={"user": "ann", "password": "wrong"})
+        assert wrong.status_code == 403
+        right = await client.client.post("/api/login", json={"user": "ann", "password": PASSWORD})
+        cookie = right.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert (await client.json("/api/session"))["user"] == "ann"
+        assert (await client.get("/api/state")).status_code == 200
+        token = right.json()["csrf"]
+        assert (await client.client.post("/api/logout", headers={"X-CSRF-Token": token})).status_code == 200
+        assert (await client.get("/api/state")).status_code == 401
+
+
+async def test_prometheus_reads_metrics_by_the_password():
+    async with running(http_access=LOGIN) as controller, web(controller.addresses["http"]) as client:
+        assert (await client.client.get("/metrics", auth=("ann", PASSWORD))).status_code == 200
+        assert (await client.client.get("/api/state", auth=("ann", PASSWORD))).status_code == 401
+
+
+async def test_wrong_passwords_are_limited_and_the_right_one_waits_too():
+    async with running(http_access=LOGIN) as controller, web(controller.addresses["http"]) as client:
+        for _ in range(login.MAX_FAILURES):
+            assert (await client.client.post("/api/login", json={"user": "ann", "password": "x"})).status_code == 403
+        late = await client.client.post("/api/login", json={"user": "ann", "password": PASSWORD})
+    assert late.status_code == 429
+
+
+async def test_only_a_trusted_proxy_names_the_user():
+    proxy: dict[str, Any] = {"proxy_header": "X-User", "proxies": ["127.0.0.1"]}
+    async with running(http_access=proxy) as controller, web(controller.addresses["http"]) as client:
+        assert (await client.client.get("/api/state")).status_code == 401
+        named = await client.client.get("/api/session", headers={"X-User": "bob"})
+        assert (named.json()["user"], named.json()["may_act"]) == ("bob", True)
+    elsewhere: dict[str, Any] = {"proxy_header": "X-User", "proxies": ["192.0.2.1"]}
+    async with running(http_access=elsewhere) as controller, web(controller.addresses["http"]) as client:
+        assert (await client.client.get("/api/state", headers={"X-User": "bob"})).status_code == 401
+
+
+@pytest.mark.parametrize("http", ["0.0.0.0:8080", "192.0.2.1:80", "[::]:8080"])
+@pytest.mark.parametrize(
+    "access", ["{}", f"{{user: ann, password_hash: '{LOGIN['password_hash']}'}}", "{certificate: a, key: b}"]
+)
+def test_beyond_loopback_without_tls_and_a_login_is_one_line(tmp_path, http, access):
+    path = tmp_path / "config.yaml"
+    path.write_text(f"http: '{http}'\nhttp_access: {access}\n")
+    with pytest.raises(InputError) as refused:
+        load_service(path)
+    assert str(refused.value).count("\n") == 0
+    assert "reachable from other machines" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        "{user: ann}",
+        "{password_hash: $argon2id$x}",
+        "{certificate: a}",
+        "{proxy_header: X}",
+        "{user: a, password_hash: x}",
+    ],
+)
+def test_half_of_an_access_rule_is_refused(tmp_path, access):
+    path = tmp_path / "config.yaml"
+    path.write_text(f"http_access: {access}\n")
+    with pytest.raises(InputError):
+        load_service(path)
