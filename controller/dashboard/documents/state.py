@@ -88,7 +88,7 @@ class StateText:
         return text
 
     def _congested(self, state: State, tick: TelemetryTick | None) -> tuple[Congested, ...]:
-        """Explain the raised conditions, which reads all flows: again for a new condition or job, else after ROOTS_NS."""
+        """Explain the raised conditions, from all flows: again for a new condition or job, else after ROOTS_NS."""
         if tick is None or not tick.active:
             return ()
         signals = frozenset((each.kind, each.port, each.priority, each.since_unix_ns) for each in tick.active)
