@@ -20,6 +20,7 @@ from controller.views.measured import LinkRows, pause_share_of_links, pfc_queues
 from telemetry.detection.signal import Kind
 from telemetry.detection.window import Snapshot
 
+ROOTS_NS = 5_000_000_000
 MAX_JOBS = 1_000
 """The jobs of one state, the oldest first; `/api/jobs` has all."""
 
@@ -87,15 +88,15 @@ class StateText:
         return text
 
     def _congested(self, state: State, tick: TelemetryTick | None) -> tuple[Congested, ...]:
-        """Explain the raised conditions; again only where a condition, a pausing queue or a job is new."""
+        """Explain the raised conditions, from all flows: again for a new condition or job, else after ROOTS_NS."""
         if tick is None or not tick.active:
             return ()
-        pfc = pfc_queues(tick.snapshot)
         signals = frozenset((each.kind, each.port, each.priority, each.since_unix_ns) for each in tick.active)
         last = self._kept.value("conditions", lambda: [None], state.jobs)
-        if last[0] is None or last[0][0] != (signals, pfc):
-            last[0] = ((signals, pfc), congestion(state, tick.active, pfc))
-        found: tuple[Congested, ...] = last[0][1]
+        now_ns = tick.snapshot.now_ns
+        if last[0] is None or last[0][0] != signals or now_ns - last[0][1] >= ROOTS_NS:
+            last[0] = (signals, now_ns, congestion(state, tick.active, pfc_queues(tick.snapshot)))
+        found: tuple[Congested, ...] = last[0][2]
         return found
 
 
