@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 import yaml
@@ -40,7 +41,7 @@ class Site:
         join(self.space, "u0", self.other, "u1", mtu_bytes=1600)
         for ip in ENDS:
             self.space.run("ip", "addr", "add", f"{ip}/32", "dev", "lo")
-        self.listening = None
+        self.listening: Any = None
         self.listen()
         path = folder / "lb1.yaml"
         path.write_text(yaml.safe_dump({
@@ -51,7 +52,7 @@ class Site:
         }))  # fmt: skip
         self.errors = folder / "errors"
         with self.errors.open("w") as errors:
-            self.process = self.space.start(
+            self.process: Any = self.space.start(
                 *HEDDLE, "balancer", "--config", str(path), stdout=subprocess.PIPE, stderr=errors, text=True
             )
         assert json.loads(self.process.stdout.readline())["ready"], self.errors.read_text()

@@ -3,6 +3,7 @@
 from functools import partial
 from ipaddress import IPv4Address as V4
 from ipaddress import IPv6Address as V6
+from typing import Any
 
 import pytest
 from scapy.layers.inet import IP, TCP, UDP
@@ -11,10 +12,11 @@ from scapy.layers.inet6 import IPv6
 from dataplane.balancer.compiler.archive import packed, unpacked
 from dataplane.config.balancers import HealthCheck
 from dataplane.verify import services as read
-from dataplane.verify.services import Flow, chosen, service_findings, services_of
+from dataplane.verify.services import Flow, service_findings, services_of
 from tests.fakes.balancer_site import BALANCERS, CONFIG, RED, VIP, VIP6, BalancerLoop, changed, name_of, tunnelled
 
 ENDS = BALANCERS[0].back_ends
+chosen: Any = read.chosen
 
 
 @pytest.fixture
