@@ -6,14 +6,14 @@ from hypothesis.stateful import rule
 
 from controller.brain import durable
 from controller.brain.state import Settings, begin
-from controller.model.effect import Persist, Reply
+from controller.model.effect import Install, Persist, Reply
 from controller.model.event import Drain, Release, Renew, Submit, SwitchUp
 from controller.model.job_state import JobState
 from controller.model.plan import JobPlan
 from controller.planner.clos import topology_of
 from controller.runtime.journal import jobs, values
 from controller.runtime.recording.batch import Turn
-from tests.property.controller.test_brain_machine import JOBS, BrainMachine
+from tests.property.controller.test_brain_machine import JOBS, SWITCHES, BrainMachine
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver
 
@@ -33,6 +33,8 @@ class RestartMachine(BrainMachine):
         self.driver = Driver(self.driver.fabric, settings=JOURNALED)
         self.driver.on_turn = self.take_turn
         self.driver.connect_all()
+        for number, job in enumerate(("a", "b", "c"), 1):
+            self.submit(job, number, pinned=job == "b", preview=False)
 
     def take_turn(self, turn: Turn) -> None:
         """Write what a turn persists, then note what it acknowledges; and what ends without a caller."""
@@ -58,6 +60,22 @@ class RestartMachine(BrainMachine):
     def renew(self, job: str, ms: int) -> None:
         self.driver.feed(Renew(reply=self.next_reply(), job_id=job, lease_ms=ms))
 
+    @rule(job=JOBS)
+    def it_ends_after_a_release(self, job: str) -> None:
+        self.release(job)
+        self.the_process_ends_and_starts_again()
+
+    @rule(job=JOBS, by=st.integers(1, 3), pinned=st.booleans())
+    def it_ends_while_switches_get_a_job(self, job: str, by: int, pinned: bool) -> None:
+        self.driver.hold = (Install,)
+        self.submit(job, by, pinned=pinned, preview=False)
+        self.the_process_ends_and_starts_again()
+
+    @rule(switch=SWITCHES, port=st.integers(1, 2), up=st.booleans())
+    def it_ends_after_a_port_has_changed(self, switch: str, port: int, up: bool) -> None:
+        self.port_changes(switch, port, up)
+        self.the_process_ends_and_starts_again()
+
     @rule()
     def the_process_ends_and_starts_again(self) -> None:
         """Start with what is written; calls, effects and events under way are lost."""
@@ -70,6 +88,7 @@ class RestartMachine(BrainMachine):
         assert self.acknowledged.keys() <= after.state.jobs.keys()
         assert all(job.state is not JobState.PLANNED for job in after.state.jobs.values())
         assert all(job.lease_expires_unix_ms == after.now + job.lease_ms for job in after.state.jobs.values())
+        assert set(self.released.values()) & after.state.jobs.keys() <= self.acknowledged.keys()
         for name, job in after.state.jobs.items():  # whole, and as it was, for as long as it was known
             was = before.state.jobs[name]
             assert (job.request, list(job.flows.flows), job.generation) == (
