@@ -77,7 +77,7 @@ def with_networks() -> Driver:
     driver.feed(GatewayUp(reply=9, session=2, gateway_id="h1", vtep=IPv4Address("10.0.0.1"), kind=Kind.HOST))
     for number, name in enumerate(("blue", "red"), 1):
         driver.feed(ApplyVpc(reply=number, vpc=vpc(name, number), vteps=frozenset({IPv4Address("10.0.0.1")})))
-    pools = {"blue": (IPv4Address("10.1.0.99"), V6)}
+    pools = {"blue": (IPv4Address("10.1.0.99"), IPv6Address("fd01::99"))}
     driver.feed(
         GatewayUp(
             reply=9, session=3, gateway_id="lb", vtep=IPv4Address("10.9.0.2"), kind=Kind.BALANCER, pools=pools,
