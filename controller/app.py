@@ -12,8 +12,8 @@ import contextlib
 import logging
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
@@ -35,15 +35,17 @@ from controller.model.server_address import split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
 from controller.runtime.interpreter import shorten_pauses
+from controller.runtime.journal.restart import continued, remember_fabric
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
-from controller.runtime.ports import Compiler, Planner
+from controller.runtime.ports import Compiler, Planner, StateStore, StoreError
 from controller.runtime.recording.recorder import Recorder
 from controller.runtime.rules import with_pins
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
 from controller.store.history import SqliteHistory
+from controller.store.state_directory import NONE, StateDirectory
 from telemetry.collector.bus import MqttBus
 from telemetry.observer import Observer
 from telemetry.warm import warm as warm_telemetry
@@ -54,9 +56,16 @@ _LOG = logging.getLogger("heddle.controller")
 class SystemClock:
     """The machine's own clocks."""
 
+    def __init__(self) -> None:
+        self._start_ns = time.time_ns() - time.monotonic_ns()
+
     def unix_ms(self) -> int:
         """Return Unix time in milliseconds."""
         return time.time_ns() // 1_000_000
+
+    def steady_unix_ms(self) -> int:
+        """Return Unix time in milliseconds at the start plus the time since: setting the clock does not change it."""
+        return (self._start_ns + time.monotonic_ns()) // 1_000_000
 
     def monotonic_ns(self) -> int:
         """Return a time that only grows, in nanoseconds."""
@@ -181,7 +190,7 @@ class Application:
         self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
         self._compiler = compiler or ProcessCompiler(fabric)
         self.loop = Loop(
-            begin(fabric, settings, clock.unix_ms()),
+            begin(fabric, settings, clock.steady_unix_ms()),
             planner=self._planner,
             compiler=self._compiler,
             clock=clock,
@@ -190,12 +199,52 @@ class Application:
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None
 
+    def _kept(self, directory: StateDirectory) -> tuple[StateStore, int]:
+        """Continue with what the journal holds; return its store and this start's generation; raises HeddleError."""
+        store = directory.open()
+        try:
+            generation = store.next_generation()
+            loop = self.loop
+            loop.state = continued(loop.state, store, generation, loop.now_unix_ms())
+            remember_fabric(loop.state, store)
+        except StoreError as error:
+            store.close()
+            raise PrerequisiteError(f"{error}; make room, or name another directory by --state") from None
+        except BaseException:
+            store.close()
+            raise
+        return store, generation
+
+    @contextmanager
+    def _state_directory(self) -> Iterator[StateDirectory | None]:
+        """Hold the state directory, if one is configured; raises HeddleError."""
+        wanted = self._config.state
+        directory = StateDirectory(Path(wanted)) if wanted not in (None, NONE) else None
+        try:
+            yield directory
+        finally:
+            if directory is not None:
+                directory.close()
+
     @asynccontextmanager
     async def started(self) -> AsyncIterator[dict[str, str]]:
         """Run while the context lasts; yields the addresses that clients and switches connect to."""
+        with self._state_directory() as directory:
+            try:
+                async with self._started(directory) as addresses:
+                    yield addresses
+            finally:
+                if self.loop.journal is not None:
+                    await asyncio.to_thread(self.loop.journal.close)
+
+    @asynccontextmanager
+    async def _started(self, directory: StateDirectory | None) -> AsyncIterator[dict[str, str]]:
         of_host, of_port = split_address(self._config.openflow)
-        # Unix time grows over restarts, which is all that a role's generation must do (ADR 0012)
-        settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
+        generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
+        if directory is not None:
+            store, generation = await asyncio.to_thread(self._kept, directory)
+            self.loop.keep_in(store)
+        settings = SouthboundSettings(generation_id=generation)
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
         api = ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms)

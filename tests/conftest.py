@@ -1,11 +1,14 @@
 """Settings of every test."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.support import hypothesis_profile  # noqa: F401 - loads the profile
 
+os.environ["HEDDLE_STATE"] = "none"
+"""A controller that a test starts shares no state with others; tests of the journal name a directory."""
 LONGEST_FIRST = (
     # without root
     "test_packet_mutations",

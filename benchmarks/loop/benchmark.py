@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from benchmarks.loop import admission, churn, failures, hostile, previews, ratios, toggles
+from benchmarks.loop import admission, churn, failures, hostile, previews, ratios, restarts, toggles
 from benchmarks.loop.world import world
 from benchmarks.planning.cases import two_tiers
 from benchmarks.planning.events.arrivals import FABRICS, Scene
@@ -61,6 +61,37 @@ def jobs_arrive(out: TextIO) -> dict[str, Any]:
             print(f"  beside {rate.running} jobs: {rate.per_second:.1f} jobs a second (goal 100)", file=out, flush=True)
             line(out, "one caller alone", spread(rate.alone_ms))
     return found
+
+
+def journal_costs(out: TextIO) -> dict[str, Any]:
+    """Compare SubmitJob with and without a journal, beside no other job."""
+    found = {}
+    for name, is_journaled in (("without a journal", False), ("with a journal", True)):
+        with world(ADMITTING, is_journaled=is_journaled) as one:
+            rate = admission.measured(one, SEED, running=0)[0]
+        found[name] = {"per_second": rate.per_second, "alone_ms": spread(rate.alone_ms)}
+        print(f"  {name}: {rate.per_second:.1f} jobs a second", file=out, flush=True)
+        line(out, f"one caller alone, {name}", spread(rate.alone_ms))
+    return found
+
+
+def controller_restarts(out: TextIO) -> dict[str, Any]:
+    """Measure how long a killed controller takes to be reconciled again with all switches, beside 1,000 jobs."""
+    with world(LARGE, is_journaled=True) as one:
+        rows = restarts.measured(one, SEED, jobs=1_000, rounds=3)
+    found: dict[str, Any] = {"goal_max_ms": 2_000, "jobs": rows[0].jobs, "changes": sum(row.changes for row in rows)}
+    print(f"  {found['jobs']} jobs, {found['changes']} changes of rules sent", file=out, flush=True)
+    for step in RESTART_STEPS:
+        found[step] = spread([getattr(row, step) for row in rows])
+        line(out, RESTART_STEPS[step], found[step])
+    return found
+
+
+RESTART_STEPS = {
+    "ready_ms": "kill to ready",
+    "reconciled_ms": "last Hello to reconciled (goal 2,000)",
+    "processor_ms": "processor time of the controller",
+}
 
 
 def ports_toggle(out: TextIO) -> dict[str, Any]:
@@ -182,6 +213,8 @@ STEPS = {"ms": "event to effects", "planner_ms": "of these the planner", "rules_
 PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "failures": ("a cable fails under planned flows, 4 x 8 x 32", cables_fail),
     "admission": ("SubmitJob by 8 callers, rings of two NICs of their own, 16 x 64 x 3,072", jobs_arrive),
+    "journal": ("SubmitJob by 8 callers with a journal and without, 16 x 64 x 3,072", journal_costs),
+    "restart": ("a controller with 1,000 jobs is killed and starts again, 64 x 128 x 1,024", controller_restarts),
     "toggles": ("10,000 port toggles in a second, 64 x 128 x 1,024, 2,000 flows", ports_toggle),
     "lag": ("single cables fail and return, 64 x 128 x 1,024, 100,000 flows", loop_lags),
     "previews": ("a cable fails under 100 pinned flows beside previews of 50,000 flows, 4 x 8 x 32", callers_preview),

@@ -5,18 +5,18 @@ import random
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import grpc
 
-from benchmarks.loop.switches import Switches, switches
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.config import load_fabric
 from controller.model.fabric import Fabric
 from tests.support.controller_process import Controller
+from tests.support.running_switches import Switches, switches
 
 HOLD_MS = 20
 """A port that came up is used after so long: a benchmark does not wait half a second for each cable."""
@@ -30,23 +30,37 @@ class World(NamedTuple):
     controller: Controller
     switches: Switches
     fabric: Fabric
+    restart: Callable[[], Controller]
+    """Kills the controller and starts another on its ports and state, which it returns."""
 
 
 @contextmanager
-def world(shape: str, program: str = "controller.cli.main", **config: str) -> Iterator[World]:
+def world(
+    shape: str, program: str = "controller.cli.main", *, is_journaled: bool = False, **config: str
+) -> Iterator[World]:
     """Run a controller for a generated fabric of 100 Gbit/s, and wait until every switch holds its rules."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fabric.yaml"
         path.write_text(f"version: 1\nname: bench\ngenerate: {{{shape}, gbps: 100}}\n")
         settings = Path(folder) / "config.yaml"
         settings.write_text("".join(f"{key}: {value}\n" for key, value in {"port_hold_ms": HOLD_MS, **config}.items()))
-        running = Controller(path, more=("--config", str(settings)), program=program)
+        state = str(Path(folder) / "state") if is_journaled else "none"
+        more = ("--config", str(settings), "--state", state)
+        running = Controller(path, more=more, program=program)
         fabric = load_fabric(path)
         try:
             with switches(fabric, running.openflow) as fakes:
                 running.wait_for_rules()
                 _warm(running, fabric)
-                yield World(running, fakes, fabric)
+
+                def restart() -> Controller:
+                    nonlocal running
+                    before = running
+                    before.kill()
+                    running = Controller(path, before.openflow, (*more, "--grpc", before.grpc), program)
+                    return running
+
+                yield World(running, fakes, fabric, restart)
         finally:
             running.end()
 

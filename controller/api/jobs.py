@@ -1,6 +1,7 @@
 """Serve JobService: submit, preview, renew, release and watch jobs."""
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from dataclasses import replace
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -56,7 +57,7 @@ class JobService(rpc.JobServiceServicer):
         plan = await self._loop.request(
             lambda reply: Submit(reply=reply, request=wanted, preview=preview, checked=True)
         )
-        return await in_worker(plan_to, _plan(plan))
+        return await in_worker(plan_to, self._published(_plan(plan)))
 
     async def SuggestPlacement(self, data: bytes, context: Context) -> pb.SuggestPlacementReply:
         """Return NICs for a job of this shape, best first; nothing is reserved."""
@@ -74,7 +75,7 @@ class JobService(rpc.JobServiceServicer):
             plan = await self._loop.request(
                 lambda reply: Renew(reply=reply, job_id=request.job_id, lease_ms=request.lease_ms)
             )
-            return await in_worker(plan_to, _plan(plan))
+            return await in_worker(plan_to, self._published(_plan(plan)))
 
     async def ReleaseJob(self, request: pb.ReleaseJobRequest, context: Context) -> pb.ReleaseJobReply:
         """End a job."""
@@ -92,7 +93,9 @@ class JobService(rpc.JobServiceServicer):
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
         """Return a page of all jobs, or of a tenant's, the oldest first; flows that do not fit are left out."""
         async with errors_as_status(context):
-            return await in_worker(_listed, self._loop.state, request.tenant, _after(request.page_token))
+            return await in_worker(
+                _listed, self._loop.state, request.tenant, _after(request.page_token), self._published
+            )
 
     async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
         """Return all flows of a job in pages."""
@@ -112,7 +115,8 @@ class JobService(rpc.JobServiceServicer):
                 async for later in watch:
                     if (later.generation, later.state) == (plan.generation, plan.state):
                         continue  # announced between the opening of the watch and the first message
-                    yield await in_worker(_changed if request.changes_only else _whole, plan, later)
+                    shown = self._published(later)
+                    yield await in_worker(_changed if request.changes_only else _whole, plan, shown)
                     plan = later
                     if later.state is JobState.RELEASED:
                         return
@@ -125,7 +129,11 @@ class JobService(rpc.JobServiceServicer):
             return await self._reports.read(messages)
 
     def _plan_of(self, job_id: str) -> JobPlan:
-        return self._job(job_id).as_plan(self._loop.state.certificate)
+        return self._published(self._job(job_id).as_plan(self._loop.state.certificate))
+
+    def _published(self, plan: JobPlan) -> JobPlan:
+        """Return a plan whose lease ends at a time of the clients' clocks."""
+        return replace(plan, lease_expires_unix_ms=self._loop.published_unix_ms(plan.lease_expires_unix_ms))
 
     def _job(self, job_id: str) -> Job:
         job = self._loop.state.jobs.get(job_id)
@@ -143,10 +151,10 @@ def _after(page_token: str) -> int:
     return int(page_token)
 
 
-def _listed(state: State, tenant: str, after: int) -> pb.ListJobsReply:
+def _listed(state: State, tenant: str, after: int, published: Callable[[JobPlan], JobPlan]) -> pb.ListJobsReply:
     jobs = [job for job in state.jobs.values() if job.number > after and tenant in ("", job.request.tenant)]
     jobs.sort(key=attrgetter("number"))
-    written = plans_to([job.as_plan(state.certificate) for job in jobs])
+    written = plans_to([published(job.as_plan(state.certificate)) for job in jobs])
     more = str(jobs[len(written) - 1].number) if len(written) < len(jobs) else ""
     return pb.ListJobsReply(jobs=written, next_page_token=more)
 

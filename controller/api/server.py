@@ -24,7 +24,11 @@ class ApiServer:
     """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs."""
 
     def __init__(self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, keepalive_ms: int = KEEPALIVE_MS) -> None:
-        options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), *server_options(keepalive_ms)]
+        options = [
+            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.so_reuseport", 0),  # else a second controller shares the address, and each gets some of the calls
+            *server_options(keepalive_ms),
+        ]
         self._server = grpc.aio.server(options=options)
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
-from controller.brain import congestion, drains, jobs, previews, replan, storms, suggestions, switches
+from controller.brain import congestion, drains, durable, jobs, previews, replan, storms, suggestions, switches
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
 from controller.brain.networks import gateways, load_balancers, vpcs
@@ -57,6 +57,7 @@ def decide(state: State, event: Event, now: int) -> Outcome:
 
 def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
     """Handle several events, then start what follows from all of them together: one plan, one compilation."""
+    before = state
     effects: list[Effect] = []
     for kind, alike in groupby(events, type):
         if kind is PortStatus:
@@ -71,7 +72,7 @@ def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
     state, more = _start_waiting(state)
     effects += more
     state, more = start_install(state, now)
-    return state, (*effects, *more)
+    return state, (*durable.changes(before, state), *effects, *more)
 
 
 MAY_DEADLOCK = "the buffers of its paths and their failover could wait for each other in a circle (a PFC deadlock)"

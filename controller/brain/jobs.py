@@ -112,6 +112,7 @@ def planned_job(
     flows = next(job for job in plan.jobs if job.job_id == request.job_id)
     pins = plan.pins.get(request.job_id, {})
     counts = rule_counts(state, {request.job_id: pins})
+    lease_ms = request.lease_ms or state.settings.default_lease_ms
     moved = sum(moved.flows for moved in plan.moved.values())
     return Job(
         request=request,
@@ -119,7 +120,7 @@ def planned_job(
         generation=1,
         state=after(None, JobEvent.ADMITTED),
         reason="; ".join(("preview" if preview else "submitted", *flows.notes)),
-        lease_expires_unix_ms=0 if preview else now + (request.lease_ms or state.settings.default_lease_ms),
+        lease_expires_unix_ms=0 if preview else now + lease_ms,
         flows=flows,
         effort=Effort(
             solve_ns=solve_ns,
@@ -128,6 +129,7 @@ def planned_job(
             max_rules_on_a_switch=max(counts.values(), default=0),
         ),
         pin_rules=pins,
+        lease_ms=lease_ms,
     )
 
 
@@ -191,8 +193,9 @@ def renew(state: State, event: Renew, now: int) -> Outcome:
     if event.lease_ms > state.settings.max_lease_ms:
         why = f"lease_ms: {event.lease_ms} is more than the {state.settings.max_lease_ms} allowed here"
         return state, (Reply(reply=event.reply, outcome=InputError(why)),)
-    expires = now + (event.lease_ms or job.request.lease_ms or state.settings.default_lease_ms)
-    job = replace(job, state=after(job.state, JobEvent.RENEWED), lease_expires_unix_ms=expires)
+    lease_ms = event.lease_ms or job.request.lease_ms or state.settings.default_lease_ms
+    renewed = after(job.state, JobEvent.RENEWED)
+    job = replace(job, state=renewed, lease_expires_unix_ms=now + lease_ms, lease_ms=lease_ms)
     return replace(state, jobs={**state.jobs, event.job_id: job}), (
         Reply(reply=event.reply, outcome=job.as_plan(state.certificate)),
     )

@@ -249,7 +249,8 @@ def rolled_back(state: State, active: Active) -> Outcome:
         if now is not None:
             dirty |= {*now.pin_rules, *job.pin_rules} if now.pin_rules is not job.pin_rules else set()
             generation = now.generation + 1 if job_id in active.slowed else job.generation
-            jobs[job_id] = replace(job, lease_expires_unix_ms=now.lease_expires_unix_ms, generation=generation)
+            expires, lease_ms = now.lease_expires_unix_ms, now.lease_ms
+            jobs[job_id] = replace(job, lease_expires_unix_ms=expires, lease_ms=lease_ms, generation=generation)
     state = replace(state, jobs=jobs, dirty=frozenset(dirty))
     return state, announced(state, active.slowed)
 

@@ -53,6 +53,10 @@ class Settings:
     """Hosts follow a published plan in this time: rules that lead more traffic over a link wait so long."""
     congestion_pause_ms: int = 5_000
     """After a decision for a congested port, the next waits for so long; doubled by each."""
+    is_journaled: bool = False
+    """Whether what has to survive a restart is written to a journal."""
+    generation_floor: int = 0
+    """Generations of virtual networks are at least this; 0: at least the Unix time in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,7 @@ class Job:
     `pin_rules` are its rules by switch, empty where source ports select all paths; `severed` is whether flows on failed
     links have none. `stranded` flows have no live path.
     `healthy_utilisation` is that of its fullest link before the failures that degrade it; None while none does.
+    `lease_ms` is the length of its lease as last granted, from which it starts again after a restart.
     """
 
     request: JobRequest
@@ -77,6 +82,7 @@ class Job:
     severed: bool = False
     stranded: int = 0
     healthy_utilisation: float | None = None
+    lease_ms: int = 0
 
     def as_plan(self, certificate: Certificate) -> JobPlan:
         """Return the job's plan as clients see it; `certificate` is that of the whole fabric."""

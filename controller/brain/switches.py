@@ -151,7 +151,7 @@ def _ports(state: State, ports: Iterable[tuple[PortRef, bool]], now: int) -> Out
 
 def _with_health(state: State) -> Outcome:
     """Derive what has failed from the ports that are down; where it has changed, running jobs are planned again."""
-    health = _health_of(state)
+    health = health_of(state)
     was, now = state.health.down_cables | state.health.down_nics, health.down_cables | health.down_nics
     changed = sorted(was ^ now)
     if not changed:
@@ -164,7 +164,8 @@ def _with_health(state: State) -> Outcome:
     return state, (Note(severity="warning", subject="fabric", text=text),)
 
 
-def _health_of(state: State) -> Health:
+def health_of(state: State) -> Health:
+    """Return what has failed: what the fabric file says, and the ports that are down."""
     fabric = state.fabric
     cables = {fabric.cable_by_port[port].id for port in state.down_ports if port in fabric.cable_by_port}
     nics = {fabric.nic_by_port[port].id for port in state.down_ports if port in fabric.nic_by_port}

@@ -13,6 +13,8 @@ from controller.config import load_fabric
 from controller.config.service import ServiceConfig, load_service, printed
 from controller.model.error import InputError
 from controller.runtime.interpreter import shorten_pauses
+from controller.runtime.log_limit import LogLimit
+from controller.store.state_directory import default_directory
 
 
 def run_controller(
@@ -22,6 +24,7 @@ def run_controller(
     openflow: str | None,
     grpc: str | None,
     http: str | None,
+    state: str | None,
     print_config: bool,
 ) -> None:
     """Run until SIGINT or SIGTERM; raises HeddleError where it cannot start."""
@@ -30,10 +33,15 @@ def run_controller(
         return
     if fabric_path is None:
         raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
-    config = load_service(config_path, openflow=openflow, grpc=grpc, http=http)
+    config = load_service(config_path, openflow=openflow, grpc=grpc, http=http, state=state)
+    if config.state is None:
+        config = config.model_copy(update={"state": str(default_directory())})
     logging.basicConfig(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    limit = LogLimit()
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(limit)
     asyncio.run(_serve(Application(load_fabric(fabric_path), config), config))
 
 

@@ -21,16 +21,26 @@ def run(
     http: Annotated[
         str | None, typer.Option(metavar="ADDR:PORT", help="The address of the status page and /metrics.")
     ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            envvar="HEDDLE_STATE",
+            help="The directory of what survives a restart, or none; default: /var/lib/heddle for root, "
+            "~/.local/state/heddle for others.",
+        ),
+    ] = None,
     print_config: Annotated[bool, typer.Option(help="Print every config key with its default, and exit.")] = False,
 ) -> None:
     """Run the controller: OpenFlow 1.3 for switches, gRPC for jobs, HTTP for a page and metrics.
 
     Prints one JSON line with its addresses when it is ready; logs go to standard error. SIGINT and SIGTERM end it. The
-    rules stay in the switches (fail-static); the next start reads them and sends only the difference.
+    rules stay in the switches (fail-static); the next start reads them and sends only the difference. Jobs, virtual
+    networks and drains are in the state directory, which the next start reads as well.
     """
     from controller.cli.run import run_controller
 
-    run_controller(fabric, config, openflow=openflow, grpc=grpc, http=http, print_config=print_config)
+    run_controller(fabric, config, openflow=openflow, grpc=grpc, http=http, state=state, print_config=print_config)
 
 
 def topology(

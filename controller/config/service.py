@@ -106,6 +106,11 @@ class ServiceConfig(BaseModel):
     telemetry: TelemetryConfig = Field(
         default=TelemetryConfig(), description="the MQTT broker of the agents, and the thresholds of conditions"
     )
+    state: str | None = Field(
+        default=None,
+        description="the directory of what survives a restart: jobs, virtual networks, drains; none: nothing does; "
+        "null: /var/lib/heddle for root, ~/.local/state/heddle for others",
+    )
     history: str | None = Field(
         default=None,
         description="a SQLite file for events and what ports counted per second, minute and hour; null: none",
@@ -147,14 +152,16 @@ class ServiceConfig(BaseModel):
 
 
 def load_service(
-    path: Path | None, *, openflow: str | None = None, grpc: str | None = None, http: str | None = None
-) -> ServiceConfig:
+    path: Path | None, *, openflow: str | None = None, grpc: str | None = None, http: str | None = None,
+    state: str | None = None,
+) -> ServiceConfig:  # fmt: skip
     """Read the config file, if any; the command line overrides it. Raises InputError."""
     name: str = "heddle run"
     values: dict[str, object] = {}
     if path is not None:
         name, values = read_document(path)
-    given = {key: value for key, value in (("openflow", openflow), ("grpc", grpc), ("http", http)) if value is not None}
+    options = {"openflow": openflow, "grpc": grpc, "http": http, "state": state}
+    given = {key: value for key, value in options.items() if value is not None}
     try:
         config = ServiceConfig.model_validate({**values, **given})
     except ValidationError as errors:

@@ -100,6 +100,16 @@ Response = JobPlan | int | tuple[Placement, ...] | Drained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Persist:
+    """Write values to the journal, by kind and id; None where one is gone.
+
+    The effects `Reply`, `Announce` and `NetworksChanged` of this turn and later ones wait until it is written.
+    """
+
+    values: Mapping[tuple[str, str], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wake:
     """Post a tick after so many milliseconds."""
 
@@ -165,4 +175,5 @@ Effect = (
     | EndSession
     | Note
     | Wake
+    | Persist
 )

@@ -45,8 +45,11 @@ from controller.model.event import (
 from controller.model.job_state import JobState
 from controller.model.observed import Reports
 from controller.model.plan import JobPlan
+from controller.planner.clos import topology_of
 from controller.runtime.gateways import Gateways
-from controller.runtime.ports import Clock, Compiler, InstallError, Planner, Switches
+from controller.runtime.journal.gate import Gate
+from controller.runtime.journal.writer import JournalWriter
+from controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
 from controller.runtime.recording.batch import Turn, fault_text
 from controller.runtime.recording.recorder import Recorder
 from controller.runtime.shares import Shares
@@ -98,6 +101,9 @@ class Loop:
         self.telemetry = telemetry or Telemetry()
         self.recorder: Recorder | None = None
         """Where events and decisions are recorded, if anywhere."""
+        self.gate = Gate(self._perform)
+        self.journal: JournalWriter | None = None
+        """Where what survives a restart is written, if anywhere."""
         self._planner, self._compiler = planner, compiler
         self._clock = clock
         self._switches: Switches | None = None
@@ -114,9 +120,24 @@ class Loop:
         """Set the southbound that installs rules; call once, before `run`."""
         self._switches = switches
 
+    def keep_in(self, store: StateStore) -> None:
+        """Write what has to survive a restart to a store; call once, before `run`, in the event loop's thread."""
+        running = asyncio.get_running_loop()
+
+        def written(number: int, failure: str) -> None:
+            running.call_soon_threadsafe(self.gate.written, number, failure)
+
+        self.journal = JournalWriter(store, topology_of(self.state.fabric), written)
+        self.gate.connect(self.journal)
+        self.journal.start()
+
     def now_unix_ms(self) -> int:
-        """Return the Unix time in milliseconds, from the clock that the brain gets."""
-        return self._clock.unix_ms()
+        """Return the Unix time in milliseconds, from the clock that the brain gets: a set clock does not change it."""
+        return self._clock.steady_unix_ms()
+
+    def published_unix_ms(self, at_ms: int) -> int:
+        """Return a time of the brain's clock as the machine's clock shows it now; 0 stays 0."""
+        return at_ms + self._clock.unix_ms() - self._clock.steady_unix_ms() if at_ms else 0
 
     def post(self, event: Event) -> bool:
         """Put an event into the inbox; return False, and count it, where the inbox is full."""
@@ -139,9 +160,10 @@ class Loop:
         """
         reply, self._next_reply = self._next_reply, self._next_reply + 1
         response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        event = make(reply)
+        self.gate.admit(reply, event)
         self._responses[reply] = response
         try:
-            event = make(reply)
             gathering_s = self._gather_until - asyncio.get_running_loop().time()
             if isinstance(event, Submit) and gathering_s > 0:
                 await asyncio.sleep(gathering_s)
@@ -153,6 +175,7 @@ class Loop:
             raise
         finally:
             del self._responses[reply]
+            self.gate.forget(reply)
 
     async def run(self) -> None:
         """Process events until cancelled; raises any exception of the brain or of an effect."""
@@ -183,14 +206,15 @@ class Loop:
                 events.append(self._inbox.get_nowait())
             effects = self._decided(tuple(coalesced(events)))
             for effect in effects:
-                _PERFORM[type(effect)](self, effect)
+                if self.gate.passes(effect):
+                    self._perform(effect)
             if sum(isinstance(effect, Reply) and isinstance(effect.outcome, JobPlan) for effect in effects) > 1:
                 self._gather_until = asyncio.get_running_loop().time() + GATHER_S
             await asyncio.sleep(0)  # `get` does not yield while events wait
 
     def _decided(self, events: tuple[Event, ...]) -> tuple[Effect, ...]:
         """Call the brain and record the turn, also where the brain raises an exception."""
-        before, now = self.state, self._clock.unix_ms()
+        before, now = self.state, self._clock.steady_unix_ms()
         effects: tuple[Effect, ...] = ()
         fault = ""
         try:
@@ -202,6 +226,9 @@ class Loop:
         finally:
             if self.recorder is not None:
                 self.recorder.record(Turn(before=before, unix_ms=now, events=events, effects=effects, fault=fault))
+
+    def _perform(self, effect: Effect) -> None:
+        _PERFORM[type(effect)](self, effect)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -1,6 +1,6 @@
 """Define the interfaces that the loop needs; `controller/app.py` provides them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from controller.model.effect import Compile, Place, Solve
@@ -18,6 +18,36 @@ class InstallError(Exception):
         super().__init__(f"{switch}: {reason}")
         self.switch = switch
         self.reason = reason
+
+
+class StoreError(Exception):
+    """The journal cannot be written; the text names the place and the reason."""
+
+
+EPOCH_SHIFT = 44
+"""A generation is epoch << 44 | revision: above the Unix times in milliseconds of controllers without a store."""
+
+
+class StateStore(Protocol):
+    """What survives a restart: bytes by kind and id. A SQLite file, or several machines behind the same calls."""
+
+    place: str
+    """Where it is, for messages."""
+
+    def read(self) -> Mapping[tuple[str, str], bytes]:
+        """Return all values; raises InputError where they are damaged."""
+
+    def write(self, values: Mapping[tuple[str, str], bytes | None]) -> None:
+        """Write values (None: delete) as one transaction, and return when they are durable; raises StoreError."""
+
+    def check(self) -> None:
+        """Check that what was written can still be found; raises StoreError."""
+
+    def next_generation(self) -> int:
+        """Return a number above all that this store has returned before; raises StoreError."""
+
+    def close(self) -> None:
+        """Close it."""
 
 
 class Switches(Protocol):
@@ -64,6 +94,9 @@ class Clock(Protocol):
 
     def unix_ms(self) -> int:
         """Return Unix time in milliseconds."""
+
+    def steady_unix_ms(self) -> int:
+        """Return Unix time in milliseconds that only grows, at the pace of time: leases and pauses count by it."""
 
     def monotonic_ns(self) -> int:
         """Return a monotonic time in nanoseconds."""

@@ -17,6 +17,7 @@ from controller.model.log_event import LogEvent
 from controller.store import schema
 from controller.store.rollups import Rollups
 from controller.store.seconds import Bucket
+from controller.store.sqlite_file import header_of, identity_of
 
 DAMAGED_SUFFIX = ".damaged"
 BUSY_S = 2.0
@@ -53,6 +54,7 @@ class Database:
         self._connection = _opened(path, retention)
         with suppress(sqlite3.Error), self._transaction() as transaction:  # else before the first write
             self._rollups.catch_up(transaction)
+        self._identity = identity_of(path)
         self._page_bytes = int(self._one("PRAGMA page_size"))
 
     def close(self) -> None:
@@ -60,6 +62,10 @@ class Database:
         with suppress(sqlite3.Error), self._transaction() as transaction:  # else the next opening catches up
             self._rollups.flush(transaction)
         self._connection.close()
+
+    def is_in_place(self) -> bool:
+        """Return whether the file still has its name."""
+        return identity_of(self.path) == self._identity
 
     def write(self, names: Sequence[str], seconds: Iterable[Bucket], events: Iterable[LogEvent]) -> None:
         """Write seconds and events, in one transaction."""
@@ -125,7 +131,8 @@ class Database:
 
 
 def _opened(path: Path, retention: Retention) -> sqlite3.Connection:
-    """Open the file; a damaged one is moved aside, once."""
+    """Open the file; a damaged one of ours is moved aside, once. What was never ours is refused untouched."""
+    _check_owner(path)
     try:
         return _connected(path, retention)
     except sqlite3.OperationalError as error:
@@ -133,6 +140,31 @@ def _opened(path: Path, retention: Retention) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         _move_aside(path, error)
         return _connected(path, retention)
+
+
+def _check_owner(path: Path) -> None:
+    """Raise PrerequisiteError for a file that no history was written to."""
+    try:
+        head = header_of(path)
+        if head is None or head.application_id == schema.APPLICATION_ID:
+            return
+        if head.application_id or not _has_our_tables(path):
+            raise ValueError("it is a SQLite file of another program")
+    except (ValueError, OSError) as why:
+        raise PrerequisiteError(f"history: {path} is no history of heddle ({why}); name another file") from None
+
+
+def _has_our_tables(path: Path) -> bool:
+    """Return whether a file without a program's number has the tables of a history of before, or none at all."""
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)
+        try:
+            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        return False
+    return found <= {"port", "port_rollup", "queue_rollup", "rolled", "event"}
 
 
 def _connected(path: Path, retention: Retention) -> sqlite3.Connection:
@@ -147,6 +179,7 @@ def _connected(path: Path, retention: Retention) -> sqlite3.Connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, schema.VERSION):
             raise sqlite3.DatabaseError(f"it is of version {version}, not {schema.VERSION}")
+        connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
         connection.executescript(schema.CREATE)
         page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {max(64, retention.max_bytes // page_bytes)}")

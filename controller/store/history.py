@@ -158,6 +158,7 @@ class SqliteHistory:
 
     def _write(self, seconds: list[Bucket], events: list[LogEvent]) -> None:
         now_s = self._unix_s()
+        self._leave_deleted()
         try:
             if self._database is None:
                 self._database = Database(self.path, self._retention)
@@ -175,6 +176,13 @@ class SqliteHistory:
             if self._failing:
                 _LOG.warning("history: %s is written again", self.path)
             self._failing = False
+
+    def _leave_deleted(self) -> None:
+        """Close a file that was deleted or replaced while it was open: what is written to it is lost."""
+        if self._database is not None and not self._database.is_in_place():
+            _LOG.error("history: %s was deleted or replaced while the controller ran; a new one begins", self.path)
+            self._database.close()
+            self._database = None
 
     def _failed(self, error: Exception, lost: bool, now_s: int) -> None:
         """Count the batch as lost; free space where the file is full, reopen it where it is damaged."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
 
+APPLICATION_ID = 0x48444C48
+"""The ASCII letters HDLH, at byte 68 of the file: it shows that a file is a history."""
 VERSION = 1
 LEVELS_S = (1, 60, 3_600)
 

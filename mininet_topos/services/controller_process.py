@@ -40,6 +40,7 @@ def running_controller(
     config_file.write_text(config_text, encoding="utf-8")
     command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric_file)]
     command += ["--openflow", ANY_PORT, "--grpc", grpc, "--http", http]
+    command += ["--state", "none"]
     if config_text:
         command += ["--config", str(config_file)]
     with running("the controller", command, log, environment) as ready:

@@ -100,6 +100,7 @@ class ServedLab:
         """Start the controller and wait until it serves."""
         fabric = write_yaml(self.directory / "fabric.yaml", controller_fabric())
         words = ["run", str(fabric), "--grpc", self.server, "--openflow", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        words += ["--state", "none"]
         self._run("controller", (), words).ready()
 
     def start_gateway(self, name: str) -> None:

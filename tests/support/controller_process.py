@@ -29,12 +29,13 @@ class Controller:
         """Start `heddle run`, or another program with the same command line and first line of output."""
         command = [sys.executable, "-m", program, "run", str(fabric)]
         command += ["--openflow", openflow, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *more]
+        command += [] if "--state" in more else ["--state", "none"]
         self.log = fabric.with_suffix(".log").open("a+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         assert self.process.stdout is not None
         self._out = self.process.stdout
         ready = json.loads(self._out.readline())
-        self.openflow, self.grpc = ready["openflow"], ready["grpc"]
+        self.openflow, self.grpc, self.http = ready["openflow"], ready["grpc"], ready.get("http", "")
         self.channel = grpc.insecure_channel(self.grpc)
         self.jobs, self.fabric = rpc.JobServiceStub(self.channel), rpc.FabricServiceStub(self.channel)
         self.telemetry = rpc.TelemetryServiceStub(self.channel)

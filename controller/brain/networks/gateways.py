@@ -20,6 +20,11 @@ _NOTHING_PUBLISHED = (
 )
 
 
+def next_generation(state: State, now: int) -> int:
+    """Return a generation above all before; without a journal, which has a counter, also above those of a restart."""
+    return max(state.networks.generation + 1, state.settings.generation_floor or now)
+
+
 def changed(
     state: State, networks: Networks, reply: int, now: int, vteps: Iterable[IPv4Address] | None, *, more: bool = False
 ) -> Outcome:
@@ -30,7 +35,7 @@ def changed(
     """
     if more and not networks.generation:
         return replace(state, networks=networks), (Reply(reply=reply, outcome=networks.generation),)
-    networks = replace(networks, generation=max(networks.generation + 1, now))
+    networks = replace(networks, generation=next_generation(state, now))
     state, effects = confirmed(replace(state, networks=networks), reply, now, vteps)
     return state, (NetworksChanged(generation=networks.generation), *effects)
 
@@ -83,8 +88,9 @@ def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
         )
     if known is not None and known.session is not None:
         effects.append(EndSession(gateway_id=name, session=known.session))
-    if _moves_traffic(before, networks, name):
-        networks = replace(networks, generation=max(networks.generation + 1, now))
+    is_ahead = 0 < networks.generation < event.generation  # by a change that a controller published and did not write
+    if is_ahead or _moves_traffic(before, networks, name):
+        networks = replace(networks, generation=max(next_generation(state, now), event.generation + 1))
         effects.append(NetworksChanged(generation=networks.generation))
     return replace(state, networks=networks), tuple(effects)
 
@@ -124,7 +130,7 @@ def gateway_down(state: State, event: GatewayDown, now: int) -> Outcome:
     after = replace(networks, gateways=gateways, waiting=waiting)
     lost: tuple[Effect, ...] = ()
     if known.kind is Kind.BALANCER and _moves_traffic(networks, after, name):
-        after = replace(after, generation=max(networks.generation + 1, now))
+        after = replace(after, generation=next_generation(state, now))
         lost = (NetworksChanged(generation=after.generation),)
     state, effects = _settled(replace(state, networks=after))
     return state, (

@@ -1,8 +1,7 @@
 """Hold the brain's state of virtual networks: the wanted configuration, gateways, and waiting callers. Frozen.
 
 One generation is wanted at a time. The session of a gateway knows what it was sent; the brain keeps only the newest
-generation that each gateway acknowledged. A store has to keep `vpcs`, `peerings`, `border`, `load_balancers` and
-`generation` over a restart; the rest is derived from them or restored when gateways attach.
+generation that each gateway acknowledged. `durable.py` restores it after a restart.
 """
 
 from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
-from controller.model.effect import Compile, Effect
+from controller.model.effect import Compile, Effect, Persist
 from controller.model.error import HeddleError
 from controller.model.job import JobRequest
 from controller.planner.flow_table import FlowTable
@@ -30,6 +30,8 @@ class Digester:
         """Return the digest of an effect's values."""
         if isinstance(effect, Compile):
             effect = replace(effect, before={})
+        if isinstance(effect, Persist):  # the values are those of the state, which other effects show
+            effect = replace(effect, values={key: value is None for key, value in effect.values.items()})
         return _digest(_plain_bytes(effect, self))
 
     def of_table(self, table: FlowTable) -> bytes:

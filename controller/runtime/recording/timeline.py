@@ -137,5 +137,6 @@ _EFFECTS: Mapping[type, Callable[[Any], Line]] = {
     effect.Announce: lambda e: Line(f"publish {_generation(e.plan)}", _job(e.plan.job_id)),
     effect.Note: lambda e: Line(f"{e.severity}: {e.subject}: {e.text}", _job(e.subject)),
     effect.NetworksChanged: lambda e: Line(f"publish generation {e.generation} of the virtual networks"),
+    effect.Persist: lambda e: Line(f"write {len(e.values)} values to the journal"),
     effect.EndSession: lambda e: Line(f"end session {e.session} of {e.gateway_id}"),
 }

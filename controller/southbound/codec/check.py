@@ -7,6 +7,7 @@ decoding keeps them as opaque bytes.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from struct import Struct
 
 from controller.southbound.codec.wire import HEADER, VERSION, MessageType, MultipartType, type_name
@@ -175,8 +176,22 @@ def _group_descriptions(b: bytes, at: int, end: int) -> None:
         after = _element(b, at, end, "group description", 0, 8, 8)
         if b[at + 2] > 3:
             raise MalformedMessageError(f"group description: type {b[at + 2]}", at)
-        _buckets(b, at + 8, after)
+        if after - at > _MAX_KNOWN_BYTES or not _are_buckets(b[at + 8 : after]):
+            _buckets(b, at + 8, after)  # raises, with the place
         at = after
+
+
+_MAX_KNOWN_BYTES = 4_096
+
+
+@lru_cache(maxsize=1_024)
+def _are_buckets(b: bytes) -> bool:
+    """Return whether these bytes are well-formed buckets: switches of one tier have the same groups, of many ports."""
+    try:
+        _buckets(b, 0, len(b))
+    except MalformedMessageError:
+        return False
+    return True
 
 
 def _buckets(b: bytes, at: int, end: int) -> None:

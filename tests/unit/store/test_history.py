@@ -2,6 +2,7 @@ import logging
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -155,14 +156,13 @@ def test_a_file_never_passes_its_limit_and_loses_its_oldest_seconds_first(path):
     assert len(read_events(path, 0, 1_000)) == 300
 
 
-@pytest.mark.parametrize("damage", [b"not a database at all, and long enough to be read" * 100, None])
-def test_a_damaged_file_is_moved_aside_with_one_line(path, caplog, damage):
+def test_a_damaged_file_is_moved_aside_with_one_line(path, caplog):
     database = Database(path, Retention())
     rows = [(row, 1, 2, 3, 4, 5) for row in range(500)]
     database.write(tuple(map(str, range(500))), [of_ports(START_S, rows)], [event(text="x" * 500)] * 200)
     database.close()
     sound = path.read_bytes()
-    path.write_bytes(damage if damage else sound[:8_192] + b"\xff" * 40_000 + sound[48_192:])
+    path.write_bytes(sound[:8_192] + b"\xff" * 40_000 + sound[48_192:])
     with caplog.at_level(logging.WARNING):
         history = opened(path)
         history.record((event(text="anew"),))
@@ -170,6 +170,41 @@ def test_a_damaged_file_is_moved_aside_with_one_line(path, caplog, damage):
     assert [found.text for found in read_events(path, 0, 9)] == ["anew"]
     assert path.with_name("history.sqlite.damaged").exists()
     assert len([record for record in caplog.records if "damaged" in record.message]) == 1
+
+
+def test_a_file_that_was_never_a_history_is_refused_untouched(path):
+    path.write_text("a list of things\n" * 100)
+    with pytest.raises(PrerequisiteError, match="no history of heddle"):
+        SqliteHistory(path)
+    assert path.read_text() == "a list of things\n" * 100
+    path.unlink()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("CREATE TABLE theirs (a)")
+    content = path.read_bytes()
+    with pytest.raises(PrerequisiteError, match="another program"):
+        SqliteHistory(path)
+    assert {each.name: each.read_bytes() for each in path.parent.iterdir()} == {path.name: content}
+
+
+def test_a_history_of_before_is_continued(path):
+    Database(path, Retention()).close()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("PRAGMA application_id = 0")
+    history = opened(path)
+    history.record((event(text="anew"),))
+    history.close()
+    assert [found.text for found in read_events(path, 0, 9)] == ["anew"]
+
+
+def test_a_file_deleted_while_it_is_written_is_noticed_and_begun_anew(path, caplog):
+    history = opened(path)
+    for each in path.parent.iterdir():
+        each.unlink()
+    history.record((event(text="anew"),))
+    with caplog.at_level(logging.WARNING):
+        history.close()
+    assert [found.text for found in read_events(path, 0, 9)] == ["anew"]
+    assert "was deleted" in caplog.text
 
 
 def test_a_file_that_cannot_be_made_is_refused_with_its_name(tmp_path):

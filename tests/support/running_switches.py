@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from controller.model.fabric import Cable, Fabric, PortRef
 from controller.model.rule import Cookie, CookieKind
-from tests.fakes.openflow.openflow_switch import BARRIER_REQUEST, FLOW_MOD, FakeSwitch
+from tests.fakes.openflow.openflow_switch import BARRIER_REQUEST, FLOW_MOD, GROUP_MOD, FakeSwitch
 
 TIMEOUT_S = 60.0
 RECONNECT_S = 0.2
@@ -26,8 +26,15 @@ class TimedSwitch(FakeSwitch):
         super().__init__(datapath_id, ports)
         self.rules_at: dict[bool, list[float]] = {False: [], True: []}
         self.barriers_at: list[float] = []
+        self.hello_at = self.change_at = 0.0
+
+    async def connect(self, host: str, port: int) -> None:
+        await super().connect(host, port)
+        self.hello_at = time.monotonic()
 
     def _replies(self, kind: int, whole: bytes) -> list[tuple[int, bytes]]:
+        if kind in (FLOW_MOD, GROUP_MOD):
+            self.change_at = time.monotonic()
         if kind == FLOW_MOD:
             cookie = Cookie.unpack(struct.unpack_from("!Q", whole, 8)[0])
             self.rules_at[cookie is not None and cookie.kind is CookieKind.PIN].append(time.monotonic())
@@ -113,6 +120,19 @@ class Switches:
 
     def _set_port(self, port: PortRef, *, up: bool) -> None:
         self.by_id[port.switch].set_port(port.number, up=up)
+
+    def changes(self) -> int:
+        """Return how many messages that change rules or groups have arrived."""
+        kinds = (FLOW_MOD, GROUP_MOD)
+        return self.run(lambda: sum(switch.received[kind] for switch in self.by_id.values() for kind in kinds))
+
+    def last_hello(self) -> float:
+        """Return when the last switch to connect sent its Hello."""
+        return self.run(lambda: max(switch.hello_at for switch in self.by_id.values()))
+
+    def last_change(self) -> float:
+        """Return when the last message that changes rules or groups has arrived."""
+        return self.run(lambda: max(switch.change_at for switch in self.by_id.values()))
 
     def last_rule(self, *, pins: bool) -> float | None:
         """Return when the last pin, or the last other rule, arrived since `set_cable`; None where none did."""

@@ -1,0 +1,171 @@
+"""Find what a turn has changed of the part of the state that survives a restart, and restore that part at a start.
+
+One table names it all: jobs that are installed (never one that waits for its switches), drains, ports that are down,
+virtual networks, the gateways known, and counters. Everything else follows from it, or from switches and gateways.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
+from typing import Any, NamedTuple
+
+from controller.brain.intent import dead_links, pin_rules_of
+from controller.brain.networks.state import Gateway, Networks
+from controller.brain.state import Job, State
+from controller.brain.switches import health_of
+from controller.model.effect import Persist
+from controller.model.fabric import PortRef
+from controller.model.job_state import JobState
+from controller.model.plan import Certificate
+from controller.rules.compile import compile_fabric
+from dataplane.config.balancers import LoadBalancer
+from dataplane.config.check import claims_of, neighbours_of
+from dataplane.config.desired import Kind
+from dataplane.config.network import Address, BorderRule, Peering, Vpc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownGateway:
+    """The addresses of a gateway or balancer: hosts send to them also while it is not attached."""
+
+    vtep: IPv4Address
+    kind: Kind
+    host_vtep: IPv4Address | None
+    pools: Mapping[str, tuple[Address, ...]]
+
+
+class Table(NamedTuple):
+    """One kind of durable value.
+
+    `part(state)` is the field that holds it: while it is the same object, nothing has changed. `rows(part)` are its
+    values by id, and `kept(value)` what of a value is written, None where nothing is.
+    """
+
+    kind: str
+    type: Any
+    part: Callable[[State], Any]
+    rows: Callable[[Any], Mapping[str, Any]]
+    kept: Callable[[Any], Any] = lambda value: value
+    is_same: Callable[[Any, Any], bool] = lambda value, other: value == other
+
+
+JOB_FIELDS = ("request", "number", "generation", "state", "reason", "lease_ms", "effort", "stranded",
+              "healthy_utilisation")  # fmt: skip
+
+
+def _is_same_job(job: Job, other: Job) -> bool:
+    """Return whether two values of a job are written alike; flows are compared by identity."""
+    return job.flows is other.flows and all(getattr(job, name) == getattr(other, name) for name in JOB_FIELDS)
+
+
+def _kept_gateway(gateway: Gateway) -> KnownGateway | None:
+    if gateway.is_host:
+        return None
+    return KnownGateway(vtep=gateway.vtep, kind=gateway.kind, host_vtep=gateway.host_vtep, pools=gateway.pools)
+
+
+TABLES = (
+    Table(
+        "job",
+        Job,
+        lambda state: state.jobs,
+        lambda jobs: jobs,
+        lambda job: None if job.state is JobState.PLANNED else job,
+        _is_same_job,
+    ),
+    Table("drain", str, lambda state: state.drained, lambda names: {name: name for name in names}),
+    Table("port", PortRef, lambda state: state.down_ports, lambda ports: {str(port): port for port in ports}),
+    Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs),
+    Table("peering", Peering, lambda state: state.networks.peerings, lambda all_: {f"{e.a} {e.b}": e for e in all_}),
+    Table("border", tuple[BorderRule, ...], lambda state: state.networks.border, lambda rules: {"": rules}),
+    Table("load_balancer", LoadBalancer, lambda state: state.networks.load_balancers, lambda found: found),
+    Table("gateway", KnownGateway, lambda state: state.networks.gateways, lambda known: known, _kept_gateway),
+    Table("network_generation", int, lambda state: state.networks.generation, lambda number: {"": number}),
+    Table("next_job_number", int, lambda state: state.next_job_number, lambda number: {"": number}),
+    Table("certificate", Certificate, lambda state: state.certificate, lambda value: {"": value}),
+)
+TYPES: Mapping[str, Any] = {table.kind: table.type for table in TABLES}
+"""The type of the values of each kind."""
+Values = Mapping[str, Mapping[str, Any]]
+"""Durable values by kind and id."""
+
+
+def changes(before: State, after: State) -> tuple[Persist, ...]:
+    """Return the effect that writes what differs between two states; none where nothing does, or without a journal."""
+    if not after.settings.is_journaled:
+        return ()
+    found: dict[tuple[str, str], object] = {}
+    for table in TABLES:
+        was, now = table.part(before), table.part(after)
+        if was is not now:
+            found |= _differing(table, table.rows(was), table.rows(now))
+    return (Persist(values=found),) if found else ()
+
+
+def _differing(table: Table, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[tuple[str, str], object]:
+    found: dict[tuple[str, str], object] = {}
+    for name, value in after.items():
+        was = before.get(name)
+        if was is value:
+            continue
+        old, new = None if was is None else table.kept(was), table.kept(value)
+        if (old is None) != (new is None) or (old is not None and not table.is_same(old, new)):
+            found[table.kind, name] = new
+    for name in before.keys() - after.keys():
+        if table.kept(before[name]) is not None:
+            found[table.kind, name] = None
+    return found
+
+
+def restored(state: State, values: Values, now: int) -> State:
+    """Return an initial state with durable values; leases begin again in full, and no pin of another job stays."""
+    found: Values = {kind: values.get(kind, {}) for kind in TYPES}
+    state = replace(
+        state,
+        drained=frozenset(found["drain"].values()),
+        down_ports=frozenset(found["port"].values()),
+        next_job_number=found["next_job_number"].get("", state.next_job_number),
+        certificate=found["certificate"].get("", state.certificate),
+        networks=_networks(found),
+        started_unix_ms=None,
+    )
+    state = replace(state, health=health_of(state))
+    if state.out_of_use != state.compiled_for:
+        underlay = compile_fabric(state.fabric, state.layout, state.out_of_use, ())
+        state = replace(state, underlay=underlay, compiled_for=state.out_of_use)
+    dead = dead_links(state.fabric, state.out_of_use)
+    jobs = sorted(found["job"].values(), key=lambda job: job.number)
+    return replace(state, jobs={job.request.job_id: _begun_again(state, job, dead, now) for job in jobs})
+
+
+def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:
+    return replace(
+        job,
+        lease_expires_unix_ms=now + job.lease_ms,
+        pin_rules=pin_rules_of(state.fabric, job.request, job.flows, job.number, dead),
+        severed=job.flows.pinned and not dead.isdisjoint(job.flows.link_loads_bps),
+    )
+
+
+def _detached(known: KnownGateway) -> Gateway:
+    return Gateway(vtep=known.vtep, kind=known.kind, host_vtep=known.host_vtep, pools=known.pools)
+
+
+def _networks(found: Values) -> Networks:
+    vpcs: Mapping[str, Vpc] = found["vpc"]
+    peerings = frozenset(found["peering"].values())
+    return Networks(
+        vpcs=vpcs,
+        vteps={name: frozenset(endpoint.vtep for endpoint in vpc.endpoints) for name, vpc in vpcs.items()},
+        claims={claim: vpc.id for vpc in vpcs.values() for claim, _ in claims_of(vpc)},
+        peerings=peerings,
+        peers=neighbours_of(peerings),
+        border=found["border"].get("", ()),
+        load_balancers=found["load_balancer"],
+        endpoints=sum(len(vpc.endpoints) for vpc in vpcs.values()),
+        generation=found["network_generation"].get("", 0),
+        gateways={
+            name: Gateway(vtep=each.vtep, kind=each.kind, host_vtep=each.host_vtep, pools=each.pools)
+            for name, each in found["gateway"].items()
+        },
+    )

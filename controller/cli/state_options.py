@@ -1,0 +1,84 @@
+"""`heddle state …` as commands: their options. What they do is in `controller.store.state_directory`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.option import Json
+from controller.model.error import InputError
+
+state = typer.Typer(
+    help="What survives a restart of the controller: jobs, virtual networks, drains.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+State = Annotated[
+    Path | None,
+    typer.Option(
+        "--state", metavar="DIR", envvar="HEDDLE_STATE",
+        help="The state directory; default: /var/lib/heddle for root, ~/.local/state/heddle for others.",
+    ),
+]  # fmt: skip
+Above = Annotated[
+    int, typer.Option(metavar="GENERATION", min=0, help="The generation that a switch obeys, from the log.")
+]
+
+
+@state.command("init")
+def init(directory: State = None, above: Above = 0) -> None:
+    """Create an empty journal. With --above its generations are higher than one that switches obey already."""
+    from controller.store import state_directory as store
+
+    wanted = _directory(directory)
+    print(f"{wanted}: an empty journal, epoch {store.init(wanted, above)}")
+
+
+@state.command("raise")
+def raise_epoch(above: Above, directory: State = None) -> None:
+    """Let the next start have a generation above one that switches obey, while no controller runs."""
+    from controller.store import state_directory as store
+
+    wanted = _directory(directory)
+    print(f"{wanted}: epoch {store.raise_epoch(wanted, above)}")
+
+
+@state.command("check")
+def check(directory: State = None, as_json: Json = False) -> None:
+    """Check every page and row of the journal, also while a controller uses it; exit status 2 where it is damaged."""
+    from controller.store import state_directory as store
+
+    wanted = _directory(directory)
+    found = store.check(wanted)
+    text = ", ".join(f"{number} {name}" for name, number in found.items())
+    print(json.dumps(found) if as_json else f"{wanted}: fine: {text}")
+
+
+@state.command("backup")
+def backup(file: Annotated[Path, typer.Argument(metavar="FILE")], directory: State = None) -> None:
+    """Copy the journal to a new file, also while a controller uses it."""
+    from controller.store import state_directory as store
+
+    store.backup(_directory(directory), file)
+    print(f"{file}: written")
+
+
+@state.command("restore")
+def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], directory: State = None, above: Above = 0) -> None:
+    """Replace the journal by a copy, while no controller runs; the one of before is kept beside it.
+
+    The epoch rises above both, so that switches prefer the controller that starts next to any before.
+    """
+    from controller.store import state_directory as store
+
+    wanted = _directory(directory)
+    print(f"{wanted}: restored, epoch {store.restore(wanted, file, above)}")
+
+
+def _directory(given: Path | None) -> Path:
+    from controller.store import state_directory as store
+
+    if given is not None and str(given) == store.NONE:
+        raise InputError("--state: none has no journal; name a directory")
+    return given if given is not None else store.default_directory()

@@ -1,0 +1,89 @@
+"""Hold what acknowledges a change until the journal has the change, and refuse changes while it cannot be written.
+
+Effects pass in their order. While the journal fails, a caller whose change is not written learns so; everything that
+runs goes on, and what it publishes passes.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from controller.model.effect import Announce, Effect, NetworksChanged, Persist, Reply
+from controller.model.error import HeddleError, UnavailableError
+from controller.model.event import (
+    ApplyBorder,
+    ApplyLoadBalancer,
+    ApplyPeering,
+    ApplyVpc,
+    DeleteLoadBalancer,
+    DeletePeering,
+    DeleteVpc,
+    Drain,
+    Event,
+    ForgetGateway,
+    Release,
+    Submit,
+)
+from controller.runtime.journal.writer import JournalWriter
+
+CHANGES = (
+    Submit, Release, Drain, ApplyVpc, DeleteVpc, ApplyPeering, DeletePeering, ApplyBorder, ApplyLoadBalancer,
+    DeleteLoadBalancer, ForgetGateway,
+)  # fmt: skip
+"""The requests whose reply promises that their outcome survives a restart."""
+_HELD = (Reply, Announce, NetworksChanged)
+
+
+class Gate:
+    """Between the brain's effects and their performance. Used by the loop's thread alone."""
+
+    def __init__(self, perform: Callable[[Effect], None]) -> None:
+        self.failure = ""
+        """Why the journal cannot be written; empty while it can."""
+        self._perform = perform
+        self._journal: JournalWriter | None = None
+        self._held: deque[tuple[int, Effect]] = deque()
+        self._promising: set[int] = set()
+        self._asked = self._done = 0
+
+    def connect(self, journal: JournalWriter) -> None:
+        """Set the journal; without one nothing is held."""
+        self._journal = journal
+
+    def admit(self, reply: int, event: Event) -> None:
+        """Note a request; raises UnavailableError for one that the journal would have to hold while it fails."""
+        if self._journal is None or not isinstance(event, CHANGES) or (isinstance(event, Submit) and event.preview):
+            return
+        if self.failure:
+            raise UnavailableError(f"{self.failure}; nothing new is begun until it can be written, what runs goes on")
+        self._promising.add(reply)
+
+    def forget(self, reply: int) -> None:
+        """Forget a request whose caller has its reply, or has left."""
+        self._promising.discard(reply)
+
+    def passes(self, effect: Effect) -> bool:
+        """Return whether an effect is performed now; others are written, or held until what came before is written."""
+        if isinstance(effect, Persist):
+            if self._journal is not None:
+                self._asked = self._journal.write(effect.values)
+            return False
+        if not isinstance(effect, _HELD) or (isinstance(effect, Reply) and effect.reply not in self._promising):
+            return True
+        if self._asked == self._done:
+            self._perform(self._with_failure(effect))  # while the journal fails, also for what it lacks from before
+        else:
+            self._held.append((self._asked, effect))
+        return False
+
+    def written(self, number: int, failure: str) -> None:
+        """Perform what waited for the requests up to a number; where they failed, their callers learn why."""
+        self.failure, self._done = failure, max(self._done, number)
+        while self._held and self._held[0][0] <= number:
+            self._perform(self._with_failure(self._held.popleft()[1]))
+
+    def _with_failure(self, effect: Effect) -> Effect:
+        """Return the reply that a caller gets while the journal fails; other effects, and errors, are as they are."""
+        if not self.failure or not isinstance(effect, Reply) or isinstance(effect.outcome, HeddleError):
+            return effect
+        why = f"{self.failure}; the change is made, but would not survive a restart: the same call again waits again"
+        return Reply(reply=effect.reply, outcome=UnavailableError(why))

@@ -1,0 +1,76 @@
+"""Read a journal at the start of a controller: the state that it continues with."""
+
+from dataclasses import replace
+
+from controller.brain import durable
+from controller.brain.state import State
+from controller.model.error import InputError
+from controller.model.fabric import Fabric
+from controller.planner.clos import Topology, topology_of
+from controller.planner.jit import Ints
+from controller.runtime.journal import jobs, values
+from controller.runtime.ports import EPOCH_SHIFT, StateStore
+
+FABRIC = ("fabric", "cables")
+"""The key of the cables' names, in the order by which jobs' paths number them."""
+
+
+MAX_UNWRITTEN = 1 << 16
+"""A restart skips so many generations of virtual networks: gateways may run some that were never written."""
+
+
+def continued(state: State, store: StateStore, generation: int, now: int) -> State:
+    """Return an initial state with what the store holds, for the `generation` of this start.
+
+    Raises InputError where it is damaged or of another fabric.
+    """
+    stored = store.read()
+    topology = topology_of(state.fabric)
+    then = stored.get(FABRIC)
+    try:
+        cables = topology.cable_ids if then is None else values.decode(tuple[str, ...], then)
+        renumbered = jobs.renumbering(topology, cables)
+        found: dict[str, dict[str, object]] = {}
+        for (kind, name), content in stored.items():
+            if (kind, name) != FABRIC:
+                found.setdefault(kind, {})[name] = _value(topology, kind, content, renumbered)
+    except jobs.ForeignFabricError as why:
+        raise InputError(_foreign(state.fabric, store, str(why))) from None
+    except ValueError as why:
+        raise InputError(f"{store.place} is damaged or of a newer version: {why}; `heddle state restore`") from None
+    _check_drains(state.fabric, store, found)
+    if then is not None:  # else nothing was ever written: pins that switches hold may be of jobs that submit again
+        state = durable.restored(state, found, now)
+    floor = max(generation >> EPOCH_SHIFT << EPOCH_SHIFT, state.networks.generation + MAX_UNWRITTEN)
+    return replace(state, settings=replace(state.settings, is_journaled=True, generation_floor=floor))
+
+
+def remember_fabric(state: State, store: StateStore) -> None:
+    """Write what the paths of jobs refer to, and all jobs anew, where the fabric's cables have changed."""
+    topology = topology_of(state.fabric)
+    names = values.encode(topology.cable_ids)
+    if store.read().get(FABRIC) != names:
+        again = {("job", name): jobs.encode(topology, job) for name, job in state.jobs.items()}
+        store.write({FABRIC: names, **again})
+
+
+def _value(topology: Topology, kind: str, content: bytes, renumbered: Ints | None) -> object:
+    if kind == "job":
+        return jobs.decode(topology, content, renumbered)
+    if kind not in durable.TYPES:
+        raise ValueError(f"an unknown kind of value, {kind}")
+    return values.decode(durable.TYPES[kind], content)
+
+
+def _check_drains(fabric: Fabric, store: StateStore, found: dict[str, dict[str, object]]) -> None:
+    known = {switch.id for switch in fabric.switches} | fabric.cable_by_link.keys()
+    for name in found.get("drain", {}):
+        if name not in known:
+            raise InputError(_foreign(fabric, store, f"{name} is drained"))
+
+
+def _foreign(fabric: Fabric, store: StateStore, what: str) -> str:
+    return (
+        f"{store.place}: {what}, which fabric {fabric.name} does not have: keep it in the fabric file until no job "
+        "needs it, or name another directory by --state"
+    )

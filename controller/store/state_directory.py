@@ -1,0 +1,156 @@
+"""The directory of what survives a restart: its default place, its lock, and copies of its journal.
+
+DIR/lock             held while a controller uses the directory, or a command changes it
+DIR/journal.sqlite   the journal
+"""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from controller.model.error import InputError, InUseError, PrerequisiteError
+from controller.runtime.ports import EPOCH_SHIFT
+from controller.store import journal_schema as schema
+from controller.store.journal import SqliteStore, check_file, copy, create, read_values
+
+JOURNAL, LOCK = "journal.sqlite", "lock"
+NONE = "none"
+"""The name for no directory at all: nothing survives."""
+
+
+def default_directory() -> Path:
+    """Return the directory of a service for root, and that of the user (XDG base directories) for others."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/heddle")
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local/state") / "heddle"
+
+
+class StateDirectory:
+    """A directory that this process alone uses, until `close`."""
+
+    def __init__(self, directory: Path) -> None:
+        """Create the directory (mode 0700) where it is absent, and lock it; raises PrerequisiteError, InUseError."""
+        self.journal = directory / JOURNAL
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            text = f"state: {directory} cannot be used ({error.strerror}); name another directory by --state"
+            raise PrerequisiteError(text) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise InUseError(
+                f"state: {directory} is used by another controller or command; end it, or name another by --state"
+            ) from None
+
+    def open(self) -> SqliteStore:
+        """Open its journal; raises InputError, PrerequisiteError."""
+        return SqliteStore(self.journal)
+
+    def close(self) -> None:
+        """Release the directory."""
+        os.close(self._lock)
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[Path]:
+    """Lock a directory for a command; yields the path of its journal."""
+    held = StateDirectory(directory)
+    try:
+        yield held.journal
+    finally:
+        held.close()
+
+
+def init(directory: Path, above: int) -> int:
+    """Create an empty journal whose generations are above a number that a switch has reported; return its epoch."""
+    with locked(directory) as path:
+        if check_file(path) is not None:
+            raise InUseError(f"{path} exists already; nothing was changed")
+        epoch = (above >> EPOCH_SHIFT) + 1
+        create(path, epoch=epoch)
+        return epoch
+
+
+def raise_epoch(directory: Path, above: int) -> int:
+    """Raise the generations of a journal above one that a switch has reported; return the epoch."""
+    with locked(directory) as path:
+        _existing(directory)
+        epoch = max(_epoch(path), (above >> EPOCH_SHIFT)) + 1
+        _set_epoch(path, epoch)
+        return epoch
+
+
+def backup(directory: Path, file: Path) -> None:
+    """Copy a journal, also while a controller writes to it."""
+    path = _existing(directory)
+    if file.exists():
+        raise InUseError(f"{file} exists already; nothing was changed")
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source:
+            copy(source, file)
+    except (sqlite3.Error, OSError) as error:
+        raise PrerequisiteError(f"{file} cannot be written ({error})") from None
+
+
+def restore(directory: Path, file: Path, above: int) -> int:
+    """Replace a journal by a copy; return its epoch, which is above that of both and above a number given.
+
+    The journal of before is kept as `journal.sqlite.replaced`.
+    """
+    if check_file(file, thoroughly=True) is None:
+        raise InputError(f"{file}: there is no such copy")
+    with locked(directory) as path:
+        epochs = [_epoch(file), above >> EPOCH_SHIFT]
+        if path.exists():
+            epochs.append(_epoch(path))
+            aside = path.with_name(path.name + ".replaced")
+            for suffix in ("", "-wal", "-shm"):
+                side = path.with_name(path.name + suffix)
+                if side.exists():
+                    os.replace(side, aside.with_name(aside.name + suffix))
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as source:
+            copy(source, path)
+        _set_epoch(path, max(epochs) + 1)
+        return max(epochs) + 1
+
+
+def check(directory: Path) -> dict[str, int]:
+    """Check every page, index and row of a journal; return its version, its epoch and the number of each kind."""
+    path = _existing(directory)
+    version = check_file(path, thoroughly=True)
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        counts: dict[str, int] = {}
+        for kind, _ in read_values(connection):
+            counts[kind] = counts.get(kind, 0) + 1
+    return {"version": version or 0, "epoch": _epoch(path), **counts}
+
+
+def _existing(directory: Path) -> Path:
+    path = directory / JOURNAL
+    if check_file(path) is None:
+        raise InputError(f"{path}: there is no journal")
+    return path
+
+
+def _set_epoch(path: Path, epoch: int) -> None:
+    try:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(schema.SET_COUNTER, (epoch, "epoch"))
+    except sqlite3.Error as error:
+        raise PrerequisiteError(f"{path} cannot be written ({error})") from None
+
+
+def _epoch(path: Path) -> int:
+    """Return the epoch of a journal; 0 where it cannot be read any more."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return int(connection.execute(schema.COUNTER, ("epoch",)).fetchone()[0])
+    except sqlite3.Error:
+        return 0

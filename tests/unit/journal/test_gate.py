@@ -1,0 +1,69 @@
+"""Replies that promise a change pass after the journal has it; nothing else waits, and a failure reaches its caller."""
+
+import pytest
+
+from controller.model.effect import Note, Persist, Reply
+from controller.model.error import NotFoundError, UnavailableError
+from controller.model.event import Release, Renew
+from controller.runtime.journal.gate import Gate
+
+NOTE = Note(severity="info", subject="-", text="-")
+CHANGE = Persist(values={("drain", "spine1"): "spine1"})
+
+
+class Journal:
+    """Counts what it is asked to write."""
+
+    asked = 0
+
+    def write(self, values):
+        self.asked += 1
+        return self.asked
+
+
+class Performed:
+    """A gate in front of a list."""
+
+    def __init__(self):
+        self.effects = []
+        self.gate = Gate(self.effects.append)
+        self.gate.connect(Journal())  # type: ignore[arg-type]
+        for reply in (1, 2):
+            self.gate.admit(reply, Release(reply=reply, job_id="a"))
+        self.gate.admit(3, Renew(reply=3, job_id="a"))
+
+    def take(self, *effects):
+        self.effects += [effect for effect in effects if self.gate.passes(effect)]
+
+    def outcomes(self):
+        return {effect.reply: effect.outcome for effect in self.effects if isinstance(effect, Reply)}
+
+
+@pytest.fixture
+def performed():
+    return Performed()
+
+
+def test_a_reply_waits_for_all_changes_before_it_and_what_promises_nothing_does_not(performed):
+    performed.take(CHANGE, Reply(reply=1, outcome=4), NOTE, Reply(reply=3, outcome=5))
+    performed.take(Reply(reply=2, outcome=6))  # an equal request: its change is that of before
+    assert performed.effects == [NOTE, Reply(reply=3, outcome=5)]
+    performed.take(CHANGE, NOTE)
+    performed.gate.written(1, "")
+    assert performed.outcomes() == {3: 5, 1: 4, 2: 6}
+
+
+def test_while_the_journal_fails_its_callers_learn_why_and_new_requests_are_refused(performed):
+    performed.take(CHANGE, Reply(reply=1, outcome=4))
+    performed.gate.written(1, "disk full")
+    performed.take(Reply(reply=2, outcome=6))  # admitted before, for a change that is not written
+    for number in (1, 2):
+        with pytest.raises(UnavailableError, match="disk full"):
+            raise performed.outcomes()[number]
+    with pytest.raises(UnavailableError, match="nothing new is begun"):
+        performed.gate.admit(4, Release(reply=4, job_id="a"))
+    performed.gate.admit(5, Renew(reply=5, job_id="a"))
+    performed.gate.written(1, "")
+    performed.gate.admit(6, Release(reply=6, job_id="a"))
+    performed.take(Reply(reply=6, outcome=NotFoundError("gone")))
+    assert isinstance(performed.outcomes()[6], NotFoundError)
