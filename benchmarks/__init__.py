@@ -11,6 +11,10 @@ class Benchmark(NamedTuple):
 
 
 BENCHMARKS = {
+    "balancer": Benchmark(
+        "benchmarks.balancer.benchmark",
+        "the load balancer beside plain forwarding, HAProxy, nginx and Linux, under change and attack; needs root",
+    ),
     "dataplane": Benchmark(
         "benchmarks.gateway.dataplane",
         "the packet engine and the gateway beside C, NumPy, scapy, DPDK, Open vSwitch and Linux; needs root",

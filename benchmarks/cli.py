@@ -84,6 +84,25 @@ def page(
     _report(lambda out: run(out, seconds=seconds), as_json)
 
 
+@bench.command()
+def balancer(
+    as_json: Json = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="PART", help="Measure this part; repeatable. Default: all."),
+    ] = None,
+) -> None:
+    """Measure the load balancer beside plain forwarding, HAProxy, nginx and Linux, under change and attack; needs root.
+
+    Parts: speed, processor, changes, flood, deaths. It needs a source tree, nginx, wrk and curl; haproxy and nftables
+    are left out where they are missing. Exit status: 0; 2 for bad input.
+    """
+    benchmark = _needing_a_source_tree("balancer")
+    if unknown := sorted(set(only or ()) - set(benchmark.PARTS)):
+        raise typer.BadParameter(f"no part {unknown[0]!r}; there are {', '.join(benchmark.PARTS)}", param_hint="--only")
+    _report(lambda out: benchmark.run(out, only or ()), as_json)
+
+
 def _report(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
     """Run a benchmark; the table goes to standard output, or to standard error beside JSON."""
     found = run(sys.stderr if as_json else sys.stdout)
@@ -92,25 +111,29 @@ def _report(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
         print()
 
 
+def _needing_a_source_tree(name: str) -> Any:
+    """Return a benchmark's module; raises PrerequisiteError without the tests that it uses."""
+    from controller.model.error import PrerequisiteError
+
+    try:
+        return importlib.import_module(BENCHMARKS[name].module)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.split(".")[0] != "tests":
+            raise
+        raise PrerequisiteError(
+            f"heddle bench {name} needs the package tests: run it in Heddle's source tree"
+        ) from None
+
+
 def _simple(name: str) -> Callable[[bool], None]:
     """Return the command of a benchmark that has no option but --json."""
 
     def command(as_json: Json = False) -> None:
-        from controller.model.error import PrerequisiteError
-
-        try:
-            run = importlib.import_module(BENCHMARKS[name].module).run
-        except ModuleNotFoundError as missing:
-            if missing.name is None or missing.name.split(".")[0] != "tests":
-                raise
-            raise PrerequisiteError(
-                f"heddle bench {name} needs the package tests: run it in Heddle's source tree"
-            ) from None
-        _report(run, as_json)
+        _report(_needing_a_source_tree(name).run, as_json)
 
     return command
 
 
 for _name, _benchmark in BENCHMARKS.items():
-    if _name not in ("dataplane", "page", "plan"):
+    if _name not in ("balancer", "dataplane", "page", "plan"):
         bench.command(name=_name, help=f"Measure {_benchmark.measures}.")(_simple(_name))

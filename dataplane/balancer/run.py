@@ -14,7 +14,7 @@ from dataplane.engine.clock import now_ns
 from dataplane.engine.counters import Counters
 from dataplane.engine.graph import OUTCOMES, GraphArrays
 from dataplane.engine.rings import WRITTEN, Ring
-from dataplane.engine.sleep import sleep
+from dataplane.engine.sleep import is_called, sleep
 from dataplane.gateway.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
 from dataplane.gateway.elements.forward import forward
 from dataplane.gateway.elements.parse import parse
@@ -60,9 +60,13 @@ def run(
             continue
         empty += 1
         if sleep_ms and empty >= EMPTY_ROUNDS:
-            if native64(punts.words, WRITTEN) == punted:  # else notify the slow path first
-                sleep(sleepers, sleep_ms)
-            break
+            if native64(punts.words, WRITTEN) != punted:  # notify the slow path first
+                break
+            if not sleep(sleepers, sleep_ms) or is_called(sleepers):
+                break
+            # Packets: a return to Python and the next call would cost as much as dozens of them.
+            now = now_ns(clock)
+            empty = 0
     return busy
 
 

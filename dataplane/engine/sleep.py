@@ -7,6 +7,7 @@ from numba import types
 
 from dataplane.jit import Bytes, inline
 from dataplane.packet.intrinsics import address_of
+from dataplane.packet.memory import native32
 
 POLLIN = 1
 _POLLFD = np.dtype([("fd", np.int32), ("events", np.int16), ("revents", np.int16)])  # struct pollfd of poll.h
@@ -24,3 +25,9 @@ def sleepers(files: Sequence[int]) -> Bytes:
 def sleep(files: Bytes, timeout_ms: int) -> bool:
     """Wait until one of `sleepers`' files is readable, for `timeout_ms` at most; return whether one is."""
     return _poll(address_of(files, 0), files.size >> 3, timeout_ms) > 0
+
+
+@inline
+def is_called(files: Bytes) -> bool:
+    """Whether the last `sleep` found the first of the files readable: in a data process the event that wakes it."""
+    return native32(files, 4) >> 16 & POLLIN != 0

@@ -1,7 +1,6 @@
 """Thousands of packets that the gateway sends, of all kinds, dissected by scapy and by Wireshark without a fault."""
 
 import shutil
-import subprocess
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
@@ -9,7 +8,6 @@ from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6E
 from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Padding, Raw
-from scapy.utils import wrpcap
 
 from dataplane.config.addresses import gateway_mac
 from foundation.address import mac_text
@@ -17,17 +15,11 @@ from tests.fakes.gateway.gateway_bench import GatewayBench
 from tests.fakes.gateway.gateway_frames import arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import CUSTOMER, EXTERNAL, PROVIDER, UNDERLAY
 from tests.fakes.gateway.two_tenants import BLUE, FLOATING, HOSTS, LOCAL, MACS, NAT, RED, VLANS, tenants_tables
+from tests.support.wireshark import wireshark_faults
 
 ROUNDS = 100
 A, B, WORLD, STORAGE = "10.0.0.10", "10.0.0.11", "198.51.100.7", "172.16.5.5"
 NUMBERS = {A: 0x10, B: 0x11, "fd00::10": 0x10}
-CHECKED = ("ip.check_checksum", "udp.check_checksum", "tcp.check_checksum", "ip.defragment:FALSE")
-FAULTS = (
-    "_ws.malformed or ip.checksum.status==0 or udp.checksum.status==0 or tcp.checksum.status==0 "
-    "or icmp.checksum.status==0 or icmpv6.checksum.status==0 "
-    "or (_ws.expert.severity>=0x600000 and not icmp.resp_not_found and not icmpv6.resp_not_found)"
-)
-"""Wireshark's own findings, warnings and worse; but not that a ping has no reply in the file."""
 
 pytestmark = pytest.mark.timeout(900)  # the first run compiles the kernels
 
@@ -113,23 +105,11 @@ def is_fragment(frame):
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 def test_wireshark_finds_no_fault_in_sent_frames(frames, tmp_path):
-    assert _faults([frame for _, frame in frames], tmp_path) == ""
+    assert wireshark_faults([frame for _, frame in frames], tmp_path) == ""
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 def test_wireshark_finds_a_planted_fault(frames, tmp_path):
     broken = bytearray(next(frame for port, frame in frames if port == EXTERNAL))
     broken[24] ^= 1  # of the header checksum
-    assert _faults([frames[0][1], bytes(broken)], tmp_path).startswith("2\t")
-
-
-def _faults(frames, folder):
-    """Return a line for each frame with an expert finding of Wireshark."""
-    file = folder / "left.pcap"
-    wrpcap(str(file), [Raw(frame) for frame in frames], linktype=1)
-    options = [word for name in CHECKED for word in ("-o", name if ":" in name else f"{name}:TRUE")]
-    fields = [word for name in ("frame.number", "_ws.col.Protocol", "_ws.expert.message") for word in ("-e", name)]
-    command = ["tshark", "-n", "-r", str(file), *options, "-Y", FAULTS, "-T", "fields", *fields]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert not done.returncode, done.stderr
-    return done.stdout
+    assert wireshark_faults([frames[0][1], bytes(broken)], tmp_path).startswith("2\t")

@@ -30,11 +30,13 @@ class Device:
     backend: str
     """One of BACKENDS for ours, or TESTPMD, OPENVSWITCH, KERNEL."""
     kind: str
-    """forward, encapsulate, gateway, gateway-sleeping; testpmd's kind of port; vxlan; or nothing."""
+    """forward, encapsulate, gateway, gateway-sleeping, balancer-…; testpmd's kind of port; vxlan; or nothing."""
     max_frames: int = 1 << 20
     """Capacity of its ring."""
     max_bytes: int = 9000
     """Largest frame that it can forward, in bytes."""
+    traffic: str = ""
+    """The form of the generated frames if not that of its kind; see `form`."""
 
     @property
     def is_ours(self) -> bool:
@@ -46,7 +48,9 @@ class Device:
 
     @property
     def form(self) -> str:
-        """The form of the generated frames: VXLAN packets, or frames to a MAC."""
+        """The form of the generated frames: VXLAN packets, segments to a virtual IP, or frames to a MAC."""
+        if self.traffic:
+            return self.traffic
         if self.kind.startswith("gateway"):
             return TUNNEL
         return INGRESS_MAC if self.mode is Mode.DRAIN else SINK_MAC  # a bridge does not forward frames to its own MAC

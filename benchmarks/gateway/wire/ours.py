@@ -1,4 +1,4 @@
-"""Our device under test, a process on one core: plain forwarding, VXLAN encapsulation, or the whole gateway.
+"""Our device under test, a process on one core: plain forwarding, encapsulation, a whole gateway or a whole balancer.
 
 `python -m benchmarks.gateway.wire.ours KIND BACKEND SLOTS` opens the ports `in` and `out` of its namespace and prints
 `ready`. A line on standard input starts forwarding, the next line stops it; then it prints its counters as a JSON line.
@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 import numpy as np
 
+from benchmarks.balancer.device import balancer
 from benchmarks.gateway.wire.course import ASIDE, EGRESS, EGRESS_IP, EGRESS_MAC, INGRESS, SINK_IP, SINK_MAC
 from benchmarks.gateway.wire.drain import Accounting
 from benchmarks.gateway.wire.gateway import gateway
@@ -99,12 +100,15 @@ def _work(kind: str, ports: Ports, counters: Counters) -> Callable[[], int]:
         return lambda: encapsulate(ports, packets, VNI, tables, rounds, counters)
     if kind.startswith("gateway"):
         return gateway(ports, counters, sleeping=kind == "gateway-sleeping")
+    if kind.startswith("balancer"):
+        return balancer(kind, ports, counters)
     raise SystemExit(f"no kind {kind}")
 
 
 def main() -> None:
     kind, backend, slots = sys.argv[1], Backend(sys.argv[2]), int(sys.argv[3])
-    wanted = [PortSettings(interface=INGRESS), PortSettings(interface=EGRESS, receives=kind.startswith("gateway"))]
+    is_whole = kind.startswith(("gateway", "balancer"))
+    wanted = [PortSettings(interface=INGRESS), PortSettings(interface=EGRESS, receives=is_whole)]
     if kind.startswith("gateway"):
         wanted.append(PortSettings(interface=ASIDE))
     opened = open_ports(

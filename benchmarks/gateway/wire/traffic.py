@@ -1,9 +1,10 @@
 """The generated traffic, equal for every device: UDP from 4,096 addresses to 64; and the process that sends it.
 
-`python -m benchmarks.gateway.wire.traffic INTERFACE BYTES tunnel|MAC` prints `ready`. For each input line `COUNT
+`python -m benchmarks.gateway.wire.traffic INTERFACE BYTES tunnel|MAC|FORM` prints `ready`. For each input line `COUNT
 PACKETS_PER_S` it sends that many frames in its own namespace, at the full speed of one core if the rate is 0, and
 prints a JSON line with what it sent. With `tunnel` each frame is a VXLAN packet, 50 bytes longer, whose inner
-destination is a public address instead of the private one; with a MAC the frame goes to that address.
+destination is a public address instead of the private one; with a MAC the frame goes to that address. Other forms are
+those of `benchmarks.balancer.packets`. Each line continues with the flow at which the line before ended.
 """
 
 import json
@@ -14,6 +15,7 @@ from ipaddress import IPv4Address
 
 import numpy as np
 
+from benchmarks.balancer import packets as balanced
 from benchmarks.gateway.wire.course import GENERATOR_IP, GENERATOR_MAC, INGRESS_IP, INGRESS_MAC
 from dataplane.config.addresses import gateway_mac
 from dataplane.engine.burst import BURST, TRANSMIT, new_rows
@@ -56,7 +58,9 @@ def tunnelled(length: int) -> np.ndarray:
 
 
 def shaped(length: int, form: str) -> np.ndarray:
-    """Return frames of one length: in VXLAN packets, or to a MAC."""
+    """Return frames of one length: in VXLAN packets, to a virtual IP, or to a MAC."""
+    if balanced.is_balanced(form):
+        return balanced.shaped(length, form)
     return tunnelled(length) if form == TUNNEL else frames(length, form)
 
 
@@ -81,9 +85,9 @@ def frame_head(length: int, source: int, target: int, port: int, to_mac: str) ->
 @kernel
 def send(
     ports: Ports, packets: Rows, source: Bytes, length: int, flows: int, count: int, gap_ns: int, scratch: Bytes,
-    counters: Counters,
+    counters: Counters, first: int,
 ) -> int:  # fmt: skip
-    """Send `count` frames, `gap_ns` apart (0: full speed); return the number sent.
+    """Send `count` frames from flow `first` on, `gap_ns` apart (0: full speed); return the number sent.
 
     After a stall at most MAX_LATE overdue frames are sent at once: a larger burst would be another load than requested.
     """
@@ -102,7 +106,7 @@ def send(
                 continue
         filled = 0
         for i in range(batch):
-            if copy_in(ports, 0, source, (sent + i) % flows * length, length, packets, filled, counters):
+            if copy_in(ports, 0, source, (first + sent + i) % flows * length, length, packets, filled, counters):
                 packets[filled].node = TRANSMIT
                 packets[filled].out_port = 0
                 filled += 1
@@ -119,14 +123,16 @@ def main() -> None:
     )  # fmt: skip
     counters, packets, scratch = make_counters(1), new_rows(), np.zeros(CLOCK_BYTES, np.uint8)
     rows = shaped(length, sys.argv[3])
-    source, words = rows.reshape(-1), (rows.shape[1], FLOWS)
-    send(opened.ports, packets, source, *words, 0, 0, scratch, counters)
+    source, words = rows.reshape(-1), (rows.shape[1], rows.shape[0])
+    send(opened.ports, packets, source, *words, 0, 0, scratch, counters, 0)
+    first = 0
     print("ready", flush=True)
     for line in sys.stdin:
         count, rate = int(line.split()[0]), float(line.split()[1])
         gap_ns = round(1e9 / rate) if rate else 0
         begun = time.perf_counter_ns()
-        sent = send(opened.ports, packets, source, *words, count, gap_ns, scratch, counters)
+        sent = send(opened.ports, packets, source, *words, count, gap_ns, scratch, counters, first)
+        first = (first + int(sent)) % len(rows)
         opened.drain(counters)
         took = time.perf_counter_ns() - begun
         print(json.dumps({"sent": int(sent), "ns": took}), flush=True)

@@ -14,7 +14,8 @@ MARKS = 8
 """Samples per drain, evenly spread over its frames; each interrupts the device for some microseconds."""
 MAX_UNCERTAINTY, MIN_SEEN = 0.05, 0.5
 """Maximum uncertain share of the CPU time, and minimum share of frames between samples, of a valid drain."""
-QUIET_S, START_S = 0.1, 5.0
+QUIET_S, STALL_S, START_S = 0.1, 1.0, 5.0
+"""Time without further frames: until a flooded device has settled, of a stall of a busy machine, and at the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +83,5 @@ def watch(received: Callable[[], int], clock: Callable[[], int], expected: int) 
         now = time.monotonic()
         if frames != last:
             last, since = frames, now
-        if frames >= expected or now - since > (QUIET_S if last else START_S):
+        if frames >= expected or now - since > (STALL_S if last else START_S):
             return samples, received()

@@ -1,7 +1,8 @@
 """Find the back end of each packet: by its connection, or by Maglev for a packet that opens one.
 
-The words of a burst's connections are prefetched by `client`, their rows here, so that the cache misses of a burst
-overlap. What a packet's flags say of its connection is in `memory.connections`.
+The words of a burst's connections are prefetched by `client`, their rows here, then the rows of the other direction
+that full NAT needs, so that the cache misses of a burst overlap. What a packet's flags say of its connection is in
+`memory.connections`.
 
 - A connection keeps its back end as long as that is in the service, drained or not. If it was removed, or if it is down
   and the protocol has no connections (UDP, RoCEv2), the connection gets another one.
@@ -69,11 +70,15 @@ def balance(node: int, work: Work) -> None:
 
 @inline
 def _prefetch_rows(node: int, packets: Rows, count: int, state: Any) -> None:
-    """Store the likely row of each packet in `connection`, and prefetch it."""
+    """Store the likely row of each packet in `connection`; prefetch it and the row of the other direction."""
     for i in range(count):
         packet = packets[i]
         if packet.node == node:
             packet.connection = table.prefetch_flow(state, packet.hash)
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == node and packet.connection != NO_ROW:
+            table.prefetch_pair(state, packet.connection)
 
 
 @inline

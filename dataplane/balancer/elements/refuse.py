@@ -71,7 +71,8 @@ def _echo(memory: Bytes, packet: Row, state: Any) -> None:
         return
     at = packet.l4 + ICMP_CHECKSUM
     store8(memory, packet.l4, reply)
-    store16(memory, at, changed(load16(memory, at), request << 8, reply << 8))
+    checksum = changed(load16(memory, at), request << 8, reply << 8)
+    store16(memory, at, checksum if checksum else 0xFFFF)  # a reply of zeros alone has no other; RFC 1624, section 3
     _write_addresses(memory, packet, packet.l3)
     state.tally[ECHOED] += 1
 

@@ -25,6 +25,7 @@ from typing import Any
 from dataplane.balancer.memory.state import FLOW, Tally
 from dataplane.engine.hashing import mixed5
 from dataplane.gateway.memory.buckets import SLOTS, first_slot
+from dataplane.gateway.tables.lookup import place
 from dataplane.jit import CHECKED, Ints, Row, element, inline, kernel
 from dataplane.packet.intrinsics import first_of_eight, prefetch_to_write
 
@@ -86,6 +87,15 @@ def prefetch_flow(state: Any, hashed: int) -> int:
     if row != NO_ROW:
         prefetch_to_write(state.flows, row, 0)
     return row
+
+
+@inline
+def prefetch_pair(state: Any, row: int) -> None:
+    """Prefetch the other direction of a row of full NAT, both its word and its key; nothing for a direct one."""
+    pair = state.flows[place(row)].pair - 1
+    if 0 <= pair < state.words.shape[0]:
+        prefetch_to_write(state.words, pair, 0)
+        prefetch_to_write(state.flows, pair, 0)
 
 
 @inline

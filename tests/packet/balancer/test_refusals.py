@@ -109,6 +109,11 @@ def test_pings_of_a_virtual_ip_are_answered(loop):
     assert bytes(rebuilt) == bytes(reply)
 
 
+def test_the_reply_to_a_ping_of_zeros_has_a_valid_checksum(loop):
+    (frame,) = loop.through(tunnelled(IP(src="10.0.0.10", dst=str(VIP)) / ICMP(id=0, seq=0)))
+    assert dissected(bytes(frame))[VXLAN].payload.payload[ICMP].chksum == 0xFFFF
+
+
 def test_an_address_that_is_no_virtual_ip_gets_nothing(loop):
     assert loop.through(tunnelled(IP(src="10.0.0.10", dst="10.0.0.77") / TCP(dport=80))) == []
     assert loop.drops() == {Drop.NO_ROUTE: 1}
