@@ -52,9 +52,10 @@ class Site:
         }))  # fmt: skip
         self.errors = folder / "errors"
         with self.errors.open("w") as errors:
-            self.process: Any = self.space.start(
+            self.process = self.space.start(
                 *HEDDLE, "balancer", "--config", str(path), stdout=subprocess.PIPE, stderr=errors, text=True
             )
+        assert self.process.stdout
         assert json.loads(self.process.stdout.readline())["ready"], self.errors.read_text()
 
     def listen(self):
@@ -81,7 +82,8 @@ class Site:
         for process in (self.listening, self.process):
             process.terminate()
             process.wait(30)
-        self.process.stdout.close()
+        if self.process.stdout:
+            self.process.stdout.close()
         for space in (self.space, self.other):
             space.close()
 
