@@ -24,9 +24,7 @@ def wireshark_faults(frames: Sequence[bytes], folder: Path) -> str:
     wrpcap(str(file), [Raw(frame) for frame in frames], linktype=1)
     options = [word for name in CHECKED for word in ("-o", name if ":" in name else f"{name}:TRUE")]
     fields = [word for name in ("frame.number", "_ws.col.Protocol", "_ws.expert.message") for word in ("-e", name)]
-    plain = [
-        word for name in ("dns", "ntp", "rroce") for word in ("--disable-protocol", name)
-    ]  # the payload is arbitrary
+    plain = [word for name in ("dns", "ntp") for word in ("--disable-protocol", name)]  # the payload is arbitrary
     command = ["tshark", "-n", "-r", str(file), *plain, *options, "-Y", FAULTS, "-T", "fields", *fields]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert not done.returncode, done.stderr

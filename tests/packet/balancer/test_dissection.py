@@ -24,7 +24,8 @@ def _arriving(number):
     quoted6 = IPv6(src=str(VIP6), dst="fd00::10") / TCP(sport=443, dport=port, flags="A")
     inner = [network / TCP(sport=port, dport=dport, flags=flags) / body
              for network in (four, six) for dport in (80, 443, 8080, 81) for flags in ("S", "A", "FA")]  # fmt: skip
-    inner += [four / UDP(sport=port, dport=dport) / body for dport in (53, 123, 4791)]
+    inner += [four / UDP(sport=port, dport=dport) / body for dport in (53, 123)]
+    inner += [four / UDP(sport=port, dport=4791) / Raw(bytes(28 + number))]  # RoCE: with its headers and ICRC
     inner += [four / UDP(sport=port, dport=123, chksum=0) / body]
     # scapy takes what follows 128 quoted bytes for an extension of RFC 4884
     inner += [four / UDP(sport=port, dport=9) / Raw(bytes(number))]
