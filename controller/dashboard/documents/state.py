@@ -137,8 +137,9 @@ def switch_figures(state: State) -> SwitchFigures:
 
 
 def congested_ports(found: tuple[Congested, ...]) -> Iterator[CongestedPort]:
-    """Yield the raised conditions."""
+    """Yield the raised conditions; a root is a port that causes one, and that no other port pauses."""
     roots = {each.root_cause for each in found}
+    roots -= {each.signal.port for each in found if each.root_cause not in ("", each.signal.port)}
     for each in found:
         end = end_of(each.signal.port)
         yield {

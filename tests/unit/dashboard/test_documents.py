@@ -8,6 +8,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.dashboard.documents.state import congested_ports
+from controller.views.congestion import Congested
+from telemetry.detection.signal import Kind, Signal
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message
 from tests.unit.dashboard.web_client import next_state, streamed, web
@@ -231,3 +234,25 @@ async def test_an_unchanged_document_is_not_sent_twice(page):
     tag = (await client.get("/api/fabric")).headers["etag"]
     again = await client.client.get("/api/fabric", headers={"If-None-Match": tag})
     assert (again.status_code, again.content) == (304, b"")
+
+
+def test_a_congested_port_that_another_port_pauses_is_no_root():
+    def condition(kind, port, root):
+        signal = Signal(
+            kind=kind,
+            port=port,
+            priority=3,
+            raised=True,
+            value=0.9,
+            threshold=0.5,
+            since_unix_ns=0,
+            sampled_unix_ns=0,
+        )
+        return Congested(signal=signal, flow_ids=(), flows=0, root_cause=root)
+
+    found = (
+        condition(Kind.CONGESTION, "leaf1:3", "leaf1:3"),
+        condition(Kind.CONGESTION, "spine1:1", "spine1:1"),
+        condition(Kind.PAUSING, "spine1:1", "leaf1:3"),
+    )
+    assert [(each["port"], each["root"]) for each in congested_ports(found)] == [(3, True), (1, False), (1, False)]
