@@ -115,7 +115,9 @@ class _PauseTree:
                 behind = self._peers.get(port, port)
                 link = f"{port}>{behind}"
             port = self._behind(link, behind, priority)
-            if self._is_root(port, priority) or port in met:
+            if self._is_root(port, priority):
+                return (*(each for each in met if each != port), port)
+            if port in met:
                 return (*met, port)
             met.append(port)
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from controller.model.effect import Place, Solve
@@ -118,7 +119,7 @@ class PlannerPool:
             return
         seat.loading = True
         try:
-            loading = asyncio.get_running_loop().run_in_executor(self._threads, worker.begin)
+            loading = self._in_thread(worker.begin)
             while not (await asyncio.wait((loading,), timeout=PROGRESS_S))[0]:
                 _LOG.warning(
                     "requests wait: a planner process loads its kernels, or compiles them after an installation"
@@ -170,12 +171,11 @@ class PlannerPool:
         """Run blocking work in a thread; after the limit its process is killed. One that dies is replaced once."""
         async with seat.turn:
             seat.urgent, seat.killed = urgent, False
-            loop = asyncio.get_running_loop()
             for _ in range(2):
                 worker = seat.worker()
                 try:
                     await self._load(seat, worker)
-                    running = loop.run_in_executor(self._threads, work, worker)
+                    running = self._in_thread(partial(work, worker))
                     done, _ = await asyncio.wait((running,), timeout=limit_s)
                     if done:
                         return running.result()
@@ -188,6 +188,12 @@ class PlannerPool:
                         return UnavailableError("the planner was interrupted by something urgent; retry")
                     _LOG.error("the planner's process has ended; another takes its place")
             return UnavailableError("the planner's process ended twice; retry")
+
+    def _in_thread(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
+        """Run blocking work. Its exception counts as read: nobody awaits it after `close`."""
+        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        running.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return running
 
     def _kill(self, seat: _Seat) -> None:
         self.killed += 1

@@ -61,7 +61,7 @@ def test_the_sample_names_every_key():
         ({"colour": 1}, "colour"),
         ({"load_balancers": [{**WHOLE["load_balancers"][0], "mode": "magic"}]}, "'magic' is none of direct_return"),
         ({"load_balancers": [{**WHOLE["load_balancers"][0], "vip": "10.0.0.51"}]}, "is in use in red"),
-        ({"load_balancers": [{**WHOLE["load_balancers"][0], "vpc_id": "blue"}]}, "there is no VPC 'blue'"),
+        ({"load_balancers": [{**WHOLE["load_balancers"][0], "vpc_id": "blue"}]}, "there is no vpc 'blue'"),
         ({"load_balancers": [{**WHOLE["load_balancers"][0], "vip": "here"}]}, "'here' is no IP address"),
         ({"load_balancers": [{"nonsense": 1}]}, "load_balancers[0]"),
         ({"connections": 1000}, "1000 is no power of two"),

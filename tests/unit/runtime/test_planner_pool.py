@@ -1,6 +1,7 @@
 """The planner's processes: they plan as one planner in this process does, and nothing urgent waits for them."""
 
 import asyncio
+import gc
 import os
 import signal
 from functools import partial
@@ -141,3 +142,20 @@ async def test_a_process_that_dies_is_replaced_and_gets_all_jobs_and_the_request
     kept = ((shift_job("a"), first.jobs[0]),)
     outcome, _ = await pool.solve(problem(kept, requests=(shift_job("b", by=4),)))
     assert [job.job_id for job in outcome.jobs] == ["a", "b"]
+
+
+async def test_a_pool_that_closes_while_a_process_loads_its_kernels_leaves_no_exception(pool):
+    unread = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unread.append(context))
+    pool.start()
+    async with asyncio.timeout(60):
+        while not pool._first.loading:
+            await asyncio.sleep(0.001)
+    worker = pool._first.worker()
+    pool.close()
+    async with asyncio.timeout(60):
+        while worker.alive or any(thread.is_alive() for thread in pool._threads._threads):
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert unread == []
