@@ -29,7 +29,8 @@ pytestmark = [
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
     pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"),
 ]
-HEDDLE = (sys.executable, "-m", "controller.cli.main", "lab")
+# A script that runs the tests in the background has SIGINT ignored, which processes inherit.
+HEDDLE = ("env", "--default-signal=INT", sys.executable, "-m", "controller.cli.main", "lab")
 TIMEOUT_S = 200
 IDLE, BUSY = 0.01, 0.5
 
