@@ -190,7 +190,7 @@ class PlannerPool:
             return UnavailableError("the planner's process ended twice; retry")
 
     def _in_thread(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
-        """Run blocking work. Its exception counts as read: nobody awaits it after `close`."""
+        """Run blocking work. Its exception counts as read: no task awaits it after `close`."""
         running = asyncio.get_running_loop().run_in_executor(self._threads, work)
         running.add_done_callback(lambda done: done.cancelled() or done.exception())
         return running
