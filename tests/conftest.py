@@ -36,6 +36,7 @@ LONGEST_FIRST = (
     "test_telemetry_restarts",
     "test_balancer_process",
     "test_balancer_under_change",
+    "test_faults_in_any_order",
     "test_vpc_reach",
     "test_gateway_changes",
     "test_gateway_process",
