@@ -12,6 +12,7 @@ os.environ["HEDDLE_STATE"] = "none"
 LONGEST_FIRST = (
     # without root
     "test_packet_mutations",
+    "test_balancer_mutations",
     "test_tenants_stay_apart",
     "test_dissection",
     "test_gateway_verdicts",
@@ -27,10 +28,15 @@ LONGEST_FIRST = (
     "test_verify",
     "test_plain_packets",
     "test_recording",
+    "test_controller_killed",
+    "test_views",
     # end to end
     "test_vpc_controlled",
-    "test_telemetry_restarts",
     "test_gateway_takeover",
+    "test_telemetry_restarts",
+    "test_balancer_process",
+    "test_balancer_under_change",
+    "test_faults_in_any_order",
     "test_vpc_reach",
     "test_gateway_changes",
     "test_gateway_process",
@@ -44,6 +50,7 @@ LONGEST_FIRST = (
     "test_demo",
     "test_vpc_lab_pair",
     "test_gateway_pair",
+    "test_balancer_controlled",
 )
 """Files of tests that take long. Workers begin with them: one that a worker takes last leaves the others idle."""
 

@@ -21,7 +21,14 @@ def plan(mode: str, death: Death = Death.BOTH) -> Plan:
     return Plan(name=mode, mode=mode, death=death, vteps_of=ONE if mode == "active-standby" else EACH)
 
 
-@pytest.fixture(scope="module", params=["active-standby", "active-active"])
+MODES = ["active-standby", "active-active"]
+WHOLE = (Death.BOTH, Death.TERM)
+PARTIAL = tuple(death for death in Death if death not in WHOLE)
+PREEMPTIONS = [("active-active", 1), *(pytest.param(mode, 2, marks=pytest.mark.soak) for mode in MODES)]
+"""Modes and numbers of kills. Each role fails back by the same code; in active-active the partner keeps its own."""
+
+
+@pytest.fixture(scope="module", params=MODES)
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Gateways, Streams]]:
@@ -29,8 +36,21 @@ def pair(
         yield made
 
 
-@pytest.mark.parametrize("death", Death)
+@pytest.mark.parametrize("death", WHOLE)
 def test_connections_survive(pair: tuple[Gateways, Streams], death: Death) -> None:
+    survive(pair, death)
+
+
+# Both modes notice a death by the same code: the short form has it where both gateways serve.
+@pytest.mark.parametrize("death", PARTIAL)
+@pytest.mark.parametrize(
+    "pair", [pytest.param(MODES[0], marks=pytest.mark.soak), MODES[1]], indirect=True, scope="module"
+)
+def test_connections_survive_where_a_part_fails(pair: tuple[Gateways, Streams], death: Death) -> None:
+    survive(pair, death)
+
+
+def survive(pair: tuple[Gateways, Streams], death: Death) -> None:
     gateways, streams = pair
     found = kill(gateways, streams, death, **BRIEFLY)
     assert_streams_continue(gateways, streams)
@@ -53,11 +73,11 @@ def balanced(gateways: Gateways, name: str) -> bool:
     return bool(found["received"] == found["ended"])
 
 
-@pytest.mark.parametrize("mode", ["active-standby", "active-active"])
-def test_preemption_loses_nothing(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "kills"), PREEMPTIONS)
+def test_preemption_loses_nothing(tmp_path: Path, mode: str, kills: int) -> None:
     with running(plan(mode), tmp_path, preempt=True, hold_s=1) as (gateways, streams):
         gateways.until(lambda: gateways.serves("gw1"), "gw1 serves its own share")
-        for _ in range(2):
+        for _ in range(kills):
             assert kill(gateways, streams, Death.BOTH, **BRIEFLY)["victim"] == "gw1"
             gateways.until(lambda: gateways.serves("gw1"), "gw1 serves again")
             assert_streams_continue(gateways, streams)

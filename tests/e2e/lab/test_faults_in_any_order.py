@@ -35,7 +35,7 @@ from tests.support.ovs_rules import read_rules
 from tests.support.planning import CERTIFICATE_FIELDS, FLOW_FIELDS
 from tests.support.quiet_fabric import fabric_as_file
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = pytest.mark.e2e  # it measures no rate: beside other tests it only takes longer
 
 FABRIC = "version: 1\nname: chaos\ngenerate: {kind: spine_leaf, spines: 2, leaves: 3, hosts_per_leaf: 2, gbps: 0.02}\n"
 CONFIG = (
@@ -44,8 +44,8 @@ CONFIG = (
 TIMEOUT_S = 30.0
 POLL_S = 0.1
 STEPS_PER_QUIET = 6
-NO_PATH_S = 1.0
-"""NICs without a path are given up after so long; the others' packets take milliseconds."""
+NO_PATH_S = 3.0
+"""NICs without a path are given up after so long; the others' packets take milliseconds, more on a busy machine."""
 PACKET_BYTES = 4096
 RATE_BPS = 1_000_000
 REFUSALS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.NOT_FOUND)

@@ -37,10 +37,13 @@ PORTS = {f"leaf1:{number}" for number in range(1, 5)}
 FABRIC = "name: restarts\ngenerate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 2, gbps: 100}\n"
 ORDERS = [
     "-broker +broker -agent +agent -collector +collector",
+    "-broker -agent -collector +collector +agent +broker",
+]
+"""Each process alone while the others run; then all of them, agent and collector starting without their broker."""
+MORE_ORDERS = [
     "-agent -broker +broker +agent -collector +collector",
     "-broker -collector +collector +broker -agent +agent",
     "-collector -agent +agent +collector -broker +broker",
-    "-broker -agent -collector +collector +agent +broker",
     "-collector -agent -broker +broker +collector +agent",
 ]
 
@@ -228,7 +231,7 @@ def falls(samples: list[pb.PortSample]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", [*ORDERS, *(pytest.param(order, marks=pytest.mark.soak) for order in MORE_ORDERS)])
 def test_after_kills_in_any_order_samples_flow_again_gaps_are_published_and_no_counter_falls(
     order, running, record_property
 ):

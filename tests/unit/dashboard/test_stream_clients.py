@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from controller.dashboard import pieces, stream
+from controller.dashboard import pieces, publisher, stream
 from controller.dashboard.documents.state import Content, StateText
 from tests.unit.api.conftest import running
 from tests.unit.dashboard.web_client import next_state, streamed, web
@@ -37,6 +37,7 @@ async def test_clients_that_never_read_cost_bounded_memory_and_readers_get_the_n
         return Content(f'"number":{next(number)},"filling":"{"x" * STATE_BYTES}"')
 
     monkeypatch.setattr(StateText, "content", large)
+    monkeypatch.setattr(publisher, "PERIOD_S", 0.2)
     async with running() as controller, web(controller.addresses["http"]) as client:
         before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         silent = [await opened(controller.addresses["http"]) for _ in range(silent_clients)]

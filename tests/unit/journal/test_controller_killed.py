@@ -19,7 +19,7 @@ from tests.unit.journal.clients import Client, Known
 CLIENTS = 8
 LEASE_MS = 3_600_000
 PATIENCE_S = 60.0
-KILLS = [3, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.slow])]
+KILLS = [2, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.slow])]
 
 
 class Site:

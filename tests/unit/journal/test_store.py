@@ -13,6 +13,7 @@ from controller.runtime.ports import EPOCH_SHIFT, StoreError
 from controller.store import journal_schema as schema
 from controller.store import state_directory
 from controller.store.journal import SqliteStore, check_file
+from tests.unit.api.conftest import running
 
 VALUES = {("job", f"j{number}"): bytes([number % 251]) * 200 for number in range(200)}
 
@@ -155,12 +156,20 @@ def test_a_restored_copy_has_a_generation_above_all_before(tmp_path):
     assert state_directory.check(folder) == {"version": 1, "epoch": 10, "job": len(VALUES)}
 
 
-@pytest.mark.parametrize("damage", ["another file", "a newer version"])
-def test_a_controller_does_not_start_on_a_journal_that_it_must_not_use(tmp_path, path, damage):
-    if damage == "another file":
-        path.write_text("a list of things\n" * 50)
-    else:
-        filled(path, migrations=(*schema.MIGRATIONS, "CREATE TABLE more (a)")).close()
+async def test_a_controller_does_not_start_on_the_journal_of_a_newer_one(tmp_path, path):
+    filled(path, migrations=(*schema.MIGRATIONS, "CREATE TABLE more (a)")).close()
+    content = path.read_bytes()
+    with pytest.raises(InputError) as why:
+        async with running(state=str(tmp_path)):
+            raise AssertionError("it has started")
+    assert str(path) in str(why.value)
+    assert "--state" in str(why.value)
+    assert "\n" not in str(why.value)
+    assert path.read_bytes() == content
+
+
+def test_a_controller_that_must_not_use_a_journal_ends_with_one_line(tmp_path, path):
+    path.write_text("a list of things\n" * 50)
     content = path.read_bytes()
     fabric = tmp_path / "fabric.yaml"
     fabric.write_text("version: 1\ngenerate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 1}\n")
