@@ -46,11 +46,13 @@ from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
+from foundation.regular_file import read_regular
 from telemetry.collector.bus import MqttBus
 from telemetry.observer import Observer
 from telemetry.warm import warm as warm_telemetry
 
 _LOG = logging.getLogger("heddle.controller")
+MAX_PEM_BYTES = 1 << 20
 
 
 class SystemClock:
@@ -151,6 +153,8 @@ def _tls(access: HttpAccessConfig) -> ssl.SSLContext | None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
+        for path in filter(None, (access.certificate, access.key)):
+            read_regular(path, MAX_PEM_BYTES)  # OpenSSL would wait for a FIFO's other end
         context.load_cert_chain(access.certificate, access.key)
     except (OSError, ssl.SSLError) as error:
         raise PrerequisiteError(f"http_access: certificate or key cannot be used: {error}") from None
