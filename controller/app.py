@@ -31,7 +31,7 @@ from controller.model.event import PortStatus, SwitchDown, SwitchUp
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
 from controller.model.rule import Step, SwitchRules
-from controller.model.server_address import split_address
+from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
 from controller.runtime.interpreter import shorten_pauses
@@ -274,7 +274,7 @@ class Application:
             grpc = await api.start(self._config.grpc)
             if self.collecting is not None:
                 self.collecting.start()
-            addresses = {"openflow": f"{bound[0]}:{bound[1]}", "grpc": grpc}
+            addresses = {"openflow": joined(*bound[:2]), "grpc": grpc}
             yield addresses | await self._start_http(http)
         finally:
             if self.collecting is not None:
@@ -306,7 +306,7 @@ class Application:
         """Start HTTP and return its address. Return none, after a warning, if the default address is in use."""
         host, port = split_address(self._config.http)
         try:
-            return {"http": f"{host}:{await http.start(host, port)}"}
+            return {"http": joined(host, await http.start(host, port))}
         except OSError as error:
             text = f"HTTP cannot listen on {self._config.http} ({error.strerror}); choose another by --http"
             if "http" in self._config.model_fields_set:
