@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 
@@ -17,9 +18,12 @@ class Application:
 
     is_closed = False
 
+    def __init__(self, number):
+        self._number = number
+
     @asynccontextmanager
     async def started(self):
-        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), self.signal)
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), self._number)
         yield {}
         self.is_closed = True
 
@@ -30,11 +34,10 @@ class Application:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_closes_the_controller_and_is_logged(caplog, number):
     caplog.set_level(logging.INFO)
-    application = Application()
-    application.signal = number
+    application = Application(number)
     before = signal.signal(signal.SIGHUP, lambda *_: None)  # a process under nohup ignores it
     try:
-        asyncio.run(asyncio.wait_for(run._serve(application, ServiceConfig()), 20))
+        asyncio.run(asyncio.wait_for(run._serve(cast("Any", application), ServiceConfig()), 20))
     finally:
         signal.signal(signal.SIGHUP, before)
     assert application.is_closed
