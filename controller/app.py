@@ -31,7 +31,7 @@ from controller.model.event import PortStatus, SwitchDown, SwitchUp
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
 from controller.model.rule import Step, SwitchRules
-from controller.model.server_address import split_address
+from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
 from controller.runtime.interpreter import shorten_pauses
@@ -46,11 +46,13 @@ from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
+from foundation.regular_file import read_regular
 from telemetry.collector.bus import MqttBus
 from telemetry.observer import Observer
 from telemetry.warm import warm as warm_telemetry
 
 _LOG = logging.getLogger("heddle.controller")
+MAX_PEM_BYTES = 1 << 20
 
 
 class SystemClock:
@@ -151,6 +153,8 @@ def _tls(access: HttpAccessConfig) -> ssl.SSLContext | None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
+        for path in filter(None, (access.certificate, access.key)):
+            read_regular(path, MAX_PEM_BYTES)  # OpenSSL would wait for a FIFO's other end
         context.load_cert_chain(access.certificate, access.key)
     except (OSError, ssl.SSLError) as error:
         raise PrerequisiteError(f"http_access: certificate or key cannot be used: {error}") from None
@@ -270,7 +274,7 @@ class Application:
             grpc = await api.start(self._config.grpc)
             if self.collecting is not None:
                 self.collecting.start()
-            addresses = {"openflow": f"{bound[0]}:{bound[1]}", "grpc": grpc}
+            addresses = {"openflow": joined(*bound[:2]), "grpc": grpc}
             yield addresses | await self._start_http(http)
         finally:
             if self.collecting is not None:
@@ -302,7 +306,7 @@ class Application:
         """Start HTTP and return its address. Return none, after a warning, if the default address is in use."""
         host, port = split_address(self._config.http)
         try:
-            return {"http": f"{host}:{await http.start(host, port)}"}
+            return {"http": joined(host, await http.start(host, port))}
         except OSError as error:
             text = f"HTTP cannot listen on {self._config.http} ({error.strerror}); choose another by --http"
             if "http" in self._config.model_fields_set:

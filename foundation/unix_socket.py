@@ -1,4 +1,4 @@
-"""Probe Unix sockets in the file system. The only module of this package with an effect."""
+"""Probe Unix sockets in the file system."""
 
 import socket
 from pathlib import Path

@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from foundation.regular_file import open_regular
+
 MAGIC, VERSION, PRIORITIES = b"HEDDLECP", 2, 8
 PORT_FIELDS = ("tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops")
 QUEUE_FIELDS = (
@@ -132,7 +134,7 @@ class CounterPageReader:
 
     def __init__(self, path: Path) -> None:
         """Map the file; raises FileNotFoundError, or CounterPageError if it is not a valid page."""
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size < _HEADER.size:
                 raise CounterPageError(f"{path}: too short for a counter page")

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from controller.model.error import (
     AlreadyExistsError,
@@ -29,6 +30,7 @@ CODES: dict[type[Exception], grpc.StatusCode] = {
     DeadlineError: grpc.StatusCode.DEADLINE_EXCEEDED,
     UnavailableError: grpc.StatusCode.UNAVAILABLE,
     TooManyWatchersError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    DecodeError: grpc.StatusCode.INVALID_ARGUMENT,
     HeddleError: grpc.StatusCode.INTERNAL,
 }
 
@@ -44,7 +46,7 @@ async def errors_as_status(context: "grpc.aio.ServicerContext[Any, Any]") -> Asy
     """Turn an error of the core into the call's status; its details hold one line for each problem."""
     try:
         yield
-    except (HeddleError, TooManyWatchersError) as error:
+    except (HeddleError, TooManyWatchersError, DecodeError) as error:
         code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
         await context.abort(code, details_of(str(error)))
 

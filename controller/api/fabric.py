@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 
 from controller.api.errors import errors_as_status
+from controller.api.peer import host_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.topology import topology_to
@@ -34,7 +35,7 @@ class FabricService(rpc.FabricServiceServicer):
     async def WatchTopology(self, request: pb.GetTopologyRequest, context: Context) -> AsyncIterator[pb.Topology]:
         """Stream the topology now and after every change; a slow reader skips to the newest."""
         async with errors_as_status(context):
-            watch = self._loop.topology.open(TOPOLOGY)
+            watch = self._loop.topology.open(TOPOLOGY, host_of(context.peer()))
             try:
                 topology = await in_worker(topology_to, self._loop.state, self._measured())
                 yield topology

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from controller.api.errors import errors_as_status
+from controller.api.peer import host_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.reports import FlowReports
@@ -108,7 +109,7 @@ class JobService(rpc.JobServiceServicer):
     async def WatchJob(self, request: pb.WatchJobRequest, context: Context) -> AsyncIterator[pb.JobPlan]:
         """Stream the current plan, then every later generation, until the job ends."""
         async with errors_as_status(context):
-            watch = self._loop.plans.open(request.job_id)
+            watch = self._loop.plans.open(request.job_id, host_of(context.peer()))
             try:
                 plan = self._plan_of(request.job_id)
                 yield await in_worker(plan_to, plan)
@@ -171,11 +172,6 @@ def _plan(response: Response) -> JobPlan:
     if not isinstance(response, JobPlan):
         raise HeddleError("the reply is no plan")
     return response
-
-
-def host_of(peer: str) -> str:
-    """Return gRPC's name of a peer without the port: `ipv4:10.0.0.1` of `ipv4:10.0.0.1:50000`."""
-    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
 
 
 def _refuse_late(context: Context) -> None:

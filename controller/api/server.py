@@ -8,10 +8,11 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from controller.api import fabric, gateways, jobs, telemetry, vpc
+from controller.api.decoding import Decoding
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import PrerequisiteError
 from controller.model.limit import MAX_MESSAGE_BYTES
-from controller.model.server_address import UNIX
+from controller.model.server_address import UNIX, joined, split_address
 from controller.runtime.loop import Loop
 from foundation.keepalive import KEEPALIVE_MS, server_options
 from foundation.unix_socket import is_listening
@@ -29,7 +30,7 @@ class ApiServer:
             ("grpc.so_reuseport", 0),  # else a second controller shares the address, and each gets some of the calls
             *server_options(keepalive_ms),
         ]
-        self._server = grpc.aio.server(options=options)
+        self._server = grpc.aio.server(options=options, interceptors=[Decoding()])
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
         telemetry.add_to(self._server, loop)
@@ -60,7 +61,7 @@ class ApiServer:
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         if address.startswith(UNIX):
             return address
-        return f"{address.rpartition(':')[0]}:{bound}"
+        return joined(split_address(address)[0], bound)
 
     async def close(self) -> None:
         """Report NOT_SERVING, wait up to half a second for calls to finish, stop."""

@@ -1,5 +1,6 @@
 """Serve TelemetryService: port samples, conditions and events."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.api.errors import errors_as_status
+from controller.api.peer import host_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
@@ -17,7 +19,7 @@ from controller.model.error import NotFoundError
 from controller.model.log_event import LogEvent
 from controller.runtime.loop import Loop
 from controller.runtime.telemetry import EVENTS, TelemetryTick
-from controller.runtime.watch import MAX_WATCHERS, TooManyWatchersError
+from controller.runtime.watch import refuse_more
 from controller.views.congestion import Congested, congestion
 from controller.views.measured import pfc_queues
 from telemetry.detection.window import Snapshot
@@ -49,9 +51,9 @@ class TelemetryService(rpc.TelemetryServiceServicer):
         """Stream the newest sample of each port, then every newer one; a slow reader misses samples in between."""
         async with errors_as_status(context):
             telemetry = self._telemetry.required()
-            if telemetry.port_readers >= MAX_WATCHERS:
-                raise TooManyWatchersError(f"{MAX_WATCHERS} watchers are open already")
-            telemetry.port_readers += 1
+            peer = host_of(context.peer())
+            refuse_more(telemetry.port_readers, peer)
+            telemetry.port_readers[peer] += 1
             try:
                 number, tick = await telemetry.ticks.after(0)
                 rows = _rows(tick.snapshot, request.ports)
@@ -64,7 +66,7 @@ class TelemetryService(rpc.TelemetryServiceServicer):
                     telemetry.skipped_ticks += later - number - 1
                     number = later
             finally:
-                telemetry.port_readers -= 1
+                telemetry.port_readers -= Counter((peer,))  # drops what is zero
 
     async def ListCongestion(self, request: pb.ListCongestionRequest, context: Context) -> pb.ListCongestionReply:
         """Return every raised condition, the planned flows that it affects, and its origin."""
@@ -74,7 +76,7 @@ class TelemetryService(rpc.TelemetryServiceServicer):
     async def WatchEvents(self, request: pb.WatchEventsRequest, context: Context) -> AsyncIterator[pb.Event]:
         """Stream the stored events from a time on, then (unless history_only) every new event."""
         async with errors_as_status(context):
-            watch = self._telemetry.events.open(EVENTS)
+            watch = self._telemetry.events.open(EVENTS, host_of(context.peer()))
             try:
                 past: tuple[LogEvent, ...] = ()
                 if request.since_unix_ns or request.history_only:

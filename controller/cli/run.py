@@ -16,6 +16,8 @@ from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.log_limit import LogLimit
 from controller.store.state_directory import default_directory
 
+_LOG = logging.getLogger("heddle.controller")
+
 
 def run_controller(
     fabric_path: Path | None,
@@ -27,7 +29,7 @@ def run_controller(
     state: str | None,
     print_config: bool,
 ) -> None:
-    """Run until SIGINT or SIGTERM; raises HeddleError where it cannot start."""
+    """Run until SIGINT, SIGTERM or SIGHUP; raises HeddleError where it cannot start."""
     if print_config:
         sys.stdout.write(printed())
         return
@@ -48,8 +50,14 @@ def run_controller(
 async def _serve(application: Application, config: ServiceConfig) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
-    for wanted in (signal.SIGINT, signal.SIGTERM):
-        running.add_signal_handler(wanted, ended.set)
+
+    def end(wanted: signal.Signals) -> None:
+        _LOG.info("%s: ending", wanted.name)
+        ended.set()
+
+    for wanted in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if wanted is not signal.SIGHUP or signal.getsignal(wanted) is not signal.SIG_IGN:  # nohup ignores it
+            running.add_signal_handler(wanted, end, wanted)
     async with application.started() as addresses:
         shorten_pauses()
         print(json.dumps({"ready": True, **addresses}), flush=True)

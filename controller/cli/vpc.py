@@ -13,7 +13,7 @@ from controller.cli import show as screen
 from controller.cli.client import connected
 from controller.cli.jobs import as_dict
 from controller.config.network_file import load_network, load_network_file
-from controller.config.text.document import read_document
+from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.model.error import InUseError, NoAdmissiblePlanError
 from dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
 from dataplane.config.wire_balancers import load_balancer_to
@@ -22,7 +22,7 @@ from dataplane.config.wire_balancers import load_balancer_to
 def apply(server: str, path: Path, *, as_json: bool) -> None:
     """Apply all entries of a file. A controller without state publishes nothing to gateways before the last entry."""
     network, balancers = load_network_file(path)
-    has_border = "border" in read_document(path).value
+    has_border = "border" in read_document(path, MAX_SETTINGS_BYTES).value
     applied: dict[str, list[object]] = {"vpcs": [], "peerings": [], "load_balancers": []}
     left = len(network.vpcs) + len(network.peerings) + len(balancers) + has_border
     with connected(server) as client:

@@ -12,7 +12,7 @@ from google.protobuf.json_format import ParseDict, ParseError
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.config.text.complaint import refusal, shown
-from controller.config.text.document import read_document
+from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.model.admission import Problem
 from controller.model.suggest import did_you_mean
 from dataplane.config.balancers import LoadBalancer
@@ -41,7 +41,7 @@ def load_network(path: Path) -> NetworkConfig:
 
 def load_network_file(path: Path) -> Network:
     """Read a network file; raises InputError with the problems found."""
-    name, values = read_document(path)
+    name, values = read_document(path, MAX_SETTINGS_BYTES)
     unknown = [
         Problem(key, "unknown key" + (did_you_mean(key, KEYS) or f"; the keys are {', '.join(KEYS)}"))
         for key in values

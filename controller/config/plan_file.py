@@ -90,13 +90,16 @@ class PlanShape(_MessageShape):
     jobs: list[JobPlanShape]
 
 
+MAX_BYTES = 256 << 20
+
+
 def load_plan(path: Path, fabric: Fabric) -> list[KeptJob]:
     """Read a plan for this fabric, whichever of its links have failed; raises InputError with the first problem.
 
     Whether the flows are those of the requests, on paths of the fabric, is not checked here.
     """
     name = str(path)
-    shape = _shaped(name, read_text(path))
+    shape = _shaped(name, read_text(path, MAX_BYTES))
     if shape.fabric.digest != fabric.digest:
         why = f"the plan is for another fabric (named {shown(shape.fabric.name)}); {REWRITE} for this one"
         raise refusal(name, [Problem("fabric", why)])

@@ -11,7 +11,7 @@ from controller.config.access import HttpAccessConfig, exposure_problem
 from controller.config.moves import MovesConfig
 from controller.config.telemetry import TelemetryConfig, detector_settings
 from controller.config.text.complaint import refusal
-from controller.config.text.document import read_document
+from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.model.admission import Problem
 from controller.model.error import InputError
 from controller.model.server_address import is_address_port, is_socket
@@ -159,7 +159,7 @@ def load_service(
     name: str = "heddle run"
     values: dict[str, object] = {}
     if path is not None:
-        name, values = read_document(path)
+        name, values = read_document(path, MAX_SETTINGS_BYTES)
     options = {"openflow": openflow, "grpc": grpc, "http": http, "state": state}
     given = {key: value for key, value in options.items() if value is not None}
     try:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from controller.model.error import InputError
 from controller.model.fabric import Fabric
+from foundation.regular_file import open_regular
 from telemetry.collector.bus import Broker
 from telemetry.detection.ports import Port, PortTable
 from telemetry.detection.thresholds import DetectorSettings, reasons
@@ -94,7 +95,7 @@ def broker_of(config: TelemetryConfig) -> Broker | None:
 
 def _password(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             line = file.readline(MAX_PASSWORD_BYTES)
         return line.decode().rstrip("\r\n")
     except OSError as error:

@@ -29,6 +29,8 @@ from uvicorn.server import ServerState
 
 MAX_HEAD_BYTES = 16 << 10
 MAX_CONNECTIONS = 64
+MAX_CONNECTIONS_OF_A_PEER = 48
+"""Busy ones of one address; the rest is for others."""
 TIMEOUT_S = 10.0
 """From the connection to the last byte of the reply."""
 CLOSE_TIMEOUT_S = 5.0
@@ -51,11 +53,11 @@ Refuse = Callable[[Request, Exception], Awaitable[Response]]
 
 
 class LimitedConnection(H11Protocol):
-    """One connection of a client: refused beyond MAX_CONNECTIONS, cut off after TIMEOUT_S."""
+    """One connection of a client: beyond the limits it takes the place of an idle one, cut off after TIMEOUT_S."""
 
     counts: Counter[str]
-    short: "set[LimitedConnection]"
-    """The open connections that are no streams."""
+    short: "dict[LimitedConnection, str]"
+    """The open connections that are no streams, the oldest first, with the addresses of their peers."""
     turn: asyncio.Lock
     """Held by the connection that sends a piece of a long text (`pieces.py`)."""
     _timeout: asyncio.TimerHandle | None = None
@@ -63,15 +65,31 @@ class LimitedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count a connection, or refuse it."""
         self.app_state["connection"] = self
-        if len(self.short) >= MAX_CONNECTIONS:
+        peer = str((transport.get_extra_info("peername") or ("",))[0])
+        if not self._has_room(peer):
             self.counts["refused_connections"] += 1
             self.transport = transport
             transport.close()
             return
         self.counts["connections"] += 1
-        self.short.add(self)
+        self.short[self] = peer
         super().connection_made(transport)
         self._timeout = self.loop.call_later(TIMEOUT_S, self.cut_off)
+
+    def _has_room(self, peer: str) -> bool:
+        """Return whether a connection of this peer may open; the oldest idle one gives way where there are too many."""
+        own = [one for one, of in self.short.items() if of == peer]
+        others = list(self.short) if len(self.short) >= MAX_CONNECTIONS else None
+        among = own if len(own) >= MAX_CONNECTIONS_OF_A_PEER else others
+        if among is None:
+            return True
+        for one in among:
+            if one.cycle is None:  # no whole request has arrived
+                one.counts["gave_way"] += 1
+                one._lift()
+                one.transport.abort()
+                return True
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Count a connection no more."""
@@ -87,7 +105,7 @@ class LimitedConnection(H11Protocol):
     def _lift(self) -> None:
         if self._timeout is not None:
             self._timeout.cancel()
-            self.short.discard(self)
+            self.short.pop(self, None)
 
     def cut_off(self) -> None:
         """End the connection at once."""
@@ -113,7 +131,7 @@ class HttpServer:
     ) -> None:
         """Serve `pages` and `routes`; `guard` wraps the application, `refuse` renders what no route serves."""
         self.counts: Counter[str] = Counter()
-        """`connections` accepted, `refused_connections` beyond the limit, `timeouts` of slow clients."""
+        """`connections` accepted, `refused_connections` beyond the limits, idle ones that `gave_way`, `timeouts`."""
         self._paths = tuple(pages)
         self._state = ServerState()
         self._state.default_headers = _HEADERS
@@ -143,7 +161,7 @@ class HttpServer:
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         )
         config.load()
-        shared = {"counts": self.counts, "short": set(), "turn": asyncio.Lock()}
+        shared = {"counts": self.counts, "short": {}, "turn": asyncio.Lock()}
         kind = type("_Connection", (LimitedConnection,), shared)
         self._server = await asyncio.get_running_loop().create_server(
             lambda: kind(config=config, server_state=self._state, app_state={}), host, port, ssl=tls

@@ -24,3 +24,8 @@ def split_address(text: str) -> tuple[str, int]:
     """Split a checked ADDR:PORT; brackets around an IPv6 address are removed."""
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+def joined(host: str, port: int) -> str:
+    """Return ADDR:PORT, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

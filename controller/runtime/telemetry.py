@@ -5,7 +5,7 @@ by `note`. Values are frozen and queues bounded: a slow reader of ticks gets the
 oldest, and both are counted.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -93,7 +93,7 @@ class Telemetry:
         self.ticks: Newest[TelemetryTick] = Newest()
         self.events: Watchers[LogEvent] = Watchers()
         self.skipped_ticks = 0
-        self.port_readers = 0
+        self.port_readers: Counter[str] = Counter()
         self._recent: deque[LogEvent] = deque(maxlen=MAX_RECENT)
         self.counts: Mapping[str, int] = {}
 

@@ -1,23 +1,34 @@
 """Deliver values to readers: bounded queues, one per reader, and a cell that holds the newest value."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
 MAX_WAITING = 256
 MAX_WATCHERS = 1024
+MAX_WATCHERS_OF_A_PEER = 768
+"""The rest is for other peers."""
 
 
 class TooManyWatchersError(Exception):
     """The limit of concurrent watchers is reached."""
 
 
+def refuse_more(watchers: Counter[str], peer: str) -> None:
+    """Raise TooManyWatchersError where a peer, or all together, have as many watchers as may be."""
+    if watchers.total() >= MAX_WATCHERS:
+        raise TooManyWatchersError(f"{MAX_WATCHERS} watchers are open already")
+    if peer and watchers[peer] >= MAX_WATCHERS_OF_A_PEER:
+        raise TooManyWatchersError(f"{peer} has {MAX_WATCHERS_OF_A_PEER} watchers open already")
+
+
 class Watch(Generic[Value]):
     """One reader's queue. `skipped` counts the values that it was too slow for."""
 
-    def __init__(self) -> None:
+    def __init__(self, peer: str = "") -> None:
+        self.peer = peer
         self._waiting: deque[Value] = deque(maxlen=MAX_WAITING)
         self._arrived = asyncio.Event()
         self.skipped = 0
@@ -42,15 +53,14 @@ class Watchers(Generic[Value]):
 
     def __init__(self) -> None:
         self._by_key: dict[str, set[Watch[Value]]] = {}
-        self._count = 0
+        self._peers: Counter[str] = Counter()
 
-    def open(self, key: str) -> Watch[Value]:
-        """Add a reader; raises TooManyWatchersError past the limit."""
-        if self._count >= MAX_WATCHERS:
-            raise TooManyWatchersError(f"{MAX_WATCHERS} watchers are open already")
-        watch: Watch[Value] = Watch()
+    def open(self, key: str, peer: str = "") -> Watch[Value]:
+        """Add a reader; `peer` names whose it is, "" this program's. Raises TooManyWatchersError past the limits."""
+        refuse_more(self._peers, peer)
+        watch: Watch[Value] = Watch(peer)
         self._by_key.setdefault(key, set()).add(watch)
-        self._count += 1
+        self._peers[peer] += 1
         return watch
 
     def close(self, key: str, watch: Watch[Value]) -> None:
@@ -58,7 +68,7 @@ class Watchers(Generic[Value]):
         readers = self._by_key.get(key, set())
         if watch in readers:
             readers.remove(watch)
-            self._count -= 1
+            self._peers -= Counter((watch.peer,))  # drops what is zero
         if not readers:
             self._by_key.pop(key, None)
 

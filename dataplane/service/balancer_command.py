@@ -15,6 +15,7 @@ from controller.cli import show as screen
 from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.http import HttpServer, Page
 from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
+from controller.model.server_address import joined
 from dataplane.balancer.compiler.archive import packed
 from dataplane.control.balancer import Balancer
 from dataplane.control.heartbeats import address_of
@@ -148,7 +149,7 @@ async def _edges(config: BalancerFile, balancer: Balancer) -> AsyncIterator[dict
         await http.close()
         raise PrerequisiteError(f"balancer {config.local.gateway_id}: {error.strerror or error}") from None
     try:
-        yield {"metrics": f"{host}:{bound}", "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
+        yield {"metrics": joined(host, bound), "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
     finally:
         await status.close()
         await http.close()

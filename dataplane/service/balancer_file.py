@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.config.text.complaint import refusal
-from controller.config.text.document import read_document
+from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.config.text.field import Id, Mac, Shape
 from controller.config.text.sample_file import sample
 from controller.config.text.shape_error import shape_problems
@@ -138,7 +138,7 @@ class BalancerFile:
 
 def load_balancer_file(path: Path) -> BalancerFile:
     """Read a balancer file; raises InputError with all problems found."""
-    name, values = read_document(path)
+    name, values = read_document(path, MAX_SETTINGS_BYTES)
     try:
         shape = BalancerShape.model_validate(values)
     except ValidationError as error:

@@ -20,6 +20,7 @@ from controller.config.network_file import load_network
 from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.http import HttpServer, Page
 from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
+from controller.model.server_address import joined
 from dataplane.config.network import NetworkConfig
 from dataplane.control.gateway import Gateway, Wanted
 from dataplane.control.heartbeats import address_of
@@ -136,7 +137,7 @@ async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[
         await http.close()
         raise PrerequisiteError(f"gateway {config.local.gateway_id}: {place}: {error.strerror or error}") from None
     try:
-        yield {"metrics": f"{host}:{bound}", "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
+        yield {"metrics": joined(host, bound), "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
     finally:
         await status.close()
         await http.close()

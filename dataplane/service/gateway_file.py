@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainValidator, ValidationError
 
 from controller.config.text.complaint import refusal, shown
-from controller.config.text.document import read_document
+from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.config.text.field import Id, Mac, Shape, refuse
 from controller.config.text.sample_file import sample
 from controller.config.text.shape_error import shape_problems
@@ -24,8 +24,9 @@ from dataplane.config.local import Interface, Limits, LocalConfig, PortShare, Pr
 from dataplane.config.network import Realm
 from dataplane.config.pair import Mode, PairConfig
 from dataplane.config.pair import Path as PairPath
+from foundation.regular_file import read_regular
 
-MIN_KEY_BYTES = 16
+MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 4_096
 SIOCGIFHWADDR = 0x8927  # netdevice(7)
 _LIMITS, _TIMEOUTS, _SHARE, _PAIR = Limits(), Timeouts(), PortShare(), PairConfig(partner_id="", paths=())
 _LOCAL = LocalConfig(gateway_id="", interfaces=())
@@ -249,7 +250,7 @@ class GatewayConfig:
 
 def load_gateway(path: Path) -> GatewayConfig:
     """Read a gateway file; raises InputError with all problems found."""
-    name, values = read_document(path)
+    name, values = read_document(path, MAX_SETTINGS_BYTES)
     try:
         shape = GatewayShape.model_validate(values)
     except ValidationError as error:
@@ -330,9 +331,13 @@ def pair_of(name: str, partner: PartnerShape | None, local: LocalConfig) -> Pair
 
 def _key(name: str, file: str) -> bytes:
     try:
-        key = Path(file).read_bytes().strip()
-    except OSError as error:
-        raise refusal(name, [Problem("partner.key_file", f"{shown(file)}: {error.strerror}")]) from None
+        key = read_regular(file, MAX_KEY_BYTES)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise refusal(name, [Problem("partner.key_file", f"{shown(file)}: {why}")]) from None
+    if not key.strip(b"\0"):
+        raise refusal(name, [Problem("partner.key_file", f"{shown(file)}: {len(key)} zero bytes are no secret")])
+    key = key.strip()
     if len(key) < MIN_KEY_BYTES:
         raise refusal(name, [Problem("partner.key_file", f"a secret of {len(key)} bytes; {MIN_KEY_BYTES} at least")])
     return key

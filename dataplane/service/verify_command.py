@@ -23,12 +23,13 @@ from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
 from dataplane.config.network import NetworkConfig, Realm
 from dataplane.config.wire import border_from, peering_from, vpc_from
 from dataplane.config.wire_balancers import load_balancer_from, pools_from
-from dataplane.gateway.compiler.archive import packed, unpacked
+from dataplane.gateway.compiler.archive import MAX_BYTES, packed, unpacked
 from dataplane.gateway.compiler.compile import compile_tables
 from dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
 from dataplane.verify.compare import Finding
 from dataplane.verify.report import Report, verify
 from dataplane.verify.services import service_findings
+from foundation.regular_file import read_regular
 
 ATTEMPTS = 5
 """Attempts to read tables and configuration of one generation while it changes."""
@@ -46,7 +47,7 @@ def offline(
     if tables is None:
         held = compile_tables(local, wanted, neighbours={}, generation=1)
     else:
-        held = _read(tables.read_bytes(), str(tables))
+        held = _read(_packed(tables), str(tables))
     _save(held, save)
     return _print({local.gateway_id: _verified(held, local, wanted, (), str(tables or config))}, as_json)
 
@@ -161,6 +162,13 @@ def _verified(
         return verify(tables, local, network, partners)
     except (ValueError, IndexError, KeyError) as error:
         raise HeddleError(f"{name}: its tables are inconsistent: {error!r}") from None
+
+
+def _packed(path: Path) -> bytes:
+    try:
+        return read_regular(path, MAX_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
 
 
 def _read(data: bytes, name: str) -> Tables:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from controller.model.error import PrerequisiteError
+from mininet_topos.host.locks import holder, open_lock, write_holder
 
 POLL_S = 0.5
 
@@ -19,11 +20,10 @@ POLL_S = 0.5
 def measurement_lock(lock: Path, wait_s: float, log: Callable[[str], None]) -> Iterator[None]:
     """Hold the lock for the block, after waiting at most `wait_s`; raises PrerequisiteError if it stays taken."""
     lock.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = open_lock(lock)
     try:
         _acquire(fd, wait_s, log)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        write_holder(fd)
         yield
     finally:
         os.close(fd)
@@ -36,13 +36,13 @@ def _acquire(fd: int, wait_s: float, log: Callable[[str], None]) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
+            measuring = holder(fd)
         if time.monotonic() >= deadline:
             raise PrerequisiteError(
-                f"another demo is measuring on this machine (process {holder}): start again when it has ended,"
+                f"another demo is measuring on this machine (process {measuring}): start again when it has ended,"
                 " or let this one wait with --wait SECONDS"
             )
         if not logged:
-            log(f"another demo is measuring (process {holder}); waiting for it to end, at most {wait_s:.0f} s")
+            log(f"another demo is measuring (process {measuring}); waiting for it to end, at most {wait_s:.0f} s")
             logged = True
         time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.config import load_fabric, parse_fabric
+from controller.config.text.document import read_text
 from controller.model.connectivity import cut_off
 from controller.model.error import InputError, NoAdmissiblePlanError
 from controller.model.fabric import Fabric, Role
@@ -86,7 +87,7 @@ def read_fabric(file: Path | None, sizes: dict[str, int | float | None]) -> tupl
     given = [f"--{name}" for name, value in sizes.items() if value is not None]
     if given:
         raise InputError(f"{given[0]} is a size of the generated fabric: leave it out, or leave out --fabric")
-    return load_fabric(file), file.read_text(encoding="utf-8")
+    return load_fabric(file), read_text(file)
 
 
 def chosen(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:

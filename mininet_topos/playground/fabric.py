@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from controller.config import load_fabric, parse_fabric
+from controller.config.text.document import read_text
 from controller.config.write import fabric_text
 from controller.model.error import InputError
 from controller.model.fabric import Fabric
@@ -38,7 +39,7 @@ def lab_fabric(path: Path | None) -> LabFabric:
     check_reach(fabric)
     try:
         check_load(fabric, ())
-        return LabFabric(fabric, path.read_text(encoding="utf-8"))
+        return LabFabric(fabric, read_text(path))
     except InputError:
         return _scaled(fabric)
 

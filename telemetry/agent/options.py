@@ -18,6 +18,7 @@ from controller.model.error import InputError
 from controller.model.fabric import Fabric
 from controller.model.server_address import split_address
 from controller.runtime.interpreter import shorten_pauses
+from foundation.regular_file import read_regular
 from telemetry.agent.agent import Agent, AgentSettings
 from telemetry.agent.reporter import QueuePairReporter
 from telemetry.agent.session import Broker
@@ -28,6 +29,7 @@ from telemetry.agent.sources.sonic import SonicSwitch
 
 MIN_PERIOD_NS, MAX_PERIOD_NS = 10_000_000, 3_600_000_000_000
 MAX_SECRET_BYTES = 4_096
+MAX_PEM_BYTES = 1 << 20
 MAX_PORT_MAP_BYTES = 1 << 20
 MAX_PORT = 65_534
 
@@ -231,6 +233,8 @@ def _tls(options: AgentOptions) -> ssl.SSLContext | None:
     if options.tls_ca is None:
         return None
     try:
+        for path in filter(None, (options.tls_ca, options.tls_cert, options.tls_key)):
+            read_regular(path, MAX_PEM_BYTES)  # OpenSSL would wait for a FIFO's other end
         context = ssl.create_default_context(cafile=options.tls_ca)
         if options.tls_cert:
             context.load_cert_chain(options.tls_cert, options.tls_key)
@@ -241,10 +245,6 @@ def _tls(options: AgentOptions) -> ssl.SSLContext | None:
 
 def _text(path: Path, option: str, max_bytes: int) -> str:
     try:
-        with path.open("rb") as file:
-            raw = file.read(max_bytes + 1)
-        if len(raw) > max_bytes:
-            raise InputError(f"{option} {path}: more than {max_bytes:,} bytes")
-        return raw.decode()
+        return read_regular(path, max_bytes).decode()
     except (OSError, UnicodeDecodeError) as fault:
         raise InputError(f"{option} {path}: {getattr(fault, 'strerror', None) or 'not UTF-8 text'}") from None

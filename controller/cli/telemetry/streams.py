@@ -15,6 +15,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2
 from controller.config import load_fabric
 from controller.config.telemetry import TelemetryConfig, broker_of, ports_of
 from controller.model.error import InputError, PrerequisiteError
+from foundation.regular_file import open_regular
 from telemetry.collector.bus import Broker, BusConnectionError, Message, MqttBus
 from telemetry.detection.ports import PortTable
 from telemetry.detection.thresholds import DetectorSettings, complaints
@@ -204,16 +205,14 @@ def _fabric_in(path: Path) -> tuple[str, PortTable]:
 def _messages(path: Path, *, warn: bool = True) -> Iterator[Recorded]:
     """Read a recording; raises InputError if it is none, and warns on standard error if it is truncated."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             for message in read(file):
                 if isinstance(message, Recorded):
                     yield message
                 elif warn:
                     print(f"heddle: {path}: truncated at byte {message.at_byte}; read up to there", file=sys.stderr)
-    except (RecordingError, IsADirectoryError) as wrong:
-        raise InputError(f"{path}: {wrong if isinstance(wrong, RecordingError) else 'is a directory'}") from None
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+    except (RecordingError, OSError) as wrong:
+        raise InputError(f"{path}: {getattr(wrong, 'strerror', None) or wrong}") from None
 
 
 @contextlib.contextmanager

@@ -11,10 +11,11 @@ from controller.config.foreign.build import Names, build
 from controller.config.foreign.draft import Draft, Imported, Options, refuse
 from controller.config.generate import generate
 from controller.config.text.complaint import one_line
-from controller.config.text.document import MAX_BYTES
 from controller.model.connectivity import leaves_are_joined
 from controller.model.fabric import Fabric
+from foundation.regular_file import read_regular
 
+MAX_BYTES = 256 << 20
 Reader = Callable[[str, Draft, Options], GenerateShape | None]
 
 
@@ -65,12 +66,9 @@ def import_text(text: str, source: str, fabric_name: str, options: Options, form
 
 def _text_of(path: Path | str, source: str) -> str:
     try:
-        with open(path, "rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        content = read_regular(path, MAX_BYTES)
     except (OSError, ValueError) as error:
         refuse(source, "", f"cannot be read: {getattr(error, 'strerror', None) or error}")
-    if len(content) > MAX_BYTES:
-        refuse(source, "", f"larger than {MAX_BYTES // 2**20} MiB, the most that is read")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -25,6 +25,7 @@ from controller.model.rule import SwitchRules
 from controller.runtime.recording.batch import Batch, Decided, Turn
 from controller.runtime.recording.digest import Digester
 from controller.runtime.recording.pickling import Frame, ValuePickler, ValueUnpickler, fingerprint
+from foundation.regular_file import open_regular
 
 SUFFIX = ".heddle"
 VERSION = 1
@@ -109,7 +110,7 @@ class SegmentReader:
         self.cut = False
         self._records = 0
         try:
-            self._file = path.open("rb")
+            self._file = open_regular(path)
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from None
         self._frame = Frame()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from foundation.regular_file import read_regular
 from telemetry.agent.nic_counters import nic_sample
 from telemetry.agent.source import DeviceSamples, SourceError
 from telemetry.counter_page import (
@@ -167,8 +168,7 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
-        with path.open("rb") as file:
-            content = json.loads(file.read(MAX_FILE_BYTES))
+        content = json.loads(read_regular(path, MAX_FILE_BYTES))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as fault:

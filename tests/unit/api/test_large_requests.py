@@ -9,7 +9,7 @@ import pytest
 
 from controller.api import jobs, worker
 from controller.api.counts import LIMITS, refuse_large
-from controller.api.jobs import host_of
+from controller.api.peer import host_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.requests import read_job, read_shape
 from controller.api.translate import Room, plans_to, request_to

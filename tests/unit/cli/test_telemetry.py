@@ -60,7 +60,7 @@ def test_a_truncated_recording_is_read_up_to_its_end(heddle, recording):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"junk", "not a recording of `heddle telemetry record`"), (None, "no such file")]
+    ("content", "said"), [(b"junk", "not a recording of `heddle telemetry record`"), (None, "No such file")]
 )
 def test_an_invalid_recording_is_one_line(heddle, tmp_path, content, said):
     path = tmp_path / "file"

@@ -1,8 +1,11 @@
+import os
+
 import pytest
 import yaml
 
 from controller.config import load_fabric, parse_fabric
-from controller.config.text.document import parse_document, read_document
+from controller.config.service import load_service
+from controller.config.text.document import parse_document
 from controller.model.error import InputError
 from tests.unit.config.lab import GENERATE, fabric, refused
 
@@ -109,12 +112,19 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path):
     assert load_fabric(path) == fabric()
 
 
-def test_a_file_past_the_size_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("controller.config.text.document.MAX_BYTES", 2**20)
+@pytest.mark.parametrize(("read", "limit"), [(load_fabric, "128 MiB"), (load_service, "16 MiB")])
+def test_a_file_past_the_size_limit_is_refused(tmp_path, read, limit):
     path = tmp_path / "big.yaml"
-    path.write_bytes(b"#" * (2**20 + 1))
-    with pytest.raises(InputError, match="larger than 1 MiB, the most that is read"):
-        read_document(path)
+    path.touch()
+    os.truncate(path, (int(limit.split()[0]) << 20) + 1)
+    with pytest.raises(InputError, match=f"cannot be read: larger than {limit}, the most that is read"):
+        read(path)
+
+
+def test_a_fifo_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "fabric.yaml")
+    with pytest.raises(InputError, match="cannot be read: no regular file"):
+        load_fabric(tmp_path / "fabric.yaml")
 
 
 def test_problems_name_the_file_as_it_was_given(tmp_path, monkeypatch):

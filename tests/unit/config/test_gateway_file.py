@@ -171,3 +171,25 @@ def test_a_network_file_that_is_unsound_is_refused_in_one_line(tmp_path: Path, c
     (line,) = str(refused.value).splitlines()
     assert part in line
     assert "heddle.v1" not in line
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (b"\0" * 32, "32 zero bytes are no secret"),
+        (b"k" * 4_097, "larger than 4,096 bytes, the most that is read"),
+        (None, "no regular file"),
+    ],
+)
+def test_a_key_file_without_a_secret_or_without_an_end_is_refused(tmp_path: Path, key: bytes | None, why: str) -> None:
+    path = Path("/dev/zero") if key is None else tmp_path / "key"
+    if key is not None:
+        path.write_bytes(key)
+    partner = {
+        "partner_id": "gw2",
+        "paths": [{"listen": "10.0.0.1:4790", "partner": "10.0.0.2:4790"}],
+        "key_file": str(path),
+    }
+    line = refusal(tmp_path, {**SOUND, "partner": partner})
+    assert line.startswith("gw.yaml: partner.key_file: ")
+    assert line.endswith(f": {why}")

@@ -156,13 +156,45 @@ async def test_a_slow_client_is_cut_off_and_counted(served, monkeypatch, request
     assert server.counts == {"connections": 1, "timeouts": 1}
 
 
+async def busy_connection(address: str, source: str = "127.0.0.1"):
+    """Connect, and wait for the beginning of a reply without end."""
+    host, port = address.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), local_addr=(source, 0))
+    writer.write(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
+    await reader.readexactly(1)
+    return reader, writer
+
+
+async def test_the_oldest_idle_connection_gives_way(served, monkeypatch):
+    server, address = served
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 3)
+    busy = await busy_connection(address)
+    oldest, newest = await connection(address), await connection(address)
+    assert (await response(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    with suppress(ConnectionResetError):
+        assert await asyncio.wait_for(oldest[0].read(), 5) == b""  # an end or a reset
+    assert server.counts == {"connections": 4, "gave_way": 1}
+    for _, writer in (busy, oldest, newest):
+        writer.close()
+
+
+async def test_busy_connections_of_one_peer_leave_room_for_others(served, monkeypatch):
+    server, address = served
+    monkeypatch.setattr(http, "MAX_CONNECTIONS_OF_A_PEER", 1)
+    busy = [await busy_connection(address), await busy_connection(address, "127.0.0.2")]
+    assert await response(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+    assert server.counts == {"connections": 2, "refused_connections": 1}
+    for _, writer in busy:
+        writer.close()
+
+
 async def test_connections_beyond_the_limit_are_closed_and_counted(served, monkeypatch):
     server, address = served
     monkeypatch.setattr(http, "MAX_CONNECTIONS", 3)
-    idle = [await connection(address) for _ in range(3)]
+    busy = [await busy_connection(address) for _ in range(3)]
     assert await response(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
     assert server.counts == {"connections": 3, "refused_connections": 1}
-    for _, writer in idle:
+    for _, writer in busy:
         writer.close()
         await writer.wait_closed()
     await asyncio.sleep(0.05)

@@ -1,0 +1,53 @@
+"""Refuse requests whose bytes are no message of their type.
+
+gRPC's own server would answer UNKNOWN and log a traceback for each. Requests of streams are decoded by gRPC within the
+method's `errors_as_status`.
+"""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from controller.api.errors import errors_as_status
+
+Handler = Any
+"""An `RpcMethodHandler`; grpcio has no types for it."""
+
+
+class Decoding(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore]
+    """Decode each request within the method that it is for."""
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        """Return the method's handler, which takes the bytes of a request; None for an unknown method."""
+        handler = await continuation(handler_call_details)
+        if handler is None or handler.request_streaming or handler.request_deserializer is None:
+            return handler
+        kind = "unary_stream" if handler.response_streaming else "unary_unary"
+        method = getattr(handler, kind)
+        wrap = _streamed if inspect.isasyncgenfunction(method) else _called
+        return handler._replace(request_deserializer=None, **{kind: wrap(method, handler.request_deserializer)})
+
+
+def _called(method: Any, decode: Callable[[bytes], Any]) -> Any:
+    async def call(data: bytes, context: Any) -> Any:
+        async with errors_as_status(context):
+            request = decode(data)
+        return await method(request, context)
+
+    return call
+
+
+def _streamed(method: Any, decode: Callable[[bytes], Any]) -> Any:
+    async def call(data: bytes, context: Any) -> AsyncIterator[Any]:
+        async with errors_as_status(context):
+            request = decode(data)
+        async for reply in method(request, context):
+            yield reply
+
+    return call

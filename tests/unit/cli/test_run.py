@@ -1,0 +1,44 @@
+"""Signals end `heddle run` in order, and its log names them."""
+
+import asyncio
+import logging
+import os
+import signal
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from controller.cli import run
+from controller.config.service import ServiceConfig
+
+
+class Application:
+    """A controller that only starts and ends."""
+
+    is_closed = False
+
+    def __init__(self, number):
+        self._number = number
+
+    @asynccontextmanager
+    async def started(self):
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), self._number)
+        yield {}
+        self.is_closed = True
+
+    async def failed(self):
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_closes_the_controller_and_is_logged(caplog, number):
+    caplog.set_level(logging.INFO)
+    application = Application(number)
+    before = signal.signal(signal.SIGHUP, lambda *_: None)  # a process under nohup ignores it
+    try:
+        asyncio.run(asyncio.wait_for(run._serve(cast("Any", application), ServiceConfig()), 20))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert application.is_closed
+    assert f"{number.name}: ending" in caplog.messages
