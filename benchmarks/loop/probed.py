@@ -28,7 +28,7 @@ async def probe(late_ms: list[float]) -> None:
 
 async def serve(options: argparse.Namespace) -> None:
     """Run until SIGTERM."""
-    settings = load_service(options.config, openflow=options.openflow, grpc=options.grpc, http=options.http)
+    settings = load_service(options.config, openflow=options.openflow, grpc=options.grpc, http=options.http, state=options.state)
     late_ms: list[float] = []
 
     def report() -> None:
@@ -51,6 +51,6 @@ if __name__ == "__main__":
     parser.add_argument("command", choices=["run"])
     parser.add_argument("fabric", type=Path)
     parser.add_argument("--config", type=Path)
-    for name in ("openflow", "grpc", "http"):
+    for name in ("openflow", "grpc", "http", "state"):
         parser.add_argument(f"--{name}")
     asyncio.run(serve(parser.parse_args(sys.argv[1:])))
