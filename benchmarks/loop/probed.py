@@ -28,7 +28,9 @@ async def probe(late_ms: list[float]) -> None:
 
 async def serve(options: argparse.Namespace) -> None:
     """Run until SIGTERM."""
-    settings = load_service(options.config, openflow=options.openflow, grpc=options.grpc, http=options.http, state=options.state)
+    settings = load_service(
+        options.config, openflow=options.openflow, grpc=options.grpc, http=options.http, state=options.state
+    )
     late_ms: list[float] = []
 
     def report() -> None:
