@@ -1,24 +1,19 @@
 """The program `heddle balancer`: run one balancer, and show the status of a running one."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from controller.cli import show as screen
-from controller.dashboard.exposition import CONTENT_TYPE
-from controller.dashboard.http import HttpServer, Page
 from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
-from controller.model.server_address import joined
 from dataplane.balancer.compiler.archive import packed
 from dataplane.control.balancer import Balancer
-from dataplane.control.heartbeats import address_of
 from dataplane.control.messages import Options
 from dataplane.control.pair.duties import ALONE, work_of
 from dataplane.control.pairing import Pairing
@@ -29,10 +24,10 @@ from dataplane.control.session.membership import (
     counters_of,
     tables_reader_for,
 )
-from dataplane.control.status_socket import StatusServer, StatusSocketError, read_status, socket_path
+from dataplane.control.status_socket import StatusSocketError, read_status, socket_path
 from dataplane.service.balancer_file import BalancerFile, load_balancer_file
 from dataplane.service.balancer_metrics import balancer_text
-from dataplane.service.serving import serve
+from dataplane.service.serving import serve, status_edges
 
 log = logging.getLogger("heddle.balancer")
 
@@ -63,9 +58,11 @@ async def _serve(config: BalancerFile, path: Path) -> None:
         balancer = Balancer(config.local, options, config.services, work=work, paired=config.partner is not None)
     except ValueError as error:
         raise InputError(*str(error).splitlines()) from None
-    await serve(
-        balancer, "balancer", lambda: _edges(config, balancer), lambda: _work(config, balancer, path, reread), ended
-    )
+    edges = partial(
+        status_edges, "balancer", config.local.gateway_id, config.runtime_dir, config.metrics,
+        partial(status_of, balancer), balancer_text,
+    )  # fmt: skip
+    await serve(balancer, "balancer", edges, lambda: _work(config, balancer, path, reread), ended)
 
 
 async def _work(config: BalancerFile, balancer: Balancer, path: Path, reread: asyncio.Event) -> None:
@@ -130,29 +127,6 @@ async def _reload(balancer: Balancer, path: Path, reread: asyncio.Event) -> None
 def status_of(balancer: Balancer) -> dict[str, Any]:
     """Return the whole status as JSON values."""
     return {**balancer.status().as_json(), **balancer.services_status()}
-
-
-@contextlib.asynccontextmanager
-async def _edges(config: BalancerFile, balancer: Balancer) -> AsyncIterator[dict[str, str]]:
-    """Open the metrics endpoint and the status socket; yield their addresses for the ready line."""
-
-    async def metrics() -> Page:
-        return Page(CONTENT_TYPE, balancer_text(status_of(balancer)))
-
-    http = HttpServer({"/metrics": metrics})
-    status = StatusServer(socket_path(config.runtime_dir, config.local.gateway_id), lambda: status_of(balancer))
-    host, port = address_of(config.metrics)
-    try:
-        bound = await http.start(host, port)
-        await status.open()
-    except OSError as error:
-        await http.close()
-        raise PrerequisiteError(f"balancer {config.local.gateway_id}: {error.strerror or error}") from None
-    try:
-        yield {"metrics": joined(host, bound), "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
-    finally:
-        await status.close()
-        await http.close()
 
 
 def show_balancer(balancer_id: str, runtime_dir: Path, *, as_json: bool) -> None:

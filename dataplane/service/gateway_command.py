@@ -1,13 +1,11 @@
 """The program `heddle gateway`: run one VPC gateway, and show the status of a running one."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,22 +15,18 @@ from rich.table import Table
 
 from controller.cli import show as screen
 from controller.config.network_file import load_network
-from controller.dashboard.exposition import CONTENT_TYPE
-from controller.dashboard.http import HttpServer, Page
 from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
-from controller.model.server_address import joined
 from dataplane.config.network import NetworkConfig
 from dataplane.control.gateway import Gateway, Wanted
-from dataplane.control.heartbeats import address_of
 from dataplane.control.messages import Options
 from dataplane.control.pair.duties import ALONE, work_of
 from dataplane.control.pairing import Pairing
 from dataplane.control.session.attachment import Attachment
 from dataplane.control.session.membership import applier_for, counters_of, hello_of, tables_reader_for
-from dataplane.control.status_socket import StatusServer, StatusSocketError, read_status, socket_path
+from dataplane.control.status_socket import StatusSocketError, read_status, socket_path
 from dataplane.service.gateway_file import GatewayConfig
 from dataplane.service.gateway_metrics import gateway_text
-from dataplane.service.serving import serve
+from dataplane.service.serving import serve, status_edges
 
 log = logging.getLogger("heddle.gateway")
 
@@ -66,9 +60,11 @@ async def _serve(config: GatewayConfig, network: NetworkConfig, network_file: Pa
         gateway = Gateway(config.local, options, Wanted(network=network, work=work), paired=pair is not None)
     except ValueError as error:
         raise InputError(*str(error).splitlines()) from None
-    await serve(
-        gateway, "gateway", lambda: _edges(config, gateway), lambda: _work(config, gateway, network_file, reread), ended
-    )
+    edges = partial(
+        status_edges, "gateway", config.local.gateway_id, config.runtime_dir, config.metrics,
+        lambda: gateway.status().as_json(), gateway_text,
+    )  # fmt: skip
+    await serve(gateway, "gateway", edges, lambda: _work(config, gateway, network_file, reread), ended)
 
 
 async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | None, reread: asyncio.Event) -> None:
@@ -116,31 +112,6 @@ async def _reload(gateway: Gateway, network_file: Path, reread: asyncio.Event) -
         except (HeddleError, ValueError) as error:
             for line in str(error).splitlines():
                 log.error("%s; what was served before goes on", line)
-
-
-@contextlib.asynccontextmanager
-async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[str, str]]:
-    """Open the metrics endpoint and the status socket; yield their addresses for the ready line."""
-
-    async def metrics() -> Page:
-        return Page(CONTENT_TYPE, gateway_text(gateway.status().as_json()))
-
-    http = HttpServer({"/metrics": metrics})
-    status = StatusServer(socket_path(config.runtime_dir, config.local.gateway_id), lambda: gateway.status().as_json())
-    host, port = address_of(config.metrics)
-    place = f"metrics: {config.metrics}"
-    try:
-        bound = await http.start(host, port)
-        place = f"runtime_dir: {config.runtime_dir}"
-        await status.open()
-    except OSError as error:
-        await http.close()
-        raise PrerequisiteError(f"gateway {config.local.gateway_id}: {place}: {error.strerror or error}") from None
-    try:
-        yield {"metrics": joined(host, bound), "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
-    finally:
-        await status.close()
-        await http.close()
 
 
 def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:

@@ -3,12 +3,18 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
+from controller.dashboard.exposition import CONTENT_TYPE
+from controller.dashboard.http import HttpServer, Page
 from controller.model.error import PrerequisiteError
+from controller.model.server_address import joined
 from dataplane.control.gateway import Gateway
+from dataplane.control.heartbeats import address_of
+from dataplane.control.status_socket import StatusServer, socket_path
 from dataplane.control.supervisor import DataProcessError
 
 
@@ -40,6 +46,38 @@ async def serve(
         await _first(working, ended)
         if working.done():
             working.result()
+
+
+@contextlib.asynccontextmanager
+async def status_edges(
+    kind: str, name: str, runtime_dir: Path, metrics: str, status: Callable[[], dict[str, Any]],
+    metrics_text: Callable[[dict[str, Any]], str],
+) -> AsyncIterator[dict[str, str]]:  # fmt: skip
+    """Open the metrics endpoint and the status socket; yield their addresses for the ready line.
+
+    `kind` is gateway or balancer, `metrics` the endpoint's address. Raises PrerequisiteError that names the key of the
+    file whose address or directory cannot be used.
+    """
+
+    async def page() -> Page:
+        return Page(CONTENT_TYPE, metrics_text(status()))
+
+    path = socket_path(runtime_dir, name)
+    http, socket = HttpServer({"/metrics": page}), StatusServer(path, status)
+    host, port = address_of(metrics)
+    place = f"metrics: {metrics}"
+    try:
+        bound = await http.start(host, port)
+        place = f"runtime_dir: {runtime_dir}"
+        await socket.open()
+    except OSError as error:
+        await http.close()
+        raise PrerequisiteError(f"{kind} {name}: {place}: {error.strerror or error}") from None
+    try:
+        yield {"metrics": joined(host, bound), "window": str(path)}
+    finally:
+        await socket.close()
+        await http.close()
 
 
 async def _first(task: "asyncio.Task[Any]", ended: asyncio.Event) -> None:
