@@ -78,8 +78,8 @@ class _EventStream(Response):
         await self._send(send, f"retry: {RETRY_MS}\n\n".encode())
         while not (self._publisher.closed or self._connection.transport.is_closing()):
             try:
-                waiting = self._publisher.newest.after(self._number)
-                self._number, update = await asyncio.wait_for(waiting, PING_S)
+                async with asyncio.timeout(PING_S):
+                    self._number, update = await self._publisher.newest.after(self._number)
             except TimeoutError:
                 await self._send(send, _PING)
                 continue

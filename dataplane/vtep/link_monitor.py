@@ -39,7 +39,8 @@ class LinkMonitor:
     async def wait(self, timeout_s: float) -> bool:
         """Wait for a change since the last `clear`; return whether there was one in time."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):  # wait_for of Python 3.11 may drop a cancellation
+                await self._changed.wait()
         return self._changed.is_set()
 
     def clear(self) -> None:

@@ -65,6 +65,7 @@ class MqttBus:
         """See Bus."""
         async with self.connection(inlet) as client:
             granted = await client.subscribe(list(subscriptions))
+            _raise_if_cancelled()
             if any((code if isinstance(code, int) else code.value) >= _REFUSED for code in granted):
                 raise BusConnectionError("the broker refuses the subscription: its access rules must allow reading")
             connected.set()
@@ -88,9 +89,17 @@ class MqttBus:
                 queue_type=_queue_class(inlet) if inlet else None,
                 max_queued_outgoing_messages=10_000,
             ) as client:
+                _raise_if_cancelled()
                 yield client
         except (aiomqtt.MqttError, OSError) as lost:
             raise BusConnectionError(str(lost) or type(lost).__name__) from None
+
+
+def _raise_if_cancelled() -> None:
+    """Raise CancelledError again where aiomqtt lost it: `wait_for` of Python 3.11 drops one that meets a result."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _tls(ca_file: Path | None) -> ssl.SSLContext | None:

@@ -185,6 +185,24 @@ async def test_the_collector_reconnects_to_a_restarted_broker():
     assert collector.counts.lost_connections >= 3
 
 
+@pytest.mark.parametrize("callback", ["_on_connect", "_on_subscribe"])
+async def test_a_collector_that_is_cancelled_while_the_broker_replies_ends(monkeypatch, callback):
+    replied = getattr(aiomqtt.Client, callback)
+    with mosquitto() as broker:
+        listening = asyncio.create_task(
+            MqttBus(Broker(host="127.0.0.1", port=broker.port)).listen(subscriptions("lab"), print, asyncio.Event())
+        )
+
+        def and_cancel(*arguments):
+            replied(*arguments)
+            asyncio.get_running_loop().call_soon(listening.cancel)
+
+        monkeypatch.setattr(aiomqtt.Client, callback, and_cancel)
+        done, _ = await asyncio.wait([listening], timeout=TIMEOUT_S)
+    assert done
+    assert listening.cancelled()
+
+
 async def test_the_last_will_of_a_dead_agent_is_received():
     with mosquitto() as broker:
         bus = MqttBus(Broker(host="127.0.0.1", port=broker.port))
