@@ -12,6 +12,7 @@ from controller.config.moves import MovesConfig
 from controller.config.telemetry import TelemetryConfig, detector_settings
 from controller.config.text.complaint import refusal
 from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from controller.config.tls import TlsConfig
 from controller.model.admission import Problem
 from controller.model.error import InputError
 from controller.model.server_address import is_address_port, is_socket
@@ -34,6 +35,9 @@ class ServiceConfig(BaseModel):
     )
     http_access: HttpAccessConfig = Field(
         default=HttpAccessConfig(), description="TLS and the login of the page; required beyond loopback"
+    )
+    tls: TlsConfig = Field(
+        default=TlsConfig(), description="mutual TLS: the controller's certificate, and whose it accepts"
     )
     keepalive_ms: int = Field(
         default=KEEPALIVE_MS,
@@ -178,6 +182,7 @@ _SECTIONS: dict[object, type[BaseModel]] = {
     "telemetry": TelemetryConfig,
     "moves": MovesConfig,
     "http_access": HttpAccessConfig,
+    "tls": TlsConfig,
 }
 
 
