@@ -190,7 +190,9 @@ async def test_a_collector_that_is_cancelled_while_the_broker_replies_ends(monke
     replied = getattr(aiomqtt.Client, callback)
     with mosquitto() as broker:
         listening = asyncio.create_task(
-            MqttBus(Broker(host="127.0.0.1", port=broker.port)).listen(subscriptions("lab"), print, asyncio.Event())
+            MqttBus(Broker(host="127.0.0.1", port=broker.port)).listen(
+                subscriptions("lab"), lambda message: None, asyncio.Event()
+            )
         )
 
         def and_cancel(*arguments):
