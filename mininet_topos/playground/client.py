@@ -59,10 +59,10 @@ def call(lab: LabEntry, request: Message, on_progress: Callable[[Message], None]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.connect(str(lab.directory / SOCKET))
-            with connection.makefile("wb") as stream:
-                write_line(stream, request)
         except OSError:
             raise ended from None
+        with suppress(OSError), connection.makefile("wb") as stream:  # a refusal may come before the request
+            write_line(stream, request)
         reader = LineReader(connection.fileno())
         while not reader.closed:
             try:

@@ -75,7 +75,7 @@ def test_damaged_tables_are_refused_or_verified_without_a_crash(damages):
         report = verify(tables, LOCAL, NETWORK)
     except ValueError:
         return
-    assert report.vpcs <= len(NETWORK.vpcs)
+    assert not report.is_sound or report.vpcs == len(NETWORK.vpcs)
 
 
 def test_all_compiled_tables_are_accepted():

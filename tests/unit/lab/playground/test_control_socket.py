@@ -10,7 +10,7 @@ import pytest
 
 from controller.model.error import HeddleError, NotFoundError, UnavailableError
 from mininet_topos.host.registry import LabEntry
-from mininet_topos.playground import control
+from mininet_topos.playground import client, control
 from mininet_topos.playground.client import call
 from mininet_topos.playground.control import ControlServer
 
@@ -52,11 +52,11 @@ def entry(lab, tmp_path) -> Iterator[LabEntry]:
 
 
 def raw(entry: LabEntry, sent: bytes) -> dict:
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(entry.directory / control.SOCKET))
-        client.sendall(sent)
-        client.shutdown(socket.SHUT_WR)
-        return json.loads(client.makefile("rb").readline())
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(entry.directory / control.SOCKET))
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        return json.loads(connection.makefile("rb").readline())
 
 
 def test_a_request_gets_its_progress_and_its_result(entry):
@@ -103,10 +103,30 @@ def test_another_user_is_refused(entry, monkeypatch):
         call(entry, {"op": "echo", "text": "x"})
 
 
+def test_a_refusal_that_comes_before_the_request_is_read_by_the_client(entry, monkeypatch):
+    refused = threading.Event()
+    monkeypatch.setattr(control, "_CREDENTIALS", type("Credentials", (), {"size": 12, "unpack": lambda _: (1, 7, 7)}))
+    sent, send = control._send, client.write_line
+
+    def send_and_signal(connection, message):
+        sent(connection, message)
+        connection.close()
+        refused.set()
+
+    def wait_and_write(stream, request):
+        assert refused.wait(20)
+        send(stream, request)
+
+    monkeypatch.setattr(control, "_send", send_and_signal)
+    monkeypatch.setattr(client, "write_line", wait_and_write)
+    with pytest.raises(HeddleError, match=r"^user 7 may not control this lab$"):
+        call(entry, {"op": "echo", "text": "x"})
+
+
 def test_a_client_that_goes_away_ends_what_it_started(entry, lab):
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(entry.directory / control.SOCKET))
-        client.sendall(b'{"op": "long"}\n')
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(entry.directory / control.SOCKET))
+        connection.sendall(b'{"op": "long"}\n')
         assert lab.reported.wait(20)
     assert lab.left.wait(20)
 
