@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from controller.model.error import HeddleError, NotFoundError, UnavailableError
+from mininet_topos.host.json_lines import write_line
 from mininet_topos.host.registry import LabEntry
 from mininet_topos.playground import client, control
 from mininet_topos.playground.client import call
@@ -106,7 +107,7 @@ def test_another_user_is_refused(entry, monkeypatch):
 def test_a_refusal_that_comes_before_the_request_is_read_by_the_client(entry, monkeypatch):
     refused = threading.Event()
     monkeypatch.setattr(control, "_CREDENTIALS", type("Credentials", (), {"size": 12, "unpack": lambda _: (1, 7, 7)}))
-    sent, send = control._send, client.write_line
+    sent = control._send
 
     def send_and_signal(connection, message):
         sent(connection, message)
@@ -115,7 +116,7 @@ def test_a_refusal_that_comes_before_the_request_is_read_by_the_client(entry, mo
 
     def wait_and_write(stream, request):
         assert refused.wait(20)
-        send(stream, request)
+        write_line(stream, request)
 
     monkeypatch.setattr(control, "_send", send_and_signal)
     monkeypatch.setattr(client, "write_line", wait_and_write)
