@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import PrerequisiteError
@@ -64,7 +64,7 @@ class Lab:
         self._ovs: OpenVSwitch | None = None
         self._termination: TerminationAsException | None = None
 
-    def __enter__(self) -> "Lab":
+    def __enter__(self) -> Self:
         try:
             self.start()
             return self

@@ -2,7 +2,8 @@
 
 Runs as `python -m mininet_topos.measure.capture`. Reads JSON lines on standard input and replies to each:
 
-    {"op": "configure", "incoming": {interface: link id}, "outgoing": {interface: link id}}
+    {"op": "configure", "incoming": {interface: link id}, "outgoing": {interface: link id},
+     "namespaces": {interface: pid}}  # whose network namespace has the interface; without: the capture's own
     {"op": "reset"}    set all counts to zero
     {"op": "report"}   {"data": [[link id, src ip, dst ip, port, packets] ...], "acks": [...], "ring_drops": n}
 
@@ -14,12 +15,14 @@ import select
 import socket
 import sys
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
 
 from mininet_topos.host.json_lines import LineReader, write_line
+from mininet_topos.host.namespace import network_namespace
 from mininet_topos.measure.receive_ring import (
     DIRECTION_AT,
     INTERFACE_AT,
@@ -32,6 +35,8 @@ from mininet_topos.measure.receive_ring import (
 from mininet_topos.nic.roce import BTH_AT, CNP, RC_ACKNOWLEDGE
 
 RING_FRAMES = 1 << 17
+ROUTER_FRAMES = 1 << 14
+"""A router has a ring of its own: with 80 of them a fabric takes 160 MB."""
 POLL_S = 0.2
 DRAIN_DIVISOR = 4
 """The ring is drained when it is a quarter full; the rest holds more than a second of 100,000 frames per second."""
@@ -46,11 +51,11 @@ Key = tuple[str, int, int, int]
 class LinkCounter:
     """Packet counts per link and stream, from the rows of the receive ring."""
 
-    def __init__(self, incoming: dict[str, str], outgoing: dict[str, str]) -> None:
-        """Map interfaces (name to link id, per direction) and open the ring."""
+    def __init__(self, incoming: dict[str, str], outgoing: dict[str, str], frames: int = RING_FRAMES) -> None:
+        """Map interfaces (name to link id, per direction) and open a ring for so many frames."""
         self._incoming = {socket.if_nametoindex(name): link for name, link in incoming.items()}
         self._outgoing = {socket.if_nametoindex(name): link for name, link in outgoing.items()}
-        self._ring = ReceiveRing(roce_filter(list(self._outgoing)), RING_FRAMES)
+        self._ring, self._frames = ReceiveRing(roce_filter(list(self._outgoing)), frames), frames
         self.reset()
 
     def reset(self) -> None:
@@ -63,7 +68,7 @@ class LinkCounter:
 
     def drain_if_filling(self) -> None:
         """Count the rows in the ring if it is at least a quarter full."""
-        if self._ring.holds(RING_FRAMES // DRAIN_DIVISOR):
+        if self._ring.holds(self._frames // DRAIN_DIVISOR):
             self.collect()
 
     def collect(self) -> None:
@@ -89,6 +94,44 @@ class LinkCounter:
             counts[(link, *numbers)] += packets  # type: ignore[index]
 
 
+class Counters:
+    """The link counters of several network namespaces as one."""
+
+    def __init__(self, counters: Sequence[LinkCounter]) -> None:
+        """Take the counters."""
+        self._counters = counters
+
+    def reset(self) -> None:
+        """Set all counts to zero."""
+        for counter in self._counters:
+            counter.reset()
+
+    def drain_if_filling(self) -> None:
+        """Count the rows in rings that fill."""
+        for counter in self._counters:
+            counter.drain_if_filling()
+
+    def report(self) -> dict[str, Any]:
+        """Return all counts since the last reset."""
+        reports = [counter.report() for counter in self._counters]
+        rows = {kind: [row for report in reports for row in report[kind]] for kind in KINDS}
+        return {"ok": True, **rows, "ring_drops": sum(report["ring_drops"] for report in reports)}
+
+
+def counters_of(incoming: dict[str, str], outgoing: dict[str, str], namespaces: dict[str, int]) -> Counters:
+    """Open a ring in each namespace for the interfaces that it has."""
+    counters = []
+    for pid in dict.fromkeys(namespaces.get(name) for name in incoming):
+        here, out = (_in_namespace(links, namespaces, pid) for links in (incoming, outgoing))
+        with nullcontext() if pid is None else network_namespace(pid):
+            counters.append(LinkCounter(here, out, RING_FRAMES if pid is None else ROUTER_FRAMES))
+    return Counters(counters)
+
+
+def _in_namespace(links: dict[str, str], namespaces: dict[str, int], pid: int | None) -> dict[str, str]:
+    return {name: link for name, link in links.items() if namespaces.get(name) == pid}
+
+
 KINDS = ("data", "acks")
 
 
@@ -101,14 +144,14 @@ def _distinct(rows: Rows) -> tuple[Any, Any]:
 def main() -> None:
     """Wait for the configuration, then count until the control pipe is closed."""
     reader = LineReader(sys.stdin.fileno())
-    counter: LinkCounter | None = None
+    counter: Counters | None = None
     while not reader.closed:
         readable = select.select([reader.fd], [], [], POLL_S)[0]
         if counter is not None:
             counter.drain_if_filling()
         for command in reader.read() if readable else ():
             if command["op"] == "configure":
-                counter = LinkCounter(command["incoming"], command["outgoing"])
+                counter = counters_of(command["incoming"], command["outgoing"], command["namespaces"])
             elif command["op"] == "reset" and counter is not None:
                 counter.reset()
             report = counter is not None and command["op"] == "report"

@@ -1,6 +1,5 @@
 """Run a set of flows on a lab's NICs and collect the counters of NICs, links, queues and sockets."""
 
-import os
 import re
 import subprocess
 import time
@@ -83,7 +82,9 @@ class FlowRunner:
         self._open: Mapping[str, tuple[FlowRequest, tuple[int, int]]] = {}
         self._egress_link = _egress_links(net)
         self._read_queues = read_queues or partial(shaping.read_counters, self._egress_link)
-        capture.send_request(op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net))
+        capture.send_request(
+            op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net), namespaces=dict(net.namespaces)
+        )
         capture.read_reply()
 
     def run(
@@ -170,9 +171,10 @@ class FlowRunner:
         settings, nics = self._settings, self._net.fabric.nic_by_id
         first_psn = zlib.crc32(f"{settings.seed}/{request.flow_id}".encode()) & PSN_MASK
         common = {"first_psn": first_psn, "traffic_class": DATA_DSCP << 2 | ECT0}
+        src, dst = nics[request.src_nic], nics[request.dst_nic]
         requester = {
             **common,
-            **_peer(nics[request.dst_nic], peer_qpn),
+            **self._peer(src, dst, peer_qpn),
             "qpn": qpn,
             "udp_source_port": request.udp_source_port,
             "rate_bps": request.rate_bps,
@@ -188,11 +190,16 @@ class FlowRunner:
         }
         responder = {
             **common,
-            **_peer(nics[request.src_nic], qpn),
+            **self._peer(dst, src, qpn),
             "qpn": peer_qpn,
             "udp_source_port": request.reverse_udp_source_port,
         }
         return requester, responder
+
+    def _peer(self, nic: Nic, peer: Nic, qpn: int) -> dict[str, Any]:
+        """Return the part of a queue pair's description on `nic` that names its peer."""
+        mac = mac_text(self._net.first_hop_mac(nic, peer))
+        return {"peer_ip": ip_text(peer.ip), "peer_mac": mac, "peer_qpn": qpn}
 
     def _request_all(self, **request: Any) -> dict[str, dict[str, Any]]:
         for child in self._nics.values():
@@ -250,7 +257,7 @@ class FlowRunner:
         return _Counters(
             queue_drops=drops,
             socket_drops=_socket_drops(self._egress_link),
-            vswitchd_cpu_ns=_cpu_ns(self._net.ovs.pid),
+            vswitchd_cpu_ns=self._net.switch_cpu_ns(),
         )
 
     def _collect(self, execution: "_Execution") -> RunResult:
@@ -285,10 +292,6 @@ class FlowRunner:
         )
 
 
-def _peer(nic: Nic, qpn: int) -> dict[str, Any]:
-    return {"peer_ip": ip_text(nic.ip), "peer_mac": mac_text(nic.mac), "peer_qpn": qpn}
-
-
 def _grown(after: Mapping[str, int], before: Mapping[str, int]) -> int:
     return sum(after.values()) - sum(before.values())
 
@@ -301,13 +304,6 @@ def _socket_drops(interfaces: Iterable[str]) -> int:
     wanted = set(interfaces)
     found = re.findall(r"\*:(\S+).*,d(\d+)\)", listing)
     return sum(int(drops) for interface, drops in found if interface in wanted)
-
-
-def _cpu_ns(pid: int) -> int:
-    """Return the processor time of a process, user and system, from /proc/<pid>/stat."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def _egress_links(net: FabricNet) -> dict[str, str]:

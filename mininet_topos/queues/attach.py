@@ -4,18 +4,16 @@ Nothing is pinned: tc filters hold the programs, programs hold the maps, and the
 interfaces. So everything is freed with the lab's interfaces, however the lab ends.
 """
 
-import ctypes
 import os
 import socket
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from controller.model.error import PrerequisiteError
+from mininet_topos.host.namespace import network_namespace
 from mininet_topos.queues.bpf_object import OBJECT_FILE, BpfObject, read_object
 from mininet_topos.queues.bpf_syscall import create_map, load_program, lookup, memory_of, update
 from mininet_topos.queues.classes import frame_limit
@@ -34,11 +32,9 @@ NONE = UNBOUNDED = 0xFFFFFFFF
 CERTAIN = 1 << 16
 FRAME_LIMIT = struct.Struct("<I")  # the last field of `struct limit`
 CROSSING, CROSSED = struct.Struct("<2I"), struct.Struct("<2Q")
-CLONE_NEWNET = 0x40000000
 MAX_PORTS = 8190
 
 QueueTable = npt.NDArray[Any]
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class QueueModelPrograms:
@@ -146,26 +142,6 @@ def limit_value(port: SwitchPort, priority: int, settings: QueueSettings) -> byt
         limits.xoff_bytes + limits.headroom_bytes if paused else UNBOUNDED,
         frame_limit(priority, settings),
     )
-
-
-@contextmanager
-def network_namespace(pid: int) -> Iterator[None]:
-    """Run the block in the network namespace of a process (this thread only)."""
-    own, other = (os.open(f"/proc/{process}/ns/net", os.O_RDONLY | os.O_CLOEXEC) for process in ("thread-self", pid))
-    try:
-        _enter(other)
-        try:
-            yield
-        finally:
-            _enter(own)
-    finally:
-        os.close(own)
-        os.close(other)
-
-
-def _enter(namespace: int) -> None:
-    if _libc.setns(namespace, CLONE_NEWNET) != 0:
-        raise PrerequisiteError(f"a host's namespace cannot be entered: {os.strerror(ctypes.get_errno())}")
 
 
 def _port_value(slot: int, port: SwitchPort) -> bytes:

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from controller.model.address import ip_text
@@ -40,15 +40,17 @@ class FabricNet:
         self,
         fabric: Fabric,
         entry: LabEntry,
-        ovs: OpenVSwitch,
+        ovs: OpenVSwitch | None,
         static_arp: bool | None = None,
         queues: QueueSettings | None = None,
     ) -> None:
-        """Assign names; `start` builds the network. `static_arp` None: static entries above 16 hosts, else real ARP.
+        """Assign names; `start` builds the network. A network of routers has no `ovs`.
+
+        With `static_arp` None hosts have static entries where there are more than 16, else real ARP.
 
         With `queues` switch ports get the traffic classes of the queue model instead of one plain queue.
         """
-        self.fabric, self.ovs, self._entry, self._queues = fabric, ovs, entry, queues
+        self.fabric, self._ovs, self._entry, self._queues = fabric, ovs, entry, queues
         self.bridge_of = {
             switch.id: f"{entry.prefix}s{number}" for number, switch in enumerate(fabric.switches, start=1)
         }
@@ -59,6 +61,26 @@ class FabricNet:
         self.interface_of: dict[PortRef, str] = {port: self._interface(port) for port in _ports(fabric)}
         self._static_arp = len(self.nics_of_host) > STATIC_ARP_ABOVE_HOSTS if static_arp is None else static_arp
         self.mininet = new_mininet()
+
+    @property
+    def ovs(self) -> OpenVSwitch:
+        """Return the Open vSwitch of the bridges; raises PrerequisiteError where the switches are routers."""
+        if self._ovs is None:
+            raise PrerequisiteError("the switches of this lab are routers: it has no Open vSwitch and no rules")
+        return self._ovs
+
+    @property
+    def namespaces(self) -> Mapping[str, int]:
+        """Return by interface of a switch the process whose network namespace has it; none: the root namespace."""
+        return {}
+
+    def switch_cpu_ns(self) -> int:
+        """Return the processor time that the switches have taken."""
+        return process_cpu_ns(self.ovs.pid)
+
+    def first_hop_mac(self, src: Nic, dst: Nic) -> int:
+        """Return the destination address of a frame from one NIC to another: the other's own, as bridges forward it."""
+        return dst.mac
 
     def start(self) -> None:
         """Create hosts, links and bridges; raises PrerequisiteError if the machine refuses."""
@@ -114,7 +136,7 @@ class FabricNet:
     def set_cable(self, cable_id: str, up: bool) -> None:
         """Set a cable (`Cable.id`, or either of its directed link ids) down or up."""
         interface = self.interface_of[self.fabric.cable_by_link[cable_id].lower]
-        _ip_batch([f"link set dev {interface} {'up' if up else 'down'}"])
+        ip_batch([f"link set dev {interface} {'up' if up else 'down'}"])
 
     def egresses(self) -> list[shaping.Egress]:
         """Return the shaped switch ports of the root namespace."""
@@ -159,13 +181,13 @@ class FabricNet:
             f"mtu {shaping.MTU_BYTES} address {mac_text(nic.mac)} netns {self.mininet[nic.host].pid}"
             for nic in self.fabric.nics
         ]
-        _ip_batch(batch)
+        ip_batch(batch)
         for interface in self.interface_of.values():
             switch_off_ipv6 = Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
             if switch_off_ipv6.exists():
                 switch_off_ipv6.write_text("1")
         self._shape()
-        _ip_batch([f"link set group {self._entry.link_group} up"])
+        ip_batch([f"link set group {self._entry.link_group} up"])
 
     def _shape(self) -> None:
         egresses = self.egresses()
@@ -199,12 +221,18 @@ class FabricNet:
         for metric, nic in enumerate(nics, start=1):
             device = self.device_of[nic.id]
             batch += [f"link set dev {device} up", f"addr add {ip_text(nic.ip)}/32 dev {device}"]
-            batch += [f"route add default dev {device} src {ip_text(nic.ip)} metric {metric}"]
-            batch += [f"neigh replace {entry} dev {device}" for other, entry in neighbours.items() if other not in own]
+            others = {other: entry for other, entry in neighbours.items() if other not in own}
+            batch += self._host_routes(nic, metric, others)
             lines.append(f"ethtool -K {device} {OFFLOADS} >/dev/null 2>&1")
             queues += self._egress(device, nic.capacity_bps).nic_commands
         lines += ["ip -batch - <<'END'", *batch, "END", "tc -batch - <<'END'", *queues, "END"]
         return "\n".join(lines) + "\n"
+
+    def _host_routes(self, nic: Nic, metric: int, neighbours: Mapping[str, str]) -> list[str]:
+        """Return the lines that route a NIC's traffic, and what its host knows of other NICs."""
+        device = self.device_of[nic.id]
+        default = f"route add default dev {device} src {ip_text(nic.ip)} metric {metric}"
+        return [default, *(f"neigh replace {entry} dev {device}" for entry in neighbours.values())]
 
     def _neighbour_commands(self) -> dict[str, str]:
         return {nic.id: f"{ip_text(nic.ip)} lladdr {mac_text(nic.mac)} nud permanent" for nic in self.fabric.nics}
@@ -234,8 +262,10 @@ def require_lab_tools() -> None:
         raise PrerequisiteError(f"network namespaces are not allowed here ({why}): run outside of this container")
 
 
-def _ip_batch(commands: list[str]) -> None:
-    done = subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, capture_output=True, check=False)
+def ip_batch(commands: Sequence[str], entrance: Sequence[str] = ()) -> None:
+    """Run lines of ip(8) in the namespace that `entrance` enters; raises PrerequisiteError with its first complaint."""
+    words = [*entrance, "ip", "-batch", "-"]
+    done = subprocess.run(words, input="\n".join(commands), text=True, capture_output=True, check=False)
     if done.returncode != 0:
         raise PrerequisiteError(f"ip refused to make the lab's links: {done.stderr.strip().splitlines()[0]}")
 
@@ -245,6 +275,13 @@ def _nics_of_host(fabric: Fabric) -> dict[str, tuple[Nic, ...]]:
     for nic in fabric.nics:
         found.setdefault(nic.host, []).append(nic)
     return {host: tuple(nics) for host, nics in found.items()}
+
+
+def process_cpu_ns(pid: int) -> int:
+    """Return the processor time of a process, user and system, from /proc/<pid>/stat."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def port_rates(fabric: Fabric) -> list[tuple[PortRef, int]]:

@@ -12,7 +12,7 @@ exact. The model with priorities, ECN and PFC is in `queues`.
 
 import json
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,10 +56,10 @@ class Egress:
         return f"qdisc replace dev {self.interface} root handle 1: {shape}"
 
 
-def shape_switch_ports(egresses: Iterable[Egress]) -> None:
-    """Shape switch ports of the current network namespace in one batch; raises OSError with tc's message."""
+def shape_switch_ports(egresses: Iterable[Egress], entrance: Sequence[str] = ()) -> None:
+    """Shape switch ports in one batch, in the namespace that `entrance` enters; raises OSError with tc's message."""
     batch = "\n".join(command for egress in egresses for command in egress.switch_commands)
-    done = subprocess.run(["tc", "-batch", "-"], input=batch, text=True, capture_output=True, check=False)
+    done = subprocess.run([*entrance, "tc", "-batch", "-"], input=batch, text=True, capture_output=True, check=False)
     if done.returncode != 0:
         raise OSError(f"tc refused to shape the links: {done.stderr.strip()}")
 

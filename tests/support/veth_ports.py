@@ -20,7 +20,7 @@ from dataplane.io.frames.layout import FREE, KIND, TAP
 from dataplane.io.opening import Backend, OpenPorts, open_ports
 from dataplane.io.ports import copy_out, receive, settle
 from dataplane.io.settings import PortSettings, RingSizes
-from mininet_topos.queues.attach import network_namespace
+from mininet_topos.host.namespace import network_namespace
 from tests.support.nic_pair import wait_for
 
 SOL_PACKET, PACKET_IGNORE_OUTGOING, ETH_P_ALL = 263, 23, 3

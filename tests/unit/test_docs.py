@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("controller", "dataplane", "mininet_topos", "telemetry")
+PRODUCT = ("controller", "probing", "dataplane", "mininet_topos", "telemetry")
 WHERE = ROOT / "docs" / "where-to-change.md"
 # A path is quoted text with a slash or a known ending; `model.Plan` and `heddle run` are none.
 QUOTED_PATH = re.compile(r"`([\w./-]*(?:/[\w.-]*|\.toml|Makefile))`")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PRODUCTION = ("controller", "mininet_topos", "telemetry", "dataplane", "foundation", "kernels", "benchmarks")
+PRODUCTION = ("controller", "mininet_topos", "telemetry", "dataplane", "foundation", "kernels", "probing", "benchmarks")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 EMPTY_NAMES = {"utils", "util", "common", "manager", "helper", "helpers", "misc"}

@@ -16,7 +16,7 @@ import yaml
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import Ether
 
-from mininet_topos.queues.attach import network_namespace
+from mininet_topos.host.namespace import network_namespace
 from tests.support.gateway_process import (
     GATEWAY_MACS,
     HEDDLE,

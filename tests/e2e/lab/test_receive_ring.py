@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
+from mininet_topos.host.namespace import network_namespace
 from mininet_topos.measure.receive_ring import DIRECTION_AT, MAC_AT, PACKET_OUTGOING, ReceiveRing, roce_filter
-from mininet_topos.queues.attach import network_namespace
 from tests.support.namespaces import Namespace
 from tests.support.nic_pair import wait_for
 

@@ -22,7 +22,7 @@ from dataplane.vtep.agent import Driver
 from dataplane.vtep.desired import wanted
 from dataplane.vtep.linux import LinuxVtep, VtepError
 from foundation.address import mac_text
-from mininet_topos.queues.attach import network_namespace
+from mininet_topos.host.namespace import network_namespace
 from tests.e2e.vpc.test_linux_vtep import GATEWAY, mac_of, vtep_of
 from tests.support.namespaces import Namespace, endpoint, join
 from tests.support.ovs_host import OvsHost

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from controller.model.error import PrerequisiteError
-from mininet_topos.queues.attach import network_namespace
+from mininet_topos.host.namespace import network_namespace
 from mininet_topos.vpc.description import GATEWAYS, HOSTS, MACHINES, VNIS, VPC_MTU_BYTES, network
 from mininet_topos.vpc.lab import VpcLab
 

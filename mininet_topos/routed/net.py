@@ -1,0 +1,143 @@
+"""Build a network of routers from a fabric: a network namespace per switch, its ports with the fabric's rates in it."""
+
+import subprocess
+from collections.abc import Collection, Mapping
+
+from controller.model.address import ip_text
+from controller.model.error import PrerequisiteError
+from controller.model.fabric import Fabric, Nic
+from foundation.address import mac_text
+from mininet_topos.host.namespace import network_namespace
+from mininet_topos.host.registry import LabEntry
+from mininet_topos.routed.routes import Routes, Routing, cables_of
+from mininet_topos.switches import shaping
+from mininet_topos.switches.fabric_net import FabricNet, ip_batch, port_rates
+
+GATEWAY = "169.254.0.1"
+"""The address of every leaf on the links of its NICs (RFC 3927: link-local)."""
+GATEWAY_MAC = 0x02FE00000000
+"""The address of the leaf's port towards the n-th NIC is this plus n: locally administered."""
+TIME_EXCEEDED = 11
+SETTINGS = {
+    "ip_forward": 1,
+    "conf/all/rp_filter": 0,
+    "conf/default/rp_filter": 0,
+    "fib_multipath_hash_policy": 1,  # addresses, protocol and ports; Linux hashes addresses alone by default
+    "icmp_errors_use_inbound_ifaddr": 1,  # an error names the cable by which the packet came in
+    "icmp_ratemask": 6168 & ~(1 << TIME_EXCEEDED),  # by default one such error a second and destination
+}
+SEED = "fib_multipath_hash_seed"
+SEED_STEP = 7919
+
+
+class RoutedNet(FabricNet):
+    """The routers, hosts and links of one lab; a router's shell is `host(switch id)`."""
+
+    def __init__(self, fabric: Fabric, entry: LabEntry, routing: Routing, seeded: bool) -> None:
+        """Assign names and routes; `seeded` gives every router a hash seed of its own, else all hash alike."""
+        super().__init__(fabric, entry, None)
+        self.routes, self._seeded = Routes(fabric, routing), seeded
+        self._leaf_mac = {nic.id: GATEWAY_MAC + number for number, nic in enumerate(fabric.nics)}
+
+    @property
+    def namespaces(self) -> Mapping[str, int]:
+        """Return by interface of a router the process whose network namespace has it."""
+        return {name: self.mininet[port.switch].pid for port, name in self.interface_of.items()}
+
+    def switch_cpu_ns(self) -> int:
+        """Return 0: routers forward in the kernel, where senders are charged for it."""
+        return 0
+
+    def first_hop_mac(self, src: Nic, dst: Nic) -> int:
+        """Return the destination address of a frame from one NIC to another: that of its leaf."""
+        return self._leaf_mac[src.id]
+
+    def start(self) -> None:
+        """Create hosts, routers and links; raises PrerequisiteError if the machine refuses."""
+        for node in (*self.nics_of_host, *(switch.id for switch in self.fabric.switches)):
+            self.mininet.addHost(node, entry=self._entry, ip=None)
+        self._make_cables()
+        self._configure_hosts()
+        for number, switch in enumerate(self.fabric.switches):
+            self._configure_router(switch.id, SEED_STEP * (number + 1) if self._seeded else 0)
+        self.reroute()  # only now: a nexthop needs a carrier, so both ends of its cable are up
+        self.mininet.built = True
+        self._await_hosts()
+
+    def set_cable(self, cable_id: str, up: bool) -> None:
+        """Set a cable down or up; routes over a cable that is down stay until `reroute`."""
+        cable = self.fabric.cable_by_link[cable_id]
+        for port in (cable.lower, cable.upper):
+            ip_batch([f"link set dev {self.interface_of[port]} {'up' if up else 'down'}"], self._entrance(port.switch))
+
+    def reroute(self, failed: Collection[str] = ()) -> None:
+        """Replace the routes of all routers around failed cables, as a routing protocol does once it has converged."""
+        for switch in self.fabric.switches:
+            ip_batch(self.routes.lines(switch.id, self.interface_of, failed), self._entrance(switch.id))
+
+    def read_queues(self) -> Mapping[str, shaping.QueueCounters]:
+        """Return the counters of all egress queues by interface."""
+        found: dict[str, shaping.QueueCounters] = {}
+        for switch in self.fabric.switches:
+            words = [*self._entrance(switch.id), "tc", "-s", "-j", "qdisc", "show"]
+            text = subprocess.run(words, text=True, capture_output=True, check=True).stdout
+            found |= shaping.parse_counters(text, self._interfaces(switch.id))
+        return found
+
+    def _interfaces(self, switch: str) -> list[str]:
+        return [name for port, name in self.interface_of.items() if port.switch == switch]
+
+    def _entrance(self, node: str) -> list[str]:
+        return self.host(node).entrance
+
+    def _make_cables(self) -> None:
+        pids = {node.name: node.pid for node in self.mininet.hosts}
+        common = f"mtu {shaping.MTU_BYTES}"
+        batch = [
+            f"link add {self.interface_of[cable.lower]} {common} netns {pids[cable.lower.switch]} "
+            f"type veth peer name {self.interface_of[cable.upper]} {common} netns {pids[cable.upper.switch]}"
+            for cable in self.fabric.cables
+        ]
+        batch += [
+            f"link add {self.interface_of[nic.port]} {common} address {mac_text(self._leaf_mac[nic.id])} "
+            f"netns {pids[nic.port.switch]} type veth peer name {self.device_of[nic.id]} {common} "
+            f"address {mac_text(nic.mac)} netns {pids[nic.host]}"
+            for nic in self.fabric.nics
+        ]
+        ip_batch(batch)
+
+    def _configure_router(self, switch: str, seed: int) -> None:
+        """Set a router's sysctls, addresses, neighbours and queues."""
+        pid, names = self.mininet[switch].pid, self.interface_of
+        self._set(pid, seed)
+        lines = ["link set dev lo up"]
+        for _, port in cables_of(self.fabric, switch):
+            address = ip_text(self.routes.address_of[port])
+            lines += [f"link set dev {names[port]} up", f"addr add {address}/31 dev {names[port]}"]
+        for nic in self.fabric.nics_of_leaf.get(switch, ()):
+            device, address = names[nic.port], ip_text(nic.ip)
+            lines += [f"link set dev {device} up", f"addr add {GATEWAY}/32 dev {device}"]
+            lines += [f"route add {address}/32 dev {device}"]
+            lines += [f"neigh replace {address} lladdr {mac_text(nic.mac)} dev {device} nud permanent"]
+        ip_batch(lines, self._entrance(switch))
+        rates = {names[port]: bps for port, bps in port_rates(self.fabric) if port.switch == switch}
+        shaping.shape_switch_ports([self._egress(name, bps) for name, bps in rates.items()], self._entrance(switch))
+
+    def _set(self, pid: int, seed: int) -> None:
+        """Write the sysctls of a router's namespace; raises PrerequisiteError where the kernel lacks one."""
+        settings = SETTINGS | ({SEED: seed} if seed else {})
+        with network_namespace(pid):
+            for name, value in settings.items():
+                try:
+                    with open(f"/proc/sys/net/ipv4/{name}", "w") as file:
+                        file.write(str(value))
+                except OSError as error:
+                    raise PrerequisiteError(f"this kernel refuses net.ipv4.{name} of a router: {error}") from None
+
+    def _host_routes(self, nic: Nic, metric: int, neighbours: Mapping[str, str]) -> list[str]:
+        """Return the lines that route a NIC's traffic to its leaf."""
+        device, mac = self.device_of[nic.id], mac_text(self._leaf_mac[nic.id])
+        return [
+            f"neigh replace {GATEWAY} lladdr {mac} dev {device} nud permanent",
+            f"route add default via {GATEWAY} dev {device} onlink src {ip_text(nic.ip)} metric {metric}",
+        ]

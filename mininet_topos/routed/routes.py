@@ -1,0 +1,108 @@
+"""Addresses and equal-cost routes of a routed fabric, as lines for `ip -batch`.
+
+Every cable is a /31 (RFC 3021) of 100.64.0.0/10 (RFC 6598). Every NIC is a /32 route, towards its leaf over all cables
+of equal distance: down where the leaf is below, else up.
+"""
+
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from controller.model.address import ip_text
+from controller.model.error import InputError
+from controller.model.fabric import Cable, Fabric, PortRef
+
+FIRST_ADDRESS = 100 << 24 | 64 << 16
+MAX_CABLES = 1 << 21
+GROUP_BASE = 1 << 20
+"""Ids of nexthop groups begin here; those of single next hops are the cables' numbers."""
+
+
+class Routing(StrEnum):
+    """How a router holds the next hops of a route (ip-route(8), ip-nexthop(8))."""
+
+    ROUTE = "route"
+    GROUP = "group"
+    RESILIENT = "resilient"
+
+
+class Hop(NamedTuple):
+    """A next hop of a router: its own port, and the neighbour's address."""
+
+    port: PortRef
+    address: int
+
+
+class Routes:
+    """The routes of all routers of a fabric."""
+
+    def __init__(self, fabric: Fabric, routing: Routing) -> None:
+        """Number the cables; raises InputError for more than there are addresses."""
+        if len(fabric.cables) > MAX_CABLES:
+            raise InputError(f"{len(fabric.cables):,} cables are more than the {MAX_CABLES:,} that have addresses")
+        self._fabric, self._routing = fabric, routing
+        self._number = {cable.id: number for number, cable in enumerate(fabric.cables)}
+
+    @cached_property
+    def address_of(self) -> Mapping[PortRef, int]:
+        """Return the address of every port of a cable: the even one below, the odd one above."""
+        found = {}
+        for cable, number in zip(self._fabric.cables, self._number.values(), strict=True):
+            found[cable.lower] = FIRST_ADDRESS + 2 * number
+            found[cable.upper] = found[cable.lower] + 1
+        return found
+
+    @cached_property
+    def link_at(self) -> Mapping[int, str]:
+        """Return by address the directed link that ends at the port with this address: where a probe came in."""
+        cables = self._fabric.cables
+        into = {self.address_of[cable.lower]: cable.down_link for cable in cables}
+        return into | {self.address_of[cable.upper]: cable.up_link for cable in cables}
+
+    def lines(self, switch: str, names: Mapping[PortRef, str], failed: Collection[str] = ()) -> list[str]:
+        """Return the lines that replace all routes of a router around failed cables; a leaf without a way has none.
+
+        `names` are the interfaces of ports, `failed` ids of cables.
+        """
+        made: dict[tuple[Hop, ...], int] = {}
+        found: list[str] = []
+        for leaf, nics in self._fabric.nics_of_leaf.items():
+            if leaf == switch:
+                continue
+            hops = self.hops(switch, leaf, failed)
+            if hops and self._routing is not Routing.ROUTE and hops not in made:
+                made[hops] = GROUP_BASE + len(made)
+                found += self._group(made[hops], hops, names)
+            ways = " ".join(f"nexthop via {ip_text(hop.address)} dev {names[hop.port]}" for hop in hops)
+            to = ways if self._routing is Routing.ROUTE else f"nhid {made.get(hops)}"
+            for nic in nics:
+                route = f"{ip_text(nic.ip)}/32"
+                found.append(f"route replace {route} {to}" if hops else f"route replace unreachable {route}")
+        return found
+
+    def _group(self, number: int, hops: tuple[Hop, ...], names: Mapping[PortRef, str]) -> list[str]:
+        ids = {hop: hop.address - FIRST_ADDRESS + 1 for hop in hops}
+        kind = " type resilient buckets 64 idle_timer 5" if self._routing is Routing.RESILIENT else ""
+        single = [f"nexthop replace id {ids[hop]} via {ip_text(hop.address)} dev {names[hop.port]}" for hop in hops]
+        return [*single, f"nexthop replace id {number} group {'/'.join(map(str, ids.values()))}{kind}"]
+
+    def hops(self, switch: str, leaf: str, failed: Collection[str] = ()) -> tuple[Hop, ...]:
+        """Return the next hops of a router towards a leaf over live cables, by port number."""
+        fabric = self._fabric
+        if leaf in fabric.leaves_below[switch]:
+            ends = [(cable, cable.upper, cable.lower) for cable in fabric.down_cables[switch]]
+            ends = [end for end in ends if leaf in fabric.leaves_below[end[2].switch]]
+        else:
+            ends = [(cable, cable.lower, cable.upper) for cable in fabric.up_choices[switch]]
+        live = [(own, far) for cable, own, far in ends if cable.id not in failed and self._leads(far, leaf, failed)]
+        return tuple(Hop(own, self.address_of[far]) for own, far in sorted(live))
+
+    def _leads(self, far: PortRef, leaf: str, failed: Collection[str]) -> bool:
+        return far.switch == leaf or bool(self.hops(far.switch, leaf, failed))
+
+
+def cables_of(fabric: Fabric, switch: str) -> list[tuple[Cable, PortRef]]:
+    """Return the cables of a switch with its own end of each."""
+    ends = ((cable, port) for cable in fabric.cables for port in (cable.lower, cable.upper))
+    return [(cable, port) for cable, port in ends if port.switch == switch]
