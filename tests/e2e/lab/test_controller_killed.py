@@ -188,12 +188,11 @@ def test_a_kill_in_the_middle_of_a_move_loses_no_packet_and_no_pin_before_the_gr
     began = time.monotonic()
     try:
         result, at_start, before, after, plan, drained = run(running, steering, kill_after_s)
-        left = running.rules()
+        seconds, left = time.monotonic() - began, running.rules()
         while len(pins(left)) != plan.certificate.rules_installed or len(set(pins(left).values())) > 1:
-            assert time.monotonic() < began + TIMEOUT_S, pins(left)
+            assert seconds < TIMEOUT_S, pins(left)
             time.sleep(0.2)
-            left = running.rules()
-        seconds = time.monotonic() - began
+            seconds, left = time.monotonic() - began, running.rules()
     finally:
         running.controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="killed"))
     counts = {field: sum(getattr(flow, field) for flow in result.flows) for field in LOST}
