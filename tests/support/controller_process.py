@@ -12,6 +12,7 @@ import grpc
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from tests.support.free_ports import free_ports
 
 PATIENCE_S = 60
 
@@ -26,9 +27,15 @@ class Controller:
         more: Sequence[str] = (),
         program: str = "controller.cli.main",
     ) -> None:
-        """Start `heddle run`, or another program with the same command line and first line of output."""
+        """Start `heddle run`, or another program with the same command line and first line of output.
+
+        OpenFlow and gRPC get ports that stay free while a controller starts again: while it is dead, one of the
+        ephemeral range could be given to any connection, also to one of its own clients that connects to itself.
+        """
+        ports = [f"127.0.0.1:{port}" for port in free_ports(2)]
+        openflow = ports[0] if openflow.endswith(":0") else openflow
         command = [sys.executable, "-m", program, "run", str(fabric)]
-        command += ["--openflow", openflow, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *more]
+        command += ["--openflow", openflow, "--grpc", ports[1], "--http", "127.0.0.1:0", *more]
         command += [] if "--state" in more else ["--state", "none"]
         self.log = fabric.with_suffix(".log").open("a+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
