@@ -208,6 +208,8 @@ class PlannerPool:
         clock = asyncio.get_running_loop().time
         began = clock()
         while self._first.busy:
+            if self._first.loading:
+                began = clock()  # what counts is the time of the solve, which begins afterwards
             relief, waited_s = self._ready(), clock() - began
             if self._first.loading and relief is not None:
                 self._relieve(relief)

@@ -113,12 +113,18 @@ async def test_something_urgent_waits_for_no_solve_that_hangs_and_ends_no_previe
 
 async def test_something_urgent_waits_for_a_process_that_loads_its_kernels_and_so_do_callers(pool, monkeypatch, caplog):
     monkeypatch.setattr(module, "PROGRESS_S", 0.05)
+    loading_s = 5.0
+    monkeypatch.setattr(module, "LOADING_S", loading_s)
     os.kill(pool._first.worker().pid, signal.SIGSTOP)
+    loop = asyncio.get_running_loop()
+    now, ahead_s = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: now() + ahead_s)
     caller = asyncio.create_task(pool.solve(problem(requests=(shift_job("a"),))))
     await asyncio.sleep(0)
     urgent = asyncio.create_task(pool.solve(problem(requests=(shift_job("b"),), urgent=True)))
     while "requests wait" not in caplog.text:
         await asyncio.sleep(0.01)
+    ahead_s = 2 * loading_s  # loading took longer than a solve may
     os.kill(pool._first.worker().pid, signal.SIGCONT)
     for plan, _ in (await caller, await urgent):
         assert isinstance(plan, Replan)
