@@ -35,6 +35,7 @@ COMMANDS = {
     "run": Source("Run the controller.", "controller.cli.service_options", "run"),
     "state": Source("Create, check, copy or restore what survives a restart.", "controller.cli.state_options", "state"),
     "job": Source("Submit, show and release jobs.", "controller.cli.job_options", "job"),
+    "exec": Source("Run a job's command with planned paths.", "controller.cli.launch.options", "exec_command"),
     "topology": Source("Show switches and links with their load.", "controller.cli.service_options", "topology"),
     "drain": Source("Take a link or switch out of use, without loss.", "controller.cli.service_options", "drain"),
     "explain": Source("Explain the path of one flow, or its back end.", "dataplane.service.explain_options", "explain"),

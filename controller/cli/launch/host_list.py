@@ -23,10 +23,12 @@ def hosts_of(text: str, name: str) -> list[str]:
     """Return the hosts of a list in its order; raises InputError that names the variable."""
     if len(text) > MAX_TEXT_LENGTH:
         raise InputError(f"{name}: a host list of {len(text):,} characters; at most {MAX_TEXT_LENGTH:,} are read")
-    entries = [_parts(entry, name) for entry in _entries(text, name)]
-    count = sum(map(_count, entries))
-    if count > MAX_HOSTS:
-        raise InputError(f"{name}: {count:,} hosts; at most {MAX_HOSTS:,} are possible")
+    entries, count = [], 0
+    for entry in _entries(text, name):
+        entries.append(_parts(entry, name))
+        count += _count(entries[-1])
+        if count > MAX_HOSTS:
+            raise InputError(f"{name}: {count:,} hosts or more; at most {MAX_HOSTS:,} are possible")
     return [host for entry in entries for host in _expanded(entry)]
 
 

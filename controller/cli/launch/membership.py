@@ -52,7 +52,7 @@ def _torchrun(environment: Mapping[str, str]) -> Membership:
         job_id=_job_id(f"torchrun-{run_id}"),
         node_rank=_number(environment, "RANK", 0, count - 1),
         node_count=count,
-        local_rank=_number(environment, "LOCAL_RANK", 0, local_count - 1),
+        local_rank=_number(environment, "LOCAL_RANK", 0, local_count - 1, default=0),
         local_count=local_count,
     )
 
