@@ -5,8 +5,8 @@
  * the attributes whose grh.flow_label encodes that port. RoCEv2 providers derive the source port from the label:
  * 0xC000 | ((label & 0x3fff) ^ (label >> 14)) (rdma_flow_label_to_udp_sport of Linux).
  *
- * A queue pair is never refused for the shim's sake. One request that takes longer than 50 ms, fails, or gets a reply
- * that is none, and no more requests are made for the life of the process.
+ * A queue pair is never refused for the shim's sake. One request that takes longer than 50 ms
+ * (HEDDLE_PORT_DEADLINE_MS), fails, or gets a reply that is none, and no more are made for the life of the process.
  *
  * Audit libraries live in a linker namespace of their own, so this one depends on no other, not even on libc: a second
  * libc would take memory for thread-local variables that the program may need. Hence system calls.
@@ -22,7 +22,7 @@
 #include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
-enum { DEADLINE_MS = 50, MAGIC = 0x31504448, LOWEST_PORT = 49152, HIGHEST_PORT = 65535, HIDDEN_VERSION = 0x8000 };
+enum { DEFAULT_DEADLINE_MS = 50, MAX_DEADLINE_MS = 60000, MAGIC = 0x31504448, LOWEST_PORT = 49152, HIGHEST_PORT = 65535, HIDDEN_VERSION = 0x8000 };
 
 /* ---- the parts of libibverbs' ABI that are used (rdma-core, libibverbs/verbs.h, IBVERBS_1.1) ---- */
 
@@ -54,6 +54,7 @@ static modify_qp *real_modify_qp;
 static query_gid *real_query_gid;
 static int skipped;
 static uint32_t requests;
+static int deadline_ms = DEFAULT_DEADLINE_MS;
 static struct sockaddr_un agent = {.sun_family = AF_UNIX};
 
 /* ---- system calls ---- */
@@ -132,7 +133,7 @@ static uint32_t planned_port(const union gid *src, const union gid *dst, uint32_
 {
     struct request request = {MAGIC, __atomic_add_fetch(&requests, 1, __ATOMIC_RELAXED), *src, *dst, queue_pair, peer};
     struct reply reply = {0, 0, 0};
-    int64_t deadline_ns = now_ns() + DEADLINE_MS * INT64_C(1000000);
+    int64_t deadline_ns = now_ns() + deadline_ms * INT64_C(1000000);
     long end = call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0, 0, 0);
     int failed = end < 0 || exchange((int)end, &request, &reply, deadline_ns);
     if (end >= 0) call(SYS_close, end, 0, 0, 0, 0, 0);
@@ -140,7 +141,7 @@ static uint32_t planned_port(const union gid *src, const union gid *dst, uint32_
         (reply.port == 0 || (reply.port >= LOWEST_PORT && reply.port <= HIGHEST_PORT)))
         return reply.port;
     if (!__atomic_exchange_n(&skipped, 1, __ATOMIC_RELAXED))
-        log_line("heddle: no sound reply of the port agent within 50 ms: queue pairs keep their own source ports\n");
+        log_line("heddle: no sound reply of the port agent in time: queue pairs keep their own source ports\n");
     return 0;
 }
 
@@ -237,16 +238,26 @@ EXPORT uintptr_t la_symbind64(ElfW(Sym) *symbol, unsigned index, uintptr_t *from
     return symbol->st_value;
 }
 
+/* Returns the value of a variable if `entry` sets it, else 0. */
+static const char *value_in(const char *entry, const char *name)
+{
+    while (*name && *entry == *name) entry++, name++;
+    return *name || *entry != '=' ? 0 : entry + 1;
+}
+
 /* glibc passes the environment to initialisers. */
 __attribute__((constructor)) static void read_environment(int count, char **arguments, char **environment)
 {
     (void)count, (void)arguments;
-    static const char name[] = "HEDDLE_PORT_SOCKET=";
     for (; environment && *environment; environment++) {
-        size_t length = 0, size = 0;
-        while (name[length] && (*environment)[length] == name[length]) length++;
-        if (name[length]) continue;
-        while ((*environment)[length + size]) size++;
-        if (size < sizeof agent.sun_path) memcpy(agent.sun_path, *environment + length, size + 1);
+        const char *path = value_in(*environment, "HEDDLE_PORT_SOCKET");
+        size_t size = 0;
+        while (path && path[size]) size++;
+        if (path && size < sizeof agent.sun_path) memcpy(agent.sun_path, path, size + 1);
+        const char *deadline = value_in(*environment, "HEDDLE_PORT_DEADLINE_MS");
+        int value = 0;
+        for (; deadline && *deadline >= '0' && *deadline <= '9' && value <= MAX_DEADLINE_MS; deadline++)
+            value = 10 * value + *deadline - '0';
+        if (deadline && !*deadline && value > 0 && value <= MAX_DEADLINE_MS) deadline_ms = value;
     }
 }

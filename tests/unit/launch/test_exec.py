@@ -70,6 +70,7 @@ async def test_nodes_meet_their_queue_pairs_get_planned_ports_and_the_last_to_en
     first = await begin(
         *node(controller, 0, "--host", "h1", "--qps", 4, "--", "sh", "-c", opens, "sh", tmp_path / "first"),
         LD_LIBRARY_PATH=str(programs.libraries),
+        HEDDLE_PORT_DEADLINE_MS="30000",
         XDG_CACHE_HOME=str(tmp_path),
     )
     second = await begin(
