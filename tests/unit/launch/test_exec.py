@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.verbs import compiled
 from tests.unit.api.conftest import running
 
@@ -132,3 +133,42 @@ async def test_without_a_controller_the_command_runs_and_one_line_says_so():
     assert (status, out, errors.count("\n")) == (0, "runs\n", 1)
     assert "the command runs without planned paths" in errors
     assert (refused[0], refused[1], refused[2].count("\n")) == (1, "", 1)
+
+
+class Waiting(rpc.JobServiceServicer, rpc.FabricServiceServicer):
+    """A controller at which the other nodes of a job never arrive."""
+
+    def __init__(self):
+        self.joined, self.withdrawn = asyncio.Event(), asyncio.Event()
+
+    async def GetTopology(self, request, context):
+        return pb.Topology(nics=[pb.Nic(id="n", host="h", ip="10.0.0.1", network="compute")])
+
+    async def JoinJob(self, request, context):
+        self.joined.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.withdrawn.set()
+
+
+async def test_a_node_that_is_ended_while_it_waits_for_others_withdraws_and_runs_nothing(tmp_path):
+    service, server = Waiting(), grpc.aio.server()
+    rpc.add_JobServiceServicer_to_server(service, server)
+    rpc.add_FabricServiceServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        job = ("--job", "j", "--node-rank", 0, "--node-count", 2, "--host", "h")
+        process = await begin("--server", f"127.0.0.1:{port}", *job, "--", "touch", tmp_path / "ran")
+        await asyncio.wait_for(service.joined.wait(), 60)
+        process.send_signal(signal.SIGTERM)
+        assert (await result(process))[0] == 128 + signal.SIGTERM
+        await asyncio.wait_for(service.withdrawn.wait(), 60)
+        assert not (tmp_path / "ran").exists()
+        begun = await begin("--server", f"127.0.0.1:{port}", *job, "--wait", 1, "--", "touch", tmp_path / "ran")
+        status, _, errors = await result(begun)
+        assert (status, (tmp_path / "ran").exists()) == (0, True)
+        assert errors == "heddle: j: not all 2 nodes registered within 1 s: the command runs without planned paths\n"
+    finally:
+        await server.stop(0)
