@@ -4,7 +4,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -122,7 +122,8 @@ def broken_agent(path, answer):
                     connections.append(listener.accept()[0])
                 except TimeoutError:
                     continue
-                answer(connections[-1], ended)
+                with suppress(OSError):  # on a loaded machine the program has given up before
+                    answer(connections[-1], ended)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
