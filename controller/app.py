@@ -24,6 +24,7 @@ from controller.config.access import HttpAccessConfig
 from controller.config.load import parse_jobs
 from controller.config.service import ServiceConfig
 from controller.config.telemetry import acts_on, broker_of, detector_settings, ports_of
+from controller.config.tls import opened
 from controller.dashboard.access.login import AccessRules
 from controller.dashboard.server import Dashboard
 from controller.model.error import PrerequisiteError
@@ -251,7 +252,8 @@ class Application:
         settings = SouthboundSettings(generation_id=generation)
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
-        api = ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms)
+        tls = opened(self._config.tls, _LOG.error)
+        api = ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms, tls=tls)
         access = self._config.http_access
         http = Dashboard(self.loop, _jobs_in, _access_rules(self._config.http, access), _tls(access))
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)

@@ -81,7 +81,7 @@ class Tls:
         self._denied = Reloaded((denied,), lambda: _read_denied(denied), report) if denied is not None else frozenset
 
     def own(self) -> OwnCertificate:
-        """Return the certificate, key and authorities that a handshake uses now, as PEM (gRPC makes its own contexts)."""
+        """Return the certificate, key and authorities of a handshake now, as PEM (gRPC makes its own contexts)."""
         return self._own().certificate
 
     @property
