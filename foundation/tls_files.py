@@ -41,6 +41,11 @@ class TlsFiles:
     denied: Path | None = None
 
 
+def files_in(directory: Path) -> TlsFiles:
+    """Return the files of a directory that `heddle pki issue` has written; those of a client, without a deny list."""
+    return TlsFiles(certificate=directory / "cert.pem", key=directory / "key.pem", ca=directory / "ca.pem")
+
+
 class Reloaded(Generic[T]):
     """What is read from files; read again when one of them was replaced or changed.
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "import": Source("Convert other formats to a fabric file.", "controller.cli.offline_options", "import_file"),
     "run": Source("Run the controller.", "controller.cli.service_options", "run"),
     "state": Source("Create, check, copy or restore what survives a restart.", "controller.cli.state_options", "state"),
+    "pki": Source("Issue, rotate and deny certificates.", "controller.cli.pki_options", "pki"),
     "job": Source("Submit, show and release jobs.", "controller.cli.job_options", "job"),
     "topology": Source("Show switches and links with their load.", "controller.cli.service_options", "topology"),
     "drain": Source("Take a link or switch out of use, without loss.", "controller.cli.service_options", "drain"),

@@ -1,5 +1,6 @@
 """Certificates for tests: an authority per fabric, and the files of a holder."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -8,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from controller.pki.authority import LIFETIME, Authority, issued, key_pem, new_authority, new_key
 from foundation.identity import Identity, Role
-from foundation.tls_files import TlsFiles
+from foundation.tls_files import TlsFiles, files_in
 
 
 def authority(fabric: str = "blue") -> Authority:
@@ -39,7 +40,7 @@ def files_of(
         dns=["localhost"] if role.serves else [],
         ips=[ip_address("127.0.0.1"), ip_address("::1")] if role.serves else [],
     )
-    files = TlsFiles(certificate=folder / "cert.pem", key=folder / "key.pem", ca=folder / "ca.pem", denied=denied)
+    files = replace(files_in(folder), denied=denied)
     files.certificate.write_bytes(certificate.public_bytes(Encoding.PEM))
     files.key.write_bytes(key_pem(key))
     files.ca.write_bytes(b"".join(one.certificate.public_bytes(Encoding.PEM) for one in trusted or (by,)))
