@@ -42,6 +42,7 @@ COMMANDS = {
     "events": Source("Show or follow the event log.", "controller.cli.service_options", "events"),
     "top": Source("Show port counters live.", "controller.cli.service_options", "top"),
     "telemetry": Source("Record and replay telemetry.", "controller.cli.telemetry.options", "telemetry"),
+    "mqtt": Source("Configure the MQTT broker of the telemetry.", "controller.cli.mqtt_options", "mqtt"),
     "vpc": Source("Manage VPCs, peerings, the border and gateways.", "controller.cli.vpc_options", "vpc"),
     "gateway": Source("Run or inspect a VPC gateway."),
     "balancer": Source("Run or inspect an L4 load balancer."),
