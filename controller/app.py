@@ -185,7 +185,7 @@ class Application:
             pin_grace_ms=config.pin_grace_ms,
             follow_ms=config.follow_ms,
             audit_ms=config.audit_ms,
-            acts_on_telemetry=acts_on(config.telemetry),
+            acts_on_telemetry=acts_on(config.telemetry, config.tls),
             period_ms=detector_settings(config.telemetry).period_ms,
             quarantine_ms=config.quarantine_ms,
             congestion_pause_ms=config.congestion_pause_ms,
@@ -296,7 +296,7 @@ class Application:
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""
         config, telemetry = self._config.telemetry, self.loop.telemetry
-        broker = broker_of(config)
+        broker = broker_of(config, self._config.tls)
         if broker is None:
             return None
         telemetry.configured = True

@@ -26,7 +26,7 @@ def config(
     ca: Annotated[Path, typer.Option(metavar="FILE", help="The authority of the fabric's certificates, PEM.")],
     controller: Annotated[
         list[str],
-        typer.Option(metavar="NAME", help="The name in a controller's certificate: it reads all. Repeatable."),
+        typer.Option(metavar="NAME", help="A controller, by its certificate: it reads all. Repeatable."),
     ],
     operator: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="An operator who may read all as well. Repeatable.")

@@ -38,7 +38,7 @@ def mosquitto_config(fabric: Fabric, files: BrokerFiles, access: Path) -> str:
         *(f"{key} {_path(path)}" for key, path in paths.items() if path is not None),
         "tls_version tlsv1.2",
         "require_certificate true",
-        "# A client is its certificate: the common name is the user, and the client id, so that none ends another's session.",
+        "# A client is its certificate: its common name is the user and the client id, so none ends another's session.",
         "use_identity_as_username true",
         "use_username_as_clientid true",
         "allow_anonymous false",

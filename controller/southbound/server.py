@@ -54,8 +54,8 @@ class SouthboundEvents(Protocol):
 class OpenFlowServer:
     """The OpenFlow 1.3 side of the controller.
 
-    `known` returns the switch id of a datapath id, None where the fabric has no such switch. With `tls` each switch shows
-    the certificate that names it; without, any peer that reaches the port may be any switch.
+    `known` returns the switch id of a datapath id, None where the fabric has no such switch. With `tls` each switch
+    shows the certificate that names it; without, any peer that reaches the port may be any switch.
     """
 
     def __init__(
