@@ -120,7 +120,9 @@ def _broker_tls(config: TelemetryConfig, tls: TlsConfig) -> BrokerTls | None:
     certificate, key = (
         (config.certificate_file, config.key_file) if config.certificate_file else (tls.certificate, tls.key)
     )
-    found = BrokerTls(ca=Path(ca), certificate=certificate and Path(certificate), key=key and Path(key))
+    found = BrokerTls(
+        ca=Path(ca), certificate=Path(certificate) if certificate else None, key=Path(key) if key else None
+    )
     try:
         found.context()
     except (OSError, ValueError) as error:

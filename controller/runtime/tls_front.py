@@ -8,18 +8,19 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
+from controller.model.server_address import joined
+
 MAX_HANDSHAKES = 512
 """Handshakes at one time; beyond them the oldest is ended."""
-MAX_EARLY_BYTES = 1 << 18
 
 Refused = Callable[[str, str], None]
 """Gets the address of a peer and why its handshake failed."""
 
 
 class TlsFront:
-    """The handshakes of one listener; `context` demands what a client has to show."""
+    """The handshakes of one listener; `context` returns what the next one uses, which demands what a client shows."""
 
-    def __init__(self, context: ssl.SSLContext, timeout_s: float, refused: Refused) -> None:
+    def __init__(self, context: Callable[[], ssl.SSLContext], timeout_s: float, refused: Refused) -> None:
         self.context, self.timeout_s, self.refused = context, timeout_s, refused
         self._handshakes: dict[asyncio.Task[None], None] = {}
 
@@ -66,7 +67,7 @@ class _Handshake(asyncio.Protocol):
         front, peer = self._front, transport.get_extra_info("peername")
         try:
             secured = await asyncio.get_running_loop().start_tls(
-                transport, self, front.context, server_side=True, ssl_handshake_timeout=front.timeout_s
+                transport, self, front.context(), server_side=True, ssl_handshake_timeout=front.timeout_s
             )
         except OSError as error:
             front.refused(_address(peer), _reason(error))
@@ -89,7 +90,7 @@ class _Handshake(asyncio.Protocol):
 
 
 def _address(peer: object) -> str:
-    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local"
+    return joined(*peer[:2]) if isinstance(peer, tuple) else "local"
 
 
 def _reason(error: OSError) -> str:

@@ -79,7 +79,10 @@ class OpenFlowServer:
         self._installer = Installer()
         self._closing = False
         self._tls = tls
-        self._front = TlsFront(tls.server_context(), self._settings.handshake_timeout_s, self._no_tls) if tls else None
+        self._front: TlsFront | None = None
+        if tls is not None:
+            context = tls.server_context()  # each handshake uses the files of its moment
+            self._front = TlsFront(lambda: context, self._settings.handshake_timeout_s, self._no_tls)
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> tuple[str, int]:

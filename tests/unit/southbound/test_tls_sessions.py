@@ -29,12 +29,19 @@ def settings():
     return QUICK
 
 
+class Secured(Southbound):
+    """A southbound with TLS, whose files are in `folder`."""
+
+    def __init__(self, settings, tls, folder):
+        super().__init__(settings, tls)
+        self.folder = folder
+
+
 @pytest_asyncio.fixture
 async def secured(settings, tmp_path):
     (tmp_path / "denied").touch()
     files = files_of(BLUE, Role.CONTROLLER, "c1", tmp_path / "controller", denied=tmp_path / "denied")
-    running = Southbound(settings, Tls(files, logging.getLogger("test").warning))
-    running.folder = tmp_path
+    running = Secured(settings, Tls(files, logging.getLogger("test").warning), tmp_path)
     await running.start()
     yield running
     await running.close()
