@@ -15,6 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from controller.cli.mqtt_options import config
+from controller.cli.telemetry.streams import record
 from controller.config.mosquitto import ACCESS, CONFIG
 from controller.model.error import InputError
 from controller.pki.authority import revocations
@@ -51,12 +52,17 @@ class Site:
         self.folder, self.by, self.port = folder, authority("lab"), free_port()
         self.received = []
         self._numbers = iter(range(1_000))
-        files = files_of(self.by, Role.SERVICE, "broker", folder / "broker")
+        self.broker = files_of(self.by, Role.SERVICE, "broker", folder / "broker")
         self.crl([])
         (folder / "fabric.yaml").write_text(FABRIC)
+        self.write()
+
+    def write(self, **more):
+        """Write the broker's configuration."""
+        files, folder = self.broker, self.folder
         config(
             folder / "fabric.yaml", out=folder, certificate=files.certificate, key=files.key, ca=files.ca,
-            controller=["c1"], crl=folder / "crl.pem", listen=f"127.0.0.1:{self.port}",
+            controller=["c1"], crl=folder / "crl.pem", listen=f"127.0.0.1:{self.port}", **more,
         )  # fmt: skip
 
     def crl(self, serials):
@@ -188,6 +194,26 @@ async def test_an_agent_shows_its_new_certificate_when_it_reconnects(site):
             await until(lambda: any(message.topic == ports_topic("lab", "leaf1") for message in heard))
         ended.set()
         await asyncio.wait_for(running, TIMEOUT_S)
+
+
+async def test_an_operator_who_may_read_records_over_tls(site):
+    site.write(operator=["ada"])
+    files = {role: site.tls(role, name) for role, name in ((Role.OPERATOR, "ada"), (Role.AGENT, "leaf1"))}
+    ada, recording = files[Role.OPERATOR], site.folder / "recording"
+    tls = {"ca_file": ada.ca, "certificate_file": ada.certificate, "key_file": ada.key}
+    async with _running(site), site.bus(files[Role.AGENT]).connection() as client:
+        recorded = asyncio.create_task(asyncio.to_thread(_record, recording, f"127.0.0.1:{site.port}", tls))
+        while not recorded.done():
+            await client.publish(ports_topic("lab", "leaf1"), bytes(500))
+            await asyncio.sleep(0.02)
+        await recorded
+    assert ports_topic("lab", "leaf1").encode() in recording.read_bytes()
+
+
+def _record(path, broker, tls):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio.SelectorEventLoop, "add_signal_handler", lambda *_: None)  # the main thread's only
+        record(path, broker=broker, tls=tls, fabric="lab", seconds=TIMEOUT_S, max_bytes=2_000, as_json=True)
 
 
 def test_the_access_rules_name_every_switch_and_host_and_have_no_patterns(site):
