@@ -110,5 +110,5 @@ async def test_a_switch_takes_no_controller_whose_certificate_is_a_switchs(lab, 
     files = files_of(lab.by, Role.SWITCH, "leaf2", tmp_path / "impostor")
     lab.server = OpenFlowServer("127.0.0.1", 0, {1: "leaf1"}.get, lab.events, SETTINGS, Tls(files, print))
     await lab.start()
-    await lab.refused("no TLS")
+    await lab.refused("unsupported certificate")
     assert lab.events.all == []
