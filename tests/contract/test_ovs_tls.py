@@ -33,7 +33,7 @@ class TlsLab:
         self.switch = files_of(self.by, Role.SWITCH, "leaf1", folder / "switch")
         self.events = RecordedEvents()
         self.server = OpenFlowServer(
-            "127.0.0.1", 0, {1: "leaf1", 2: "leaf2"}.get, self.events, SETTINGS, Tls(files, print)
+            "127.0.0.1", 0, {1: "leaf1", 2: "leaf2"}.get, self.events, SETTINGS, tls=Tls(files, print)
         )
 
     async def start(self, datapath_id=1, scheme="ssl"):
@@ -108,7 +108,7 @@ async def test_a_switch_with_a_wrong_certificate_is_refused(lab, tmp_path, who, 
 
 async def test_a_switch_takes_no_controller_whose_certificate_is_a_switchs(lab, ovs, tmp_path):
     files = files_of(lab.by, Role.SWITCH, "leaf2", tmp_path / "impostor")
-    lab.server = OpenFlowServer("127.0.0.1", 0, {1: "leaf1"}.get, lab.events, SETTINGS, Tls(files, print))
+    lab.server = OpenFlowServer("127.0.0.1", 0, {1: "leaf1"}.get, lab.events, SETTINGS, tls=Tls(files, print))
     await lab.start()
     await lab.refused("unsupported certificate")
     assert lab.events.all == []

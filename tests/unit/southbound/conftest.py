@@ -19,7 +19,7 @@ class Southbound:
 
     def __init__(self, settings, tls=None):
         self.events = RecordedEvents()
-        self.server = OpenFlowServer("127.0.0.1", 0, NAMES.get, self.events, settings, tls)
+        self.server = OpenFlowServer("127.0.0.1", 0, NAMES.get, self.events, settings, tls=tls)
         self.address = ("", 0)
         self._switches = []
 
