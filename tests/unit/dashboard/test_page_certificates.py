@@ -14,6 +14,7 @@ from controller.app import Application
 from controller.config.service import ServiceConfig
 from foundation.certificate import peer_in, serial_text
 from foundation.identity import Role
+from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.certificates import authority, files_of
@@ -32,7 +33,7 @@ class Page:
         self.denied = folder / "denied"
         self.denied.touch()
         self.own = files_of(BLUE, Role.CONTROLLER, "c1", folder / "own", denied=self.denied)
-        self.address = ""
+        self.address = self.openflow = ""
 
     @asynccontextmanager
     async def served(self):
@@ -45,7 +46,7 @@ class Page:
         )  # fmt: skip
         application = Application(small_fabric(), config, ThreadPlanner(small_fabric()), ThreadCompiler(small_fabric()))
         async with application.started() as addresses:
-            self.address = addresses["http"]
+            self.address, self.openflow = addresses["http"], addresses["openflow"]
             yield self
 
     def files(self, role, name, by=BLUE):
@@ -78,6 +79,24 @@ async def test_an_operators_certificate_reads_and_acts(page):
         assert (session["user"], session["may_act"]) == ("operator:ada", True)
         assert (await ada.get("/metrics")).status_code == 200
         assert (await ada.act("drain", target=LINK, dry_run=True)).status_code == 200
+
+
+async def test_the_same_controller_takes_a_switch_by_its_certificate_alone(page):
+    plain, own = FakeSwitch(1), FakeSwitch(1)
+    files = page.files(Role.SWITCH, "leaf1")
+    own.tls = ssl.create_default_context(cafile=files.ca)
+    own.tls.load_cert_chain(files.certificate, files.key)
+    own.datapath_id = plain.datapath_id = small_fabric().switch_by_id["leaf1"].datapath_id
+    host, port = page.openflow.split(":")
+    await plain.connect(host, int(port))
+    await plain.closed()
+    await own.connect(host, int(port))
+    async with page.client(page.files(Role.VIEWER, "vic")) as vic, asyncio.timeout(20):
+        while not any((await vic.json("/api/state"))["switches"]["connected"]):
+            await asyncio.sleep(0.05)
+    assert own.received
+    await plain.disconnect()
+    await own.disconnect()
 
 
 async def test_a_viewers_certificate_reads_and_does_not_act(page):
