@@ -170,7 +170,7 @@ def load_service(
         config = ServiceConfig.model_validate({**values, **given})
     except ValidationError as errors:
         raise _refused(name, errors) from None
-    if (problem := exposure_problem(config.http, config.http_access)) is not None:
+    if (problem := exposure_problem(config.http, config.http_access, config.tls)) is not None:
         raise refusal(name, [Problem("http", problem)])
     out_of_range = complaints(detector_settings(config.telemetry))
     if out_of_range:
