@@ -95,7 +95,7 @@ def balancer(
 ) -> None:
     """Measure the load balancer beside plain forwarding, HAProxy, nginx and Linux, under change and attack; needs root.
 
-    Parts: speed, processor, changes, flood, deaths; --quick shows that they work. It needs a source tree, nginx, wrk and curl; haproxy and nftables
+    Parts: speed, processor, changes, flood, deaths. It needs a source tree, nginx, wrk and curl; haproxy and nftables
     are left out where they are missing. Exit status: 0; 2 for bad input.
     """
     benchmark = _needing_a_source_tree("balancer")

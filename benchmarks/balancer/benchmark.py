@@ -19,7 +19,7 @@ QUICK_S, QUICK_ROUNDS = 8.0, 5
 
 
 def run(out: TextIO, parts: Sequence[str] = (), *, quick: bool = False) -> Found:
-    """Measure the named parts (default: all) and print a table for each; `quick` shows that they work, in short runs."""
+    """Measure the named parts (default: all) and print a table for each; `quick` only shows that they work."""
     if os.geteuid() != 0:
         print("not root: nothing is measured", file=out)
         return {}
