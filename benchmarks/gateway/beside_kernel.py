@@ -2,8 +2,8 @@
 
 client: kernel VXLAN, 10.0.0.10 ── underlay ── the device: `heddle gateway`, or VXLAN and nftables ── wan ── server
 
-Real clients and servers (iperf) without offloads. Processor time is that of everything that carries the bytes, since on
-veth a packet is delivered in the sender's time.
+Clients and servers are sockets of the kernel (iperf for TCP), without offloads. Processor time is that of everything
+that carries the bytes, since on veth a packet is delivered in the sender's time.
 """
 
 import json
@@ -25,12 +25,13 @@ import yaml
 from benchmarks.gateway.wire.processor import soft_interrupts
 from dataplane.config.addresses import gateway_mac
 from foundation.address import mac_text
+from tests.support import nat_clients
 from tests.support.namespaces import Namespace, join
 
 VNI, VTEP, HOST, CLIENT, SERVER, PUBLIC = 100, "192.0.2.1", "192.0.2.10", "10.0.0.10", "203.0.113.1", "203.0.113.10"
 CLIENT_MAC, UNDERLAY_MTU_BYTES, VXLAN_BYTES = "02:00:00:00:00:10", 4300, 50
 SECONDS, ROUNDS, READY_S, ECHOES = 4, 3, 900, 2000
-ECHO_PORT = 7
+ECHO_PORT, UDP_PORT = 7, 5000
 LINUX = "Linux VXLAN and nftables"
 ECHO = (
     "import socket,sys\nend = socket.create_server((sys.argv[1], int(sys.argv[2])))\nprint(flush=True)\nwhile True:\n"
@@ -44,18 +45,19 @@ PING_PONG = (
 
 
 class Traffic(NamedTuple):
-    """What the clients send: options of iperf, and whether datagrams may be fragmented on their way."""
+    """What the client sends: TCP streams, or datagrams of a size at a rate."""
 
     name: str
-    options: tuple[str, ...]
-    is_udp: bool = False
+    streams: int = 0
+    datagram_bytes: int = 0
+    bit_s: int = 0
 
 
 TRAFFIC = (
-    Traffic("TCP, 1 stream", ()),
-    Traffic("TCP, 8 streams", ("-P", "8")),
-    Traffic("UDP, 8,000 B at 200 Mbit/s", ("-u", "-l", "8000", "-b", "200m"), is_udp=True),
-    Traffic("UDP, 60 B at 40,000/s", ("-u", "-l", "60", "-b", "19200k"), is_udp=True),
+    Traffic("TCP, 1 stream", streams=1),
+    Traffic("TCP, 8 streams", streams=8),
+    Traffic("UDP, 8,000 B at 200 Mbit/s", datagram_bytes=8000, bit_s=200_000_000),
+    Traffic("UDP, 60 B at 40,000/s", datagram_bytes=60, bit_s=40_000 * 60 * 8),
 )
 
 
@@ -88,8 +90,7 @@ class Course:
         self.client.run("ip", "neigh", "add", "10.0.0.1", "lladdr", mac_text(gateway_mac(VNI)), "dev", "vx")
         self.client.run("ip", "route", "add", "default", "via", "10.0.0.1")
         self.server.run("ip", "addr", "add", f"{SERVER}/24", "dev", "wan")
-        self.servers = [self._served("iperf", "-s"), self._served("iperf", "-s", "-u")]
-        self.servers.append(self._served(sys.executable, "-c", ECHO, SERVER, str(ECHO_PORT)))
+        self.servers = [self._served("iperf", "-s"), self._served(sys.executable, "-c", ECHO, SERVER, str(ECHO_PORT))]
 
     def _space(self) -> Namespace:
         made = Namespace()
@@ -123,7 +124,7 @@ def linux(course: Course) -> Iterator[tuple[int, ...]]:
     course.tunnel(course.device, mac_text(gateway_mac(VNI)), VTEP, HOST, "10.0.0.1/24")
     run("sysctl", "-qw", "net.ipv4.ip_forward=1")
     chain = "type nat hook postrouting priority srcnat"
-    run("nft", "-f", "-", given=f'table ip t {{ chain c {{ {chain}; oifname "wan" snat to {PUBLIC}; }} }}\n')
+    run("nft", "-f", "-", given=f'table ip t {{\n chain c {{\n {chain};\n oifname "wan" snat to {PUBLIC}\n }}\n}}\n')
     try:
         yield ()
     finally:
@@ -208,25 +209,42 @@ def _rtt_ms(course: Course) -> float:
 
 
 def _measured(course: Course, traffic: Traffic, pids: tuple[int, ...], seconds: int) -> Carried:
-    # 1: no path MTU discovery, so that 8,000 bytes leave as fragments that may be fragmented again.
-    course.client.run("sysctl", "-qw", f"net.ipv4.ip_no_pmtu_disc={int(traffic.is_udp)}")
     soft = [thread for cpu in range(os.cpu_count() or 1) if (thread := soft_interrupts(cpu)) is not None]
     everything = (*pids, *course.servers, *soft)
     before = _spent_s(pids), _spent_s(everything), _children_s()
-    done = course.client.run("iperf", "-c", SERVER, "-t", str(seconds), "-y", "C", *traffic.options)
+    bytes_, gbit_s, lost = (_streams if traffic.streams else _datagrams)(course, traffic, seconds)
     own_s, whole_s = _spent_s(pids) - before[0], _spent_s(everything) - before[1] + _children_s() - before[2]
-    bytes_, took_s, lost = _report(done.stdout)
     if not bytes_:
-        raise RuntimeError(f"{traffic.name}: nothing arrived: {done.stdout}{done.stderr}")
+        raise RuntimeError(f"{traffic.name}: nothing arrived")
     gb = bytes_ / 1e9
-    return Carried("", traffic.name, gb * 8 / took_s, lost, own_s / gb, whole_s / gb, 0.0)
+    return Carried("", traffic.name, gbit_s, lost, own_s / gb, whole_s / gb, 0.0)
 
 
-def _report(text: str) -> tuple[int, float, float]:
-    """Return bytes, seconds and lost per cent of iperf's last line: the sum of streams, or the server's report."""
-    fields = text.strip().splitlines()[-1].split(",")
-    first, last = map(float, fields[6].split("-"))
-    return int(fields[7]), last - first, float(fields[12]) if len(fields) > 12 else 0.0
+def _streams(course: Course, traffic: Traffic, seconds: int) -> tuple[int, float, float]:
+    """Send by TCP; return bytes, Gbit/s, and 0 for what is lost."""
+    words = ("-t", str(seconds), "-P", str(traffic.streams), "-y", "C")
+    return streams_of(course.client.run("iperf", "-c", SERVER, *words).stdout)
+
+
+def streams_of(text: str) -> tuple[int, float, float]:
+    """Return bytes, Gbit/s, and 0 for what is lost, from iperf's line of values for each stream."""
+    rows = [line.split(",") for line in text.split()]
+    found = sum(int(row[7]) for row in rows)
+    first, last = zip(*(map(float, row[6].split("-")) for row in rows), strict=True)
+    return found, found * 8e-9 / (max(last) - min(first)), 0.0
+
+
+def _datagrams(course: Course, traffic: Traffic, seconds: int) -> tuple[int, float, float]:
+    """Send datagrams without DF; return bytes that arrived, Gbit/s, and the percentage of datagrams that were lost."""
+    client = (sys.executable, nat_clients.__file__)
+    count = course.server.start(*client, "count", str(UDP_PORT), "1", stdout=subprocess.PIPE)
+    assert count.stdout is not None
+    count.stdout.readline()
+    words = ("stream", SERVER, str(UDP_PORT), str(traffic.datagram_bytes), str(traffic.bit_s), str(seconds))
+    sent = json.loads(course.client.run(*client, *words).stdout)["sent"]
+    received = json.loads(count.communicate(timeout=30)[0])["received"]
+    bytes_ = received * traffic.datagram_bytes
+    return bytes_, bytes_ * 8e-9 / seconds, 100 * (1 - received / sent)
 
 
 def _spent_s(pids: Sequence[int]) -> float:
