@@ -81,7 +81,10 @@ def applier_for(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
     async def apply(desired: Desired) -> None:
         own = {one.address for one in gateway.local.interfaces}
         others = tuple(vtep for vtep in desired.gateways.values() if vtep not in own)
-        generation = await gateway.serve(lambda wanted: replace(wanted, network=desired.network, gateways=others))
+        network, virtual_ips = desired.network, desired.virtual_ips
+        generation = await gateway.serve(
+            lambda wanted: replace(wanted, network=network, gateways=others, virtual_ips=virtual_ips)
+        )
         await gateway.in_use(generation)
 
     return apply
