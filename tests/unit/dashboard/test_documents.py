@@ -137,6 +137,16 @@ async def test_actions_say_what_they_will_move_then_move_it_and_leave_an_event(p
     assert sum("requested over HTTP" in text for text in texts) == 3
 
 
+async def test_a_dry_run_is_refused_where_the_drain_is(page):
+    page, client = page
+    await page.jobs.SubmitJob(message())
+    assert (await client.act("drain", target="spine1")).status_code == 200
+    dry, wet = [await client.act("drain", target="spine2", dry_run=is_dry) for is_dry in (True, False)]
+    assert (dry.status_code, dry.json()) == (wet.status_code, wet.json())
+    assert dry.status_code == 409
+    assert "has no path without spine2" in dry.json()["error"]
+
+
 async def test_a_preview_plans_without_reserving(page):
     page, client = page
     nics = [nic.id for nic in page.application.loop.state.fabric.nics]
