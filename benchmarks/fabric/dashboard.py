@@ -5,6 +5,8 @@ One process holds the state of a controller and publishes a new measurement of e
 of the same time without clients. The lag of its event loop is that of a timer of 5 ms, under that load. `silent`
 clients never read: the memory that they cost is measured.
 
+As root, `page_cut` then measures how soon a cut cable is on the page of a live lab.
+
 python -m benchmarks.fabric.dashboard [--quick] runs this benchmark alone.
 """
 
@@ -24,6 +26,7 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
+from benchmarks.fabric import page_cut
 from controller.brain.state import Job, State, begin
 from controller.config.telemetry import ports_of
 from controller.dashboard.server import Dashboard
@@ -253,7 +256,7 @@ def run(out: TextIO, quick: bool = False) -> dict[str, Any]:
     control.send(None)
     server.join()
     _print(out, found)
-    return found
+    return found | page_cut.run(out, quick)
 
 
 def _print(out: TextIO, found: dict[str, Any]) -> None:

@@ -163,19 +163,26 @@ def health_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
 
 NETWORKS = {
     "vpcs": [
-        {"id": "red", "tenant": "tenant-red", "subnets": ["10.0.0.0/24"], "endpoints": 3, "isolation": "verified"},
-        {"id": "blue", "tenant": "tenant-blue", "subnets": ["10.0.0.0/24"], "endpoints": 2, "isolation": "violated"},
+        {
+            "id": "red", "tenant": "tenant-red", "vni": 100, "network": "business", "subnets": ["10.0.0.0/24"],
+            "endpoints": 3, "isolation": "verified",
+        },
+        {
+            "id": "blue", "tenant": "tenant-blue", "vni": 200, "network": "storage", "subnets": ["10.0.0.0/24"],
+            "endpoints": 2, "isolation": "violated",
+        },
     ],
     "gateways": [
         {
-            "id": "gateway-1", "vpc": "red", "state": "attached", "pair": "gateway-2", "role": "active",
-            "connections": 120,
+            "id": "gateway-1", "kind": "gateway", "vpc": None, "state": "attached", "pair": "gateway-2",
+            "role": "active", "vtep": "10.0.0.1", "generation": 4, "wanted_generation": 5, "refused": "",
+            "connections": 120, "connections_limit": 65_536,
             "mappings": 900, "mappings_limit": 1000, "age_ms": 300,
         }
     ],
     "balancers": [
         {
-            "id": "web", "vpc": "red", "vip": "10.0.0.9:80",
+            "id": "web", "vpc": "red", "vip": "10.0.0.9:80", "served_by": ["balancer-1"],
             "backends": [
                 {"address": "10.0.0.1", "weight": 1, "health": "up"},
                 {"address": "10.0.0.2", "weight": 1, "health": "down"},

@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from controller.model.error import AlreadyExistsError, HeddleError
 from mininet_topos.host.registry import clear_dead_labs
 from mininet_topos.playground.client import call, find_lab
 from mininet_topos.queues.model import why_unavailable
+from tests.support.browser import Browser, Page, chromium
 from tests.support.mosquitto import PROGRAM
 from tests.support.traces_of_labs import NOTHING, traces_of
 
@@ -28,6 +30,7 @@ pytestmark = [
     pytest.mark.alone,
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
     pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"),
+    pytest.mark.skipif(chromium() is None, reason="Debian's chromium is not installed (scripts/setup all)"),
 ]
 # A script that runs the tests in the background has SIGINT ignored, which processes inherit.
 HEDDLE = ("env", "--default-signal=INT", sys.executable, "-m", "controller.cli.main", "lab")
@@ -82,6 +85,19 @@ def until(condition: Callable[[], Any]) -> Any:
     return found
 
 
+@contextmanager
+def page_of(url: str) -> Iterator[Page]:
+    """Show the lab's page in Chromium while the context lasts, from when it shows the fabric."""
+    browser = Browser()
+    try:
+        with browser.page() as page:
+            page.open(url)
+            page.wait_for("document.querySelectorAll('.node').length === 14")
+            yield page
+    finally:
+        browser.close()
+
+
 def test_a_lab_is_loaded_cut_healed_and_ended_from_other_terminals_and_leaves_nothing(running):
     lab = find_lab(None)
     assert lab.id == running.ready["lab"]
@@ -94,8 +110,12 @@ def test_a_lab_is_loaded_cut_healed_and_ended_from_other_terminals_and_leaves_no
     until(lambda: max(link.measured_utilisation for link in running.links().values()) > BUSY)
     with pytest.raises(HeddleError, match=r"^permutation, planned, is running, for another \d s; end it by Ctrl-C"):
         call(lab, {"op": "traffic", "workload": "ring", "planned": True, "seconds": 5, "rate_bps": 0, "seed": 1})
-    cable = next(name for name, one in running.links().items() if one.planned_utilisation and "spine" in name)
-    assert "known_after_ms" in call(lab, {"op": "cut", "link": cable})
+    cable = next(name for name, one in running.links().items() if one.planned_utilisation and "leaf" in name[:4])
+    with page_of(running.ready["url"]) as page:
+        assert "known_after_ms" in call(lab, {"op": "cut", "link": cable})
+        page.wait_for_text(f"Link {cable.replace('>', ' – ')} is down", "#attention")
+        page.wait_for("document.querySelector('.mark path.down') !== null")
+        assert page.errors == []
     assert not running.links()[cable].up
     with pytest.raises(HeddleError, match=r"is cut already; repair it with `heddle lab heal ") as refusal:
         call(lab, {"op": "cut", "link": ">".join(reversed(cable.split(">")))})

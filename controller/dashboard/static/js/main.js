@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, morph } from "./dom.js";
-import { askForLogin, session } from "./login.js";
+import { askForLogin, listenForLogout, loggedIn, session } from "./login.js";
 import { clock, duration, plural } from "./format.js";
 import { problems, STALE_MS } from "./load.js";
 import { addEvents, changed, isPast, loadFabric, picture, setLive, showMoment, shown, subscribe } from "./picture.js";
@@ -83,7 +83,7 @@ function heading(route, found) {
   return [
     h("a", { class: "brand", href: "/fabric" }, h("b", null, "Heddle"), " ", h("span", null, picture.fabric?.fabric ?? "")),
     h("nav", { "aria-label": "Views" }, tabs),
-    h("div", { class: "chips" }, chips(found)),
+    h("div", { class: "chips" }, chips(found), loggedIn(picture.session)),
   ];
 }
 
@@ -132,6 +132,7 @@ async function begin() {
     if (found?.login && !found.may_act) return askForLogin(place("view"));
     window.history.replaceState(null, "", "/fabric");
   }
+  listenForLogout(() => picture.session.csrf);
   start(show);
   subscribe(draw);
   setInterval(changed, TICK_MS);

@@ -1,9 +1,11 @@
 /** The live stream: the newest state and new events. Comes back by itself when the controller does. */
 
+import { session } from "./login.js";
 import { addEvents, changed, loadFabric, picture, setLive } from "./picture.js";
 
 const RETRY_MS = 1000;
 const SILENCE_MS = 15_000;
+const REPLY_MS = 3000;
 
 let source = null;
 let retry = 0;
@@ -21,11 +23,20 @@ export function follow() {
 async function checkSilent() {
   heardMs = Date.now();
   try {
-    const reply = await fetch("/healthz", { signal: AbortSignal.timeout(3000), cache: "no-store" });
+    const reply = await fetch("/healthz", { signal: AbortSignal.timeout(REPLY_MS), cache: "no-store" });
     if (!reply.ok && reply.status >= 500) lost();
   } catch {
     lost();
   }
+}
+
+/** Connect again once the controller replies. Its next life has other tokens, and has ended the sessions of its login. */
+async function again() {
+  const found = await session(AbortSignal.timeout(REPLY_MS));
+  if (found?.login && !found.may_act) return window.location.reload(); // asks for the login
+  if (!found) return (retry = setTimeout(again, RETRY_MS));
+  picture.session = found;
+  connect();
 }
 
 function connect() {
@@ -62,5 +73,5 @@ function lost() {
   }
   source?.close();
   clearTimeout(retry);
-  retry = setTimeout(connect, RETRY_MS);
+  retry = setTimeout(again, RETRY_MS);
 }
