@@ -59,7 +59,7 @@ async def shows_what_is_listed(controller: Controller, rows: list[list[str]]) ->
     assert len(shown) == len(rows) == len(vpcs) + len(gateways) + len(balancers)
     for each in vpcs:
         subnets = ", ".join(subnet.cidr for subnet in each.subnets)
-        assert shown[each.id][:4] == [each.tenant, f"{each.vni} ({each.network})", subnets, str(len(each.endpoints))]
+        assert shown[each.id][1:] == [each.tenant, f"{each.vni} ({each.network})", subnets, str(len(each.endpoints))]
     for each in gateways:
         name = each.hello.gateway_id + (f" ({each.hello.kind})" if each.hello.kind == "balancer" else "")
         state, tables, role, pair, *_ = shown[name]

@@ -106,12 +106,12 @@ def test_a_lab_is_loaded_cut_healed_and_ended_from_other_terminals_and_leaves_no
     until(lambda: all(link.measured for link in running.links().values()))
     assert max(link.measured_utilisation for link in running.links().values()) < IDLE, "an idle fabric shows zeros"
 
-    traffic = start("traffic", "permutation", "--seconds", "4", "--json")
-    until(lambda: max(link.measured_utilisation for link in running.links().values()) > BUSY)
-    with pytest.raises(HeddleError, match=r"^permutation, planned, is running, for another \d s; end it by Ctrl-C"):
-        call(lab, {"op": "traffic", "workload": "ring", "planned": True, "seconds": 5, "rate_bps": 0, "seed": 1})
-    cable = next(name for name, one in running.links().items() if one.planned_utilisation and "leaf" in name[:4])
     with page_of(running.ready["url"]) as page:
+        traffic = start("traffic", "permutation", "--seconds", "4", "--json")
+        until(lambda: max(link.measured_utilisation for link in running.links().values()) > BUSY)
+        with pytest.raises(HeddleError, match=r"^permutation, planned, is running, for another \d s; end it by Ctrl-C"):
+            call(lab, {"op": "traffic", "workload": "ring", "planned": True, "seconds": 5, "rate_bps": 0, "seed": 1})
+        cable = next(name for name, one in running.links().items() if one.planned_utilisation and "spine" in name)
         assert "known_after_ms" in call(lab, {"op": "cut", "link": cable})
         page.wait_for_text(f"Link {cable.replace('>', ' – ')} is down", "#attention")
         page.wait_for("document.querySelector('.mark path.down') !== null")

@@ -100,7 +100,7 @@ function legend() {
   const names = HEAT.slice(1).map((least) => (least < 0.05 ? "> 0" : `≥ ${Math.round(least * 100)} %`));
   return h("ul", { class: "legend", "aria-label": "Colours" },
     names.map((name, at) => h("li", { class: `heat-${at + 1}` }, name)),
-    h("li", { class: "down" }, "✕ down"), h("li", { class: "drained" }, "◇ drained"));
+    h("li", { class: "paused" }, "paused"), h("li", { class: "down" }, "✕ down"), h("li", { class: "drained" }, "◇ drained"));
 }
 
 function note(scene) {

@@ -23,8 +23,8 @@ export function networksView(place) {
 }
 
 function vpcs({ vpcs }) {
-  const rows = vpcs.map((vpc) => [vpc.id, vpc.id, vpc.tenant, `${vpc.vni} (${vpc.network})`, vpc.subnets.join(", "), count(vpc.endpoints), verdict(ISOLATION[vpc.isolation] ?? "quiet", vpc.isolation)]);
-  return h("section", { class: "card" }, h("h2", null, "VPCs"), table("VPCs", ["VPC", "Tenant", "VNI (network)", "Subnets", "n:Endpoints", "Isolation"], rows, "No virtual networks."));
+  const rows = vpcs.map((vpc) => [vpc.id, vpc.id, verdict(ISOLATION[vpc.isolation] ?? "quiet", vpc.isolation), vpc.tenant, `${vpc.vni} (${vpc.network})`, vpc.subnets.join(", "), count(vpc.endpoints)]);
+  return h("section", { class: "card" }, h("h2", null, "VPCs"), table("VPCs", ["VPC", "Isolation", "Tenant", "VNI (network)", "Subnets", "n:Endpoints"], rows, "No virtual networks."));
 }
 
 function gateways({ gateways }) {
