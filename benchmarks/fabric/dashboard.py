@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from benchmarks.fabric import page_cut
+from controller.app import SystemClock
 from controller.brain.state import Job, State, begin
 from controller.config.telemetry import ports_of
 from controller.dashboard.server import Dashboard
@@ -59,14 +60,6 @@ class Phase(NamedTuple):
     lag_p50_ms: float
     lag_p99_ms: float
     lag_max_ms: float
-
-
-class _Clock:
-    def unix_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_ns(self) -> int:
-        return time.monotonic_ns()
 
 
 def planned_state() -> State:
@@ -129,7 +122,7 @@ def _serve(control: Connection) -> None:
 async def _controller(control: Connection) -> None:
     """Serve the page; measure a phase for each number of seconds received, until None."""
     state = planned_state()
-    loop = Loop(state, planner=None, compiler=None, clock=_Clock())  # type: ignore[arg-type]
+    loop = Loop(state, planner=None, compiler=None, clock=SystemClock())  # type: ignore[arg-type]
     loop.telemetry.configured = True
     dashboard = Dashboard(loop, lambda text, fabric: ())
     port = await dashboard.start("127.0.0.1", 0)
@@ -247,7 +240,8 @@ def run(out: TextIO, quick: bool = False) -> dict[str, Any]:
         mine.send(None)
         received, states = mine.recv()
         clients.join()
-        found[name] |= {"state_kb": received / max(1, states) / 1e3}
+        assert states >= CLIENTS * seconds / 2, f"{states} states reached {CLIENTS} clients in {seconds} s"
+        found[name] |= {"state_kb": received / states / 1e3}
         found[name]["cost_share"] = found[name]["cpu_share"] - found["idle"]["cpu_share"]
     silent = silent_clients(port, SILENT)
     measured("silent")

@@ -233,8 +233,12 @@ class Page:
             "e.scrollIntoView({block: 'nearest'}); const r = e.getBoundingClientRect();"
             "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
+        self.click_at(*box)
+
+    def click_at(self, x: float, y: float) -> None:
+        """Click a point, in CSS pixels."""
         for kind in ("mousePressed", "mouseReleased"):
-            self.send("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def screenshot(self, path: Path) -> None:
         """Write what the page shows as a PNG file."""

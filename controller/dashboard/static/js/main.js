@@ -50,7 +50,7 @@ function draw() {
   const found = foundIn(shown());
   morph(place("head"), heading(route, found));
   morph(place("banner"), banner());
-  place("banner").className = picture.lostMs !== null ? "lost" : isPast() ? "past" : "";
+  place("banner").className = picture.lostMs !== null ? "lost" : current().query.get("at_ms") ? "past" : "";
   renderTime(place("time"), route);
   const name = VIEWS[route.view]?.[0] ?? "Not found";
   const title = `${found.length ? `▲ ${plural(found.length, "problem")} · ` : ""}${name} · ${picture.fabric?.fabric ?? "Heddle"}`;
@@ -116,8 +116,10 @@ function banner() {
     return [h("span", null, h("b", null, `No connection to the controller since ${clock(picture.lostMs)}`), " (",
       duration(Date.now() - picture.lostMs), "). This is the last picture; the page connects again by itself.")];
   }
-  if (!isPast()) return [];
-  const what = picture.pastError ? `${clock(picture.atMs)}: ${picture.pastError}.` : `The past: ${clock(picture.atMs)}.`;
+  const asked = current().query.get("at_ms");
+  if (!asked) return [];
+  const what = !isPast() ? `“${asked}” is no moment: at_ms counts milliseconds since 1970. This is the present.`
+    : picture.pastError ? `${clock(picture.atMs)}: ${picture.pastError}.` : `The past: ${clock(picture.atMs)}.`;
   return [h("span", null, h("b", null, what), " "), h("button", { type: "button", "data-time": "live" }, "Back to live")];
 }
 
