@@ -16,6 +16,7 @@ from tests.support.live_lab import LAB, lab, read, traffic
 
 NAME = "screenshots"
 CUT = "leaf1:1>spine1:1"
+PHONE = (390, 844)
 SETTLE_S = 6
 """Rates are means over the last seconds, and a picture with half of them would show what never was."""
 
@@ -46,17 +47,20 @@ def _pictures(browser: Browser, url: str, folder: Path) -> None:
         _take(browser, f"{url}/jobs/{job['id']}", folder / "dashboard-job.png")
         subprocess.run((*LAB, "cut", CUT, "--name", NAME), check=True, stdout=subprocess.DEVNULL)
         time.sleep(SETTLE_S)
+        cut_ms = round(time.time() * 1e3)
         _take(browser, url + "/fabric", folder / "dashboard-cut.png")
+        _take(browser, url + "/fabric", folder / "dashboard-phone.png", size=PHONE)
         subprocess.run((*LAB, "heal", CUT, "--name", NAME), check=True, stdout=subprocess.DEVNULL)
     with settled(url, "incast", "--hashed", "--seconds", "60"):
         _take(browser, url + "/fabric", folder / "dashboard-incast.png", scheme="light")
         _take(browser, url + "/congestion", folder / "dashboard-congestion.png")
         _take(browser, url + "/matrix", folder / "dashboard-matrix.png")
     _take(browser, url + "/timeline", folder / "dashboard-timeline.png")
+    _take(browser, f"{url}/fabric?at_ms={cut_ms}", folder / "dashboard-past.png")
 
 
-def _take(browser: Browser, url: str, path: Path, *, scheme: str = "dark") -> None:
-    with browser.page(1280, 720, scheme=scheme) as page:
+def _take(browser: Browser, url: str, path: Path, *, scheme: str = "dark", size: tuple[int, int] = (1280, 720)) -> None:
+    with browser.page(*size, scheme=scheme) as page:
         page.open(url)
         page.wait_for("performance.getEntriesByName('first-picture').length > 0")
         page.wait_for("!document.querySelector('#view').innerText.includes('Loading')")
