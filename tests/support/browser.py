@@ -24,7 +24,6 @@ PATIENCE_S = 20.0
 """A page of a loaded machine may take long; a test that waits reads until then and fails with what it saw."""
 INTERRUPTED = "net::ERR_NETWORK_CHANGED"
 """Chromium ends every request when an interface of the machine gets an address, as those of a lab beside a test do."""
-MAX_NAVIGATIONS = 10
 _FLAGS = (
     "--headless=new", "--no-first-run", "--disable-gpu", "--disable-extensions", "--disable-background-networking",
     "--disable-component-update", "--disable-default-apps", "--disable-sync", "--metrics-recording-only",
@@ -165,15 +164,16 @@ class Page:
 
     def open(self, url: str) -> None:
         """Go to an address and wait until its document is loaded; again where the machine's interfaces changed."""
-        for _ in range(MAX_NAVIGATIONS):
+        end = time.monotonic() + 3 * PATIENCE_S
+        while time.monotonic() < end:
             before = self.interruptions
             reply = self.send("Page.navigate", url=url)
-            if INTERRUPTED in reply.get("errorText", ""):
-                continue
-            self.wait_for(f"location.href.startsWith({json.dumps(url)}) && document.readyState === 'complete'")
-            if self.interruptions == before:
-                return
-        raise BrowserError(f"{url}: {INTERRUPTED} {MAX_NAVIGATIONS} times")
+            if INTERRUPTED not in reply.get("errorText", ""):
+                self.wait_for(f"location.href.startsWith({json.dumps(url)}) && document.readyState === 'complete'")
+                if self.interruptions == before:
+                    return
+            time.sleep(0.5)  # the changes of one lab come together
+        raise BrowserError(f"{url}: {INTERRUPTED} for {3 * PATIENCE_S:.0f} s")
 
     def trust_any_certificate(self) -> None:
         """Accept a certificate that no authority of this machine has signed."""

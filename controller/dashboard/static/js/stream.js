@@ -14,6 +14,9 @@ let heardMs = 0;
 /** Open the stream and keep it open. */
 export function follow() {
   connect();
+  // A page that the browser keeps for its back button would hold its stream, and a browser opens six connections at most.
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", (event) => event.persisted && connect());
   setInterval(() => {
     // A half-open connection reports no error: a stream that stays silent beyond its heartbeat is opened anew.
     if (source && picture.lostMs === null && heardMs && Date.now() - heardMs > SILENCE_MS) checkSilent();
@@ -39,9 +42,13 @@ async function again() {
   connect();
 }
 
-function connect() {
+function close() {
   clearTimeout(retry);
   source?.close();
+}
+
+function connect() {
+  close();
   source = new EventSource("/api/stream");
   source.onopen = found;
   source.onerror = lost;
@@ -71,7 +78,6 @@ function lost() {
     picture.lostMs = Date.now();
     changed();
   }
-  source?.close();
-  clearTimeout(retry);
+  close();
   retry = setTimeout(again, RETRY_MS);
 }
