@@ -67,7 +67,10 @@ def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
 
     def recorded(query):
         asked.append(query)
-        return {**site.documents["/api/state"], "jobs": None, "congested": []}
+        state = site.documents["/api/state"]
+        links = {"utilisation": [1.0] * len(state["links"]["up"]), "pause_share": None}
+        not_recorded = dict.fromkeys(("planned", "up", "drained"))
+        return {**state, "jobs": None, "switches": None, "counts": None, "congested": [], "links": links | not_recorded}
 
     site.documents["/api/at"] = recorded
     with browser.page() as page:
@@ -75,6 +78,8 @@ def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
         page.wait_for_text("The past:", "#banner")
         page.wait_for("!document.querySelector('#attention').innerText.includes('Congestion')")
         assert asked[0] == f"at_ms={moment}"
+        page.wait_for_text("which links were down or drained is in the timeline", "#view")
+        assert "beyond its plan" not in page.text()  # the plan of that moment is not known
         for view in ("jobs", "networks", "health"):
             page.click(f"nav a[href='/{view}']")
             page.wait_for_text("Not recorded", "#view")
