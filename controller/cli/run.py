@@ -45,7 +45,7 @@ def run_controller(
     for handler in logging.getLogger().handlers:
         handler.addFilter(limit)
     application = Application(load_fabric(fabric_path), config)
-    application.loop.log_limit = limit
+    application.loop.suppressed_lines = lambda: limit.suppressed
     asyncio.run(_serve(application, config))
 
 

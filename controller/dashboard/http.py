@@ -99,8 +99,7 @@ class LimitedConnection(H11Protocol):
     def keep_open(self) -> None:
         """Lift the limits of this connection: its route has limits of its own. Nothing is buffered beyond a write."""
         self._lift()
-        # asyncio's TLS pauses at `high` bytes, not beyond: with 0 it would never write.
-        self.transport.set_write_buffer_limits(high=1, low=0)
+        self.transport.set_write_buffer_limits(high=1)  # 0 never resumes over TLS: asyncio pauses at `high`, not above
         self.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
 
     def _lift(self) -> None:

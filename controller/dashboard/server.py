@@ -92,7 +92,7 @@ class Dashboard:
         loop = self._loop
         text = metrics.metrics_text(
             loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
-            loop.journal, loop.log_limit.suppressed if loop.log_limit is not None else 0,
+            loop.journal, loop.suppressed_lines(),
         )  # fmt: skip
         return Page(CONTENT_TYPE, text)
 

@@ -49,7 +49,6 @@ from controller.planner.clos import topology_of
 from controller.runtime.gateways import Gateways
 from controller.runtime.journal.gate import Gate
 from controller.runtime.journal.writer import JournalWriter
-from controller.runtime.log_limit import LogLimit
 from controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
 from controller.runtime.recording.batch import Turn, fault_text
 from controller.runtime.recording.recorder import Recorder
@@ -105,8 +104,8 @@ class Loop:
         self.gate = Gate(self._perform)
         self.journal: JournalWriter | None = None
         """Where what survives a restart is written, if anywhere."""
-        self.log_limit: LogLimit | None = None
-        """The limit of the process's log lines, if it has one."""
+        self.suppressed_lines: Callable[[], int] = int
+        """Returns how many log lines of the process were not written."""
         self._planner, self._compiler = planner, compiler
         self._clock = clock
         self._switches: Switches | None = None

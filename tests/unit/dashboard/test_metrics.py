@@ -119,7 +119,8 @@ def test_ports_beyond_the_limit_are_left_out_whole_and_counted(fed):
 
 async def test_a_journal_that_fails_and_log_lines_left_out_are_seen_by_a_scrape(tmp_path, monkeypatch):
     async with running(state=str(tmp_path / "state")) as page:
-        page.application.loop.log_limit = limit = LogLimit()
+        limit = LogLimit()
+        page.application.loop.suppressed_lines = lambda: limit.suppressed
         before = samples(await scraped(page))
         assert (before["heddle_journal_configured", ""], before["heddle_journal_failing", ""]) == (1, 0)
         assert before["heddle_log_suppressed_lines_total", ""] == 0
