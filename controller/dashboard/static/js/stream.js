@@ -36,7 +36,7 @@ async function checkSilent() {
 /** Connect again once the controller replies. Its next life has other tokens, and has ended the sessions of its login. */
 async function again() {
   const found = await session(AbortSignal.timeout(REPLY_MS));
-  if (found?.login && !found.may_act) return window.location.reload(); // asks for the login
+  if (found?.login && found.user === null) return window.location.reload(); // asks for the login
   if (!found) return (retry = setTimeout(again, RETRY_MS));
   picture.session = found;
   connect();
