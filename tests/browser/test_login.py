@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from tests.browser.test_views import AXE, SERIOUS
 from tests.support.browser import Browser, Page
 from tests.unit.api.conftest import running
 from tests.unit.dashboard.test_page_security import LOGIN, PASSWORD
@@ -52,6 +53,9 @@ def in_the_browser(browser: Browser, url: str) -> None:
     with browser.page() as page:
         page.trust_any_certificate()
         page.open(url + "/fabric?switch=spine2")
+        page.wait_for("document.querySelector('form.login') !== null")
+        page.run(AXE.read_text())
+        assert page.run(SERIOUS) == []
         log_in(page, "wrong")
         page.wait_for_text("the user or the password is wrong", "[role=alert]")
         assert page.run("document.querySelector('.node')") is None
