@@ -91,9 +91,9 @@ function chips(found) {
   const state = shown();
   if (!state) return [];
   const errors = found.filter((item) => item.severity === "error").length;
-  const worst = errors ? "error" : found.length ? "warning" : "good";
+  const worst = errors ? "error" : found.length ? "warning" : isPast() ? "" : "good";
   const counts = state.counts;
-  const parts = [h("a", { class: `chip ${worst}`, href: "/fabric", id: "verdict" }, found.length ? `▲ ${plural(found.length, "problem")}` : "✓ No problem")];
+  const parts = [h("a", { class: `chip ${worst}`, href: "/fabric", id: "verdict" }, found.length ? `▲ ${plural(found.length, "problem")}` : isPast() ? "no congestion recorded" : "✓ No problem")];
   if (counts) {
     const switches = picture.fabric?.switches.length;
     parts.push(chip("switches", `${counts.switches_connected ?? "–"}/${switches ?? "–"}`), chip("jobs", counts.jobs), chip("flows", counts.flows));
