@@ -79,9 +79,8 @@ def page(
     First paint, busy share of the main thread, memory after a collection. It needs Heddle's source tree.
     Exit status: 0.
     """
-    from benchmarks.fabric.page import run
-
-    _report(lambda out: run(out, seconds=seconds), as_json)
+    benchmark = _needing_a_source_tree("page")
+    _report(lambda out: benchmark.run(out, seconds=seconds), as_json)
 
 
 @bench.command()

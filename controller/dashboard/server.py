@@ -91,8 +91,9 @@ class Dashboard:
     async def _metrics(self) -> Page:
         loop = self._loop
         text = metrics.metrics_text(
-            loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported
-        )
+            loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
+            loop.journal, loop.suppressed_lines(),
+        )  # fmt: skip
         return Page(CONTENT_TYPE, text)
 
     async def _health(self) -> Page:
