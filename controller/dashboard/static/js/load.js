@@ -130,13 +130,13 @@ function hotLinks(fabric, tables, { links, congested }) {
     const load = loadOf(links, at, "measured");
     const paused = links.pause_share?.[at] ?? 0;
     const unplanned = links.planned && load >= HOT && load > (links.planned?.[at] ?? 0) + OVER_PLAN;
-    if (load !== null && (unplanned || paused >= MUCH_PAUSED) && !named.has(portName(link.from, tables.nicAt))) hot.push({ at, load });
+    if (load !== null && (unplanned || paused >= MUCH_PAUSED) && !named.has(portName(link.from, tables.nicAt))) hot.push({ at, load, unplanned });
   });
   hot.sort((a, b) => b.load - a.load);
-  const first = hot.slice(0, MAX_ROOTS).map(({ at, load }) => ({
+  const first = hot.slice(0, MAX_ROOTS).map(({ at, load, unplanned }) => ({
     severity: "warning",
     text: `${portName(fabric.links[at].from, tables.nicAt)} → ${fabric.links[at].to.node}: ${percent(load)}`,
-    detail: isPaused(links, at) ? "paused" : "utilised beyond its plan",
+    detail: unplanned && !isPaused(links, at) ? "utilised beyond its plan" : "paused",
     href: hrefOfLink(fabric, tables, at),
   }));
   const rest = hot.length - first.length;
