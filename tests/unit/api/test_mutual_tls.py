@@ -1,15 +1,17 @@
 """gRPC by mutual TLS: whose calls are served, and what happens when files change under running calls."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import grpc
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.app import Application
 from controller.config.service import ServiceConfig
+from controller.pki.authority import crossed
 from foundation.certificate import peer_in, serial_text
 from foundation.channel import aio_channel_to
 from foundation.identity import Role
@@ -131,6 +133,16 @@ async def test_new_files_are_used_without_a_restart(controller, tmp_path):
     assert (await topology(before)).switches, "a session outlives the files"
     late = controller.stub(operator(tmp_path, "late", trusted=(BLUE, new)))
     assert (await refused(late)).code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_a_certificate_of_the_next_authority_is_accepted_by_who_knows_only_the_old_one(controller, tmp_path):
+    new = authority("blue")
+    files = operator(tmp_path, "bob", by=new, trusted=(new, BLUE))
+    cross = crossed(new, BLUE, now=datetime.now(UTC)).public_bytes(Encoding.PEM)
+    stub = controller.stub(files)
+    assert (await refused(stub)).code() is grpc.StatusCode.UNAVAILABLE
+    files.certificate.write_bytes(files.certificate.read_bytes() + cross)
+    assert (await topology(controller.stub(files))).switches
 
 
 async def test_a_socket_file_needs_no_certificate(tmp_path):
