@@ -34,6 +34,7 @@ from controller.model.rule import Step, SwitchRules
 from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
+from controller.runtime.exposure import warned
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
 from controller.runtime.loop import Loop
@@ -275,7 +276,8 @@ class Application:
             if self.collecting is not None:
                 self.collecting.start()
             addresses = {"openflow": joined(*bound[:2]), "grpc": grpc}
-            yield addresses | await self._start_http(http)
+            with warned(self._config.exposed):
+                yield addresses | await self._start_http(http)
         finally:
             if self.collecting is not None:
                 await self.collecting.close()

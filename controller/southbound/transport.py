@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass
 from typing import Protocol
 
+from controller.model.server_address import joined
 from controller.southbound.codec.check import MalformedMessageError, check, check_header
 from controller.southbound.codec.wire import HEADER, HEADER_BYTES
 
@@ -68,7 +69,7 @@ class MessageTransport(asyncio.Protocol):
         self.open = True
         transport.set_write_buffer_limits(WRITE_HIGH_BYTES, WRITE_LOW_BYTES)
         peer = transport.get_extra_info("peername")
-        self._guarded(self._receiver.connected, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
+        self._guarded(self._receiver.connected, joined(*peer[:2]) if isinstance(peer, tuple) else "local")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Close the connection (asyncio callback)."""
