@@ -34,6 +34,7 @@ from controller.model.rule import Step, SwitchRules
 from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
+from controller.runtime.descriptors import places_of_process
 from controller.runtime.exposure import warned
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
@@ -83,7 +84,7 @@ class Inbound:
 
     def switch_up(self, switch_id: str, ports: Mapping[int, bool], installed: SwitchRules) -> None:
         """Post that a switch is connected and ready for rules."""
-        self._loop.post(SwitchUp(switch=switch_id, ports=ports, installed=installed))
+        self._loop.post(SwitchUp(switch=switch_id, ports=ports, installed=installed), switch_id)
 
     def switch_suspect(self, switch_id: str) -> None:
         """Log that a switch has not replied to echo requests for a while; its session continues."""
@@ -95,11 +96,11 @@ class Inbound:
 
     def switch_down(self, switch_id: str, reason: str) -> None:
         """Post that the session of a switch ended."""
-        self._loop.post(SwitchDown(switch=switch_id, reason=reason))
+        self._loop.post(SwitchDown(switch=switch_id, reason=reason), switch_id)
 
-    def port_status(self, switch_id: str, port_no: int, up: bool) -> None:
-        """Post that a port went up or down."""
-        self._loop.post(PortStatus(switch=switch_id, port=port_no, up=up))
+    def port_status(self, switch_id: str, port_no: int, up: bool) -> bool:
+        """Post that a port went up or down; return False where too many events of the switch wait."""
+        return self._loop.post(PortStatus(switch=switch_id, port=port_no, up=up), switch_id)
 
     def rule_error(self, switch_id: str, text: str) -> None:
         """Log an error that a switch sent outside of any installation."""
@@ -249,10 +250,24 @@ class Application:
         if directory is not None:
             store, generation = await asyncio.to_thread(self._kept, directory)
             self.loop.keep_in(store)
-        settings = SouthboundSettings(generation_id=generation)
-        server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
+        limits = self._config.limits
+        room = places_of_process(len(self._known), limits.grpc_connections)
+        settings = SouthboundSettings(
+            generation_id=generation, max_connections=room.openflow, max_strangers=room.strangers,
+            max_strangers_of_a_peer=max(1, room.strangers // 2),
+        )  # fmt: skip
+        server = OpenFlowServer(
+            of_host,
+            of_port,
+            known=self._known.get,
+            events=Inbound(self.loop),
+            settings=settings,
+            limited=self.loop.limited,
+        )
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
-        api = ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms)
+        api = ApiServer(
+            self.loop, vteps, keepalive_ms=self._config.keepalive_ms, limits=limits.of_calls(), connections=room.grpc
+        )  # fmt: skip
         access = self._config.http_access
         http = Dashboard(self.loop, _jobs_in, _access_rules(self._config.http, access), _tls(access))
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)

@@ -9,10 +9,13 @@ from grpc_reflection.v1alpha import reflection
 
 from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.decoding import Decoding
+from controller.api.limits import MAX_CALLS, Limits, connection_options
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.model.call_limits import CallLimits
 from controller.model.error import PrerequisiteError
 from controller.model.limit import MAX_MESSAGE_BYTES
 from controller.model.server_address import UNIX, joined, split_address
+from controller.runtime.callers import Callers
 from controller.runtime.loop import Loop
 from foundation.keepalive import KEEPALIVE_MS, server_options
 from foundation.unix_socket import is_listening
@@ -22,15 +25,26 @@ _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SE
 
 
 class ApiServer:
-    """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs."""
+    """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs.
 
-    def __init__(self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, keepalive_ms: int = KEEPALIVE_MS) -> None:
+    `limits` are those of one caller, `connections` those of all together.
+    """
+
+    def __init__(
+        self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, keepalive_ms: int = KEEPALIVE_MS,
+        limits: CallLimits | None = None, connections: int = 4_096,
+    ) -> None:  # fmt: skip
         options = [
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),  # else a second controller shares the address, and each gets some of the calls
             *server_options(keepalive_ms),
+            *connection_options(connections),
         ]
-        self._server = grpc.aio.server(options=options, interceptors=[Decoding()])
+        self._server = grpc.aio.server(
+            options=options,
+            interceptors=[Limits(Callers(limits or CallLimits(), loop.limited)), Decoding()],
+            maximum_concurrent_rpcs=MAX_CALLS,
+        )
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
         telemetry.add_to(self._server, loop)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from controller.config.access import HttpAccessConfig, exposure_problem
 from controller.config.exposure import exposed, refusal_of
+from controller.config.limits import LimitsConfig
 from controller.config.moves import MovesConfig
 from controller.config.telemetry import TelemetryConfig, detector_settings
 from controller.config.text.complaint import refusal
@@ -49,6 +50,9 @@ class ServiceConfig(BaseModel):
         ge=100,
         le=600_000,
         description="a gRPC client that is silent for so long is probed, and has as long to respond, milliseconds",
+    )
+    limits: LimitsConfig = Field(
+        default=LimitsConfig(), description="what one caller may have: an identity by TLS, else an address"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the lowest severity that is logged to standard error"
@@ -195,6 +199,7 @@ _SECTIONS: dict[object, type[BaseModel]] = {
     "moves": MovesConfig,
     "http_access": HttpAccessConfig,
     "tls": TlsConfig,
+    "limits": LimitsConfig,
 }
 _YAML = {"None": "null", "True": "true", "False": "false"}
 

@@ -34,6 +34,8 @@ MAX_CONNECTIONS_OF_A_PEER = 48
 TIMEOUT_S = 10.0
 """From the connection to the last byte of the reply."""
 CLOSE_TIMEOUT_S = 5.0
+BACKLOG = 1_024
+"""Connections that the kernel holds until they are accepted: beyond, a client tries again after a second."""
 SEND_BUFFER_BYTES = 1 << 17
 """What the kernel holds of a stream; it would grow to megabytes for a client that does not read."""
 NO_STORE = {"cache-control": "no-store"}
@@ -164,7 +166,7 @@ class HttpServer:
         shared = {"counts": self.counts, "short": {}, "turn": asyncio.Lock()}
         kind = type("_Connection", (LimitedConnection,), shared)
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: kind(config=config, server_state=self._state, app_state={}), host, port, ssl=tls
+            lambda: kind(config=config, server_state=self._state, app_state={}), host, port, ssl=tls, backlog=BACKLOG
         )
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound

@@ -8,6 +8,7 @@ from controller.brain.state import State
 from controller.dashboard import fabric_metrics
 from controller.dashboard.exposition import Family, label_text, lines
 from controller.model.job_state import JobState
+from controller.runtime.limited import Limit
 from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from telemetry.detection.signal import Kind
@@ -41,6 +42,12 @@ REPORTED = {
     "pinned": Family("heddle_observed_jobs_total", "counter", "Jobs submitted for large reported flows."),
     "refused": Family("heddle_observed_jobs_refused_total", "counter", "Such jobs that were refused."),
 }
+LIMITED = Family(
+    "heddle_limited_total",
+    "counter",
+    "Connections, calls, replies and events refused or ended by a limit of their port.",
+    ("port", "limit"),
+)
 RULES = Family("heddle_switch_rules", "gauge", "Rules that a switch is known to hold.", ("switch",))
 CONFIGURED = Family("heddle_telemetry_configured", "gauge", "1 if a broker is configured.")
 TICKS = Family("heddle_telemetry_ticks_total", "counter", "Periods that were published to readers.")
@@ -74,8 +81,8 @@ HISTORY = {
 }
 FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
-    PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD,
-    CONDITIONS, *HISTORY.values(),
+    PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), LIMITED, RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(),
+    ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
 
@@ -86,11 +93,12 @@ def metrics_text(
     previews: Shares,
     unrecorded: int = 0,
     reported: Mapping[str, int] | None = None,
+    limited: Mapping[Limit, int] | None = None,
 ) -> Iterator[str]:
     """Yield all metrics in pieces.
 
     `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
-    `reported` what hosts have reported.
+    `reported` what hosts have reported, `limited` what limits have refused.
     """
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
@@ -99,6 +107,7 @@ def metrics_text(
         lines(UNRECORDED, [("", unrecorded)]),
         _preview_lines(previews),
         chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),
+        lines(LIMITED, [(_limit_label(limit), (limited or {}).get(limit, 0)) for limit in Limit]),
         _telemetry_lines(telemetry),
         fabric,
     )
@@ -118,6 +127,11 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     yield from lines(GENERATION, [("", state.topology_generation)])
     yield from lines(REFUSED, [("", refused_events)])
     yield from lines(RULES, [(label_text(("switch", name)), count) for name, count in rules])
+
+
+def _limit_label(limit: Limit) -> str:
+    port, name = limit.value
+    return label_text(("port", port), ("limit", name))
 
 
 def _preview_lines(previews: Shares) -> Iterator[str]:
