@@ -17,7 +17,7 @@ class LimitsConfig(BaseModel):
         default=2_000, ge=1, le=1_000_000, description="calls that a caller who was silent may make at once"
     )
     calls_in_progress: int = Field(
-        default=16, ge=1, le=16_384, description="calls of one caller that are in progress; the next ones wait"
+        default=8, ge=1, le=16_384, description="calls of one caller that are in progress; the next ones wait"
     )
     calls_waiting: int = Field(
         default=1_024, ge=0, le=16_384, description="calls of one caller that wait; more are refused"

@@ -8,7 +8,7 @@ class CallLimits(NamedTuple):
 
     per_second: int = 1_000
     burst: int = 2_000
-    in_progress: int = 16
+    in_progress: int = 8
     waiting: int = 1_024
     streams: int = 768
     unread_bytes: int = 64 << 20

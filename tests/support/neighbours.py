@@ -13,6 +13,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 import grpc
@@ -101,12 +102,12 @@ async def load(kind: str, addresses: Addresses, count: int, nics: list[str]) -> 
     if kind == "submits":
         work = [submits(addresses["grpc"], nics, count)]
     elif kind == "idle":
-        work = [again(lambda a=address: idle(a)) for address in addresses.values() for _ in range(count)]
+        work = [again(partial(idle, address)) for address in addresses.values() for _ in range(count)]
     elif kind == "slow":
-        work = [again(lambda p=p, a=a: slow(p, a)) for p, a in addresses.items() for _ in range(count)]
+        work = [again(partial(slow, p, a)) for p, a in addresses.items() for _ in range(count)]
     else:
         ports = ("openflow", "http")
-        work = [again(lambda p=p: flood(p, addresses[p])) for p in ports for _ in range(FLOODERS)]
+        work = [again(partial(flood, p, addresses[p])) for p in ports for _ in range(FLOODERS)]
     tasks = [asyncio.create_task(one) for one in work]
     await asyncio.sleep(1.0)
     print("loaded", flush=True)
