@@ -34,7 +34,7 @@ from controller.model.rule import Step, SwitchRules
 from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
-from controller.runtime.descriptors import places_of_process
+from controller.runtime.descriptors import Places, places_of_process
 from controller.runtime.exposure import warned
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
@@ -245,28 +245,16 @@ class Application:
 
     @asynccontextmanager
     async def _started(self, directory: StateDirectory | None) -> AsyncIterator[dict[str, str]]:
-        of_host, of_port = split_address(self._config.openflow)
         generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
         if directory is not None:
             store, generation = await asyncio.to_thread(self._kept, directory)
             self.loop.keep_in(store)
-        limits = self._config.limits
-        room = places_of_process(len(self._known), limits.grpc_connections)
-        settings = SouthboundSettings(
-            generation_id=generation, max_connections=room.openflow, max_strangers=room.strangers,
-            max_strangers_of_a_peer=max(1, room.strangers // 2),
-        )  # fmt: skip
-        server = OpenFlowServer(
-            of_host,
-            of_port,
-            known=self._known.get,
-            events=Inbound(self.loop),
-            settings=settings,
-            limited=self.loop.limited,
-        )
+        room = places_of_process(len(self._known), self._config.limits.grpc_connections)
+        server = self._openflow(room, generation)
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
         api = ApiServer(
-            self.loop, vteps, keepalive_ms=self._config.keepalive_ms, limits=limits.of_calls(), connections=room.grpc
+            self.loop, vteps, keepalive_ms=self._config.keepalive_ms, limits=self._config.limits.of_calls(),
+            connections=room.grpc,
         )  # fmt: skip
         access = self._config.http_access
         http = Dashboard(self.loop, _jobs_in, _access_rules(self._config.http, access), _tls(access))
@@ -307,6 +295,17 @@ class Application:
             self.loop.close()
             if recorder is not None:
                 await asyncio.to_thread(recorder.close)
+
+    def _openflow(self, room: Places, generation: int) -> OpenFlowServer:
+        """Return the southbound for so many connections."""
+        settings = SouthboundSettings(
+            generation_id=generation, max_connections=room.openflow, max_strangers=room.strangers,
+            max_strangers_of_a_peer=max(1, room.strangers // 2),
+        )  # fmt: skip
+        return OpenFlowServer(
+            *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
+            limited=self.loop.limited,
+        )  # fmt: skip
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""

@@ -1,7 +1,7 @@
 """Hold every call of the gRPC API to the limits of its caller (`runtime.callers`).
 
 gRPC's core accepts connections itself; `connection_options` are the limits that it offers. They hold for all peers
-together: it has none for a single address (docs/security.md).
+together: it has none for a single address (docs/limits.md).
 """
 
 import inspect

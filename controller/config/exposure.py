@@ -2,6 +2,7 @@
 
 from controller.config.access import is_loopback
 from controller.config.tls import TlsConfig
+from controller.model.admission import Problem
 from controller.model.server_address import UNIX, split_address
 
 
@@ -18,6 +19,14 @@ def refusal_of(address: str) -> str:
         f"{address} is reachable from other machines, and every peer may do everything: set tls.certificate, tls.key "
         "and tls.ca, or bind to 127.0.0.1, or accept that by --insecure (config key insecure)"
     )
+
+
+def metrics_problems(metrics: str, *, insecure: bool) -> list[Problem]:
+    """Return why the metrics of a gateway or balancer may not be at this address: HTTP without TLS."""
+    if insecure or _is_local(metrics):
+        return []
+    text = f"{metrics} is reachable from other machines without TLS: bind to 127.0.0.1, or set insecure to true"
+    return [Problem("metrics", text)]
 
 
 def _is_local(address: str) -> bool:

@@ -17,9 +17,7 @@ def warned(listeners: Mapping[str, str], every_s: float = EVERY_S) -> Iterator[N
 
     def warn() -> None:
         for key, address in listeners.items():
-            _LOG.warning(
-                "%s: %s is reachable from other machines without TLS (insecure): any peer may act", key, address
-            )
+            _LOG.warning("%s: %s is reachable from other machines without TLS (insecure)", key, address)
         timer[:] = [running.call_later(every_s, warn)]
 
     if listeners:

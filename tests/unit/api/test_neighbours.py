@@ -23,13 +23,15 @@ async def loaded(controller, kind, count):
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
     try:
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(json.dumps([nics[0], nics[-1]]).encode() + b"\n")
         assert await asyncio.wait_for(process.stdout.readline(), 60) == b"loaded\n"
         yield
     finally:
         process.kill()
         await process.wait()
-        process._transport.close()
+        process.stdin.close()
 
 
 async def limited(controller, limit):
