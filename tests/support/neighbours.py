@@ -29,7 +29,7 @@ PREFACE = {
 ECHO = bytes([4, 2, 0, 8, 0, 0, 0, 2])
 """An OpenFlow echo request."""
 SLOW_S = 0.5
-AGAIN_S = 0.5
+AGAIN_S = 2.0
 NICENESS = 19
 FLOODERS = 8
 
