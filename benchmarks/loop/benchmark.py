@@ -156,6 +156,10 @@ def neighbours_load(out: TextIO) -> dict[str, Any]:
             found[kind] = {name: spread(values) for name, values in times_ms.items()}
             for name, row in found[kind].items():
                 line(out, f"{kind} {count or ''}".strip() + f": {name}", row)
+        found["stopped"] = unread = neighbours.stopped(one)
+        print(
+            f"  {unread['calls']} unread GetJob of {unread['flows']} flows: {unread['grown_mb']:.0f} MB more", file=out
+        )
     return found
 
 

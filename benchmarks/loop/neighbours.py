@@ -1,16 +1,18 @@
 """A second client beside another that loads every port: idle, slow, flooding, and 10,000 SubmitJobs at once."""
 
 import json
+import resource
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import grpc
 
-from benchmarks.loop.world import TIMEOUT_S, World
+from benchmarks.loop.world import TIMEOUT_S, World, pairs_job
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 
@@ -18,6 +20,8 @@ LOADS = {"none": 0, "idle": 2_000, "slow": 200, "flood": 1, "submits": 10_000}
 """How much of each load, on each port."""
 CALLS_S = 10.0
 PAUSE_S = 0.01
+LARGE_PAIRS, QUEUE_PAIRS = 800, 16
+STOPPED_CALLS, STOPPED_S = 200, 10.0
 
 
 @contextmanager
@@ -78,3 +82,21 @@ def measured(world: World, kind: str, seconds: float = CALLS_S) -> dict[str, lis
             number += 1
         channel.close()
     return times_ms
+
+
+def stopped(world: World) -> dict[str, float]:
+    """Return by how many megabytes the controller grows while a stopped client does not read 200 replies of GetJob."""
+    controller = world.controller
+    controller.jobs.SubmitJob(pairs_job(world.fabric, 1, "large", LARGE_PAIRS, QUEUE_PAIRS, "SOURCE_PORT"))
+    before_mb = _resident_mb(controller.process.pid)
+    command = [sys.executable, "-m", "tests.support.stopped_client", controller.grpc, str(STOPPED_CALLS), "large"]
+    with subprocess.Popen(command) as client:
+        time.sleep(STOPPED_S)
+        grown_mb = _resident_mb(controller.process.pid) - before_mb
+        client.kill()
+    return {"flows": LARGE_PAIRS * QUEUE_PAIRS, "calls": STOPPED_CALLS, "grown_mb": grown_mb}
+
+
+def _resident_mb(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
