@@ -22,9 +22,9 @@ async def loaded(controller, kind, count):
     command = (sys.executable, "-m", "tests.support.neighbours", kind, json.dumps(controller.addresses), str(count))
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(json.dumps([nics[0], nics[-1]]).encode() + b"\n")
         assert await asyncio.wait_for(process.stdout.readline(), 60) == b"loaded\n"
         yield
