@@ -27,6 +27,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from controller.runtime.unread import has_unread
+
 MAX_HEAD_BYTES = 16 << 10
 MAX_CONNECTIONS = 64
 MAX_CONNECTIONS_OF_A_PEER = 48
@@ -86,7 +88,7 @@ class LimitedConnection(H11Protocol):
         if among is None:
             return True
         for one in among:
-            if one.cycle is None:  # no whole request has arrived
+            if one.cycle is None and not has_unread(one.transport):  # no request has arrived
                 one.counts["gave_way"] += 1
                 one._lift()
                 one.transport.abort()

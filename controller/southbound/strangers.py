@@ -33,7 +33,7 @@ class Strangers:
 
     def _make_room(self, among: list[Session], limit: Limit) -> None:
         for one in among:
-            if one.state is State.HELLO:
+            if one.state is State.HELLO and not one.transport.has_unread():
                 self._limited[Limit.SWITCH_GAVE_WAY] += 1
                 one.close(GAVE_WAY)
                 return

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from controller.model.server_address import joined
+from controller.runtime.unread import has_unread
 from controller.southbound.codec.check import MalformedMessageError, check, check_header
 from controller.southbound.codec.wire import HEADER, HEADER_BYTES
 
@@ -104,6 +105,10 @@ class MessageTransport(asyncio.Protocol):
     async def writable(self) -> None:
         """Wait until the unsent bytes are below the low mark; returns at once after the end of the connection."""
         await self._writable.wait()
+
+    def has_unread(self) -> bool:
+        """Return whether the peer has sent bytes that are not read yet."""
+        return self.open and has_unread(self._transport)
 
     def allow(self, messages_per_period: int) -> None:
         """Change how many messages the peer may send in an echo period."""

@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 
 from controller.runtime.limited import Limit
+from controller.runtime.unread import has_unread
 from controller.southbound.server import OpenFlowServer
 from tests.fakes.openflow.openflow_switch import ECHO_REQUEST, FakeSwitch, message
 from tests.support.southbound_events import RecordedEvents
@@ -91,3 +92,19 @@ async def until_end(reader):
     except ConnectionResetError:
         pass
     return True
+
+
+async def test_bytes_that_wait_in_the_kernel_are_seen(southbound):
+    arrived = asyncio.Queue()
+    server = await asyncio.start_server(lambda *streams: arrived.put_nowait(streams), "127.0.0.1", 0, limit=1)
+    _, client = await asyncio.open_connection(*server.sockets[0].getsockname())
+    _, writer = await asyncio.wait_for(arrived.get(), 20)
+    writer.transport.pause_reading()
+    assert not has_unread(writer.transport)
+    client.write(b"hello")
+    async with asyncio.timeout(20):
+        while not has_unread(writer.transport):
+            await asyncio.sleep(0.01)
+    for one in (client, writer):
+        one.close()
+    server.close()
