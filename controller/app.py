@@ -34,6 +34,8 @@ from controller.model.rule import Step, SwitchRules
 from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
+from controller.runtime.descriptors import Places, places_of_process
+from controller.runtime.exposure import warned
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
 from controller.runtime.loop import Loop
@@ -82,7 +84,7 @@ class Inbound:
 
     def switch_up(self, switch_id: str, ports: Mapping[int, bool], installed: SwitchRules) -> None:
         """Post that a switch is connected and ready for rules."""
-        self._loop.post(SwitchUp(switch=switch_id, ports=ports, installed=installed))
+        self._loop.post(SwitchUp(switch=switch_id, ports=ports, installed=installed), switch_id)
 
     def switch_suspect(self, switch_id: str) -> None:
         """Log that a switch has not replied to echo requests for a while; its session continues."""
@@ -94,11 +96,11 @@ class Inbound:
 
     def switch_down(self, switch_id: str, reason: str) -> None:
         """Post that the session of a switch ended."""
-        self._loop.post(SwitchDown(switch=switch_id, reason=reason))
+        self._loop.post(SwitchDown(switch=switch_id, reason=reason), switch_id)
 
-    def port_status(self, switch_id: str, port_no: int, up: bool) -> None:
-        """Post that a port went up or down."""
-        self._loop.post(PortStatus(switch=switch_id, port=port_no, up=up))
+    def port_status(self, switch_id: str, port_no: int, up: bool) -> bool:
+        """Post that a port went up or down; return False where too many events of the switch wait."""
+        return self._loop.post(PortStatus(switch=switch_id, port=port_no, up=up), switch_id)
 
     def rule_error(self, switch_id: str, text: str) -> None:
         """Log an error that a switch sent outside of any installation."""
@@ -246,18 +248,18 @@ class Application:
 
     @asynccontextmanager
     async def _started(self, directory: StateDirectory | None) -> AsyncIterator[dict[str, str]]:
-        of_host, of_port = split_address(self._config.openflow)
         generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
         if directory is not None:
             store, generation = await asyncio.to_thread(self._kept, directory)
             self.loop.keep_in(store)
-        settings = SouthboundSettings(generation_id=generation)
         tls = opened(self._config.tls, _LOG.error)
-        server = OpenFlowServer(
-            of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings, tls=tls
-        )
+        room = places_of_process(len(self._known), self._config.limits.grpc_connections)
+        server = self._openflow(room, generation, tls)
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
-        api = ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms, tls=tls)
+        api = ApiServer(
+            self.loop, vteps, keepalive_ms=self._config.keepalive_ms, tls=tls, limits=self._config.limits.of_calls(),
+            connections=room.grpc,
+        )  # fmt: skip
         http = Dashboard(self.loop, _jobs_in, _access_rules(self._config), _page_tls(self._config, tls))
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         recorder = self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
@@ -280,7 +282,8 @@ class Application:
             if self.collecting is not None:
                 self.collecting.start()
             addresses = {"openflow": joined(*bound[:2]), "grpc": grpc}
-            yield addresses | await self._start_http(http)
+            with warned(self._config.exposed):
+                yield addresses | await self._start_http(http)
         finally:
             if self.collecting is not None:
                 await self.collecting.close()
@@ -295,6 +298,17 @@ class Application:
             self.loop.close()
             if recorder is not None:
                 await asyncio.to_thread(recorder.close)
+
+    def _openflow(self, room: Places, generation: int, tls: Tls | None) -> OpenFlowServer:
+        """Return the southbound for so many connections."""
+        settings = SouthboundSettings(
+            generation_id=generation, max_connections=room.openflow, max_strangers=room.strangers,
+            max_strangers_of_a_peer=max(1, room.strangers // 2),
+        )  # fmt: skip
+        return OpenFlowServer(
+            *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
+            limited=self.loop.limited, tls=tls,
+        )  # fmt: skip
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from benchmarks.loop import admission, churn, failures, hostile, previews, ratios, restarts, toggles
+from benchmarks.loop import admission, churn, failures, hostile, neighbours, previews, ratios, restarts, toggles
 from benchmarks.loop.world import world
 from benchmarks.planning.cases import two_tiers
 from benchmarks.planning.events.arrivals import FABRICS, Scene
@@ -147,6 +147,22 @@ def callers_are_hostile(out: TextIO) -> dict[str, Any]:
     return found
 
 
+def neighbours_load(out: TextIO) -> dict[str, Any]:
+    """Measure a second client's calls while another client loads every port."""
+    found: dict[str, Any] = {"goal_p99_ms": 200}
+    with world(SMALL) as one:
+        for kind, count in neighbours.LOADS.items():
+            times_ms = neighbours.measured(one, kind)
+            found[kind] = {name: spread(values) for name, values in times_ms.items()}
+            for name, row in found[kind].items():
+                line(out, f"{kind} {count or ''}".strip() + f": {name}", row)
+        found["stopped"] = unread = neighbours.stopped(one)
+        print(
+            f"  {unread['calls']} unread GetJob of {unread['flows']} flows: {unread['grown_mb']:.0f} MB more", file=out
+        )
+    return found
+
+
 def plans_compare(out: TextIO) -> dict[str, Any]:
     """Compare the fullest link after failures with that of a full plan."""
     rows = list(ratios.measured(spine_leaf(4, 8, 32, 100_000_000_000), SEED, jobs=8, failures=4))
@@ -219,6 +235,7 @@ PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "lag": ("single cables fail and return, 64 x 128 x 1,024, 100,000 flows", loop_lags),
     "previews": ("a cable fails under 100 pinned flows beside previews of 50,000 flows, 4 x 8 x 32", callers_preview),
     "hostile": ("a cable fails under 100 pinned flows beside hostile requests, 4 x 8 x 32", callers_are_hostile),
+    "neighbours": ("a second client beside one that loads every port, 4 x 8 x 32 (goal: p99 200)", neighbours_load),
     "churn": ("1,000 jobs arrive and leave, rings on random GPUs of 1,024", jobs_churn),
     "decisions": ("jobs arrive and leave, 50 cables fail and return, 256 leaves x 64 spines", decisions_scale),
     "ratios": ("the fullest link after 1 to 4 failures, 4 x 8 x 32", plans_compare),

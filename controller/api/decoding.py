@@ -1,11 +1,10 @@
 """Refuse requests whose bytes are no message of their type.
 
-gRPC's own server would answer UNKNOWN and log a traceback for each. Requests of streams are decoded by gRPC within the
-method's `errors_as_status`.
+gRPC's own server would answer UNKNOWN and log a traceback for each.
 """
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -26,8 +25,13 @@ class Decoding(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore]
     ) -> Handler:
         """Return the method's handler, which takes the bytes of a request; None for an unknown method."""
         handler = await continuation(handler_call_details)
-        if handler is None or handler.request_streaming or handler.request_deserializer is None:
+        if handler is None or handler.request_deserializer is None:
             return handler
+        if handler.request_streaming:
+            kind = "stream_stream" if handler.response_streaming else "stream_unary"
+            wrap = _both_streamed if handler.response_streaming else _read
+            wrapped = wrap(getattr(handler, kind), handler.request_deserializer)
+            return handler._replace(request_deserializer=None, **{kind: wrapped})
         kind = "unary_stream" if handler.response_streaming else "unary_unary"
         method = getattr(handler, kind)
         wrap = _streamed if inspect.isasyncgenfunction(method) else _called
@@ -51,3 +55,25 @@ def _streamed(method: Any, decode: Callable[[bytes], Any]) -> Any:
             yield reply
 
     return call
+
+
+def _read(method: Any, decode: Callable[[bytes], Any]) -> Any:
+    async def call(messages: AsyncIterable[bytes], context: Any) -> Any:
+        async with errors_as_status(context):
+            return await method(_decoded(messages, decode), context)
+
+    return call
+
+
+def _both_streamed(method: Any, decode: Callable[[bytes], Any]) -> Any:
+    async def call(messages: AsyncIterable[bytes], context: Any) -> AsyncIterator[Any]:
+        async with errors_as_status(context):
+            async for reply in method(_decoded(messages, decode), context):
+                yield reply
+
+    return call
+
+
+async def _decoded(messages: AsyncIterable[bytes], decode: Callable[[bytes], Any]) -> AsyncIterator[Any]:
+    async for data in messages:
+        yield decode(data)

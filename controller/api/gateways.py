@@ -131,7 +131,8 @@ class GatewayService(rpc.GatewayServiceServicer):
             states = states_from(health)
         except ConfigError as refused:
             raise InputError(f"gateway {name}: {refused}") from None
-        if not self._loop.post(BackEndsReported(session=session.number, gateway_id=name, states=states)):
+        reported = BackEndsReported(session=session.number, gateway_id=name, states=states)
+        if not self._loop.post(reported, f"gateway {name}"):
             raise BudgetExceededError("the controller's inbox is full; attach again")
 
     def _acked(self, name: str, session: Session, ack: pb.GatewayAck) -> None:
@@ -145,7 +146,7 @@ class GatewayService(rpc.GatewayServiceServicer):
             generation=ack.generation,
             refused=shown(ack.refused[:MAX_REFUSAL])[1:-1] if ack.refused else "",
         )
-        if not self._loop.post(acked):
+        if not self._loop.post(acked, f"gateway {name}"):
             raise BudgetExceededError("the controller's inbox is full; attach again")
 
     async def ListGateways(self, request: pb.ListGatewaysRequest, context: Context) -> pb.ListGatewaysReply:

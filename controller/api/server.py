@@ -11,11 +11,14 @@ from grpc_reflection.v1alpha import reflection
 from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.connections import HANDSHAKE_MS
 from controller.api.decoding import Decoding
+from controller.api.limits import MAX_CALLS, Limits, connection_options
 from controller.api.mutual_tls import KnownPeers
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.model.call_limits import CallLimits
 from controller.model.error import PrerequisiteError
 from controller.model.limit import MAX_MESSAGE_BYTES
 from controller.model.server_address import UNIX, joined, split_address
+from controller.runtime.callers import Callers
 from controller.runtime.loop import Loop
 from foundation.keepalive import KEEPALIVE_MS, server_options
 from foundation.tls_files import Tls
@@ -28,17 +31,14 @@ _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SE
 class ApiServer:
     """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs.
 
-    With `tls` each caller shows a certificate, other than on a socket file.
+    With `tls` each caller shows a certificate, other than on a socket file. `limits` are those of one caller,
+    `connections` those of all together.
     """
 
     def __init__(
-        self,
-        loop: Loop,
-        vteps: tuple[IPv4Network, ...] = (),
-        *,
-        keepalive_ms: int = KEEPALIVE_MS,
-        tls: Tls | None = None,
-    ) -> None:
+        self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, keepalive_ms: int = KEEPALIVE_MS,
+        tls: Tls | None = None, limits: CallLimits | None = None, connections: int = 4_096,
+    ) -> None:  # fmt: skip
         self._watching: asyncio.Task[None] | None = None
         self._known_peers = KnownPeers(tls) if tls is not None else None
         options = [
@@ -46,9 +46,14 @@ class ApiServer:
             ("grpc.so_reuseport", 0),  # else a second controller shares the address, and each gets some of the calls
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),  # else a silent peer has two minutes
             *server_options(keepalive_ms),
+            *connection_options(connections),
         ]
         admission = [self._known_peers] if self._known_peers is not None else []
-        self._server = grpc.aio.server(options=options, interceptors=[*admission, Decoding()])
+        self._server = grpc.aio.server(
+            options=options,
+            interceptors=[*admission, Limits(Callers(limits or CallLimits(), loop.limited)), Decoding()],
+            maximum_concurrent_rpcs=MAX_CALLS,
+        )
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
         telemetry.add_to(self._server, loop)

@@ -27,6 +27,7 @@ def run_controller(
     grpc: str | None,
     http: str | None,
     state: str | None,
+    insecure: bool,
     print_config: bool,
 ) -> None:
     """Run until SIGINT, SIGTERM or SIGHUP; raises HeddleError where it cannot start."""
@@ -35,7 +36,7 @@ def run_controller(
         return
     if fabric_path is None:
         raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
-    config = load_service(config_path, openflow=openflow, grpc=grpc, http=http, state=state)
+    config = load_service(config_path, openflow=openflow, grpc=grpc, http=http, state=state, insecure=insecure)
     if config.state is None:
         config = config.model_copy(update={"state": str(default_directory())})
     logging.basicConfig(

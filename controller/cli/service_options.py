@@ -30,6 +30,12 @@ def run(
             "~/.local/state/heddle for others.",
         ),
     ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure", help="Let OpenFlow and gRPC listen beyond loopback without TLS: any peer may do everything."
+        ),
+    ] = False,
     print_config: Annotated[bool, typer.Option(help="Print every config key with its default, and exit.")] = False,
 ) -> None:
     """Run the controller: OpenFlow 1.3 for switches, gRPC for jobs, HTTP for a page and metrics.
@@ -40,7 +46,10 @@ def run(
     """
     from controller.cli.run import run_controller
 
-    run_controller(fabric, config, openflow=openflow, grpc=grpc, http=http, state=state, print_config=print_config)
+    run_controller(
+        fabric, config, openflow=openflow, grpc=grpc, http=http, state=state, insecure=insecure,
+        print_config=print_config,
+    )  # fmt: skip
 
 
 def topology(

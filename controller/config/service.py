@@ -8,6 +8,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from controller.config.access import HttpAccessConfig, exposure_problem
+from controller.config.exposure import exposed, refusal_of
+from controller.config.limits import LimitsConfig
 from controller.config.moves import MovesConfig
 from controller.config.telemetry import TelemetryConfig, detector_settings
 from controller.config.text.complaint import refusal
@@ -39,11 +41,18 @@ class ServiceConfig(BaseModel):
     tls: TlsConfig = Field(
         default=TlsConfig(), description="mutual TLS: the controller's certificate, and whose it accepts"
     )
+    insecure: bool = Field(
+        default=False,
+        description="OpenFlow and gRPC may listen beyond loopback without TLS; logged as a warning every hour",
+    )
     keepalive_ms: int = Field(
         default=KEEPALIVE_MS,
         ge=100,
         le=600_000,
         description="a gRPC client that is silent for so long is probed, and has as long to respond, milliseconds",
+    )
+    limits: LimitsConfig = Field(
+        default=LimitsConfig(), description="what one caller may have: an identity by TLS, else an address"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the lowest severity that is logged to standard error"
@@ -130,6 +139,11 @@ class ServiceConfig(BaseModel):
         default=64, ge=1, le=1_000_000, description="how large that directory may grow; the oldest go first"
     )
 
+    @property
+    def exposed(self) -> dict[str, str]:
+        """Return the addresses, by key, at which any peer may do everything: beyond loopback without TLS."""
+        return exposed(self.tls, openflow=self.openflow, grpc=self.grpc)
+
     @field_validator("vteps")
     @classmethod
     def _prefixes(cls, texts: list[str]) -> list[str]:
@@ -157,14 +171,14 @@ class ServiceConfig(BaseModel):
 
 def load_service(
     path: Path | None, *, openflow: str | None = None, grpc: str | None = None, http: str | None = None,
-    state: str | None = None,
+    state: str | None = None, insecure: bool = False,
 ) -> ServiceConfig:  # fmt: skip
     """Read the config file, if any; the command line overrides it. Raises InputError."""
     name: str = "heddle run"
     values: dict[str, object] = {}
     if path is not None:
         name, values = read_document(path, MAX_SETTINGS_BYTES)
-    options = {"openflow": openflow, "grpc": grpc, "http": http, "state": state}
+    options = {"openflow": openflow, "grpc": grpc, "http": http, "state": state, "insecure": insecure or None}
     given = {key: value for key, value in options.items() if value is not None}
     try:
         config = ServiceConfig.model_validate({**values, **given})
@@ -172,6 +186,8 @@ def load_service(
         raise _refused(name, errors) from None
     if (problem := exposure_problem(config.http, config.http_access, config.tls)) is not None:
         raise refusal(name, [Problem("http", problem)])
+    if config.exposed and not config.insecure:
+        raise refusal(name, [Problem(key, refusal_of(address)) for key, address in config.exposed.items()])
     out_of_range = complaints(detector_settings(config.telemetry))
     if out_of_range:
         raise refusal(name, [Problem(f"telemetry.{key}", text) for key, text in out_of_range.items()])
@@ -183,7 +199,9 @@ _SECTIONS: dict[object, type[BaseModel]] = {
     "moves": MovesConfig,
     "http_access": HttpAccessConfig,
     "tls": TlsConfig,
+    "limits": LimitsConfig,
 }
+_YAML = {"None": "null", "True": "true", "False": "false"}
 
 
 def _refused(name: str, errors: ValidationError) -> InputError:
@@ -210,5 +228,5 @@ def _keys(section: type[BaseModel]) -> list[str]:
         if isinstance(field.default, BaseModel):
             lines += [f"{key}:", *(f"  {line}" for line in _keys(type(field.default)))]
         else:
-            lines += [f"{key}: {'null' if field.default is None else field.default}", ""]
+            lines += [f"{key}: {_YAML.get(str(field.default), field.default)}", ""]
     return lines

@@ -29,6 +29,7 @@ from uvicorn.server import ServerState
 
 from controller.dashboard.access.certificates import PageTls
 from controller.runtime.tls_front import TlsFront
+from controller.runtime.unread import has_unread
 from foundation.certificate import Peer, PeerRefusedError
 
 MAX_HEAD_BYTES = 16 << 10
@@ -39,6 +40,8 @@ TIMEOUT_S = 10.0
 """From the connection to the last byte of the reply."""
 CLOSE_TIMEOUT_S = 5.0
 DENIED_PERIOD_S = 1.0
+BACKLOG = 1_024
+"""Connections that the kernel holds until they are accepted: beyond, a client tries again after a second."""
 SEND_BUFFER_BYTES = 1 << 17
 """What the kernel holds of a stream; it would grow to megabytes for a client that does not read."""
 NO_STORE = {"cache-control": "no-store"}
@@ -108,7 +111,7 @@ class LimitedConnection(H11Protocol):
         if among is None:
             return True
         for one in among:
-            if one.cycle is None:  # no whole request has arrived
+            if one.cycle is None and not has_unread(one.transport):  # no request has arrived
                 one.counts["gave_way"] += 1
                 one._lift()
                 one.transport.abort()
@@ -200,7 +203,7 @@ class HttpServer:
             inner: asyncio.Protocol = kind(config=config, server_state=self._state, app_state={})
             return front.before(inner) if front is not None else inner
 
-        self._server = await asyncio.get_running_loop().create_server(accept, host, port)
+        self._server = await asyncio.get_running_loop().create_server(accept, host, port, backlog=BACKLOG)
         if tls is not None:
             self._watching = asyncio.create_task(self._end_denied(tls))
         bound: int = self._server.sockets[0].getsockname()[1]

@@ -9,6 +9,7 @@ from controller.dashboard import fabric_metrics
 from controller.dashboard.exposition import Family, label_text, lines
 from controller.model.job_state import JobState
 from controller.runtime.journal.writer import JournalWriter
+from controller.runtime.limited import Limit
 from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from telemetry.detection.signal import Kind
@@ -54,6 +55,12 @@ JOURNAL = {
     "values": Family("heddle_journal_values_total", "counter", "Values in these transactions."),
     "failed": Family("heddle_journal_failed_writes_total", "counter", "Attempts to write the journal that failed."),
 }
+LIMITED = Family(
+    "heddle_limited_total",
+    "counter",
+    "Connections, calls, replies and events refused or ended by a limit of their port.",
+    ("port", "limit"),
+)
 RULES = Family("heddle_switch_rules", "gauge", "Rules that a switch is known to hold.", ("switch",))
 CONFIGURED = Family("heddle_telemetry_configured", "gauge", "1 if a broker is configured.")
 TICKS = Family("heddle_telemetry_ticks_total", "counter", "Periods that were published to readers.")
@@ -87,7 +94,7 @@ HISTORY = {
 }
 FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
-    SUPPRESSED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), RULES,
+    SUPPRESSED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), LIMITED, RULES,
     CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
@@ -101,11 +108,13 @@ def metrics_text(
     reported: Mapping[str, int] | None = None,
     journal: JournalWriter | None = None,
     suppressed_lines: int = 0,
+    limited: Mapping[Limit, int] | None = None,
 ) -> Iterator[str]:
     """Yield all metrics in pieces.
 
     `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
-    `reported` what hosts have reported, `suppressed_lines` log lines that were not written.
+    `reported` what hosts have reported, `suppressed_lines` log lines that were not written, `limited` what limits have
+    refused.
     """
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
@@ -116,6 +125,7 @@ def metrics_text(
         _journal_lines(journal),
         _preview_lines(previews),
         chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),
+        lines(LIMITED, [(_limit_label(limit), (limited or {}).get(limit, 0)) for limit in Limit]),
         _telemetry_lines(telemetry),
         fabric,
     )
@@ -142,6 +152,11 @@ def _journal_lines(journal: JournalWriter | None) -> Iterator[str]:
     yield from lines(FAILING, [("", int(journal is not None and journal.is_failing))])
     for name, family in JOURNAL.items():
         yield from lines(family, [("", getattr(journal, name, 0))])
+
+
+def _limit_label(limit: Limit) -> str:
+    port, name = limit.value
+    return label_text(("port", port), ("limit", name))
 
 
 def _preview_lines(previews: Shares) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The HTTP interface of `heddle run`: the page, its documents, stream and actions, metrics and a health check."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
@@ -26,6 +27,7 @@ from controller.dashboard.pulse import Pulse
 from controller.dashboard.recent import Recent
 from controller.dashboard.routes import MEDIA_TYPE, Renderer
 from controller.dashboard.stream import Streams
+from controller.runtime.limited import Limit
 from controller.runtime.loop import Loop
 
 
@@ -85,6 +87,14 @@ class Dashboard:
         refused = self.http.counts["refused_connections"] + self._streams.counts["refused_streams"]
         return {"clients": self._publisher.readers, "refused": refused}
 
+    def _http_limited(self) -> Counter[Limit]:
+        counts = self.http.counts
+        return Counter({
+            Limit.WEB_CONNECTIONS: counts["refused_connections"] + self._streams.counts["refused_streams"],
+            Limit.WEB_GAVE_WAY: counts["gave_way"],
+            Limit.WEB_TIMEOUT: counts["timeouts"],
+        })  # fmt: skip
+
     def _pages(self) -> Mapping[str, Render]:
         return {"/metrics": self._metrics, "/healthz": self._health}
 
@@ -92,7 +102,7 @@ class Dashboard:
         loop = self._loop
         text = metrics.metrics_text(
             loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
-            loop.journal, loop.suppressed_lines(),
+            loop.journal, loop.suppressed_lines(), loop.limited | self._http_limited(),
         )  # fmt: skip
         return Page(CONTENT_TYPE, text)
 

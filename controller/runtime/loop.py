@@ -47,8 +47,10 @@ from controller.model.observed import Reports
 from controller.model.plan import JobPlan
 from controller.planner.clos import topology_of
 from controller.runtime.gateways import Gateways
+from controller.runtime.inbox import Inbox
 from controller.runtime.journal.gate import Gate
 from controller.runtime.journal.writer import JournalWriter
+from controller.runtime.limited import Limit
 from controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
 from controller.runtime.recording.batch import Turn, fault_text
 from controller.runtime.recording.recorder import Recorder
@@ -56,7 +58,6 @@ from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from controller.runtime.watch import Watchers
 
-INBOX_LIMIT = 65_536
 MAX_BATCH = 1_024
 """The events that are handled in one turn of the event loop."""
 TICK_S = 1.0
@@ -88,12 +89,13 @@ class Loop:
         self, state: State, *, planner: Planner, compiler: Compiler, clock: Clock, telemetry: Telemetry | None = None
     ) -> None:
         self.state = state
-        self.refused_events = 0
         self.plans: Watchers[JobPlan] = Watchers()
         self.topology: Watchers[int] = Watchers()
         self.gateways = Gateways()
         self.previews = Shares("previews", MAX_PREVIEWS)
         self.reported: Counter[str] = Counter()
+        self.limited: Counter[Limit] = Counter()
+        """What each limit has refused, on every port."""
         self.flow_reports = Reports(by_host={})
         """The newest report of each host's queue pairs."""
         self.announced: deque[Announced] = deque(maxlen=MAX_ANNOUNCED)
@@ -109,7 +111,7 @@ class Loop:
         self._planner, self._compiler = planner, compiler
         self._clock = clock
         self._switches: Switches | None = None
-        self._inbox: asyncio.Queue[Event] = asyncio.Queue(INBOX_LIMIT)
+        self._inbox = Inbox(self.limited)
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
@@ -141,14 +143,14 @@ class Loop:
         """Return a time of the brain's clock as the machine's clock shows it now; 0 stays 0."""
         return at_ms + self._clock.unix_ms() - self._clock.steady_unix_ms() if at_ms else 0
 
-    def post(self, event: Event) -> bool:
-        """Put an event into the inbox; return False, and count it, where the inbox is full."""
-        try:
-            self._inbox.put_nowait(event)
-        except asyncio.QueueFull:
-            self.refused_events += 1
-            return False
-        return True
+    def post(self, event: Event, peer: str = "") -> bool:
+        """Put an event into the inbox; return False, and count it, where the inbox or the peer's share is full."""
+        return self._inbox.put(event, peer)
+
+    @property
+    def refused_events(self) -> int:
+        """Return how many events found the inbox full."""
+        return self._inbox.overflowed
 
     @property
     def unrecorded(self) -> int:
@@ -203,16 +205,14 @@ class Loop:
 
     async def _serve(self) -> None:
         while True:
-            events = [await self._inbox.get()]
-            while len(events) < MAX_BATCH and not self._inbox.empty():
-                events.append(self._inbox.get_nowait())
+            events = await self._inbox.take(MAX_BATCH)
             effects = self._decided(tuple(coalesced(events)))
             for effect in effects:
                 if self.gate.passes(effect):
                     self._perform(effect)
             if sum(isinstance(effect, Reply) and isinstance(effect.outcome, JobPlan) for effect in effects) > 1:
                 self._gather_until = asyncio.get_running_loop().time() + GATHER_S
-            await asyncio.sleep(0)  # `get` does not yield while events wait
+            await asyncio.sleep(0)  # `take` does not yield while events wait
 
     def _decided(self, events: tuple[Event, ...]) -> tuple[Effect, ...]:
         """Call the brain and record the turn, also where the brain raises an exception."""

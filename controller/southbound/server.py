@@ -5,11 +5,12 @@ Events are reported by callbacks (`SouthboundEvents`) on the event loop's thread
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from controller.model.rule import Step, SwitchRules
+from controller.runtime.limited import Limit
 from controller.runtime.ports import InstallError
 from controller.runtime.tls_front import TlsFront
 from controller.southbound.codec import encode
@@ -18,12 +19,15 @@ from controller.southbound.install import Installer
 from controller.southbound.pending import RequestRejectedError, SessionClosedError
 from controller.southbound.session import Session, SessionRejectedError, State
 from controller.southbound.settings import SouthboundSettings
+from controller.southbound.strangers import Strangers
 from foundation.certificate import PeerRefusedError
 from foundation.identity import Role
 from foundation.tls_files import Tls
 
 _LOG = logging.getLogger("heddle.southbound")
 _REMEMBERED = 64
+BACKLOG = 1_024
+"""Connections that the kernel holds until they are accepted: beyond, a switch tries again after a second."""
 
 
 class SouthboundEvents(Protocol):
@@ -41,8 +45,8 @@ class SouthboundEvents(Protocol):
     def switch_down(self, switch_id: str, reason: str) -> None:
         """A switch's session has ended; its rules stay installed."""
 
-    def port_status(self, switch_id: str, port_no: int, up: bool) -> None:
-        """A port has changed."""
+    def port_status(self, switch_id: str, port_no: int, up: bool) -> bool:
+        """A port has changed; False ends the session, as the state of the switch's ports is lost."""
 
     def rule_error(self, switch_id: str, text: str) -> None:
         """A switch sent an error for a message that no installation is waiting for."""
@@ -66,13 +70,17 @@ class OpenFlowServer:
         events: SouthboundEvents,
         settings: SouthboundSettings | None = None,
         tls: Tls | None = None,
+        limited: Counter[Limit] | None = None,
     ) -> None:
+        """Report to `events`; count what the limits of connections refuse in `limited`."""
+        self.limited: Counter[Limit] = Counter() if limited is None else limited
         self.refusals: deque[str] = deque(maxlen=_REMEMBERED)
         self._address = (address, port)
         self._known = known
         self._events = events
         self._settings = settings or SouthboundSettings()
         self._connections: set[Session] = set()
+        self._strangers = Strangers(self._settings, self.limited)
         self._claims: dict[int, Session] = {}
         self._ready: dict[str, Session] = {}
         self._listener: asyncio.Server | None = None
@@ -89,7 +97,7 @@ class OpenFlowServer:
         """Listen; return the bound address and port. Raises OSError where they are in use."""
         await asyncio.to_thread(encode.codec)  # 0.13 s of imports, off the event loop
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(self._accept, *self._address)
+        self._listener = await loop.create_server(self._accept, *self._address, backlog=BACKLOG)
         if self._tls is not None:
             self._watching = loop.create_task(self._end_denied(self._tls))
         host, port = self._listener.sockets[0].getsockname()[:2]
@@ -149,14 +157,16 @@ class OpenFlowServer:
     # callbacks of sessions (`session.Owner`)
 
     def connected(self, session: Session) -> None:
-        """Accept a connection; raises SessionRejectedError past `max_connections`."""
+        """Accept a connection; raises SessionRejectedError past the limits."""
         if len(self._connections) >= self._settings.max_connections:
+            self.limited[Limit.SWITCH_CONNECTIONS] += 1
             raise SessionRejectedError(f"{self._settings.max_connections} connections are open: no more are taken")
         if self._tls is not None:
             try:
                 session.holder = self._tls.peer(session.transport.tls_object(), Role.SWITCH)
             except PeerRefusedError as why:
                 raise SessionRejectedError(str(why)) from None
+        self._strangers.add(session)
         self._connections.add(session)
 
     async def admit(self, session: Session, features: Features) -> str:
@@ -179,6 +189,7 @@ class OpenFlowServer:
                 raise SessionRejectedError(f"datapath id {datapath_id:#x} is in use by {older.peer}, which replies")
             older.close(f"{session.peer} came with the same datapath id, and this session did not reply to a probe")
         self._claims[datapath_id] = session
+        self._strangers.discard(session)
         return switch_id
 
     def ready(self, session: Session, installed: SwitchRules) -> None:
@@ -191,6 +202,9 @@ class OpenFlowServer:
     def ended(self, session: Session, reason: str) -> None:
         """Log why a session ended; report it where the switch was up."""
         self._connections.discard(session)
+        self._strangers.discard(session)
+        if session.timed_out:
+            self.limited[Limit.SWITCH_HANDSHAKE] += 1
         if session.datapath_id is not None and self._claims.get(session.datapath_id) is session:
             del self._claims[session.datapath_id]
         level = logging.INFO if self._closing else logging.WARNING
@@ -209,7 +223,8 @@ class OpenFlowServer:
 
     def port_changed(self, session: Session, port: Port) -> None:
         """Report a port's state."""
-        self._events.port_status(session.switch_id or "", port.number, port.up)
+        if not self._events.port_status(session.switch_id or "", port.number, port.up):
+            session.close("too many of its events wait: it changes its ports faster than the controller handles them")
 
     def flow_removed(self, session: Session) -> None:
         """Report a removed entry."""

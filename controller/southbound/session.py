@@ -93,10 +93,11 @@ class Session:
         self.peer = "?"
         self.holder: Peer | None = None
         """Whose certificate the switch showed; None without TLS."""
+        self.timed_out = False
         self.state = State.HELLO
         self.ports: dict[int, bool] = {}
         self.counters = StrayCounters()
-        self.transport = MessageTransport(self, settings.messages_per_period)
+        self.transport = MessageTransport(self, settings.stranger_messages_per_period)
         self._owner = owner
         self._settings = settings
         self._loop = asyncio.get_running_loop()
@@ -166,6 +167,7 @@ class Session:
             self.state = State.READY
             self._owner.ready(self, installed)
         except TimeoutError:
+            self.timed_out = True
             self.close(f"the handshake took too long: still waiting for {self._phase}")
         except SessionRejectedError as why:
             self.close(str(why))
@@ -184,6 +186,7 @@ class Session:
         self._phase = "its admission"
         self.datapath_id = features.datapath_id
         self.switch_id = await self._owner.admit(self, features)
+        self.transport.allow(self._settings.messages_per_period)
         self._phase = "its role"
         await self._take_role()
         for setting in (wire.SET_CONFIG, wire.SET_ASYNC):

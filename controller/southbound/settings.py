@@ -19,7 +19,13 @@ class SouthboundSettings:
     handshake_timeout_s: float = 5.0
     probe_timeout_s: float = 1.0
     request_timeout_s: float = 30.0
-    max_connections: int = 4096
+    max_connections: int = 4_096
+    max_strangers_of_a_peer: int = 512
+    """Connections of one address that have not been admitted as switches; the oldest silent one gives way."""
+    max_strangers: int = 1_024
+    """Such connections of all addresses."""
     messages_per_period: int = 10_000
     """Messages that a switch may send in one echo period; reading then stops until the next."""
+    stranger_messages_per_period: int = 100
+    """The same before it is admitted: a handshake has a few messages."""
     generation_id: int | None = None

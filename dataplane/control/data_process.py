@@ -19,6 +19,7 @@ import numpy as np
 
 from dataplane.control import messages, segment
 from dataplane.control.messages import Failed, Offer, Ready, Start
+from dataplane.control.privileges import drop_capabilities
 from dataplane.control.programs import program_named
 from dataplane.control.segment import Segment
 from dataplane.control.shared import Shared, Word, shared_of
@@ -73,6 +74,7 @@ class DataProcess:
             backend=Backend(start.options.backend),
             sizes=RingSizes(receive=start.local.receive_frames),
         )
+        drop_capabilities()
 
     def stop(self, signum: int, frame: FrameType | None) -> None:
         """Stop after the present call of the run loop."""

@@ -43,7 +43,7 @@ class StatusServer:
         """Listen; raises OSError, also if a gateway of this name already runs or the path is too long for a socket."""
         if len(os.fsencode(self._path)) > MAX_PATH_BYTES:
             raise OSError(f"the socket's path {self._path} has more than {MAX_PATH_BYTES} bytes; name a shorter one")
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if is_listening(self._path):
             raise OSError(f"{self._path}: a gateway of this name is running already")
         with contextlib.suppress(FileNotFoundError):

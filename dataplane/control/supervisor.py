@@ -35,6 +35,8 @@ RESTART = Backoff(first_s=0.1, max_s=5.0, steady_s=10.0)
 SAMPLE_S = 0.05
 """Interval at which the turns of the data process's loop are sampled (`liveness`)."""
 COMMAND = (sys.executable, "-m", "dataplane.control.data_process")
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""Capabilities are a thread's: NumPy starts none that would keep them."""
 
 
 def _done(arrived: asyncio.Future[None]) -> None:
@@ -260,6 +262,7 @@ class Supervisor:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **ONE_THREAD},
             start_new_session=True,  # the terminal's SIGINT goes to this process only, which ends the other in order
         )
 

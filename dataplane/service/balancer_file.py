@@ -14,6 +14,7 @@ from google.protobuf.json_format import ParseDict, ParseError
 from pydantic import Field, ValidationError
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.config.exposure import metrics_problems
 from controller.config.text.complaint import refusal
 from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.config.text.field import Id, Mac, Shape
@@ -108,6 +109,10 @@ class BalancerShape(Shape):
     metrics: AddressPort = Field(
         default="127.0.0.1:0", description="where Prometheus scrapes (HTTP, /metrics); port 0: any free one"
     )
+    insecure: bool = Field(
+        default=False,
+        description="the metrics may be at an address beyond loopback, without TLS; logged as a warning every hour",
+    )
     runtime_dir: str = Field(
         default="/run/heddle", description="directory of the status socket for `heddle balancer show`", min_length=1
     )
@@ -157,8 +162,8 @@ def load_balancer_file(path: Path) -> BalancerFile:
     except (ConfigError, ValueError) as error:
         raise refusal(name, [Problem("", line) for line in str(error).splitlines()]) from None
     problems = [*local_problems(local), *network_problems(services.network), *balancer_problems(services)]
-    if problems:
-        raise refusal(name, [Problem("", line) for line in problems])
+    if found := [*(Problem("", line) for line in problems), *metrics_problems(shape.metrics, insecure=shape.insecure)]:
+        raise refusal(name, found)
     return BalancerFile(
         local=local,
         services=services,

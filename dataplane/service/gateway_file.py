@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, ValidationError
 
+from controller.config.exposure import metrics_problems
 from controller.config.text.complaint import refusal, shown
 from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.config.text.field import Id, Mac, Shape, refuse
@@ -219,6 +220,10 @@ class GatewayShape(Shape):
     metrics: AddressPort = Field(
         default="127.0.0.1:0", description="where Prometheus scrapes (HTTP, /metrics); port 0: any free one"
     )
+    insecure: bool = Field(
+        default=False,
+        description="the metrics may be at an address beyond loopback, without TLS; logged as a warning every hour",
+    )
     runtime_dir: str = Field(
         default="/run/heddle", description="directory of the status socket for `heddle gateway show`", min_length=1
     )
@@ -263,7 +268,8 @@ def load_gateway(path: Path) -> GatewayConfig:
     except ValidationError as error:
         raise refusal(name, shape_problems(error, GatewayShape)) from None
     local = _local(name, shape)
-    if found := [Problem(*_placed(line)) for line in local_problems(local)]:
+    found = [Problem(*_placed(line)) for line in local_problems(local)]
+    if found := [*found, *metrics_problems(shape.metrics, insecure=shape.insecure)]:
         raise refusal(name, found)
     return GatewayConfig(
         local=local,

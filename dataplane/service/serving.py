@@ -8,10 +8,12 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+from controller.config.access import is_loopback
 from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.http import HttpServer, Page
 from controller.model.error import PrerequisiteError
 from controller.model.server_address import joined
+from controller.runtime.exposure import warned
 from dataplane.control.gateway import Gateway
 from dataplane.control.heartbeats import address_of
 from dataplane.control.status_socket import StatusServer, socket_path
@@ -74,7 +76,8 @@ async def status_edges(
         await http.close()
         raise PrerequisiteError(f"{kind} {name}: {place}: {error.strerror or error}") from None
     try:
-        yield {"metrics": joined(host, bound), "window": str(path)}
+        with warned({} if is_loopback(host) else {"metrics": metrics}):
+            yield {"metrics": joined(host, bound), "window": str(path)}
     finally:
         await socket.close()
         await http.close()

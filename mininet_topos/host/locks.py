@@ -17,7 +17,7 @@ def try_lock(path: Path) -> int | None:
 
     Children do not inherit it (close-on-exec).
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = open_lock(path)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -26,15 +26,17 @@ class Controller:
         openflow: str = "127.0.0.1:0",
         more: Sequence[str] = (),
         program: str = "controller.cli.main",
+        limit: Sequence[str] = (),
     ) -> None:
         """Start `heddle run`, or another program with the same command line and first line of output.
 
         OpenFlow and gRPC get ports that stay free while a controller starts again: while it is dead, one of the
         ephemeral range could be given to any connection, also to one of its own clients that connects to itself.
+        `limit` is a command that runs another, such as prlimit.
         """
         ports = [f"127.0.0.1:{port}" for port in free_ports(2)]
         openflow = ports[0] if openflow.endswith(":0") else openflow
-        command = [sys.executable, "-m", program, "run", str(fabric)]
+        command = [*limit, sys.executable, "-m", program, "run", str(fabric)]
         command += ["--openflow", openflow, "--grpc", ports[1], "--http", "127.0.0.1:0", *more]
         command += [] if "--state" in more else ["--state", "none"]
         self.log = fabric.with_suffix(".log").open("a+")

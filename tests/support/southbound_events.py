@@ -12,10 +12,11 @@ class RecordedEvents:
         self.all: list[tuple[Any, ...]] = []
         self._changed = asyncio.Event()
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        def record(*arguments: object) -> None:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def record(*arguments: object) -> bool:
             self.all.append((name, *arguments))
             self._changed.set()
+            return True
 
         return record
 

@@ -41,7 +41,7 @@ class Recorder:
         self._files = self._full_bytes = self._full_raw_bytes = 0
         self._retry_unix_ms: int | None = None
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._kept = {path: path.stat().st_size for path in sorted(directory.glob(f"*{SUFFIX}"))}
         except OSError as error:
             raise PrerequisiteError(f"record: {directory}: {error.strerror}") from None

@@ -17,6 +17,7 @@ CORRUPT = b"\xff\xff\xff"
         ("stream_stream", "heddle.v1.GatewayService/Attach"),
         ("unary_unary", "grpc.health.v1.Health/Check"),
         ("unary_stream", "grpc.health.v1.Health/Watch"),
+        ("stream_stream", "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"),
     ],
 )
 async def test_a_corrupt_request_is_an_invalid_argument_without_a_traceback(caplog, controller, kind, method):

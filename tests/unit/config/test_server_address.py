@@ -1,5 +1,7 @@
 """Addresses of a controller: an address with a port, or a socket in the file system."""
 
+from typing import Any
+
 import pytest
 
 from controller.config.service import load_service
@@ -10,7 +12,7 @@ from controller.model.server_address import MAX_PATH_BYTES, is_address_port, is_
 @pytest.mark.parametrize("text", ["127.0.0.1:0", "[::1]:50051", "controller.example:65535"])
 def test_an_address_and_a_port_are_one(text):
     assert is_address_port(text)
-    assert load_service(None, grpc=text).grpc == text
+    assert load_service(None, grpc=text, insecure=True).grpc == text
 
 
 @pytest.mark.parametrize("text", ["", ":1", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:x", "unix:relative", "unix:"])
@@ -30,5 +32,6 @@ def test_a_socket_is_an_absolute_path_that_the_kernel_takes():
 
 @pytest.mark.parametrize("key", ["openflow", "http"])
 def test_switches_and_browsers_have_no_sockets(key):
+    address: dict[str, Any] = {key: "unix:/run/heddle.sock"}
     with pytest.raises(InputError):
-        load_service(None, **{key: "unix:/run/heddle.sock"})
+        load_service(None, **address)

@@ -1,0 +1,16 @@
+"""Ask the kernel whether a connection has bytes that the event loop has not read yet: then it is not idle."""
+
+import asyncio
+import fcntl
+import struct
+import termios
+
+_INT = struct.Struct("i")
+
+
+def has_unread(transport: asyncio.BaseTransport) -> bool:
+    """Return whether received bytes wait in the kernel (FIONREAD); False for a closed connection."""
+    socket = transport.get_extra_info("socket")
+    if socket is None or socket.fileno() < 0:
+        return False
+    return bool(_INT.unpack(fcntl.ioctl(socket.fileno(), termios.FIONREAD, bytes(_INT.size)))[0])
