@@ -12,6 +12,7 @@ from controller.api.errors import errors_as_status
 from controller.api.peer import host_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.api.rendezvous import Rendezvous
 from controller.api.reports import FlowReports
 from controller.api.requests import read_job, read_shape
 from controller.api.translate import changed_flows, pages_of, placements_to, plan_to, plans_to
@@ -40,6 +41,7 @@ class JobService(rpc.JobServiceServicer):
         self._loop = loop
         self._reader = Reader()
         self._reports = FlowReports(loop)
+        self._rendezvous = Rendezvous()
 
     async def SubmitJob(self, data: bytes, context: Context) -> pb.JobPlan:
         """Admit, plan and install a job; reply once every switch has acknowledged."""
@@ -128,6 +130,22 @@ class JobService(rpc.JobServiceServicer):
         """Read a host's queue pairs as long as its stream lasts; the large ones of no job get paths of their own."""
         async with errors_as_status(context):
             return await self._reports.read(messages)
+
+    async def JoinJob(self, request: pb.JoinJobRequest, context: Context) -> pb.JoinJobReply:
+        """Register a node of a job; reply with the NICs of all when the last has registered."""
+        async with errors_as_status(context):
+            unknown = next((nic for nic in request.nics if nic not in self._loop.state.fabric.nic_by_id), None)
+            if unknown is not None:
+                raise InputError(f"nics: {quoted(unknown)} is no NIC of this fabric")
+            found = await self._rendezvous.join(
+                request.job_id, request.node_rank, request.node_count, tuple(request.nics)
+            )
+            return pb.JoinJobReply(nics=found.nics, first_rank=found.first_rank, last_arrival=found.last_arrival)
+
+    async def LeaveJob(self, request: pb.LeaveJobRequest, context: Context) -> pb.LeaveJobReply:
+        """Note that a node's part of a job has ended; the reply says whether it was the last."""
+        async with errors_as_status(context):
+            return pb.LeaveJobReply(last=self._rendezvous.leave(request.job_id, request.node_rank))
 
     def _plan_of(self, job_id: str) -> JobPlan:
         return self._published(self._job(job_id).as_plan(self._loop.state.certificate))

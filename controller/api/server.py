@@ -1,5 +1,6 @@
 """Run the gRPC server: the services, health and reflection."""
 
+import asyncio
 import os
 from ipaddress import IPv4Network
 
@@ -8,8 +9,10 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from controller.api import fabric, gateways, jobs, telemetry, vpc
+from controller.api.connections import HANDSHAKE_MS
 from controller.api.decoding import Decoding
 from controller.api.limits import MAX_CALLS, Limits, connection_options
+from controller.api.mutual_tls import KnownPeers
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.call_limits import CallLimits
 from controller.model.error import PrerequisiteError
@@ -18,6 +21,7 @@ from controller.model.server_address import UNIX, joined, split_address
 from controller.runtime.callers import Callers
 from controller.runtime.loop import Loop
 from foundation.keepalive import KEEPALIVE_MS, server_options
+from foundation.tls_files import Tls
 from foundation.unix_socket import is_listening
 
 _SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService")
@@ -27,22 +31,27 @@ _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SE
 class ApiServer:
     """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs.
 
-    `limits` are those of one caller, `connections` those of all together.
+    With `tls` each caller shows a certificate, other than on a socket file. `limits` are those of one caller,
+    `connections` those of all together.
     """
 
     def __init__(
         self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, keepalive_ms: int = KEEPALIVE_MS,
-        limits: CallLimits | None = None, connections: int = 4_096,
+        tls: Tls | None = None, limits: CallLimits | None = None, connections: int = 4_096,
     ) -> None:  # fmt: skip
+        self._watching: asyncio.Task[None] | None = None
+        self._known_peers = KnownPeers(tls) if tls is not None else None
         options = [
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),  # else a second controller shares the address, and each gets some of the calls
+            ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),  # else a silent peer has two minutes
             *server_options(keepalive_ms),
             *connection_options(connections),
         ]
+        admission = [self._known_peers] if self._known_peers is not None else []
         self._server = grpc.aio.server(
             options=options,
-            interceptors=[Limits(Callers(limits or CallLimits(), loop.limited)), Decoding()],
+            interceptors=[*admission, Limits(Callers(limits or CallLimits(), loop.limited)), Decoding()],
             maximum_concurrent_rpcs=MAX_CALLS,
         )
         jobs.add_to(self._server, loop)
@@ -63,7 +72,7 @@ class ApiServer:
             raise PrerequisiteError(f"gRPC cannot listen on {address}: the address is in use; choose another by --grpc")
         before = os.umask(0o177)
         try:
-            bound: int = self._server.add_insecure_port(address)
+            bound = self._bind(address)
         except RuntimeError:
             bound = 0
         finally:
@@ -71,6 +80,8 @@ class ApiServer:
         if not bound:
             raise PrerequisiteError(f"gRPC cannot listen on {address}; is it in use? choose another by --grpc")
         await self._server.start()
+        if self._known_peers is not None:
+            self._watching = asyncio.create_task(self._known_peers.watch())
         for service in ("", *_SERVICES):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         if address.startswith(UNIX):
@@ -81,3 +92,12 @@ class ApiServer:
         """Report NOT_SERVING, wait up to half a second for calls to finish, stop."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(0.5)
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    def _bind(self, address: str) -> int:
+        """Return the bound port, 0 for none."""
+        if self._known_peers is None or address.startswith(UNIX):
+            return int(self._server.add_insecure_port(address))
+        return int(self._server.add_secure_port(address, self._known_peers.credentials()))

@@ -98,6 +98,18 @@ def requests_of(name: str, key: str, jobs: Sequence[JobShape], fabric: Fabric) -
     return tuple(requests)
 
 
+def load_job_shape(path: Path | str) -> JobRequest:
+    """Read a jobs file of one job whose ranks are `{all: true}`: the request without ranks, which register later."""
+    document = read_document(path)
+    check_jobs_shape(document)
+    jobs = _shaped(document, JobsShape).jobs
+    if len(jobs) != 1 or jobs[0].ranks is not None:
+        raise refusal(
+            document.name, [Problem("jobs", "must be one job with `ranks: {all: true}`: nodes register theirs")]
+        )
+    return request_of(jobs[0], ())
+
+
 def check_jobs_shape(document: Document) -> int:
     """Check a jobs file as far as that is possible without its fabric; return its number of jobs."""
     shape = _shaped(document, JobsShape)

@@ -184,7 +184,7 @@ def load_service(
         config = ServiceConfig.model_validate({**values, **given})
     except ValidationError as errors:
         raise _refused(name, errors) from None
-    if (problem := exposure_problem(config.http, config.http_access)) is not None:
+    if (problem := exposure_problem(config.http, config.http_access, config.tls)) is not None:
         raise refusal(name, [Problem("http", problem)])
     if config.exposed and not config.insecure:
         raise refusal(name, [Problem(key, refusal_of(address)) for key, address in config.exposed.items()])

@@ -4,13 +4,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from ssl import SSLContext
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from controller.dashboard import metrics
+from controller.dashboard.access.certificates import PageTls
 from controller.dashboard.access.guard import Guard
 from controller.dashboard.access.login import AccessRules, Logins
 from controller.dashboard.access.session import SessionRoutes
@@ -35,7 +35,7 @@ class Dashboard:
     """The HTTP interface of one control loop."""
 
     def __init__(
-        self, loop: Loop, read_jobs: ReadJobs, rules: AccessRules | None = None, tls: SSLContext | None = None
+        self, loop: Loop, read_jobs: ReadJobs, rules: AccessRules | None = None, tls: PageTls | None = None
     ) -> None:
         """Serve to callers within `rules`, by default to anyone on loopback; `read_jobs` reads a jobs file's text."""
         self._loop, self._tls = loop, tls

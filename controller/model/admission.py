@@ -44,6 +44,11 @@ class Problem(NamedTuple):
     text: str
 
 
+def is_job_id(text: str) -> bool:
+    """Return whether a text is a valid job id."""
+    return _JOB_ID.match(text) is not None
+
+
 def problems(request: JobRequest, fabric: Fabric, limit: int = MAX_PROBLEMS) -> tuple[Problem, ...]:
     """Return the first `limit` problems of a request in this fabric; empty where it is valid."""
     found = list(islice(_all_problems(request, fabric), limit))
@@ -135,7 +140,7 @@ def _rank_pairs(one: Collective, members: int) -> int:
 
 
 def _head_problems(request: JobRequest) -> Iterator[Problem]:
-    if not _JOB_ID.match(request.job_id):
+    if not is_job_id(request.job_id):
         rule = "a letter or digit, then up to 127 letters, digits, dots, underscores or hyphens"
         yield Problem("job_id", f"{quoted(request.job_id)} is no job id: {rule}")
     if len(request.tenant) > MAX_TENANT_LENGTH or not request.tenant.isprintable():

@@ -24,6 +24,7 @@ from controller.southbound.liveness import Liveness, Verdict
 from controller.southbound.pending import PendingRequests, RequestRejectedError, SessionClosedError
 from controller.southbound.settings import SouthboundSettings
 from controller.southbound.transport import MessageTransport
+from foundation.certificate import Peer
 
 _LOG = logging.getLogger("heddle.southbound")
 
@@ -91,6 +92,8 @@ class Session:
         self.datapath_id: int | None = None
         self.peer = "?"
         self.timed_out = False
+        self.holder: Peer | None = None
+        """Whose certificate the switch showed; None without TLS."""
         self.state = State.HELLO
         self.ports: dict[int, bool] = {}
         self.counters = StrayCounters()

@@ -1,5 +1,6 @@
-"""Command-line options of `heddle verify`; `dataplane.service.verify_command` implements them."""
+"""Options of `heddle verify`; `dataplane.service.verify_command` and `controller.cli.sonic` implement them."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +11,6 @@ from controller.cli.option import DEFAULT_SERVER, Json, Server
 verify = typer.Typer(
     help="Compare installed state with the desired state.", no_args_is_help=True, rich_markup_mode=None
 )
-
-
-@verify.callback()
-def _verify() -> None:
-    """Make `isolation` a subcommand even while it is the only one."""
 
 
 @verify.command("isolation")
@@ -52,3 +48,21 @@ def isolation(
     else:
         sound = command.online(server, gateway or [], save_tables, as_json=as_json)
     raise typer.Exit(0 if sound else 1)
+
+
+@verify.command("roce")
+def roce(
+    files: Annotated[list[Path], typer.Argument(metavar="CONFIG_DB.json...", help="A SONiC switch's config_db each.")],
+    as_json: Json = False,
+) -> None:
+    """Compare SONiC switches with what plans assume, and name every difference.
+
+    Checked on every port that is not down: maps of DSCP, traffic class, queue and priority group, PFC and its watchdog,
+    schedulers, ECN thresholds, headroom, trimming; and the switch's ECMP hash. `heddle export sonic` writes settings
+    without a difference.
+
+    Exit status: 0 without differences; 1 with differences; 2 for malformed input.
+    """
+    from controller.cli.sonic import run_verify
+
+    raise typer.Exit(run_verify(files, as_json, sys.stdout))

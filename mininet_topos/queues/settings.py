@@ -12,14 +12,21 @@ every link. None is less than a few full frames, because shorter queues are only
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.model.plan import DATA_DSCP
+from controller.model.plan import CNP_PRIORITY
+from controller.model.plan import DATA_PRIORITY as DATA_PRIORITY  # programs of the lab take it from here
+from controller.model.queueing import (
+    KMAX_BYTES,
+    KMIN_BYTES,
+    PMAX,
+    PRIORITY_OF_DSCP,
+    WATCHDOG_DETECTION_MS,
+    WATCHDOG_RESTORATION_MS,
+    XON_BYTES,
+)
 from mininet_topos.queues.pause_frame import PRIORITIES
 from mininet_topos.switches.shaping import FULL_FRAME_BYTES
 
 REFERENCE_RATE_BPS = 20_000_000
-CNP_DSCP = 48
-DATA_PRIORITY, CNP_PRIORITY = 3, 6
-PRIORITY_OF_DSCP = {DATA_DSCP: DATA_PRIORITY, CNP_DSCP: CNP_PRIORITY}
 MAX_FRAME_BYTES = 9_014
 PAUSABLE_FRAME_BYTES = 4_300
 """The size of a paused priority's token bucket: the one full frame that still leaves when a pause begins."""
@@ -59,11 +66,11 @@ class QueueSettings:
 
     ecn: bool = True
     pfc: bool = True
-    kmin_bytes: int = 20_000
-    kmax_bytes: int = 80_000
-    pmax: float = 0.2
+    kmin_bytes: int = KMIN_BYTES
+    kmax_bytes: int = KMAX_BYTES
+    pmax: float = PMAX
     xoff_bytes: int = 40_000
-    xon_bytes: int = 24_000
+    xon_bytes: int = XON_BYTES
     headroom_bytes: int = 220_000
     buffer_bytes: int = 400_000
     tick_ms: int = 1
@@ -71,9 +78,9 @@ class QueueSettings:
     page_period_ms: int = 10
     """The period at which the counter page is written: well under the fastest telemetry period, 100 ms."""
     watchdog: bool = True
-    watchdog_detection_ms: int = 200
+    watchdog_detection_ms: int = WATCHDOG_DETECTION_MS
     watchdog_fabric_detection_ms: int = 3000
-    watchdog_restoration_ms: int = 200
+    watchdog_restoration_ms: int = WATCHDOG_RESTORATION_MS
     priority_of_dscp: Mapping[int, int] = field(default_factory=lambda: dict(PRIORITY_OF_DSCP))
     """Other DSCPs, and frames that are not IPv4, have priority 0."""
     lossless: frozenset[int] = frozenset({DATA_PRIORITY})

@@ -25,6 +25,42 @@ INCAST_UNSPECIFIED: Incast
 INCAST_RATES: Incast
 INCAST_WINDOWS: Incast
 
+class JoinJobRequest(_message.Message):
+    __slots__ = ("job_id", "node_rank", "node_count", "nics")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_RANK_FIELD_NUMBER: _ClassVar[int]
+    NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    NICS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    node_rank: int
+    node_count: int
+    nics: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job_id: _Optional[str] = ..., node_rank: _Optional[int] = ..., node_count: _Optional[int] = ..., nics: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class JoinJobReply(_message.Message):
+    __slots__ = ("nics", "first_rank", "last_arrival")
+    NICS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_RANK_FIELD_NUMBER: _ClassVar[int]
+    LAST_ARRIVAL_FIELD_NUMBER: _ClassVar[int]
+    nics: _containers.RepeatedScalarFieldContainer[str]
+    first_rank: int
+    last_arrival: bool
+    def __init__(self, nics: _Optional[_Iterable[str]] = ..., first_rank: _Optional[int] = ..., last_arrival: _Optional[bool] = ...) -> None: ...
+
+class LeaveJobRequest(_message.Message):
+    __slots__ = ("job_id", "node_rank")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_RANK_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    node_rank: int
+    def __init__(self, job_id: _Optional[str] = ..., node_rank: _Optional[int] = ...) -> None: ...
+
+class LeaveJobReply(_message.Message):
+    __slots__ = ("last",)
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    last: bool
+    def __init__(self, last: _Optional[bool] = ...) -> None: ...
+
 class SubmitJobRequest(_message.Message):
     __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast", "move_limits")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

@@ -94,6 +94,16 @@ class JobServiceStub:
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.SuggestPlacementRequest.SerializeToString,
                 response_deserializer=heddle_dot_v1_dot_heddle__pb2.SuggestPlacementReply.FromString,
                 _registered_method=True)
+        self.JoinJob = channel.unary_unary(
+                '/heddle.v1.JobService/JoinJob',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.JoinJobRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.JoinJobReply.FromString,
+                _registered_method=True)
+        self.LeaveJob = channel.unary_unary(
+                '/heddle.v1.JobService/LeaveJob',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.LeaveJobRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.LeaveJobReply.FromString,
+                _registered_method=True)
 
 
 class JobServiceServicer:
@@ -183,6 +193,22 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def JoinJob(self, request, context):
+        """The nodes of a job find each other (`heddle exec`): each registers, and all get the NICs of all when the last has. Then
+        each submits the same request, which is idempotent. Nothing is reserved; a call that ends before withdraws its node.
+        ALREADY_EXISTS for another node of this rank, RESOURCE_EXHAUSTED for too many nodes that wait.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LeaveJob(self, request, context):
+        """A node's part of the job has ended. The last one to leave releases the job.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -235,6 +261,16 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.SuggestPlacement,
                     request_deserializer=heddle_dot_v1_dot_heddle__pb2.SuggestPlacementRequest.FromString,
                     response_serializer=heddle_dot_v1_dot_heddle__pb2.SuggestPlacementReply.SerializeToString,
+            ),
+            'JoinJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.JoinJob,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.JoinJobRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.JoinJobReply.SerializeToString,
+            ),
+            'LeaveJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.LeaveJob,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.LeaveJobRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.LeaveJobReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -517,6 +553,60 @@ class JobService:
             '/heddle.v1.JobService/SuggestPlacement',
             heddle_dot_v1_dot_heddle__pb2.SuggestPlacementRequest.SerializeToString,
             heddle_dot_v1_dot_heddle__pb2.SuggestPlacementReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def JoinJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.JobService/JoinJob',
+            heddle_dot_v1_dot_heddle__pb2.JoinJobRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.JoinJobReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LeaveJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.JobService/LeaveJob',
+            heddle_dot_v1_dot_heddle__pb2.LeaveJobRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.LeaveJobReply.FromString,
             options,
             channel_credentials,
             insecure,

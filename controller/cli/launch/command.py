@@ -1,0 +1,143 @@
+"""`heddle exec`: describe the job, meet its nodes, get planned paths, run the command with them."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.cli.client import connected
+from controller.cli.launch.child import Child
+from controller.cli.launch.lease import JobLease
+from controller.cli.launch.membership import Membership, membership_of
+from controller.cli.launch.planned_ports import PlannedPorts
+from controller.cli.launch.port_shim import shim_library
+from controller.cli.launch.responder import PortResponder
+from controller.cli.suggest import collective_of
+from controller.config.load import load_job_shape
+from controller.model.address import parse_ip
+from controller.model.error import HeddleError, InputError, PrerequisiteError
+from controller.model.job import JobRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecOptions:
+    """The options of `heddle exec`; None and empty ones are taken from the file or the environment."""
+
+    server: str
+    job_id: str = ""
+    node_rank: int | None = None
+    node_count: int | None = None
+    nics: tuple[str, ...] = ()
+    host: str = ""
+    file: Path | None = None
+    collective: str = "RING_ALL_REDUCE"
+    size_bytes: int = 1_000_000_000
+    queue_pairs: int = 1
+    tenant: str = ""
+    wait_s: float = 120.0
+    lease_ms: int = 30_000
+    require_plan: bool = False
+    shim: bool = True
+
+
+def run_exec(options: ExecOptions, command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run the command with planned paths; return its exit status. Raises HeddleErrors before the command starts."""
+    shape = _shape(options)
+    member = _member(options, environment, shape)
+    child = Child()
+    with ExitStack() as stack:
+        try:
+            planned = stack.enter_context(_planned(options, replace(shape, job_id=member.job_id), member))
+        except InputError:
+            raise
+        except HeddleError as error:
+            if options.require_plan:
+                raise
+            print(f"heddle: {str(error).splitlines()[0]}: the command runs without planned paths", file=sys.stderr)
+            planned = {}
+        audit = ":".join(filter(None, (environment.get("LD_AUDIT", ""), planned.get("LD_AUDIT", ""))))
+        return child.run(command, {**environment, **planned, **({"LD_AUDIT": audit} if audit else {})})
+
+
+def _shape(options: ExecOptions) -> JobRequest:
+    """Return the request without its ranks; its id is empty where the environment gives it."""
+    if options.file is not None:
+        shape = load_job_shape(options.file)
+        return replace(shape, tenant=options.tenant or shape.tenant)
+    collectives = (collective_of(options.collective, options.size_bytes, options.queue_pairs),)
+    return JobRequest(job_id="", ranks=(), collectives=collectives, tenant=options.tenant)
+
+
+def _member(options: ExecOptions, environment: Mapping[str, str], shape: JobRequest) -> Membership:
+    """Return the membership: options before the file, the file before the environment."""
+    if (options.node_rank is None) != (options.node_count is None):
+        raise InputError("--node-rank and --node-count: name both or none")
+    job_id = options.job_id or shape.job_id
+    if options.node_rank is not None and options.node_count is not None:
+        if not job_id:
+            raise InputError("--job: name the job, the same for all of its nodes")
+        if not 0 <= options.node_rank < options.node_count:
+            raise InputError(f"--node-rank: {options.node_rank} must be below --node-count, {options.node_count}")
+        member = Membership(job_id, options.node_rank, options.node_count)
+    else:
+        found = membership_of(environment)
+        alone = Membership(job_id or f"exec-{_machine()[:64]}-{os.getpid()}", 0, 1)
+        member = alone if found is None else found._replace(job_id=job_id or found.job_id)
+    return member._replace(host=options.host or member.host)
+
+
+@contextmanager
+def _planned(options: ExecOptions, shape: JobRequest, member: Membership) -> Iterator[dict[str, str]]:
+    """Hold the job while the context lasts; yields the variables that its command needs."""
+    with connected(options.server) as client, ExitStack() as stack:
+        topology = client.fabric.GetTopology(pb.GetTopologyRequest())
+        lease = JobLease(client, member, options.wait_s, options.lease_ms)
+        nics = options.nics or share_of(member, _host_nics(topology, member.host or _machine()))
+        met = lease.join(nics)
+        stack.callback(lease.leave)
+        ours = range(met.first_rank, met.first_rank + len(nics))
+        addresses = {nic.id: parse_ip(nic.ip) for nic in topology.nics if nic.id in set(met.nics)}
+        ports = PlannedPorts(addresses, lambda flow: flow.src_rank in ours or flow.dst_rank in ours)
+        request = replace(shape, ranks=tuple(met.nics))
+        ports.update(lease.submit(request).flows)
+        stack.enter_context(lease.held(request, lambda plan: ports.update(plan.flows)))
+        yield {"HEDDLE_JOB_ID": member.job_id, **_shim_variables(options, ports, stack)}
+
+
+def _shim_variables(options: ExecOptions, ports: PlannedPorts, stack: ExitStack) -> dict[str, str]:
+    if not options.shim:
+        return {}
+    try:
+        library = shim_library()
+    except PrerequisiteError as error:
+        if options.require_plan:
+            raise
+        print(f"heddle: {error}: queue pairs keep their own source ports", file=sys.stderr)
+        return {}
+    responder = stack.enter_context(PortResponder(ports.port))
+    return {"LD_AUDIT": str(library), "HEDDLE_PORT_SOCKET": responder.path}
+
+
+def share_of(member: Membership, nics: Sequence[str]) -> tuple[str, ...]:
+    """Return the NICs of one process of a host: an equal share of them, or one of them if there are fewer."""
+    first = member.local_rank * len(nics) // member.local_count
+    last = (member.local_rank + 1) * len(nics) // member.local_count
+    return tuple(nics[first : max(last, first + 1)])
+
+
+def _host_nics(topology: pb.Topology, host: str) -> list[str]:
+    names = {host, host.partition(".")[0]}
+    found = sorted((nic.rail, nic.id) for nic in topology.nics if nic.host in names and nic.network == "compute")
+    if not found:
+        raise InputError(
+            f"the fabric has no compute NIC of host {host}; name this node's NICs by --nic, or its host by --host"
+        )
+    return [nic for _, nic in found]
+
+
+def _machine() -> str:
+    return platform.node() or "localhost"

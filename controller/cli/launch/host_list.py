@@ -1,0 +1,102 @@
+"""Read Slurm's lists: `node[001-128,200],gpu7` (hosts) and `8(x3),4` (tasks of each node).
+
+Syntax: scontrol(1), "hostlist expression"; srun(1), SLURM_TASKS_PER_NODE. Hosts are counted before any is expanded.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+from controller.config.text.complaint import shown
+from controller.model.error import InputError
+
+MAX_HOSTS = 65_536
+MAX_TEXT_LENGTH = 1 << 20
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
+_REPEATED = re.compile(r"(\d{1,9})(?:\(x(\d{1,9})\))?")
+Part = str | list[tuple[int, int, int]]
+"""Literal text, or the ranges of a bracket: first number, last number, digits."""
+
+
+def hosts_of(text: str, name: str) -> list[str]:
+    """Return the hosts of a list in its order; raises InputError that names the variable."""
+    if len(text) > MAX_TEXT_LENGTH:
+        raise InputError(f"{name}: a host list of {len(text):,} characters; at most {MAX_TEXT_LENGTH:,} are read")
+    entries, count = [], 0
+    for entry in _entries(text, name):
+        entries.append(_parts(entry, name))
+        count += _count(entries[-1])
+        if count > MAX_HOSTS:
+            raise InputError(f"{name}: {count:,} hosts or more; at most {MAX_HOSTS:,} are possible")
+    return [host for entry in entries for host in _expanded(entry)]
+
+
+def tasks_of_nodes(text: str, name: str) -> list[int]:
+    """Return the number of tasks of each node; raises InputError that names the variable."""
+    found: list[int] = []
+    for entry in text[: MAX_TEXT_LENGTH + 1].split(","):
+        match = _REPEATED.fullmatch(entry)
+        times = int(match[2] or 1) if match else 0
+        if match is None or len(text) > MAX_TEXT_LENGTH or len(found) + times > MAX_HOSTS:
+            raise InputError(f"{name}: {shown(text)} is no list such as 8(x3),4 of at most {MAX_HOSTS:,} nodes")
+        found += [int(match[1])] * times
+    return found
+
+
+def _entries(text: str, name: str) -> Iterator[str]:
+    """Yield the entries between commas outside brackets."""
+    start, inside = 0, False
+    for index, letter in enumerate(f"{text},"):
+        if letter == "," and not inside:
+            yield text[start:index]
+            start = index + 1
+        elif letter in "[]":
+            if inside == (letter == "["):
+                raise _no_host_list(text, name)
+            inside = letter == "["
+    if inside:
+        raise _no_host_list(text, name)
+
+
+def _parts(entry: str, name: str) -> list[Part]:
+    parts: list[Part] = []
+    for index, piece in enumerate(re.split(r"[][]", entry)):
+        if index % 2:
+            parts.append([_range(each, entry, name) for each in piece.split(",")])
+        elif piece:
+            if not _NAME.fullmatch(piece):
+                raise _no_host_list(entry, name)
+            parts.append(piece)
+    if not parts or len(parts) > 8:
+        raise _no_host_list(entry, name)
+    return parts
+
+
+def _range(text: str, entry: str, name: str) -> tuple[int, int, int]:
+    match = _RANGE.fullmatch(text)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise _no_host_list(entry, name)
+    return int(match[1]), int(match[2] or match[1]), len(match[1])
+
+
+def _count(parts: list[Part]) -> int:
+    count = 1
+    for part in parts:
+        if not isinstance(part, str):
+            count *= sum(last - first + 1 for first, last, _ in part)
+    return count
+
+
+def _expanded(parts: list[Part]) -> Iterator[str]:
+    texts = [
+        [part]
+        if isinstance(part, str)
+        else [f"{n:0{width}}" for first, last, width in part for n in range(first, last + 1)]
+        for part in parts
+    ]
+    return map("".join, product(*texts))
+
+
+def _no_host_list(text: str, name: str) -> InputError:
+    return InputError(f"{name}: {shown(text)} is no host list such as node[001-128,200]")

@@ -1,0 +1,103 @@
+"""`heddle export sonic` and `heddle verify roce`: SONiC's configuration of what a plan assumes."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from controller.config.load import load_fabric
+from controller.config.text.complaint import one_line, shown
+from controller.config.text.document import MAX_SETTINGS_BYTES, read_text
+from controller.model.error import InputError
+from controller.sonic.config_db import ConfigDb, Tables
+from controller.sonic.differences import differences
+from controller.sonic.export import PortNames, config_tables, switch_ports
+from controller.sonic.wording import Difference
+
+MAX_DIFFERENCES_SHOWN = 1_000
+"""A switch of 64 ports with nothing configured has about 900."""
+
+
+def run_export(path: Path, out: Path | None, names: PortNames, cable_metres: int) -> None:
+    """Write the tables of every switch of a fabric file: `out`/SWITCH.json, or one object to standard output."""
+    ports = switch_ports(load_fabric(path))
+    if out is None:
+        json.dump(
+            {switch: config_tables(each, names, cable_metres) for switch, each in ports.items()}, sys.stdout, indent=2
+        )
+        print()
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    for switch, each in ports.items():
+        with open(out / f"{switch}.json", "w", encoding="utf-8") as file:
+            json.dump(config_tables(each, names, cable_metres), file, indent=2)
+            file.write("\n")
+    print(f"{out}: {len(ports)} switches")
+
+
+def run_verify(paths: Sequence[Path], as_json: bool, out: TextIO) -> int:
+    """Print the differences of every config_db.json; return 0, 1 if there are differences, 2 for malformed files."""
+    problems: list[str] = []
+    found: dict[str, list[Difference]] = {}
+    for path in paths:
+        try:
+            found[one_line(str(path))] = list(differences(read_config_db(path)))
+        except InputError as error:
+            problems += error.problems
+    status = 2 if problems else int(any(found.values()))
+    if as_json:
+        files = [{"file": file, "differences": [_as_json(each) for each in these]} for file, these in found.items()]
+        json.dump({"files": files, "problems": problems, "exit_status": status}, out, indent=2)
+        out.write("\n")
+        return status
+    for file, these in found.items():
+        out.writelines(one_line(f"{file}: {each}") + "\n" for each in these[:MAX_DIFFERENCES_SHOWN])
+        if len(these) > MAX_DIFFERENCES_SHOWN:
+            out.write(f"{file}: (+{len(these) - MAX_DIFFERENCES_SHOWN} more; --json prints all)\n")
+        if not these:
+            out.write(f"{file}: as the plan assumes\n")
+    for problem in problems:
+        print(f"heddle: {problem}", file=sys.stderr)
+    return status
+
+
+def read_config_db(path: Path) -> ConfigDb:
+    """Read a config_db.json; raises InputError for what is no object of tables of rows, or has no port."""
+    name = one_line(str(path))
+    try:
+        value = json.loads(
+            read_text(path, MAX_SETTINGS_BYTES), object_pairs_hook=_unique, parse_int=str, parse_float=str
+        )
+    except RecursionError:
+        raise InputError(f"{name}: nested too deep") from None
+    except ValueError as error:
+        raise InputError(one_line(f"{name}: no JSON: {error}")) from None
+    config = ConfigDb(_tables(value, name))
+    if not config.ports():
+        raise InputError(f"{name}: PORT: no port that is not down; name a whole config_db.json of a switch")
+    return config
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {shown(next(key for key in keys if keys.count(key) > 1))} twice in one object")
+    return found
+
+
+def _tables(value: object, name: str) -> Tables:
+    if not isinstance(value, dict):
+        raise InputError(f"{name}: must be an object of tables, is {shown(value)}")
+    for table, rows in value.items():
+        if not isinstance(rows, dict):
+            raise InputError(f"{name}: {one_line(table)}: must be an object of rows, is {shown(rows)}")
+        for key, row in rows.items():
+            if not isinstance(row, dict):
+                raise InputError(f"{name}: {one_line(f'{table}|{key}')}: must be an object of fields, is {shown(row)}")
+    return value
+
+
+def _as_json(each: Difference) -> dict[str, str]:
+    return {**each.place._asdict(), "found": each.found, "assumed": each.wanted, "reason": each.reason}
