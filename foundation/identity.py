@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+TLS_VARIABLE = "HEDDLE_TLS"
+"""The environment variable that names a client's directory of `heddle pki issue`."""
 SCHEME = "spiffe://heddle/"
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,47}")  # a common name has at most 64 characters
 

@@ -135,6 +135,11 @@ class Tls:
         return found
 
 
+def named_tls(directory: str | None, report: Callable[[str], None]) -> Tls | None:
+    """Return the TLS of a client whose files are in a directory, None for none; raises CertificateError."""
+    return Tls(files_in(Path(directory)), report) if directory else None
+
+
 class _Own:
     """The checked content of the files of one moment."""
 

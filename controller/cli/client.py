@@ -1,7 +1,9 @@
 """Connect to a running controller over gRPC; its status codes become HeddleErrors."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import grpc
 
@@ -18,9 +20,16 @@ from controller.model.error import (
     UnavailableError,
 )
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from foundation.channel import channel_to
+from foundation.identity import TLS_VARIABLE
 from foundation.keepalive import client_options
 
+if TYPE_CHECKING:
+    from foundation.tls_files import Tls
+
 CONNECT_TIMEOUT_S = 5.0
+CAUSE_TIMEOUT_S = 2.0
+CLOSED = ("Socket closed", "reset by peer", "closed")
 MAX_REPLY_BYTES = 256 << 20
 _ERRORS: dict[grpc.StatusCode, type[HeddleError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InputError,
@@ -45,19 +54,56 @@ class Client:
 
 @contextmanager
 def connected(server: str) -> Iterator[Client]:
-    """Connect to `server` (ADDR:PORT); raises HeddleErrors instead of gRPC errors."""
+    """Connect to `server` (ADDR:PORT), by TLS where HEDDLE_TLS is set; raises HeddleErrors instead of gRPC errors."""
     options = [("grpc.max_receive_message_length", MAX_REPLY_BYTES), *client_options()]
-    with grpc.insecure_channel(server, options=options) as channel:
+    tls = _tls()
+    with channel_to(server, options, tls) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT_S)
         except grpc.FutureTimeoutError:
-            raise UnavailableError(
-                f"no controller at {server}; start one with `heddle run FABRIC` or name it by --server"
-            ) from None
+            raise UnavailableError(_unreachable(server, channel, has_tls=tls is not None)) from None
         try:
             yield Client(channel)
         except grpc.RpcError as error:
             raise _ERRORS.get(error.code(), HeddleError)(error.details() or str(error.code())) from None
+
+
+def _tls() -> "Tls | None":
+    """Return the TLS of the user's certificate, None without one; raises InputError."""
+    directory = os.environ.get(TLS_VARIABLE)
+    if not directory:
+        return None
+    from foundation.certificate import CertificateError
+    from foundation.tls_files import named_tls
+
+    try:
+        return named_tls(directory, lambda line: None)
+    except CertificateError as error:
+        raise InputError(f"{TLS_VARIABLE}: {error}; `heddle pki issue` writes them") from None
+
+
+def _unreachable(server: str, channel: grpc.Channel, *, has_tls: bool) -> str:
+    """Return why a server cannot be reached; gRPC reports the cause to a call only."""
+    try:
+        rpc.FabricServiceStub(channel).GetTopology(pb.GetTopologyRequest(), timeout=CAUSE_TIMEOUT_S)
+    except grpc.RpcError as error:
+        cause = error.details() or ""
+        ended = any(text in cause for text in CLOSED)
+        if has_tls and (ended or "SSL" in cause):
+            return f"{server}: {_tls_cause(cause)}"
+        if not has_tls and ended:
+            return f"{server} ends connections; if it speaks TLS, {TLS_VARIABLE} names your certificate's directory"
+    return f"no controller at {server}; start one with `heddle run FABRIC` or name it by --server"
+
+
+def _tls_cause(cause: str) -> str:
+    """Return the part of OpenSSL's error that a person can use."""
+    remedy = f"is {TLS_VARIABLE} of this fabric, and not expired?"
+    if "CERTIFICATE_VERIFY_FAILED" in cause:
+        return f"its certificate is refused ({cause.rpartition('CERTIFICATE_VERIFY_FAILED: ')[2]}); {remedy}"
+    if "WRONG_VERSION_NUMBER" in cause:
+        return f"it speaks no TLS; unset {TLS_VARIABLE}"
+    return f"it refuses the certificate in {os.environ.get(TLS_VARIABLE)}; {remedy}"
 
 
 def fabric_of(topology: pb.Topology) -> Fabric:

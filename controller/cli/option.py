@@ -7,6 +7,10 @@ import typer
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Server = Annotated[
     str,
-    typer.Option("--server", envvar="HEDDLE_SERVER", help="The controller's gRPC address, ADDR:PORT or unix:/PATH."),
-]
+    typer.Option(
+        "--server", envvar="HEDDLE_SERVER",
+        help="The controller's gRPC address, ADDR:PORT or unix:/PATH. For TLS the variable HEDDLE_TLS names the "
+        "directory of `heddle pki issue`.",
+    ),
+]  # fmt: skip
 DEFAULT_SERVER = "127.0.0.1:50051"

@@ -45,7 +45,9 @@ def run_controller(
     limit = LogLimit()
     for handler in logging.getLogger().handlers:
         handler.addFilter(limit)
-    asyncio.run(_serve(Application(load_fabric(fabric_path), config), config))
+    application = Application(load_fabric(fabric_path), config)
+    application.loop.suppressed_lines = lambda: limit.suppressed
+    asyncio.run(_serve(application, config))
 
 
 async def _serve(application: Application, config: ServiceConfig) -> None:

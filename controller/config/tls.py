@@ -5,6 +5,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from controller.config.text.complaint import refusal
+from controller.config.text.field import Shape
+from controller.model.admission import Problem
 from controller.model.error import InputError
 from foundation.certificate import CertificateError
 from foundation.identity import Role
@@ -39,6 +42,27 @@ class TlsConfig(BaseModel):
     def is_on(self) -> bool:
         """Return whether the controller speaks TLS and asks each peer for its certificate."""
         return self.certificate is not None
+
+
+class ClientTlsShape(Shape):
+    """`tls` of a program that connects to the controller."""
+
+    certificate: str = Field(
+        description="a PEM file: the certificate and its chain; `heddle pki issue` writes it", examples=["cert.pem"]
+    )
+    key: str = Field(description="a PEM file: the key of that certificate", examples=["key.pem"])
+    ca: str = Field(description="a PEM file: the authority of the controller's certificate", examples=["ca.pem"])
+
+
+def client_tls(name: str, shape: ClientTlsShape | None, report: Callable[[str], None]) -> Tls | None:
+    """Return the TLS that a config file of this name describes; raises InputError."""
+    if shape is None:
+        return None
+    files = TlsFiles(certificate=Path(shape.certificate), key=Path(shape.key), ca=Path(shape.ca))
+    try:
+        return Tls(files, report)
+    except CertificateError as error:
+        raise refusal(name, [Problem("tls", f"{error}; `heddle pki issue` writes all three")]) from None
 
 
 def opened(config: TlsConfig, report: Callable[[str], None]) -> Tls | None:

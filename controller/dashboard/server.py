@@ -102,7 +102,7 @@ class Dashboard:
         loop = self._loop
         text = metrics.metrics_text(
             loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
-            loop.limited | self._http_limited(),
+            loop.journal, loop.suppressed_lines(), loop.limited | self._http_limited(),
         )  # fmt: skip
         return Page(CONTENT_TYPE, text)
 

@@ -100,6 +100,7 @@ def _attachment(config: BalancerFile, server: str, balancer: Balancer) -> Attach
         tables_reader_for(balancer, packed),
         notices=balancer.notices,
         health=balancer.health,
+        tls=config.tls,
     )
 
 

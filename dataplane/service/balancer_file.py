@@ -4,6 +4,7 @@ The keys of `vpcs` and `load_balancers` are those of the contract's messages `Vp
 `controller` they come from there, as do the gateways; `sites` stay the balancer's own.
 """
 
+import logging
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -19,6 +20,7 @@ from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.config.text.field import Id, Mac, Shape
 from controller.config.text.sample_file import sample
 from controller.config.text.shape_error import shape_problems
+from controller.config.tls import ClientTlsShape, client_tls
 from controller.model.admission import Problem
 from dataplane.config.balancers import BalancerConfig, Site
 from dataplane.config.check import network_problems
@@ -32,6 +34,7 @@ from dataplane.config.wire import vpc_from
 from dataplane.config.wire_balancers import load_balancer_from
 from dataplane.service import gateway_file as gateway
 from dataplane.service.gateway_file import AddressPort, Ip4, Net4, PartnerShape, Server, TimeoutsShape
+from foundation.tls_files import Tls
 
 _LOCAL = LocalConfig(gateway_id="", interfaces=())
 CONNECTIONS = 1 << 20
@@ -100,6 +103,9 @@ class BalancerShape(Shape):
     partner: PartnerShape | None = Field(
         default=None, description="the other balancer of a pair, with which connections are exchanged; null: none"
     )
+    tls: ClientTlsShape | None = Field(
+        default=None, description="mutual TLS with the controller; null: none, which a socket file needs not"
+    )
     metrics: AddressPort = Field(
         default="127.0.0.1:0", description="where Prometheus scrapes (HTTP, /metrics); port 0: any free one"
     )
@@ -132,6 +138,7 @@ class BalancerFile:
     """What is served at the start; with a controller, nothing."""
     sites: tuple[Site, ...]
     partner: PairConfig | None
+    tls: Tls | None
     metrics: str
     runtime_dir: Path
     controller: str | None
@@ -162,6 +169,7 @@ def load_balancer_file(path: Path) -> BalancerFile:
         services=services,
         sites=sites,
         partner=gateway.pair_of(name, shape.partner, replace(local, nat_ports=HALF)),
+        tls=client_tls(name, shape.tls, logging.getLogger("heddle.balancer").error),
         metrics=shape.metrics,
         controller=shape.controller,
         runtime_dir=Path(shape.runtime_dir),

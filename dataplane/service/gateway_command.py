@@ -89,6 +89,7 @@ async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | No
                     lambda: counters_of(local, gateway.status(), gateway.wanted.work.active),
                     tables_reader_for(gateway),
                     notices=gateway.notices,
+                    tls=config.tls,
                 )
                 tasks.create_task(attachment.run())
     except* OSError as faults:

@@ -2,6 +2,7 @@
 
 import fcntl
 import ipaddress
+import logging
 import socket
 import struct
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.config.text.field import Id, Mac, Shape, refuse
 from controller.config.text.sample_file import sample
 from controller.config.text.shape_error import shape_problems
+from controller.config.tls import ClientTlsShape, client_tls
 from controller.model.admission import Problem
 from controller.model.server_address import is_address_port, is_socket
 from dataplane.config.check_local import local_problems
@@ -26,6 +28,7 @@ from dataplane.config.network import Realm
 from dataplane.config.pair import Mode, PairConfig
 from dataplane.config.pair import Path as PairPath
 from foundation.regular_file import read_regular
+from foundation.tls_files import Tls
 
 MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 4_096
 SIOCGIFHWADDR = 0x8927  # netdevice(7)
@@ -211,6 +214,9 @@ class GatewayShape(Shape):
         description="the controller's gRPC address, ADDR:PORT or unix:/PATH; null: --network names the network file",
     )
     partner: PartnerShape | None = Field(default=None, description="the other gateway of a pair; null: there is none")
+    tls: ClientTlsShape | None = Field(
+        default=None, description="mutual TLS with the controller; null: none, which a socket file needs not"
+    )
     metrics: AddressPort = Field(
         default="127.0.0.1:0", description="where Prometheus scrapes (HTTP, /metrics); port 0: any free one"
     )
@@ -245,6 +251,7 @@ class GatewayConfig:
     local: LocalConfig
     controller: str | None
     partner: PairConfig | None
+    tls: Tls | None
     metrics: str
     runtime_dir: Path
     backend: str
@@ -268,6 +275,7 @@ def load_gateway(path: Path) -> GatewayConfig:
         local=local,
         controller=shape.controller,
         partner=pair_of(name, shape.partner, local),
+        tls=client_tls(name, shape.tls, logging.getLogger("heddle.gateway").error),
         metrics=shape.metrics,
         runtime_dir=Path(shape.runtime_dir),
         backend=shape.backend,

@@ -22,6 +22,7 @@ from dataplane.vtep.claims import claimed
 from dataplane.vtep.desired import HostState, wanted
 from dataplane.vtep.link_monitor import LinkMonitor
 from dataplane.vtep.linux import VtepError
+from foundation.tls_files import Tls
 
 SETTLE_S = 0.2
 """Delay from a link event to the comparison: the program that created the interface may still be configuring it."""
@@ -50,8 +51,9 @@ class VtepAgent:
     """The agent of one host."""
 
     def __init__(
-        self, server: str, host: str, vtep: IPv4Address, driver: Driver, ports: Mapping[tuple[int, int], str]
-    ) -> None:
+        self, server: str, host: str, vtep: IPv4Address, driver: Driver, ports: Mapping[tuple[int, int], str],
+        tls: Tls | None = None,
+    ) -> None:  # fmt: skip
         """Prepare an agent; nothing happens before `run`.
 
         Args:
@@ -60,13 +62,14 @@ class VtepAgent:
             vtep: this host's VTEP address.
             driver: installs the state.
             ports: interfaces of endpoints by (VNI, MAC), from options.
+            tls: the certificate for the controller; None: none.
         """
         self._vtep, self._driver, self._ports = vtep, driver, ports
         self._desired: Desired | None = None
         self._ignored: set[str] = set()
         self._installing = asyncio.Lock()
         hello = pb.GatewayHello(gateway_id=host, kind="host", vtep_ip=str(vtep))
-        self.attachment = Attachment(server, hello, self._apply)
+        self.attachment = Attachment(server, hello, self._apply, tls=tls)
 
     async def run(self) -> None:
         """Run until cancelled."""

@@ -7,14 +7,16 @@ import re
 import signal
 import sys
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from dataplane.vtep.claims import endpoint_of
+from foundation.identity import TLS_VARIABLE
 
 if TYPE_CHECKING:
     from dataplane.vtep.agent import Driver
+    from foundation.tls_files import Tls
 
 Server = Annotated[
     str,
@@ -35,6 +37,12 @@ Bridge = Annotated[
         "--open-vswitch", metavar="BRIDGE", help="Program this bridge of Open vSwitch instead of the kernel's VXLAN."
     ),
 ]
+Certificate = Annotated[
+    str | None,
+    typer.Option(
+        "--tls", metavar="DIR", envvar=TLS_VARIABLE, help="The directory of `heddle pki issue`: mutual TLS; else none."
+    ),
+]
 _INTERFACE = re.compile(r"\S{1,15}")
 
 
@@ -45,6 +53,7 @@ def vtep(
     underlay_mtu: Mtu = 1500,
     port: Ports = None,
     open_vswitch: Bridge = None,
+    tls: Certificate = None,
 ) -> None:
     """Program this host's VXLAN as the controller configures, for VPCs with an endpoint here. No learning, no flooding.
 
@@ -69,10 +78,10 @@ def vtep(
         else:
             ports[endpoint] = interface
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    asyncio.run(_serve(server, host, address, _driver(address, underlay_mtu, open_vswitch), ports))
+    asyncio.run(_serve(server, host, address, _driver(address, underlay_mtu, open_vswitch), ports, _tls(tls)))
 
 
-def _refuse(line: str) -> None:
+def _refuse(line: str) -> NoReturn:
     print(f"heddle vtep: {line}", file=sys.stderr)
     raise SystemExit(2)
 
@@ -90,12 +99,23 @@ def _driver(address: IPv4Address, mtu: int, bridge: str | None) -> "Driver":
     return driver
 
 
+def _tls(directory: str | None) -> "Tls | None":
+    from foundation.certificate import CertificateError
+    from foundation.tls_files import named_tls
+
+    try:
+        return named_tls(directory, logging.getLogger("heddle.gateway").error)
+    except CertificateError as error:
+        _refuse(f"--tls: {error}")
+
+
 async def _serve(
-    server: str, host: str, address: IPv4Address, driver: "Driver", ports: dict[tuple[int, int], str]
-) -> None:
+    server: str, host: str, address: IPv4Address, driver: "Driver", ports: dict[tuple[int, int], str],
+    tls: "Tls | None",
+) -> None:  # fmt: skip
     from dataplane.vtep.agent import VtepAgent
 
-    running = asyncio.create_task(VtepAgent(server, host, address, driver, ports).run())
+    running = asyncio.create_task(VtepAgent(server, host, address, driver, ports, tls).run())
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)
     print(json.dumps({"vtep": str(address), "host": host, "server": server}), flush=True)

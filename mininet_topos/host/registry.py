@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from foundation.identity import TLS_VARIABLE
 from mininet_topos.host import cleanup
 from mininet_topos.host.locks import holding, is_held, try_lock
 from mininet_topos.host.sysctl import LOCK_NAME, release_dead_holders, release_settings
@@ -62,7 +63,8 @@ class LabEntry:
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment for a process of this lab."""
-        return {**os.environ, ENVIRONMENT_TAG: self.tag, "OVS_RUNDIR": str(self.directory / "ovs")}
+        own = {name: value for name, value in os.environ.items() if name != TLS_VARIABLE}  # a lab's controller has none
+        return {**own, ENVIRONMENT_TAG: self.tag, "OVS_RUNDIR": str(self.directory / "ovs")}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import re
 import signal
 import sys
@@ -17,7 +18,10 @@ from controller.model.error import InputError
 from controller.model.fabric import Fabric
 from controller.model.server_address import split_address
 from controller.runtime.interpreter import shorten_pauses
+from foundation.certificate import CertificateError
+from foundation.identity import TLS_VARIABLE
 from foundation.regular_file import read_regular
+from foundation.tls_files import named_tls
 from telemetry.agent.agent import Agent, AgentSettings
 from telemetry.agent.reporter import QueuePairReporter
 from telemetry.agent.session import Broker
@@ -195,8 +199,12 @@ def _reporter(options: AgentOptions, fabric: Fabric | None) -> QueuePairReporter
     unknown = sorted(device_of.keys() - own.keys())
     if unknown:
         raise InputError(f"--nic {unknown[0]}: {options.hosts[0]} has no such NIC in this fabric")
+    try:
+        tls = named_tls(os.environ.get(TLS_VARIABLE), logging.getLogger("heddle.agent").error)
+    except CertificateError as error:
+        raise InputError(f"{TLS_VARIABLE}: {error}") from None
     return QueuePairReporter(
-        options.controller, options.hosts[0], {device: own[nic] for nic, device in device_of.items()}
+        options.controller, options.hosts[0], {device: own[nic] for nic, device in device_of.items()}, tls=tls
     )
 
 

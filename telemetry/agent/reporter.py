@@ -18,6 +18,8 @@ import grpc
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from foundation.backoff import Backoff
+from foundation.channel import aio_channel_to
+from foundation.tls_files import Tls
 from telemetry.agent.sources.ethtool import rdma_devices
 from telemetry.agent.sources.rdma_queue_pairs import NotQueuePairsError, queue_pairs
 from telemetry.complaint import Complaints
@@ -28,7 +30,7 @@ TIMEOUT_S = 5.0
 MAX_LIST_BYTES = 16 << 20
 MAX_QUEUE_PAIRS = 16_384
 """The controller reads so many of one report."""
-MAX_RECONNECT_MS = 5_000
+OPTIONS = (("grpc.max_reconnect_backoff_ms", 5_000),)
 log = logging.getLogger(__name__)
 
 
@@ -45,9 +47,11 @@ class QueuePairReporter:
     def __init__(
         self, server: str, host: str, address_of: Mapping[str, str], *, program: Sequence[str] = PROGRAM,
         period_s: float = PERIOD_S, root: Path = Path("/"), backoff: Backoff | None = None,
+        tls: Tls | None = None,
     ) -> None:  # fmt: skip
         self._server, self._host, self._address_of = server, host, dict(address_of)
         self._program, self._period_s, self._root = tuple(program), period_s, root
+        self._tls = tls
         self._backoff = backoff or Backoff(first_s=0.5, max_s=30.0, steady_s=30.0)
         self._complaints = Complaints()
         self.reports = self.connects = self.faults = self.left_out = 0
@@ -63,23 +67,21 @@ class QueuePairReporter:
 
     async def run(self) -> None:
         """Keep a stream to the controller open, and report on it every period."""
-        options = [("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_MS)]
         attempt = 0
-        async with grpc.aio.insecure_channel(self._server, options=options) as channel:
-            stub: Any = rpc.JobServiceStub(channel)
-            while True:
-                began, attempt = time.monotonic(), attempt + 1
-                try:
-                    await self._stream(stub)
-                except (grpc.RpcError, TimeoutError, asyncio.InvalidStateError) as fault:
-                    self._complain(fault.details() if isinstance(fault, grpc.aio.AioRpcError) else str(fault))
-                except asyncio.CancelledError:
-                    task = asyncio.current_task()
-                    if task is None or task.cancelling():
-                        raise
-                    self._complain("the controller has cancelled the stream")  # gRPC raises the same error for it
-                attempt = self._backoff.next_attempt(attempt - 1, time.monotonic() - began)
-                await asyncio.sleep(self._backoff.delay_s(attempt, random.random()))
+        while True:
+            began, attempt = time.monotonic(), attempt + 1
+            try:
+                async with aio_channel_to(self._server, OPTIONS, self._tls) as channel:
+                    await self._stream(rpc.JobServiceStub(channel))
+            except (grpc.RpcError, TimeoutError, asyncio.InvalidStateError) as fault:
+                self._complain(fault.details() if isinstance(fault, grpc.aio.AioRpcError) else str(fault))
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                self._complain("the controller has cancelled the stream")  # gRPC raises the same error for it
+            attempt = self._backoff.next_attempt(attempt - 1, time.monotonic() - began)
+            await asyncio.sleep(self._backoff.delay_s(attempt, random.random()))
 
     async def _stream(self, stub: Any) -> None:
         """Report on one stream until it fails; returns where the controller has ended it."""

@@ -22,7 +22,9 @@ from dataplane.config.refusal import ConfigError
 from dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
 from dataplane.config.wire_balancers import states_to
 from foundation.backoff import Backoff
+from foundation.channel import aio_channel_to
 from foundation.keepalive import KEEPALIVE_MS, client_options
+from foundation.tls_files import Tls
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Attachment:
         notices: "asyncio.Queue[str] | None" = None,
         health: "Health | None" = None,
         keepalive_ms: int = KEEPALIVE_MS,
+        tls: Tls | None = None,
     ) -> None:
         """Prepare a session; nothing is sent before `run`.
 
@@ -74,10 +77,11 @@ class Attachment:
             notices: lines for the controller's event log; None for none.
             health: the health of a balancer's back ends; None for none.
             keepalive_ms: probe the controller after so long without a message.
+            tls: the certificate for the controller, of which each session uses the files of its moment; None: none.
         """
         self._server, self._hello, self._apply, self._counters = server, hello, apply, counters
         self._tables, self._notices, self._keepalive_ms = tables, notices, keepalive_ms
-        self._health = health
+        self._health, self._tls = health, tls
         self.generation = 0
         self.attached = False
 
@@ -110,7 +114,7 @@ class Attachment:
         hello.CopyFrom(self._hello)
         hello.generation = self.generation
         reports.put_nowait(pb.GatewayReport(hello=hello))
-        async with grpc.aio.insecure_channel(self._server, options=options) as channel:
+        async with aio_channel_to(self._server, options, self._tls) as channel:
             call = rpc.GatewayServiceStub(channel).Attach()
             tasks = [
                 asyncio.create_task(_send(call, reports)),

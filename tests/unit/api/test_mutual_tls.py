@@ -1,17 +1,17 @@
 """gRPC by mutual TLS: whose calls are served, and what happens when files change under running calls."""
 
 import asyncio
-from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import grpc
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.app import Application
 from controller.config.service import ServiceConfig
-from controller.config.tls import TlsConfig
+from controller.pki.authority import crossed
 from foundation.certificate import peer_in, serial_text
 from foundation.channel import aio_channel_to
 from foundation.identity import Role
@@ -19,47 +19,10 @@ from foundation.tls_files import Tls
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.certificates import authority, files_of
+from tests.support.tls_controller import BLUE, RED, config_of, served
 from tests.unit.brain.driver import small_fabric
 
-BLUE, RED = authority("blue"), authority("red")
 LIMIT_S = 20
-
-
-class Served:
-    """A controller with TLS in `folder`; `stub` has the calls of a holder's certificate."""
-
-    def __init__(self, folder, address):
-        self.folder, self.address = folder, address
-        self._channels = []
-
-    def stub(self, files):
-        channel = aio_channel_to(self.address, (), Tls(files, pytest.fail))
-        self._channels.append(channel)
-        return rpc.FabricServiceStub(channel)
-
-    async def close(self):
-        for channel in self._channels:
-            await channel.close()
-
-
-def config_of(files, **more):
-    return TlsConfig(certificate=str(files.certificate), key=str(files.key), ca=str(files.ca), **more)
-
-
-@asynccontextmanager
-async def served(folder, trusted=(BLUE,)):
-    (folder / "denied").write_text("")
-    files = files_of(BLUE, Role.CONTROLLER, "c1", folder / "controller", trusted=trusted)
-    fabric = small_fabric()
-    tls = config_of(files, denied=str(folder / "denied"))
-    config = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0", tls=tls)
-    application = Application(fabric, config, ThreadPlanner(fabric), ThreadCompiler(fabric))
-    async with application.started() as addresses:
-        found = Served(folder, addresses["grpc"])
-        try:
-            yield found
-        finally:
-            await found.close()
 
 
 @pytest.fixture
@@ -170,6 +133,16 @@ async def test_new_files_are_used_without_a_restart(controller, tmp_path):
     assert (await topology(before)).switches, "a session outlives the files"
     late = controller.stub(operator(tmp_path, "late", trusted=(BLUE, new)))
     assert (await refused(late)).code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_a_certificate_of_the_next_authority_is_accepted_by_who_knows_only_the_old_one(controller, tmp_path):
+    new = authority("blue")
+    files = operator(tmp_path, "bob", by=new, trusted=(new, BLUE))
+    cross = crossed(new, BLUE, now=datetime.now(UTC)).public_bytes(Encoding.PEM)
+    stub = controller.stub(files)
+    assert (await refused(stub)).code() is grpc.StatusCode.UNAVAILABLE
+    files.certificate.write_bytes(files.certificate.read_bytes() + cross)
+    assert (await topology(controller.stub(files))).switches
 
 
 async def test_a_socket_file_needs_no_certificate(tmp_path):
