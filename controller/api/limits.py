@@ -14,8 +14,6 @@ from controller.api.errors import errors_as_status
 from controller.api.peer import caller_of
 from controller.runtime.callers import Callers, TooManyCallsError
 
-HANDSHAKE_TIMEOUT_MS = 5_000
-"""From the connection to its first HTTP/2 SETTINGS frame, with TLS in between."""
 IDLE_MS = 300_000
 """A connection without a call is closed after so long; a client connects again at its next call."""
 MAX_CONNECTION_CALLS = 1_024
@@ -31,7 +29,6 @@ def connection_options(connections: int) -> list[tuple[str, int]]:
     """Return the server options that limit connections."""
     return [
         ("grpc.max_allowed_incoming_connections", connections),
-        ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_MS),
         ("grpc.max_connection_idle_ms", IDLE_MS),
         ("grpc.max_concurrent_streams", MAX_CONNECTION_CALLS),
     ]
