@@ -12,11 +12,12 @@ import contextlib
 import logging
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
+from typing import NoReturn
 
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
@@ -26,7 +27,7 @@ from controller.config.service import ServiceConfig
 from controller.config.telemetry import acts_on, broker_of, detector_settings, ports_of
 from controller.dashboard.access.login import AccessRules
 from controller.dashboard.server import Dashboard
-from controller.model.error import PrerequisiteError
+from controller.model.error import HeddleError, PrerequisiteError, SteppedDownError
 from controller.model.event import PortStatus, SwitchDown, SwitchUp
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
@@ -36,14 +37,16 @@ from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
+from controller.runtime.leadership import Leadership
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
-from controller.runtime.ports import Compiler, Planner, StateStore, StoreError
+from controller.runtime.ports import Compiler, FencedError, Planner, StateStore, StoreError
 from controller.runtime.recording.recorder import Recorder
 from controller.runtime.rules import with_pins
 from controller.southbound.server import OpenFlowServer
-from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
+from controller.store.etcd.member import ClusterMember
+from controller.store.etcd.term import Leader
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
 from foundation.regular_file import read_regular
@@ -193,8 +196,9 @@ class Application:
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
         self._compiler = compiler or ProcessCompiler(fabric)
+        self._initial = partial(begin, fabric, settings)
         self.loop = Loop(
-            begin(fabric, settings, clock.steady_unix_ms()),
+            self._initial(clock.steady_unix_ms()),
             planner=self._planner,
             compiler=self._compiler,
             clock=clock,
@@ -202,15 +206,20 @@ class Application:
         self.collecting = self._collecting(fabric)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None
+        self._looping: asyncio.Task[None] | None = None
+        self._history: SqliteHistory | None = None
 
-    def _kept(self, directory: StateDirectory) -> tuple[StateStore, int]:
+    def _kept(self, opened: Callable[[], StateStore]) -> tuple[StateStore, int]:
         """Continue with what the journal holds; return its store and this start's generation; raises HeddleError."""
-        store = directory.open()
+        store = opened()
         try:
             generation = store.next_generation()
             loop = self.loop
-            loop.state = continued(loop.state, store, generation, loop.now_unix_ms())
+            loop.state = continued(self._initial(loop.now_unix_ms()), store, generation, loop.now_unix_ms())
             remember_fabric(loop.state, store)
+        except FencedError as error:
+            store.close()
+            raise SteppedDownError(str(error)) from None
         except StoreError as error:
             store.close()
             raise PrerequisiteError(f"{error}; make room, or name another directory by --state") from None
@@ -233,63 +242,117 @@ class Application:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[dict[str, str]]:
         """Run while the context lasts; yields the addresses that clients and switches connect to."""
+        leadership = Leadership()
         with self._state_directory() as directory:
+            member = self._member(leadership)
             try:
-                async with self._started(directory) as addresses:
+                async with self._started(directory, leadership, member) as addresses:
                     yield addresses
             finally:
                 if self.loop.journal is not None:
                     await asyncio.to_thread(self.loop.journal.close)
+                if member is not None:
+                    await member.close()
 
     @asynccontextmanager
-    async def _started(self, directory: StateDirectory | None) -> AsyncIterator[dict[str, str]]:
-        of_host, of_port = split_address(self._config.openflow)
-        generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
-        if directory is not None:
-            store, generation = await asyncio.to_thread(self._kept, directory)
-            self.loop.keep_in(store)
-        settings = SouthboundSettings(generation_id=generation)
-        server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
-        vteps = tuple(IPv4Network(text) for text in self._config.vteps)
-        api = ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms)
-        access = self._config.http_access
-        http = Dashboard(self.loop, _jobs_in, _access_rules(self._config.http, access), _tls(access))
-        history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
-        recorder = self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
-        self.loop.connect(Outbound(server))
+    async def _started(
+        self, directory: StateDirectory | None, leadership: Leadership, member: ClusterMember | None
+    ) -> AsyncIterator[dict[str, str]]:
+        config, loop = self._config, self.loop
+        server = OpenFlowServer(
+            *split_address(config.openflow), known=self._known.get, events=Inbound(loop), leadership=leadership
+        )
+        vteps = tuple(IPv4Network(text) for text in config.vteps)
+        shared = leadership if member is not None else None
+        api = ApiServer(loop, vteps, keepalive_ms=config.keepalive_ms, leadership=shared)
+        http = Dashboard(loop, _jobs_in, _access_rules(config.http, config.http_access), _tls(config.http_access))
+        loop.connect(Outbound(server))
         self._compiler.start()
         self._planner.start()
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)
         shorten_pauses()
-        self._running = asyncio.create_task(self.loop.run())
         try:
-            try:
-                bound = await server.start()
-            except OSError as error:
-                where = self._config.openflow
-                raise PrerequisiteError(
-                    f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
-                ) from None
-            grpc = await api.start(self._config.grpc)
-            if self.collecting is not None:
-                self.collecting.start()
-            addresses = {"openflow": joined(*bound[:2]), "grpc": grpc}
-            yield addresses | await self._start_http(http)
+            if member is None:
+                await self._begin(directory.open if directory is not None else None, leadership)
+                self._running = self._looping
+                addresses = await self._listen(server, api)
+                yield addresses | await self._serve(api, http)
+            else:
+                addresses = await self._listen(server, api)
+                self._running = asyncio.create_task(self._take_part(member, leadership, api, http))
+                yield addresses
         finally:
+            leadership.end("the controller ends")
             if self.collecting is not None:
                 await self.collecting.close()
             await http.close()
             await api.close()
             await server.close()
-            if history is not None:
-                await asyncio.to_thread(history.close)
-            self._running.cancel()
-            with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup):
-                await self._running
-            self.loop.close()
-            if recorder is not None:
-                await asyncio.to_thread(recorder.close)
+            if self._history is not None:
+                await asyncio.to_thread(self._history.close)
+            for task in (self._running, self._looping):
+                if task is not None:
+                    task.cancel()
+                    with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup, HeddleError):
+                        await task
+            loop.close()
+            if loop.recorder is not None:
+                await asyncio.to_thread(loop.recorder.close)
+
+    async def _begin(self, opened: Callable[[], StateStore] | None, leadership: Leadership) -> None:
+        """Continue with the journal, if there is one, and run the loop; raises HeddleError."""
+        generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
+        if opened is not None:
+            store, generation = await asyncio.to_thread(self._kept, opened)
+            self.loop.keep_in(store)
+        self._history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
+        self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
+        self._looping = asyncio.create_task(self.loop.run())
+        leadership.begin(generation)
+
+    async def _listen(self, server: OpenFlowServer, api: ApiServer) -> dict[str, str]:
+        """Listen for switches and callers; raises PrerequisiteError where an address is in use."""
+        try:
+            bound = await server.start()
+        except OSError as error:
+            where = self._config.openflow
+            raise PrerequisiteError(
+                f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
+            ) from None
+        return {"openflow": joined(*bound[:2]), "grpc": await api.start(self._config.grpc)}
+
+    async def _serve(self, api: ApiServer, http: Dashboard) -> dict[str, str]:
+        """Serve as the controller that leads; return the address of HTTP."""
+        await api.serve()
+        if self.collecting is not None:
+            self.collecting.start()
+        return await self._start_http(http)
+
+    async def _take_part(
+        self, member: ClusterMember, leadership: Leadership, api: ApiServer, http: Dashboard
+    ) -> NoReturn:
+        """Wait until this controller leads, and lead; raises SteppedDownError, and any exception of the loop."""
+        store = await member.won()
+        await self._begin(lambda: store, leadership)
+        await self._serve(api, http)
+        over = asyncio.create_task(leadership.over())
+        try:
+            await asyncio.wait({over, *filter(None, [self._looping])}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+        if self._looping is not None and self._looping.done():
+            self._looping.result()
+        raise SteppedDownError(leadership.why_over)
+
+    def _member(self, leadership: Leadership) -> ClusterMember | None:
+        """Return this controller's part in a cluster, None where it is alone."""
+        cluster = self._config.cluster
+        if cluster.name is None or cluster.advertise is None:
+            return None
+        me = Leader(name=cluster.name, address=cluster.advertise)
+        fabric = self.loop.state.fabric.name
+        return ClusterMember(cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s)
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""

@@ -9,10 +9,12 @@ from grpc_reflection.v1alpha import reflection
 
 from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.decoding import Decoding
+from controller.api.leading import Leading
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import PrerequisiteError
 from controller.model.limit import MAX_MESSAGE_BYTES
 from controller.model.server_address import UNIX, joined, split_address
+from controller.runtime.leadership import Leadership
 from controller.runtime.loop import Loop
 from foundation.keepalive import KEEPALIVE_MS, server_options
 from foundation.unix_socket import is_listening
@@ -24,13 +26,25 @@ _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SE
 class ApiServer:
     """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs."""
 
-    def __init__(self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, keepalive_ms: int = KEEPALIVE_MS) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        vteps: tuple[IPv4Network, ...] = (),
+        *,
+        keepalive_ms: int = KEEPALIVE_MS,
+        leadership: Leadership | None = None,
+    ) -> None:
+        """Create the services; with `leadership` they are of one controller of several."""
         options = [
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),  # else a second controller shares the address, and each gets some of the calls
             *server_options(keepalive_ms),
         ]
-        self._server = grpc.aio.server(options=options, interceptors=[Decoding()])
+        status = health_pb2.HealthCheckResponse
+        self._status = status.SERVING if leadership is None else status.NOT_SERVING
+        leading = [Leading(leadership, loop.gate)] if leadership is not None else []
+        interceptors: list[grpc.aio.ServerInterceptor] = [*leading, Decoding()]
+        self._server = grpc.aio.server(options=options, interceptors=interceptors)
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
         telemetry.add_to(self._server, loop)
@@ -57,11 +71,17 @@ class ApiServer:
         if not bound:
             raise PrerequisiteError(f"gRPC cannot listen on {address}; is it in use? choose another by --grpc")
         await self._server.start()
-        for service in ("", *_SERVICES):
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        for service in _SERVICES:
+            await self._health.set(service, self._status)
         if address.startswith(UNIX):
             return address
         return joined(split_address(address)[0], bound)
+
+    async def serve(self) -> None:
+        """Report SERVING for every service: this controller leads."""
+        for service in _SERVICES:
+            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
     async def close(self) -> None:
         """Report NOT_SERVING, wait up to half a second for calls to finish, stop."""

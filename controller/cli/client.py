@@ -1,9 +1,11 @@
 """Connect to a running controller over gRPC; its status codes become HeddleErrors."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
@@ -19,8 +21,12 @@ from controller.model.error import (
 )
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from foundation.keepalive import client_options
+from foundation.leader_address import LeaderAddress
 
 CONNECT_TIMEOUT_S = 5.0
+FOLLOW_S = 0.1
+JOBS = pb.DESCRIPTOR.services_by_name["JobService"].full_name
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 MAX_REPLY_BYTES = 256 << 20
 _ERRORS: dict[grpc.StatusCode, type[HeddleError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InputError,
@@ -45,19 +51,51 @@ class Client:
 
 @contextmanager
 def connected(server: str) -> Iterator[Client]:
-    """Connect to `server` (ADDR:PORT); raises HeddleErrors instead of gRPC errors."""
-    options = [("grpc.max_receive_message_length", MAX_REPLY_BYTES), *client_options()]
-    with grpc.insecure_channel(server, options=options) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT_S)
-        except grpc.FutureTimeoutError:
-            raise UnavailableError(
-                f"no controller at {server}; start one with `heddle run FABRIC` or name it by --server"
-            ) from None
+    """Connect to `server` (ADDR:PORT, several with commas between them); raises HeddleErrors instead of gRPC errors.
+
+    Of several controllers, it is the one that leads.
+    """
+    with _leading(server) as channel:
         try:
             yield Client(channel)
         except grpc.RpcError as error:
             raise _ERRORS.get(error.code(), HeddleError)(error.details() or str(error.code())) from None
+
+
+@contextmanager
+def _leading(server: str) -> Iterator[grpc.Channel]:
+    """Connect to the controller that leads; raises UnavailableError where none does in time."""
+    options = [("grpc.max_receive_message_length", MAX_REPLY_BYTES), *client_options()]
+    addresses = LeaderAddress(server)
+    end = time.monotonic() + CONNECT_TIMEOUT_S
+    why = f"no controller at {server}; start one with `heddle run FABRIC` or name it by --server"
+    while (left_s := end - time.monotonic()) > 0:
+        with grpc.insecure_channel(addresses.current, options=options) as channel:
+            try:
+                grpc.channel_ready_future(channel).result(timeout=min(left_s, CONNECT_TIMEOUT_S / len(addresses)))
+            except grpc.FutureTimeoutError:
+                addresses.failed()
+                continue
+            refusal = _refusal(channel)
+            if refusal is None:
+                yield channel
+                return
+            why = refusal.details() or why
+            addresses.failed(refusal.trailing_metadata())
+        time.sleep(FOLLOW_S)
+    raise UnavailableError(why)
+
+
+def _refusal(channel: grpc.Channel) -> grpc.RpcError | None:
+    """Return why this controller serves no calls, which is that it does not lead; None where it serves them."""
+    asked = health_pb2.HealthCheckRequest(service=JOBS)
+    try:
+        if health_pb2_grpc.HealthStub(channel).Check(asked, timeout=CONNECT_TIMEOUT_S).status != NOT_SERVING:
+            return None
+        rpc.JobServiceStub(channel).GetJob(pb.GetJobRequest(), timeout=CONNECT_TIMEOUT_S)
+    except grpc.RpcError as error:
+        return error if error.code() is grpc.StatusCode.UNAVAILABLE else None
+    return None
 
 
 def fabric_of(topology: pb.Topology) -> Fabric:

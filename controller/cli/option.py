@@ -7,6 +7,10 @@ import typer
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Server = Annotated[
     str,
-    typer.Option("--server", envvar="HEDDLE_SERVER", help="The controller's gRPC address, ADDR:PORT or unix:/PATH."),
+    typer.Option(
+        "--server",
+        envvar="HEDDLE_SERVER",
+        help="The controller's gRPC address, ADDR:PORT or unix:/PATH; of several all, with commas.",
+    ),
 ]
 DEFAULT_SERVER = "127.0.0.1:50051"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from controller.model.rule import Step, SwitchRules
+from controller.runtime.leadership import Leadership
 from controller.runtime.ports import InstallError
 from controller.southbound.codec import encode
 from controller.southbound.codec.decode import Features, Port
@@ -60,7 +61,9 @@ class OpenFlowServer:
         known: Callable[[int], str | None],
         events: SouthboundEvents,
         settings: SouthboundSettings | None = None,
+        leadership: Leadership | None = None,
     ) -> None:
+        """Create it; with `leadership` switches wait for their role until this controller leads."""
         self.refusals: deque[str] = deque(maxlen=_REMEMBERED)
         self._address = (address, port)
         self._known = known
@@ -70,7 +73,8 @@ class OpenFlowServer:
         self._claims: dict[int, Session] = {}
         self._ready: dict[str, Session] = {}
         self._listener: asyncio.Server | None = None
-        self._installer = Installer()
+        self._leadership = leadership
+        self._installer = Installer(self.may_send)
         self._closing = False
 
     async def start(self) -> tuple[str, int]:
@@ -140,6 +144,14 @@ class OpenFlowServer:
             older.close(f"{session.peer} came with the same datapath id, and this session did not reply to a probe")
         self._claims[datapath_id] = session
         return switch_id
+
+    async def generation(self) -> int | None:
+        """Wait until this controller leads; return the generation of its roles."""
+        return await self._leadership.generation() if self._leadership is not None else self._settings.generation_id
+
+    def may_send(self) -> bool:
+        """Return whether this controller leads at this moment."""
+        return self._leadership is None or self._leadership.may_act()
 
     def ready(self, session: Session, installed: SwitchRules) -> None:
         """Report that a switch is up."""

@@ -18,6 +18,7 @@ import grpc
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from foundation.backoff import Backoff
+from foundation.leader_address import LeaderAddress
 from telemetry.agent.sources.ethtool import rdma_devices
 from telemetry.agent.sources.rdma_queue_pairs import NotQueuePairsError, queue_pairs
 from telemetry.complaint import Complaints
@@ -65,21 +66,25 @@ class QueuePairReporter:
         """Keep a stream to the controller open, and report on it every period."""
         options = [("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_MS)]
         attempt = 0
-        async with grpc.aio.insecure_channel(self._server, options=options) as channel:
-            stub: Any = rpc.JobServiceStub(channel)
-            while True:
-                began, attempt = time.monotonic(), attempt + 1
-                try:
-                    await self._stream(stub)
-                except (grpc.RpcError, TimeoutError, asyncio.InvalidStateError) as fault:
-                    self._complain(fault.details() if isinstance(fault, grpc.aio.AioRpcError) else str(fault))
-                except asyncio.CancelledError:
-                    task = asyncio.current_task()
-                    if task is None or task.cancelling():
-                        raise
-                    self._complain("the controller has cancelled the stream")  # gRPC raises the same error for it
-                attempt = self._backoff.next_attempt(attempt - 1, time.monotonic() - began)
-                await asyncio.sleep(self._backoff.delay_s(attempt, random.random()))
+        server = LeaderAddress(self._server)
+        while True:
+            began, attempt = time.monotonic(), attempt + 1
+            trailers = None
+            try:
+                async with grpc.aio.insecure_channel(server.current, options=options) as channel:
+                    await self._stream(rpc.JobServiceStub(channel))
+            except (grpc.RpcError, TimeoutError, asyncio.InvalidStateError) as fault:
+                if isinstance(fault, grpc.aio.AioRpcError):
+                    trailers = fault.trailing_metadata()
+                self._complain(fault.details() if isinstance(fault, grpc.aio.AioRpcError) else str(fault))
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                self._complain("the controller has cancelled the stream")  # gRPC raises the same error for it
+            server.failed(trailers)
+            attempt = self._backoff.next_attempt(attempt - 1, time.monotonic() - began)
+            await asyncio.sleep(self._backoff.delay_s(attempt, random.random()))
 
     async def _stream(self, stub: Any) -> None:
         """Report on one stream until it fails; returns where the controller has ended it."""

@@ -23,6 +23,7 @@ from dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
 from dataplane.config.wire_balancers import states_to
 from foundation.backoff import Backoff
 from foundation.keepalive import KEEPALIVE_MS, client_options
+from foundation.leader_address import LeaderAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Attachment:
         """Prepare a session; nothing is sent before `run`.
 
         Args:
-            server: the controller's address, host:port or unix:/path.
+            server: the controller's address, host:port or unix:/path; of several all, with commas between them.
             hello: identity of this gateway or host.
             apply: puts a generation into force.
             counters: returns the counters to report once a second; None for none.
@@ -75,7 +76,7 @@ class Attachment:
             health: the health of a balancer's back ends; None for none.
             keepalive_ms: probe the controller after so long without a message.
         """
-        self._server, self._hello, self._apply, self._counters = server, hello, apply, counters
+        self._server, self._hello, self._apply, self._counters = LeaderAddress(server), hello, apply, counters
         self._tables, self._notices, self._keepalive_ms = tables, notices, keepalive_ms
         self._health = health
         self.generation = 0
@@ -85,11 +86,12 @@ class Attachment:
         """Attach, and re-attach after each failure, until cancelled."""
         attempt, logged = 1, ""
         while True:
+            called, trailers = self._server.current, None
             try:
                 await self._session()
                 reason = "the controller ended the session"
             except grpc.aio.AioRpcError as error:
-                reason = error.details() or str(error.code())
+                reason, trailers = error.details() or str(error.code()), error.trailing_metadata()
             except asyncio.CancelledError:
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
@@ -98,8 +100,9 @@ class Attachment:
                 attempt = 1
             self.attached = False
             if reason != logged:
-                log.warning("controller %s: %s; the last configuration stays in force, retrying", self._server, reason)
+                log.warning("controller %s: %s; the last configuration stays in force, retrying", called, reason)
                 logged = reason
+            self._server.failed(trailers)
             await asyncio.sleep(RECONNECT.delay_s(attempt, random.random()))
             attempt += 1
 
@@ -110,7 +113,7 @@ class Attachment:
         hello.CopyFrom(self._hello)
         hello.generation = self.generation
         reports.put_nowait(pb.GatewayReport(hello=hello))
-        async with grpc.aio.insecure_channel(self._server, options=options) as channel:
+        async with grpc.aio.insecure_channel(self._server.current, options=options) as channel:
             call = rpc.GatewayServiceStub(channel).Attach()
             tasks = [
                 asyncio.create_task(_send(call, reports)),
