@@ -33,6 +33,8 @@ class ClusterConfig(BaseModel):
     def _together(self) -> Self:
         if self.endpoints and not (self.name and self.advertise):
             raise ValueError("endpoints needs name and advertise")
+        if self.advertise and not is_address_port(self.advertise):
+            raise ValueError(f"advertise: {self.advertise!r} is no ADDR:PORT such as 10.0.0.11:50051")
         if not self.endpoints and (self.name or self.advertise):
             raise ValueError("name and advertise need endpoints")
         return self

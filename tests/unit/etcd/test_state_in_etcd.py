@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.cli.main import app
+from controller.cli.state_options import state
 from controller.model.error import InUseError
 from controller.runtime.ports import EPOCH_SHIFT, FencedError
 from controller.store.etcd import state_in_etcd
@@ -60,11 +60,11 @@ def test_a_raised_epoch_begins_a_new_term_above_what_switches_obey(place):
 
 
 def test_the_command_names_what_is_missing_and_counts_what_is_there(place, cli):
-    done = cli.invoke(app, ["state", "check", "--etcd", place[0][0]])
+    done = cli.invoke(state, ["check", "--etcd", place[0][0]])
     assert "--fabric" in str(done.exception)
     with etcd_opener(*place) as opener:
         opener.open().write(VALUES)
-    done = cli.invoke(app, ["state", "check", "--etcd", place[0][0], "--fabric", place[1], "--json"])
+    done = cli.invoke(state, ["check", "--etcd", place[0][0], "--fabric", place[1], "--json"])
     assert done.output == '{"epoch": 1, "job": 1, "vpc": 1}\n'
 
 

@@ -1,5 +1,7 @@
 """What both journals promise, and what only the one in etcd does: a leader of before writes nothing."""
 
+import asyncio
+
 import pytest
 
 from controller.model.error import InputError
@@ -71,6 +73,7 @@ def test_a_leader_of_before_writes_nothing_and_learns_who_leads(opener):
         before.write({("job", "a"): b"2"})
     with pytest.raises(FencedError):
         before.check()
+    opener.run(asyncio.sleep(0))
     assert len(opener.fenced) == 2
     after.check()
     assert after.read() == {("job", "a"): b"1"}
