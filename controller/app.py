@@ -283,7 +283,6 @@ class Application:
                 self._running = asyncio.create_task(self._take_part(member, leadership, api, http))
                 yield addresses
         finally:
-            leadership.end("the controller ends")
             if self.collecting is not None:
                 await self.collecting.close()
             await http.close()
