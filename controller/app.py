@@ -40,7 +40,7 @@ from controller.runtime.journal.restart import continued, remember_fabric
 from controller.runtime.leadership import Leadership
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
-from controller.runtime.ports import Compiler, FencedError, Planner, StateStore, StoreError
+from controller.runtime.ports import Compiler, Planner, StateStore, StoreError
 from controller.runtime.recording.recorder import Recorder
 from controller.runtime.rules import with_pins
 from controller.southbound.server import OpenFlowServer
@@ -210,19 +210,16 @@ class Application:
         self._history: SqliteHistory | None = None
 
     def _kept(self, opened: Callable[[], StateStore]) -> tuple[StateStore, int]:
-        """Continue with what the journal holds; return its store and this start's generation; raises HeddleError."""
+        """Continue with what the journal holds; return its store and this start's generation.
+
+        Raises HeddleError, and StoreError.
+        """
         store = opened()
         try:
             generation = store.next_generation()
             loop = self.loop
             loop.state = continued(self._initial(loop.now_unix_ms()), store, generation, loop.now_unix_ms())
             remember_fabric(loop.state, store)
-        except FencedError as error:
-            store.close()
-            raise SteppedDownError(str(error)) from None
-        except StoreError as error:
-            store.close()
-            raise PrerequisiteError(f"{error}; make room, or name another directory by --state") from None
         except BaseException:
             store.close()
             raise
@@ -274,7 +271,11 @@ class Application:
         shorten_pauses()
         try:
             if member is None:
-                await self._begin(directory.open if directory is not None else None, leadership)
+                try:
+                    await self._begin(directory.open if directory is not None else None, leadership)
+                except StoreError as error:
+                    text = f"{error}; make room, or name another directory by --state"
+                    raise PrerequisiteError(text) from None
                 self._running = self._looping
                 addresses = await self._listen(server, api)
                 yield addresses | await self._serve(api, http)
@@ -300,7 +301,7 @@ class Application:
                 await asyncio.to_thread(loop.recorder.close)
 
     async def _begin(self, opened: Callable[[], StateStore] | None, leadership: Leadership) -> None:
-        """Continue with the journal, if there is one, and run the loop; raises HeddleError."""
+        """Continue with the journal, if there is one, and run the loop; raises HeddleError and StoreError."""
         generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
         if opened is not None:
             store, generation = await asyncio.to_thread(self._kept, opened)
@@ -333,7 +334,10 @@ class Application:
     ) -> NoReturn:
         """Wait until this controller leads, and lead; raises SteppedDownError, and any exception of the loop."""
         store = await member.won()
-        await self._begin(lambda: store, leadership)
+        try:
+            await self._begin(lambda: store, leadership)
+        except StoreError as error:
+            raise SteppedDownError(str(error)) from None
         await self._serve(api, http)
         over = asyncio.create_task(leadership.over())
         try:
