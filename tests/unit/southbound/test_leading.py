@@ -23,6 +23,7 @@ class Follower:
     def __init__(self):
         self.now_ns = 0
         self.events = RecordedEvents()
+        self.switch = FakeSwitch(1)
         self.leadership = Leadership(lambda: self.now_ns)
         self.server = OpenFlowServer("127.0.0.1", 0, NAMES.get, self.events, QUICK, self.leadership)
 
@@ -35,7 +36,6 @@ class Follower:
 async def follower():
     found = Follower()
     address = await found.server.start()
-    found.switch = FakeSwitch(1)
     await found.switch.connect(*address)
     yield found
     await found.switch.disconnect()
