@@ -5,13 +5,14 @@ import json
 import logging
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from controller.app import Application
 from controller.config import load_fabric
 from controller.config.service import ServiceConfig, load_service, printed
 from controller.model.error import InputError, SteppedDownError
-from controller.model.fabric import Fabric
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.log_limit import LogLimit
 from controller.store.state_directory import default_directory
@@ -44,10 +45,10 @@ def run_controller(
     limit = LogLimit()
     for handler in logging.getLogger().handlers:
         handler.addFilter(limit)
-    asyncio.run(_serve(load_fabric(fabric_path), config))
+    asyncio.run(_serve(partial(Application, load_fabric(fabric_path)), config))
 
 
-async def _serve(fabric: Fabric, config: ServiceConfig) -> None:
+async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceConfig) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
 
@@ -61,7 +62,7 @@ async def _serve(fabric: Fabric, config: ServiceConfig) -> None:
     waiting = asyncio.create_task(ended.wait())
     is_first = True
     while not ended.is_set():
-        application = Application(fabric, config)
+        application = made(config)
         async with application.started() as addresses:
             shorten_pauses()
             if is_first:
