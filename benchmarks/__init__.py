@@ -21,7 +21,8 @@ BENCHMARKS = {
     ),
     "dashboard": Benchmark(
         "benchmarks.fabric.dashboard",
-        "50 clients of the page at 8,192 NICs and 10,000 flows: processor time, lag of the loop; needs a source tree",
+        "50 clients of the page at 8,192 NICs and 10,000 flows: processor time, lag of the loop; as root, how soon a "
+        "cut cable is on the page of a live lab; needs a source tree",
     ),
     "fluid": Benchmark(
         "benchmarks.fluid.benchmark",

@@ -57,7 +57,7 @@ def dataplane(
 ) -> None:  # fmt: skip
     """Measure the packet engine and the gateway beside C, NumPy, scapy, DPDK, Open vSwitch and Linux; it needs root.
 
-    Parts: memory, wire-64, wire-1500, wire-4200, latency, load. HEDDLE_TESTPMD names dpdk-testpmd if it is not
+    Parts: memory, wire-64, wire-1500, wire-4200, latency, load, kernel. HEDDLE_TESTPMD names dpdk-testpmd if it is not
     on PATH. Exit status: 0; 2 for bad input.
     """
     from benchmarks.gateway.dataplane import PARTS, run
@@ -79,14 +79,14 @@ def page(
     First paint, busy share of the main thread, memory after a collection. It needs Heddle's source tree.
     Exit status: 0.
     """
-    from benchmarks.fabric.page import run
-
-    _report(lambda out: run(out, seconds=seconds), as_json)
+    benchmark = _needing_a_source_tree("page")
+    _report(lambda out: benchmark.run(out, seconds=seconds), as_json)
 
 
 @bench.command()
 def balancer(
     as_json: Json = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Short runs, whose figures say little.")] = False,
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="PART", help="Measure this part; repeatable. Default: all."),
@@ -100,7 +100,7 @@ def balancer(
     benchmark = _needing_a_source_tree("balancer")
     if unknown := sorted(set(only or ()) - set(benchmark.PARTS)):
         raise typer.BadParameter(f"no part {unknown[0]!r}; there are {', '.join(benchmark.PARTS)}", param_hint="--only")
-    _report(lambda out: benchmark.run(out, only or ()), as_json)
+    _report(lambda out: benchmark.run(out, only or (), quick=quick), as_json)
 
 
 def _report(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:

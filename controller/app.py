@@ -10,7 +10,6 @@ MQTT ──samples──► collector (one worker thread) ──scans──► t
 import asyncio
 import contextlib
 import logging
-import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -21,10 +20,11 @@ from typing import NoReturn
 
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
-from controller.config.access import HttpAccessConfig
 from controller.config.load import parse_jobs
 from controller.config.service import ServiceConfig
 from controller.config.telemetry import acts_on, broker_of, detector_settings, ports_of
+from controller.config.tls import opened
+from controller.dashboard.access.certificates import PageFiles, PageTls
 from controller.dashboard.access.login import AccessRules
 from controller.dashboard.server import Dashboard
 from controller.model.error import HeddleError, PrerequisiteError, SteppedDownError
@@ -49,13 +49,13 @@ from controller.store.etcd.member import ClusterMember
 from controller.store.etcd.term import Leader
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
-from foundation.regular_file import read_regular
+from foundation.certificate import CertificateError
+from foundation.tls_files import Tls
 from telemetry.collector.bus import MqttBus
 from telemetry.observer import Observer
 from telemetry.warm import warm as warm_telemetry
 
 _LOG = logging.getLogger("heddle.controller")
-MAX_PEM_BYTES = 1 << 20
 
 
 class SystemClock:
@@ -138,30 +138,33 @@ def _recorder(config: ServiceConfig) -> Recorder | None:
     return Recorder(Path(config.record), config.record_megabytes << 20) if config.record else None
 
 
-def _access_rules(http: str, access: HttpAccessConfig) -> AccessRules:
+def _access_rules(config: ServiceConfig) -> AccessRules:
     """Return what a caller of the page has to show."""
+    access = config.http_access
     return AccessRules(
-        hosts=frozenset({split_address(http)[0], *access.hosts}),
-        has_tls=access.certificate is not None,
+        hosts=frozenset({split_address(config.http)[0], *access.hosts}),
+        has_tls=access.certificate is not None or config.tls.is_on,
         user=access.user,
         password_hash=access.password_hash,
         proxy_header=access.proxy_header,
         proxies=tuple(map(ip_network, access.proxies)),
+        has_certificates=config.tls.is_on,
     )
 
 
-def _tls(access: HttpAccessConfig) -> ssl.SSLContext | None:
+def _page_tls(config: ServiceConfig, callers: Tls | None) -> PageTls | None:
     """Return the TLS of the page, if a certificate is configured; raises PrerequisiteError."""
-    if access.certificate is None:
+    access = config.http_access
+    certificate, key = access.certificate or config.tls.certificate, access.key or config.tls.key
+    if certificate is None or key is None:
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    files = PageFiles(
+        certificate=Path(certificate), key=Path(key), ca=Path(config.tls.ca) if config.tls.ca is not None else None
+    )
     try:
-        for path in filter(None, (access.certificate, access.key)):
-            read_regular(path, MAX_PEM_BYTES)  # OpenSSL would wait for a FIFO's other end
-        context.load_cert_chain(access.certificate, access.key)
-    except (OSError, ssl.SSLError) as error:
+        return PageTls(files, callers, _LOG.error)
+    except CertificateError as error:
         raise PrerequisiteError(f"http_access: certificate or key cannot be used: {error}") from None
-    return context
 
 
 def _jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:
@@ -187,7 +190,7 @@ class Application:
             pin_grace_ms=config.pin_grace_ms,
             follow_ms=config.follow_ms,
             audit_ms=config.audit_ms,
-            acts_on_telemetry=acts_on(config.telemetry),
+            acts_on_telemetry=acts_on(config.telemetry, config.tls),
             period_ms=detector_settings(config.telemetry).period_ms,
             quarantine_ms=config.quarantine_ms,
             congestion_pause_ms=config.congestion_pause_ms,
@@ -256,13 +259,15 @@ class Application:
         self, directory: StateDirectory | None, leadership: Leadership, member: ClusterMember | None
     ) -> AsyncIterator[dict[str, str]]:
         config, loop = self._config, self.loop
+        tls = opened(config.tls, _LOG.error)
+        known, inbound = self._known.get, Inbound(loop)
         server = OpenFlowServer(
-            *split_address(config.openflow), known=self._known.get, events=Inbound(loop), leadership=leadership
+            *split_address(config.openflow), known=known, events=inbound, leadership=leadership, tls=tls
         )
         vteps = tuple(IPv4Network(text) for text in config.vteps)
         shared = leadership if member is not None else None
-        api = ApiServer(loop, vteps, keepalive_ms=config.keepalive_ms, leadership=shared)
-        http = Dashboard(loop, _jobs_in, _access_rules(config.http, config.http_access), _tls(config.http_access))
+        api = ApiServer(loop, vteps, keepalive_ms=config.keepalive_ms, tls=tls, leadership=shared)
+        http = Dashboard(loop, _jobs_in, _access_rules(config), _page_tls(config, tls))
         loop.connect(Outbound(server))
         self._compiler.start()
         self._planner.start()
@@ -360,7 +365,7 @@ class Application:
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""
         config, telemetry = self._config.telemetry, self.loop.telemetry
-        broker = broker_of(config)
+        broker = broker_of(config, self._config.tls)
         if broker is None:
             return None
         telemetry.configured = True

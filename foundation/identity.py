@@ -18,6 +18,13 @@ class Role(StrEnum):
     GATEWAY = "gateway"
     SWITCH = "switch"
     CONTROLLER = "controller"
+    SERVICE = "service"
+    """The broker or etcd: a server that calls no one."""
+
+    @property
+    def serves(self) -> bool:
+        """Return whether others connect to it; only such a certificate is good for the server's end of TLS."""
+        return self in (Role.CONTROLLER, Role.SERVICE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,10 @@ from telemetry.samples.decode import Reader
 from telemetry.samples.sample import Refusal, Rejected
 from telemetry.samples.topic import OFFLINE, ONLINE, Source, Topic, parse
 
-MAX_AGENTS = 4_096
+MAX_OTHER_AGENTS = 64
+"""The agents online whose names are no switch's or host's of the fabric (one for a whole lab, for example)."""
+MAX_CHANGES = 4_096
+"""The changed statuses that one scan reports."""
 UNKNOWN_COUNTER = "unknown_nic_counter"
 
 
@@ -55,6 +58,7 @@ class Observer:
         self.detector = Detector(ports, settings, stale_after_ns=window_settings.stale_after_ns)
         self.complaints = Complaints()
         self.agents: dict[str, AgentStatus] = {}
+        self._others: set[str] = set()
         self.messages = 0
         self.samples = 0
         self._reader = Reader()
@@ -103,15 +107,32 @@ class Observer:
         if payload not in (ONLINE, OFFLINE):
             self.complaints.add(Refusal.MALFORMED, UNKNOWN, f"agent {topic.name}: neither online nor offline")
             return
-        before = self.agents.get(topic.name)
-        if before is None and len(self.agents) >= MAX_AGENTS:
-            self.complaints.add(Refusal.UNKNOWN_SOURCE, UNKNOWN, f"agent {topic.name}: over {MAX_AGENTS} agents")
+        online, before = payload == ONLINE, self.agents.get(topic.name)
+        if not self._may_keep(topic.name, online):
             return
-        online = payload == ONLINE
         if before is None or before.online != online:
             status = self.agents[topic.name] = AgentStatus(topic.name, online, now_ns)
-            if len(self._changed) < MAX_AGENTS:
+            if len(self._changed) < MAX_CHANGES:
                 self._changed.append(status)
+        if topic.name in self._others and not online:
+            self._others.remove(topic.name)
+            del self.agents[topic.name]
+
+    def _may_keep(self, agent: str, online: bool) -> bool:
+        """Return whether an agent's status is kept: always if the fabric has its name, else of a few while online.
+
+        So invented names take no memory, and what a broker retains of agents long gone is ignored.
+        """
+        ports = self.window.ports
+        if ports.knows(Source.SWITCH, agent) or ports.knows(Source.HOST, agent) or agent in self._others:
+            return True
+        if online and len(self._others) < MAX_OTHER_AGENTS:
+            self._others.add(agent)
+            return True
+        if online:
+            text = f"agent {agent}: no switch or host has its name, and {MAX_OTHER_AGENTS} such agents are online"
+            self.complaints.add(Refusal.UNKNOWN_SOURCE, UNKNOWN, text)
+        return False
 
     def _take_samples(self, topic: Topic, payload: bytes, now_ns: int) -> None:
         source = f"{topic.source} {topic.name}"

@@ -5,6 +5,8 @@ One process holds the state of a controller and publishes a new measurement of e
 of the same time without clients. The lag of its event loop is that of a timer of 5 ms, under that load. `silent`
 clients never read: the memory that they cost is measured.
 
+As root, `page_cut` then measures how soon a cut cable is on the page of a live lab.
+
 python -m benchmarks.fabric.dashboard [--quick] runs this benchmark alone.
 """
 
@@ -24,6 +26,8 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
+from benchmarks.fabric import page_cut
+from controller.app import SystemClock
 from controller.brain.state import Job, State, begin
 from controller.config.telemetry import ports_of
 from controller.dashboard.server import Dashboard
@@ -56,14 +60,6 @@ class Phase(NamedTuple):
     lag_p50_ms: float
     lag_p99_ms: float
     lag_max_ms: float
-
-
-class _Clock:
-    def unix_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_ns(self) -> int:
-        return time.monotonic_ns()
 
 
 def planned_state() -> State:
@@ -126,7 +122,7 @@ def _serve(control: Connection) -> None:
 async def _controller(control: Connection) -> None:
     """Serve the page; measure a phase for each number of seconds received, until None."""
     state = planned_state()
-    loop = Loop(state, planner=None, compiler=None, clock=_Clock())  # type: ignore[arg-type]
+    loop = Loop(state, planner=None, compiler=None, clock=SystemClock())  # type: ignore[arg-type]
     loop.telemetry.configured = True
     dashboard = Dashboard(loop, lambda text, fabric: ())
     port = await dashboard.start("127.0.0.1", 0)
@@ -244,7 +240,8 @@ def run(out: TextIO, quick: bool = False) -> dict[str, Any]:
         mine.send(None)
         received, states = mine.recv()
         clients.join()
-        found[name] |= {"state_kb": received / max(1, states) / 1e3}
+        assert states >= CLIENTS * seconds / 2, f"{states} states reached {CLIENTS} clients in {seconds} s"
+        found[name] |= {"state_kb": received / states / 1e3}
         found[name]["cost_share"] = found[name]["cpu_share"] - found["idle"]["cpu_share"]
     silent = silent_clients(port, SILENT)
     measured("silent")
@@ -253,7 +250,7 @@ def run(out: TextIO, quick: bool = False) -> dict[str, Any]:
     control.send(None)
     server.join()
     _print(out, found)
-    return found
+    return found | page_cut.run(out, quick)
 
 
 def _print(out: TextIO, found: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from shutil import which
 from typing import Any, TextIO
 
 import numpy as np
@@ -195,9 +196,34 @@ def _stolen_s() -> float:
     return 0.0
 
 
+def kernel(out: TextIO) -> list[Found]:
+    """Measure real clients through the gateway, and through Linux on the same veths."""
+    try:
+        from benchmarks.gateway import beside_kernel
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.split(".")[0] != "tests":
+            raise
+        print("the part kernel needs Heddle's source tree: left out", file=out)
+        return []
+    if lacking := [name for name in ("iperf", "nft") if which(name) is None]:
+        print(f"{', '.join(lacking)} not found: the part kernel is left out", file=out)
+        return []
+    print("beside the kernel, offloads off, medians; seconds of processor time per GB of payload: of the", file=out)
+    print("gateway's processes; of all, clients and servers included; in brackets its ratio to Linux", file=out)
+    print(f"  {'':28} {'':26} {'Gbit/s':>7} {'lost %':>7} {'own':>7} {'all':>15} {'RTT ms':>7}", file=out)
+    rows = beside_kernel.carried()
+    base = {row.traffic: row.whole_s for row in rows if row.device == beside_kernel.LINUX}
+    for row in rows:
+        whole = f"{row.whole_s:.2f} ({row.whole_s / base[row.traffic]:.2f})"
+        figures = f"{row.gbit_s:7.3f} {row.lost_percent:7.2f} {row.own_s:7.2f} {whole:>15} {row.rtt_ms:7.3f}"
+        print(f"  {row.traffic:28} {row.device:26} {figures}", file=out, flush=True)
+    return [asdict(row) for row in rows]
+
+
 PARTS: dict[str, Callable[[TextIO], Any]] = {
     "memory": memory,
     **{f"wire-{length}": partial(_wire, length=length) for length in LENGTHS},
     "latency": latency,
     "load": load,
+    "kernel": kernel,
 }

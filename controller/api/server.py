@@ -1,5 +1,6 @@
 """Run the gRPC server: the services, health and reflection."""
 
+import asyncio
 import os
 from ipaddress import IPv4Network
 
@@ -8,8 +9,10 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from controller.api import fabric, gateways, jobs, telemetry, vpc
+from controller.api.connections import HANDSHAKE_MS
 from controller.api.decoding import Decoding
 from controller.api.leading import Leading
+from controller.api.mutual_tls import KnownPeers
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import PrerequisiteError
 from controller.model.limit import MAX_MESSAGE_BYTES
@@ -17,6 +20,7 @@ from controller.model.server_address import UNIX, joined, split_address
 from controller.runtime.leadership import Leadership
 from controller.runtime.loop import Loop
 from foundation.keepalive import KEEPALIVE_MS, server_options
+from foundation.tls_files import Tls
 from foundation.unix_socket import is_listening
 
 _SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService")
@@ -24,7 +28,10 @@ _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SE
 
 
 class ApiServer:
-    """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs."""
+    """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs.
+
+    With `tls` each caller shows a certificate, other than on a socket file.
+    """
 
     def __init__(
         self,
@@ -32,18 +39,23 @@ class ApiServer:
         vteps: tuple[IPv4Network, ...] = (),
         *,
         keepalive_ms: int = KEEPALIVE_MS,
+        tls: Tls | None = None,
         leadership: Leadership | None = None,
     ) -> None:
         """Create the services; with `leadership` they are of one controller of several."""
+        self._watching: asyncio.Task[None] | None = None
+        self._known_peers = KnownPeers(tls) if tls is not None else None
         options = [
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),  # else a second controller shares the address, and each gets some of the calls
+            ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),  # else a silent peer has two minutes
             *server_options(keepalive_ms),
         ]
+        admission = [self._known_peers] if self._known_peers is not None else []
         status = health_pb2.HealthCheckResponse
         self._status = status.SERVING if leadership is None else status.NOT_SERVING
         leading = [Leading(leadership, loop.gate)] if leadership is not None else []
-        interceptors: list[grpc.aio.ServerInterceptor] = [*leading, Decoding()]
+        interceptors: list[grpc.aio.ServerInterceptor] = [*admission, *leading, Decoding()]
         self._server = grpc.aio.server(options=options, interceptors=interceptors)
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
@@ -63,7 +75,7 @@ class ApiServer:
             raise PrerequisiteError(f"gRPC cannot listen on {address}: the address is in use; choose another by --grpc")
         before = os.umask(0o177)
         try:
-            bound: int = self._server.add_insecure_port(address)
+            bound = self._bind(address)
         except RuntimeError:
             bound = 0
         finally:
@@ -71,6 +83,8 @@ class ApiServer:
         if not bound:
             raise PrerequisiteError(f"gRPC cannot listen on {address}; is it in use? choose another by --grpc")
         await self._server.start()
+        if self._known_peers is not None:
+            self._watching = asyncio.create_task(self._known_peers.watch())
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         for service in _SERVICES:
             await self._health.set(service, self._status)
@@ -87,3 +101,12 @@ class ApiServer:
         """Report NOT_SERVING, wait up to half a second for calls to finish, stop."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(0.5)
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    def _bind(self, address: str) -> int:
+        """Return the bound port, 0 for none."""
+        if self._known_peers is None or address.startswith(UNIX):
+            return int(self._server.add_insecure_port(address))
+        return int(self._server.add_secure_port(address, self._known_peers.credentials()))

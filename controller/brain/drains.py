@@ -1,7 +1,8 @@
 """Drain a cable or a switch, and return it: flows leave before anything is taken away, so no packet is lost.
 
 The paths are planned without the target first. Then the underlay is compiled without it, and the caller gets the reply
-when the switches have acknowledged both. A drain that leaves a flow without a path is refused.
+when the switches have acknowledged both. A drain that leaves a flow without a path is refused. A dry run is decided by
+the same plan, and ends where the drain would change something.
 """
 
 from dataclasses import replace
@@ -24,7 +25,7 @@ def drain(state: State, event: Drain, now: int) -> Outcome:
     if cable is None and target not in state.switches:
         unknown = f"target: there is no link or switch {quoted(event.target)}; `heddle topology` lists them"
         return state, (Reply(reply=event.reply, outcome=NotFoundError(unknown)),)
-    work = DrainWork(reply=event.reply, target=target, undrain=event.undrain)
+    work = DrainWork(reply=event.reply, target=target, undrain=event.undrain, dry_run=event.dry_run)
     return replace(state, queue=(*state.queue, work)), ()
 
 
@@ -54,7 +55,10 @@ def drain_solved(state: State, work: DrainWork, event: Solved, now: int) -> Outc
         return _refuse(state, work, NoAdmissiblePlanError(why))
     what = "returned to use" if work.undrain else "drained"
     moved = sum(moved.flows for moved in plan.moved.values())
-    response = Drained(flows_moved=moved, certificate=plan.certificate, undrain=work.undrain)
+    jobs = tuple(job_id for job_id, each in plan.moved.items() if each.flows)
+    response = Drained(flows_moved=moved, certificate=plan.certificate, undrain=work.undrain, jobs=jobs)
+    if work.dry_run:
+        return replace(state, active=None), (Reply(reply=work.reply, outcome=response),)
     state = replace(state, active=replace(active, response=response))
     state, effects = applied(state, plan, f"{work.target} {what}", now, Cause.DRAIN, barriers=frozenset())
     if not work.undrain:

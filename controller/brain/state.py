@@ -179,13 +179,14 @@ class ReplanWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainWork:
-    """Take a cable or switch out of use, or return it."""
+    """Take a cable or switch out of use, or return it; with `dry_run`, only reply as if."""
 
     kind: ClassVar[Literal[WorkKind.DRAIN]] = WorkKind.DRAIN
 
     reply: int
     target: str
     undrain: bool
+    dry_run: bool = False
 
 
 Work = PlanWork | ReleaseWork | ReplanWork | DrainWork

@@ -6,7 +6,6 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from controller.app import Application
@@ -45,7 +44,14 @@ def run_controller(
     limit = LogLimit()
     for handler in logging.getLogger().handlers:
         handler.addFilter(limit)
-    asyncio.run(_serve(partial(Application, load_fabric(fabric_path)), config))
+    fabric = load_fabric(fabric_path)
+
+    def made(config: ServiceConfig) -> Application:
+        application = Application(fabric, config)
+        application.loop.suppressed_lines = lambda: limit.suppressed
+        return application
+
+    asyncio.run(_serve(made, config))
 
 
 async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceConfig) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable
+from ipaddress import ip_address
 from pathlib import Path
 
 from google.protobuf.message import Message
@@ -12,7 +13,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.cli import show as screen
 from controller.cli.client import connected
 from controller.cli.jobs import as_dict
-from controller.config.network_file import load_network, load_network_file
+from controller.config.network_file import before_balancers, load_network, load_network_file
 from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.model.error import InUseError, NoAdmissiblePlanError
 from dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
@@ -24,9 +25,13 @@ def apply(server: str, path: Path, *, as_json: bool) -> None:
     network, balancers = load_network_file(path)
     has_border = "border" in read_document(path, MAX_SETTINGS_BYTES).value
     applied: dict[str, list[object]] = {"vpcs": [], "peerings": [], "load_balancers": []}
-    left = len(network.vpcs) + len(network.peerings) + len(balancers) + has_border
     with connected(server) as client:
-        for vpc in network.vpcs:
+        known = client.vpcs.ListLoadBalancers(pb.ListVpcsRequest()).load_balancers
+        new = {(b.vpc, b.vip) for b in balancers} - {(each.vpc_id, ip_address(each.vip)) for each in known}
+        first = [before_balancers(vpc, {ip for name, ip in new if name == vpc.id}) for vpc in network.vpcs]
+        again = [vpc for vpc, one in zip(network.vpcs, first, strict=True) if vpc is not one]
+        left = len(first) + len(network.peerings) + len(balancers) + len(again) + has_border
+        for vpc in first:
             left -= 1
             with screen.progress(f"{vpc.id}: waiting for gateways"):
                 applied["vpcs"].append(as_dict(client.vpcs.ApplyVpc(vpc_to(vpc), metadata=_more(left))))
@@ -42,6 +47,11 @@ def apply(server: str, path: Path, *, as_json: bool) -> None:
                 reply = client.vpcs.ApplyLoadBalancer(load_balancer_to(balancer), metadata=_more(left))
             applied["load_balancers"].append(as_dict(reply))
             _report(f"load balancer {balancer.id}: {balancer.vip} port {balancer.port}", as_json)
+        for vpc in again:
+            left -= 1
+            reply = client.vpcs.ApplyVpc(vpc_to(vpc), metadata=_more(left))
+            applied["vpcs"][network.vpcs.index(vpc)] = as_dict(reply)
+            _report(f"vpc {vpc.id}: floating IPs of its virtual IPs", as_json)
         if has_border:
             client.vpcs.ApplyBorder(border_to(network.border))
             _report(f"border: {len(network.border)} rules", as_json)

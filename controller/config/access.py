@@ -4,6 +4,7 @@ from ipaddress import ip_address, ip_network
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from controller.config.tls import TlsConfig
 from controller.model.server_address import split_address
 
 HASH_PREFIX = "$argon2"
@@ -60,13 +61,13 @@ class HttpAccessConfig(BaseModel):
         return self.user is not None or self.proxy_header is not None
 
 
-def exposure_problem(http: str, access: HttpAccessConfig) -> str | None:
+def exposure_problem(http: str, access: HttpAccessConfig, tls: TlsConfig) -> str | None:
     """Return why HTTP may not listen on this address, None where it may: beyond loopback with TLS and a login alone."""
     host, _ = split_address(http)
-    if is_loopback(host) or (access.certificate is not None and access.has_login):
+    if is_loopback(host) or tls.is_on or (access.certificate is not None and access.has_login):
         return None
     return (
-        f"{http} is reachable from other machines: set http_access.certificate and key (TLS), and a login "
+        f"{http} is reachable from other machines: set tls, or http_access.certificate and key with a login "
         "(http_access.user and password_hash, or proxy_header and proxies), or bind to 127.0.0.1"
     )
 

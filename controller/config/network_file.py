@@ -4,7 +4,8 @@ Its keys are those of the contract's messages: `vpcs`, each a `Vpc`; `peerings`,
 a `BorderRule`; `load_balancers`, each a `LoadBalancer`. The same rules apply as for requests to a controller.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,9 @@ from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from controller.model.admission import Problem
 from controller.model.suggest import did_you_mean
 from dataplane.config.balancers import LoadBalancer
-from dataplane.config.check import network_problems
+from dataplane.config.check import floating_problems, network_problems
 from dataplane.config.check_balancers import Served, load_balancer_problems, served_by, taken_text, total_problems
-from dataplane.config.network import NetworkConfig
+from dataplane.config.network import Address, NetworkConfig, Vpc
 from dataplane.config.refusal import ConfigError
 from dataplane.config.wire import border_from, peering_from, vpc_from
 from dataplane.config.wire_balancers import load_balancer_from
@@ -32,6 +33,12 @@ class Network(NamedTuple):
 
     config: NetworkConfig
     load_balancers: tuple[LoadBalancer, ...]
+
+
+def before_balancers(vpc: Vpc, virtual_ips: Collection[Address]) -> Vpc:
+    """Return a VPC as it is applied before these virtual IPs of it: without floating IPs that lead to them."""
+    kept = tuple(each for each in vpc.floating_ips if each.endpoint not in virtual_ips)
+    return vpc if kept == vpc.floating_ips else replace(vpc, floating_ips=kept)
 
 
 def load_network(path: Path) -> NetworkConfig:
@@ -89,6 +96,8 @@ def _service_problems(network: NetworkConfig, balancers: tuple[LoadBalancer, ...
         places.setdefault(served_by(each), each.id)
         if each.vpc in vpcs:
             yield from load_balancer_problems(each, vpcs[each.vpc], None)
+    for vpc in network.vpcs:
+        yield from floating_problems(vpc, {each.vip for each in balancers if each.vpc == vpc.id})
 
 
 def _messages(values: dict[str, Any]) -> tuple[dict[str, list[Any]], list[Problem]]:

@@ -176,7 +176,7 @@ def load_service(
         raise _refused(name, errors) from None
     if config.cluster.is_on and config.state not in (None, "none"):
         raise refusal(name, [Problem("state", "with cluster the journal is in etcd: leave state out, or none")])
-    if (problem := exposure_problem(config.http, config.http_access)) is not None:
+    if (problem := exposure_problem(config.http, config.http_access, config.tls)) is not None:
         raise refusal(name, [Problem("http", problem)])
     out_of_range = complaints(detector_settings(config.telemetry))
     if out_of_range:

@@ -7,11 +7,13 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
+from controller.config.tls import TlsConfig
 from controller.model.error import InputError
 from controller.model.fabric import Fabric
 from foundation.regular_file import open_regular
+from telemetry.broker_tls import BrokerTls
 from telemetry.collector.bus import Broker
 from telemetry.detection.ports import Port, PortTable
 from telemetry.detection.thresholds import DetectorSettings, reasons
@@ -19,6 +21,7 @@ from telemetry.samples.topic import Source
 
 MQTT_PORT = 1883
 MAX_PASSWORD_BYTES = 4_096
+WITHOUT = TlsConfig()
 
 
 class _Bus(BaseModel):
@@ -31,7 +34,14 @@ class _Bus(BaseModel):
     )
     username: str | None = Field(default=None, description="the user name at the broker")
     password_file: str | None = Field(default=None, description="a file whose first line is the password")
-    ca_file: str | None = Field(default=None, description="CA certificates, PEM; if given, connections use TLS")
+    ca_file: str | None = Field(
+        default=None,
+        description="CA certificates, PEM; if given, connections use TLS; with `tls`, its `ca` by default",
+    )
+    certificate_file: str | None = Field(
+        default=None, description="the certificate shown to the broker, PEM; with `tls`, its `certificate` by default"
+    )
+    key_file: str | None = Field(default=None, description="the key of that certificate, PEM")
 
     @field_validator("broker")
     @classmethod
@@ -39,6 +49,14 @@ class _Bus(BaseModel):
         if text is not None:
             _split(text)
         return text
+
+    @model_validator(mode="after")
+    def _together(self) -> "_Bus":
+        if bool(self.certificate_file) != bool(self.key_file):
+            raise ValueError("certificate_file and key_file belong together")
+        if self.certificate_file and not self.ca_file:
+            raise ValueError("certificate_file needs ca_file")
+        return self
 
 
 def _split(text: str) -> tuple[str, int]:
@@ -73,24 +91,46 @@ def detector_settings(config: TelemetryConfig) -> DetectorSettings:
     return DetectorSettings(**values)
 
 
-def acts_on(config: TelemetryConfig) -> bool:
+def acts_on(config: TelemetryConfig, tls: TlsConfig) -> bool:
     """Return whether telemetry may move flows: its broker is on this machine, or requires a password or TLS."""
     if config.broker is None:
         return False
     host, _ = _split(config.broker)
-    return host in ("localhost", "::1") or host.startswith("127.") or bool(config.username or config.ca_file)
+    return (
+        host in ("localhost", "::1") or host.startswith("127.") or bool(config.username or config.ca_file or tls.is_on)
+    )
 
 
-def broker_of(config: TelemetryConfig) -> Broker | None:
-    """Return the broker, with the password read from its file; raises InputError if a file cannot be read."""
+def broker_of(config: TelemetryConfig, tls: TlsConfig = WITHOUT) -> Broker | None:
+    """Return the broker, with the password read from its file; raises InputError if a file cannot be read.
+
+    With `tls` the controller shows the broker the same certificate as everyone else.
+    """
     if config.broker is None:
         return None
     host, port = _split(config.broker)
     password = None if config.password_file is None else _password(Path(config.password_file))
-    ca_file = None if config.ca_file is None else Path(config.ca_file)
-    if ca_file is not None and not ca_file.is_file():
-        raise InputError(f"telemetry.ca_file: {ca_file} is no file")
-    return Broker(host=host, port=port, username=config.username, password=password, ca_file=ca_file)
+    return Broker(host=host, port=port, username=config.username, password=password, tls=_broker_tls(config, tls))
+
+
+def _broker_tls(config: TelemetryConfig, tls: TlsConfig) -> BrokerTls | None:
+    ca = config.ca_file or tls.ca
+    if ca is None:
+        return None
+    certificate, key = (
+        (config.certificate_file, config.key_file) if config.certificate_file else (tls.certificate, tls.key)
+    )
+    found = BrokerTls(
+        ca=Path(ca), certificate=Path(certificate) if certificate else None, key=Path(key) if key else None
+    )
+    try:
+        found.context()
+    except (OSError, ValueError) as error:
+        names = ", ".join(filter(None, (ca, certificate, key)))
+        raise InputError(
+            f"telemetry: TLS of the broker: {names}: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    return found
 
 
 def _password(path: Path) -> str:

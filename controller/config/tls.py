@@ -1,6 +1,14 @@
 """The part of the controller's config that says how it proves its identity, and whose it accepts."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from controller.model.error import InputError
+from foundation.certificate import CertificateError
+from foundation.identity import Role
+from foundation.tls_files import Tls, TlsFiles
 
 
 class TlsConfig(BaseModel):
@@ -31,3 +39,18 @@ class TlsConfig(BaseModel):
     def is_on(self) -> bool:
         """Return whether the controller speaks TLS and asks each peer for its certificate."""
         return self.certificate is not None
+
+
+def opened(config: TlsConfig, report: Callable[[str], None]) -> Tls | None:
+    """Return the controller's TLS, None where it has none; raises InputError. `report` gets later problems of files."""
+    if config.certificate is None or config.key is None or config.ca is None:
+        return None
+    denied = Path(config.denied) if config.denied else None
+    files = TlsFiles(certificate=Path(config.certificate), key=Path(config.key), ca=Path(config.ca), denied=denied)
+    try:
+        tls = Tls(files, report)
+    except CertificateError as error:
+        raise InputError(f"tls: {error}; `heddle pki issue` writes all three") from None
+    if tls.identity.role is not Role.CONTROLLER:
+        raise InputError(f"tls.certificate: of {tls.identity.uri}; a controller needs one of role controller")
+    return tls

@@ -5,7 +5,7 @@ Each but a preview is an event of the log, with the caller's name: what was aske
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 from starlette.requests import Request
@@ -29,7 +29,6 @@ from controller.model.fabric import Fabric
 from controller.model.job import Collective, CollectiveKind, JobRequest
 from controller.model.plan import JobPlan
 from controller.runtime.loop import Loop
-from controller.views.crossing import flows_needing
 
 ReadJobs = Callable[[str, Fabric], tuple[JobRequest, ...]]
 TIMEOUT_S = 60.0
@@ -53,17 +52,16 @@ class Actions:
 
     async def _drain(self, request: Request) -> Mapping[str, object]:
         wanted = await body_of(request, DrainRequest)
-        target, undrain = wanted["target"], wanted.get("undrain", False)
-        needing = await self._renderer.run(flows_needing, self._loop.state, target)
-        if wanted.get("dry_run", False):
-            return {**_drain_plan(target, undrain, needing)}
+        target, undrain, is_dry = wanted["target"], wanted.get("undrain", False), wanted.get("dry_run", False)
         what = "return to use" if undrain else "drain"
-        with self._audited(request, target, what):
-            done = await self._loop.request(lambda reply: Drain(reply=reply, target=target, undrain=undrain))
-        moved = done.flows_moved if isinstance(done, Drained) else 0
-        return {
-            **_done(moved, needing, f"{target}: {'returned to use' if undrain else 'drained'}, {moved} flows moved")
-        }
+        with self._taken(request) if is_dry else self._audited(request, target, what):
+            done = await self._loop.request(
+                lambda reply: Drain(reply=reply, target=target, undrain=undrain, dry_run=is_dry)
+            )
+        if not isinstance(done, Drained):
+            raise HeddleError("the reply to a drain is of another kind")
+        text = _drain_text(target, done, is_dry)
+        return {"dry_run": is_dry, "moves": done.flows_moved, "jobs": list(done.jobs), "text": text}
 
     async def _release(self, request: Request) -> Mapping[str, object]:
         wanted = await body_of(request, ReleaseRequest)
@@ -73,17 +71,20 @@ class Actions:
         with self._audited(request, job_id, "release"):
             released = await self._loop.request(lambda reply: Release(reply=reply, job_id=job_id))
         flows = released if isinstance(released, int) else 0
-        return {**_done(flows, {job_id: flows}, f"{job_id}: released, {flows} flows")}
+        return {"dry_run": False, "moves": flows, "jobs": [job_id], "text": f"{job_id}: released, {flows} flows"}
 
     async def _preview(self, request: Request) -> Mapping[str, object]:
         wanted = await body_of(request, PreviewRequest)
         job = await self._renderer.run(_job_of, wanted, self._loop.state.fabric, self._read_jobs)
-        address = request.client.host if request.client is not None else ""
-        with self._loop.previews.taken(f"http {address}"):
+        with self._taken(request):
             plan = await self._loop.request(lambda reply: Submit(reply=reply, request=job, preview=True, checked=True))
         if not isinstance(plan, JobPlan):
             raise HeddleError("the reply to a preview is no plan")
         return await self._renderer.run(preview_document, Moment.of(self._loop), plan)
+
+    def _taken(self, request: Request) -> AbstractContextManager[None]:
+        """Count one more plan in progress that changes nothing; refuses those past the caller's limit."""
+        return self._loop.previews.taken(f"http {request.client.host if request.client is not None else ''}")
 
     @contextmanager
     def _audited(self, request: Request, subject: str, what: str) -> Iterator[None]:
@@ -118,13 +119,11 @@ async def _answered(handler: Handler, request: Request) -> Response:
     return Response(text, headers=NO_STORE, media_type=MEDIA_TYPE)
 
 
-def _drain_plan(target: str, undrain: bool, needing: Mapping[str, int]) -> Done:
-    if undrain:
-        text = f"{target} returns to use; running flows move to it as far as the limit for drains allows"
-        return {"dry_run": True, "moves": 0, "jobs": [], "text": text}
-    moves = sum(needing.values())
-    text = f"{target} leaves use: {moves} flows of {len(needing)} jobs move to other paths"
-    return {"dry_run": True, "moves": moves, "jobs": list(needing), "text": text}
+def _drain_text(target: str, done: Drained, is_dry: bool) -> str:
+    flows = f"{done.flows_moved} flows of {len(done.jobs)} jobs"
+    if done.undrain:
+        return f"{target} returns to use: {flows} move to it" if is_dry else f"{target}: returned to use, {flows} moved"
+    return f"{target} leaves use: {flows} move to other paths" if is_dry else f"{target}: drained, {flows} moved"
 
 
 def _release_plan(state: State, job_id: str) -> Done:
@@ -134,10 +133,6 @@ def _release_plan(state: State, job_id: str) -> Done:
     flows = len(job.flows.flows)
     text = f"{job_id} ends: its {flows} flows lose their planned paths; those that go on are spread by the underlay"
     return {"dry_run": True, "moves": flows, "jobs": [job_id], "text": text}
-
-
-def _done(moves: int, jobs: Mapping[str, int], text: str) -> Done:
-    return {"dry_run": False, "moves": moves, "jobs": list(jobs) if moves else [], "text": text}
 
 
 def _job_of(wanted: PreviewRequest, fabric: Fabric, read_jobs: ReadJobs) -> JobRequest:

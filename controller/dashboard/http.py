@@ -10,11 +10,11 @@ times a second.
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from socket import SO_SNDBUF, SOL_SOCKET
-from ssl import SSLContext
 from typing import NamedTuple
 
 from starlette.applications import Starlette
@@ -27,6 +27,10 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from controller.dashboard.access.certificates import PageTls
+from controller.runtime.tls_front import TlsFront
+from foundation.certificate import Peer, PeerRefusedError
+
 MAX_HEAD_BYTES = 16 << 10
 MAX_CONNECTIONS = 64
 MAX_CONNECTIONS_OF_A_PEER = 48
@@ -34,9 +38,11 @@ MAX_CONNECTIONS_OF_A_PEER = 48
 TIMEOUT_S = 10.0
 """From the connection to the last byte of the reply."""
 CLOSE_TIMEOUT_S = 5.0
+DENIED_PERIOD_S = 1.0
 SEND_BUFFER_BYTES = 1 << 17
 """What the kernel holds of a stream; it would grow to megabytes for a client that does not read."""
 NO_STORE = {"cache-control": "no-store"}
+_LOG = logging.getLogger("heddle.http")
 _HEADERS = [(b"connection", b"close")]
 
 
@@ -58,6 +64,9 @@ class LimitedConnection(H11Protocol):
     counts: Counter[str]
     short: "dict[LimitedConnection, str]"
     """The open connections that are no streams, the oldest first, with the addresses of their peers."""
+    tls: PageTls | None
+    holder: Peer | None = None
+    """Whose certificate the caller showed."""
     turn: asyncio.Lock
     """Held by the connection that sends a piece of a long text (`pieces.py`)."""
     _timeout: asyncio.TimerHandle | None = None
@@ -71,10 +80,25 @@ class LimitedConnection(H11Protocol):
             self.transport = transport
             transport.close()
             return
+        if not self._is_admitted(transport, peer):
+            return
         self.counts["connections"] += 1
         self.short[self] = peer
         super().connection_made(transport)
         self._timeout = self.loop.call_later(TIMEOUT_S, self.cut_off)
+
+    def _is_admitted(self, transport: asyncio.Transport, peer: str) -> bool:
+        """Return whether the certificate that was shown, if any, may read; else end the connection."""
+        if self.tls is None:
+            return True
+        try:
+            self.holder = self.tls.holder(transport.get_extra_info("ssl_object"))
+        except PeerRefusedError as why:
+            no_tls(peer, str(why))
+            self.transport = transport
+            transport.abort()
+            return False
+        return True
 
     def _has_room(self, peer: str) -> bool:
         """Return whether a connection of this peer may open; the oldest idle one gives way where there are too many."""
@@ -99,7 +123,7 @@ class LimitedConnection(H11Protocol):
     def keep_open(self) -> None:
         """Lift the limits of this connection: its route has limits of its own. Nothing is buffered beyond a write."""
         self._lift()
-        self.transport.set_write_buffer_limits(high=0)
+        self.transport.set_write_buffer_limits(high=1)  # 0 never resumes over TLS: asyncio pauses at `high`, not above
         self.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
 
     def _lift(self) -> None:
@@ -117,6 +141,11 @@ def connection_of(request: Request) -> LimitedConnection:
     """Return the connection that a request came on."""
     found: LimitedConnection = request.scope["state"]["connection"]
     return found
+
+
+def no_tls(peer: str, reason: str) -> None:
+    """Log why a connection was refused."""
+    _LOG.warning('tls_refused peer=%s reason="%s"', peer, reason)
 
 
 class HttpServer:
@@ -137,6 +166,8 @@ class HttpServer:
         self._state.default_headers = _HEADERS
         self._server: asyncio.Server | None = None
         self._rendering = asyncio.Lock()
+        self._front: TlsFront | None = None
+        self._watching: asyncio.Task[None] | None = None
         application = Starlette(
             routes=[
                 *(Route(path, self._endpoint(render), methods=["GET"]) for path, render in pages.items()),
@@ -147,7 +178,7 @@ class HttpServer:
         application.router.redirect_slashes = False
         self._application = guard(application) if guard is not None else application
 
-    async def start(self, host: str, port: int, tls: SSLContext | None = None) -> int:
+    async def start(self, host: str, port: int, tls: PageTls | None = None) -> int:
         """Listen and return the port; raises OSError where the address is taken."""
         config = Config(
             self._application,
@@ -161,11 +192,17 @@ class HttpServer:
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         )
         config.load()
-        shared = {"counts": self.counts, "short": {}, "turn": asyncio.Lock()}
+        shared = {"counts": self.counts, "short": {}, "turn": asyncio.Lock(), "tls": tls}
         kind = type("_Connection", (LimitedConnection,), shared)
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: kind(config=config, server_state=self._state, app_state={}), host, port, ssl=tls
-        )
+        front = self._front = TlsFront(tls.context, TIMEOUT_S / 2, no_tls) if tls is not None else None
+
+        def accept() -> asyncio.Protocol:
+            inner: asyncio.Protocol = kind(config=config, server_state=self._state, app_state={})
+            return front.before(inner) if front is not None else inner
+
+        self._server = await asyncio.get_running_loop().create_server(accept, host, port)
+        if tls is not None:
+            self._watching = asyncio.create_task(self._end_denied(tls))
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
@@ -174,11 +211,23 @@ class HttpServer:
         if self._server is None:
             return
         self._server.close()
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._front is not None:
+            self._front.close()
         for connection in list(self._state.connections):
             connection.transport.abort()
         if self._state.tasks:
             await asyncio.wait(self._state.tasks, timeout=CLOSE_TIMEOUT_S)  # each ends after the piece that it renders
         await self._server.wait_closed()
+
+    async def _end_denied(self, tls: PageTls) -> None:
+        """End connections, streams for example, whose certificates come onto the deny list."""
+        while True:
+            await asyncio.sleep(DENIED_PERIOD_S)
+            for connection in list(self._state.connections):
+                if isinstance(connection, LimitedConnection) and tls.is_denied(connection.holder):
+                    connection.cut_off()
 
     def _endpoint(self, render: Render) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:

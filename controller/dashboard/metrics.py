@@ -1,4 +1,4 @@
-"""Metrics of the controller: switches, jobs, telemetry, history. Those of ports are in `fabric_metrics`."""
+"""Metrics of the controller: switches, jobs, journal, telemetry, history. Those of ports are in `fabric_metrics`."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -8,6 +8,7 @@ from controller.brain.state import State
 from controller.dashboard import fabric_metrics
 from controller.dashboard.exposition import Family, label_text, lines
 from controller.model.job_state import JobState
+from controller.runtime.journal.writer import JournalWriter
 from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from telemetry.detection.signal import Kind
@@ -40,6 +41,18 @@ REPORTED = {
     ),
     "pinned": Family("heddle_observed_jobs_total", "counter", "Jobs submitted for large reported flows."),
     "refused": Family("heddle_observed_jobs_refused_total", "counter", "Such jobs that were refused."),
+}
+SUPPRESSED = Family(
+    "heddle_log_suppressed_lines_total", "counter", "Log lines not written because their kind or peer logs too often."
+)
+JOURNALED = Family("heddle_journal_configured", "gauge", "1 if a state directory is configured.")
+FAILING = Family(
+    "heddle_journal_failing", "gauge", "1 while the journal cannot be written: new work is refused, what runs goes on."
+)
+JOURNAL = {
+    "written": Family("heddle_journal_transactions_total", "counter", "Transactions written to the journal."),
+    "values": Family("heddle_journal_values_total", "counter", "Values in these transactions."),
+    "failed": Family("heddle_journal_failed_writes_total", "counter", "Attempts to write the journal that failed."),
 }
 RULES = Family("heddle_switch_rules", "gauge", "Rules that a switch is known to hold.", ("switch",))
 CONFIGURED = Family("heddle_telemetry_configured", "gauge", "1 if a broker is configured.")
@@ -74,8 +87,8 @@ HISTORY = {
 }
 FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
-    PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD,
-    CONDITIONS, *HISTORY.values(),
+    SUPPRESSED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), RULES,
+    CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
 
@@ -86,17 +99,21 @@ def metrics_text(
     previews: Shares,
     unrecorded: int = 0,
     reported: Mapping[str, int] | None = None,
+    journal: JournalWriter | None = None,
+    suppressed_lines: int = 0,
 ) -> Iterator[str]:
     """Yield all metrics in pieces.
 
     `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
-    `reported` what hosts have reported.
+    `reported` what hosts have reported, `suppressed_lines` log lines that were not written.
     """
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
     return chain(
         _state_lines(state, refused_events),
         lines(UNRECORDED, [("", unrecorded)]),
+        lines(SUPPRESSED, [("", suppressed_lines)]),
+        _journal_lines(journal),
         _preview_lines(previews),
         chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),
         _telemetry_lines(telemetry),
@@ -118,6 +135,13 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     yield from lines(GENERATION, [("", state.topology_generation)])
     yield from lines(REFUSED, [("", refused_events)])
     yield from lines(RULES, [(label_text(("switch", name)), count) for name, count in rules])
+
+
+def _journal_lines(journal: JournalWriter | None) -> Iterator[str]:
+    yield from lines(JOURNALED, [("", int(journal is not None))])
+    yield from lines(FAILING, [("", int(journal is not None and journal.is_failing))])
+    for name, family in JOURNAL.items():
+        yield from lines(family, [("", getattr(journal, name, 0))])
 
 
 def _preview_lines(previews: Shares) -> Iterator[str]:

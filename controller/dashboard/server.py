@@ -3,13 +3,13 @@
 import time
 from collections.abc import Mapping
 from functools import partial
-from ssl import SSLContext
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from controller.dashboard import metrics
+from controller.dashboard.access.certificates import PageTls
 from controller.dashboard.access.guard import Guard
 from controller.dashboard.access.login import AccessRules, Logins
 from controller.dashboard.access.session import SessionRoutes
@@ -33,7 +33,7 @@ class Dashboard:
     """The HTTP interface of one control loop."""
 
     def __init__(
-        self, loop: Loop, read_jobs: ReadJobs, rules: AccessRules | None = None, tls: SSLContext | None = None
+        self, loop: Loop, read_jobs: ReadJobs, rules: AccessRules | None = None, tls: PageTls | None = None
     ) -> None:
         """Serve to callers within `rules`, by default to anyone on loopback; `read_jobs` reads a jobs file's text."""
         self._loop, self._tls = loop, tls
@@ -91,8 +91,9 @@ class Dashboard:
     async def _metrics(self) -> Page:
         loop = self._loop
         text = metrics.metrics_text(
-            loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported
-        )
+            loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
+            loop.journal, loop.suppressed_lines(),
+        )  # fmt: skip
         return Page(CONTENT_TYPE, text)
 
     async def _health(self) -> Page:

@@ -85,7 +85,7 @@ class ReadRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """The response to a drain: how many flows moved, and the certificate of the plan without the target.
+    """The response to a drain: how many flows moved, of which jobs, and the certificate of the plan without the target.
 
     With `undrain` the target has returned to use.
     """
@@ -93,6 +93,7 @@ class Drained:
     flows_moved: int
     certificate: Certificate
     undrain: bool = False
+    jobs: tuple[str, ...] = ()
 
 
 Response = JobPlan | int | tuple[Placement, ...] | Drained

@@ -101,11 +101,15 @@ class RulesRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """Take a cable or a switch out of use without loss, or return it (`undrain`)."""
+    """Take a cable or a switch out of use without loss, or return it (`undrain`).
+
+    With `dry_run` the response is the same, and nothing changes.
+    """
 
     reply: int
     target: str
     undrain: bool = False
+    dry_run: bool = False
 
 
 class FlowsOfJob(NamedTuple):

@@ -104,6 +104,8 @@ class Loop:
         self.gate = Gate(self._perform)
         self.journal: JournalWriter | None = None
         """Where what survives a restart is written, if anywhere."""
+        self.suppressed_lines: Callable[[], int] = int
+        """Returns how many log lines of the process were not written."""
         self._planner, self._compiler = planner, compiler
         self._clock = clock
         self._switches: Switches | None = None

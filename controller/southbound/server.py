@@ -12,12 +12,16 @@ from typing import Protocol
 from controller.model.rule import Step, SwitchRules
 from controller.runtime.leadership import Leadership
 from controller.runtime.ports import InstallError
+from controller.runtime.tls_front import TlsFront
 from controller.southbound.codec import encode
 from controller.southbound.codec.decode import Features, Port
 from controller.southbound.install import Installer
 from controller.southbound.pending import RequestRejectedError, SessionClosedError
 from controller.southbound.session import Session, SessionRejectedError, State
 from controller.southbound.settings import SouthboundSettings
+from foundation.certificate import PeerRefusedError
+from foundation.identity import Role
+from foundation.tls_files import Tls
 
 _LOG = logging.getLogger("heddle.southbound")
 _REMEMBERED = 64
@@ -51,7 +55,8 @@ class SouthboundEvents(Protocol):
 class OpenFlowServer:
     """The OpenFlow 1.3 side of the controller.
 
-    `known` returns the switch id of a datapath id, None where the fabric has no such switch.
+    `known` returns the switch id of a datapath id, None where the fabric has no such switch. With `tls` each switch
+    shows the certificate that names it; without, any peer that reaches the port may be any switch.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class OpenFlowServer:
         events: SouthboundEvents,
         settings: SouthboundSettings | None = None,
         leadership: Leadership | None = None,
+        tls: Tls | None = None,
     ) -> None:
         """Create it; with `leadership` switches wait for their role until this controller leads."""
         self.refusals: deque[str] = deque(maxlen=_REMEMBERED)
@@ -76,18 +82,30 @@ class OpenFlowServer:
         self._leadership = leadership
         self._installer = Installer(self.may_send)
         self._closing = False
+        self._tls = tls
+        self._front: TlsFront | None = None
+        if tls is not None:
+            context = tls.server_context()  # each handshake uses the files of its moment
+            self._front = TlsFront(lambda: context, self._settings.handshake_timeout_s, self._no_tls)
+        self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> tuple[str, int]:
         """Listen; return the bound address and port. Raises OSError where they are in use."""
         await asyncio.to_thread(encode.codec)  # 0.13 s of imports, off the event loop
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(self._accept, *self._address)
+        if self._tls is not None:
+            self._watching = loop.create_task(self._end_denied(self._tls))
         host, port = self._listener.sockets[0].getsockname()[:2]
         return host, port
 
     async def close(self) -> None:
         """Stop listening and end every session; the switches keep their rules."""
         self._closing = True
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._front is not None:
+            self._front.close()
         if self._listener is not None:
             self._listener.close()
         for session in list(self._connections):
@@ -117,7 +135,20 @@ class OpenFlowServer:
         return self._ready[switch_id]
 
     def _accept(self) -> asyncio.Protocol:
-        return Session(self, self._settings).transport
+        inner = Session(self, self._settings).transport
+        return self._front.before(inner) if self._front is not None else inner
+
+    def _no_tls(self, peer: str, reason: str) -> None:
+        _LOG.warning('tls_refused peer=%s reason="%s"', peer, reason)
+        self.refusals.append(f"peer={peer}: {reason}")
+
+    async def _end_denied(self, tls: Tls) -> None:
+        """End sessions whose certificates come onto the deny list."""
+        while True:
+            await asyncio.sleep(self._settings.echo_period_s)
+            denied = tls.denied()
+            for session in [one for one in self._connections if one.holder and one.holder.serial in denied]:
+                session.close("its certificate is denied now")
 
     # callbacks of sessions (`session.Owner`)
 
@@ -125,6 +156,11 @@ class OpenFlowServer:
         """Accept a connection; raises SessionRejectedError past `max_connections`."""
         if len(self._connections) >= self._settings.max_connections:
             raise SessionRejectedError(f"{self._settings.max_connections} connections are open: no more are taken")
+        if self._tls is not None:
+            try:
+                session.holder = self._tls.peer(session.transport.tls_object(), Role.SWITCH)
+            except PeerRefusedError as why:
+                raise SessionRejectedError(str(why)) from None
         self._connections.add(session)
 
     async def admit(self, session: Session, features: Features) -> str:
@@ -136,6 +172,10 @@ class OpenFlowServer:
         switch_id = self._known(datapath_id)
         if switch_id is None:
             raise SessionRejectedError(f"datapath id {datapath_id:#x} is none of this fabric's switches")
+        if session.holder is not None and session.holder.identity.name != switch_id:
+            raise SessionRejectedError(
+                f"datapath id {datapath_id:#x} is {switch_id}'s; the certificate is of {session.holder.identity.uri}"
+            )
         if features.auxiliary_id:
             raise SessionRejectedError("auxiliary connections are not used")
         while (older := self._claims.get(datapath_id)) is not None:

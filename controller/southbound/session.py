@@ -25,6 +25,7 @@ from controller.southbound.liveness import Liveness, Verdict
 from controller.southbound.pending import PendingRequests, RequestRejectedError, SessionClosedError
 from controller.southbound.settings import SouthboundSettings
 from controller.southbound.transport import MessageTransport
+from foundation.certificate import Peer
 
 _LOG = logging.getLogger("heddle.southbound")
 
@@ -97,6 +98,8 @@ class Session:
         self.switch_id: str | None = None
         self.datapath_id: int | None = None
         self.peer = "?"
+        self.holder: Peer | None = None
+        """Whose certificate the switch showed; None without TLS."""
         self.state = State.HELLO
         self.ports: dict[int, bool] = {}
         self.counters = StrayCounters()

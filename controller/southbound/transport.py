@@ -6,6 +6,7 @@ this connection and no other; `Receiver.closed` is called exactly once, with the
 
 import asyncio
 import logging
+import ssl
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -88,6 +89,12 @@ class MessageTransport(asyncio.Protocol):
         """Unblock `writable` and resume reading from the peer (asyncio callback)."""
         self._writable.set()
         self._release("unread")
+
+    def tls_object(self) -> ssl.SSLObject:
+        """Return the TLS of the connection; it has one."""
+        found = self._transport.get_extra_info("ssl_object")
+        assert isinstance(found, ssl.SSLObject)
+        return found
 
     def write(self, data: bytes) -> None:
         """Send bytes; discarded after the end of the connection."""

@@ -6,7 +6,7 @@ addresses. Public addresses, VNIs and VLANs are global, so each has one owner (V
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
 
@@ -170,8 +170,16 @@ def _direct_connects(vpc: Vpc) -> Iterator[str]:
             yield f"{later} overlaps {earlier}" if "direct_connects" in later else f"{earlier} overlaps {later}"
 
 
+def floating_problems(vpc: Vpc, virtual_ips: Collection[Address] = ()) -> Iterator[str]:
+    """Check that each floating IP leads to an endpoint of its VPC, or to one of its virtual IPs."""
+    addresses = {*(endpoint.ip for endpoint in vpc.endpoints), *virtual_ips} if vpc.floating_ips else set()
+    for i, floating in enumerate(vpc.floating_ips):
+        if floating.endpoint not in addresses:
+            what = f"{floating.endpoint} is no endpoint and no virtual IP of the VPC"
+            yield f"vpc {vpc.id}: floating_ips[{i}].endpoint_ip: {what}"
+
+
 def _public(vpc: Vpc) -> Iterator[str]:
-    addresses = {endpoint.ip for endpoint in vpc.endpoints}
     if vpc.nat is not None and not is_unicast(vpc.nat):
         yield f"nat.public_ip: {vpc.nat} is no address of a host"
     of_public: dict[IPv4Address, str] = {vpc.nat: "nat.public_ip"} if vpc.nat is not None else {}
@@ -180,8 +188,6 @@ def _public(vpc: Vpc) -> Iterator[str]:
         place = f"floating_ips[{i}]"
         if not is_unicast(floating.public):
             yield f"{place}.public_ip: {floating.public} is no address of a host"
-        if floating.endpoint not in addresses:
-            yield f"{place}.endpoint_ip: {floating.endpoint} is no endpoint of the VPC"
         if of_public.setdefault(floating.public, place) != place:
             yield f"{place}.public_ip: {floating.public} is {of_public[floating.public]}'s already"
         if of_endpoint.setdefault(floating.endpoint, place) != place:

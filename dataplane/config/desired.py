@@ -28,7 +28,7 @@ class Desired:
     load_balancers: tuple[LoadBalancer, ...] = ()
     """What a balancer serves."""
     virtual_ips: tuple[VirtualIp, ...] = ()
-    """Where hosts send packets to virtual IPs."""
+    """Where hosts send packets to virtual IPs; for gateways, the back ends that reply from them."""
 
 
 def for_host(desired: Desired, vtep: IPv4Address, serves: Mapping[str, frozenset[IPv4Address]]) -> Desired:

@@ -55,7 +55,7 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
 
 
 def _add_services(message: pb.NetworkUpdate, before: Desired, after: Desired) -> None:
-    """Add load balancers and virtual IPs, where they differ; gateways have neither."""
+    """Add load balancers and virtual IPs, where they differ."""
     if before.load_balancers != after.load_balancers:
         message.load_balancers.load_balancers.extend(map(load_balancer_to, after.load_balancers))
         message.load_balancers.SetInParent()

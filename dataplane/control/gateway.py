@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from typing import Any
 
+from dataplane.config.balancers import VirtualIp
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address, NetworkConfig
 from dataplane.control.full_shares import FullShares
@@ -61,6 +62,8 @@ class Wanted:
     """Its part of a pair's work."""
     gateways: tuple[IPv4Address, ...] = ()
     """VTEPs of other gateways."""
+    virtual_ips: tuple[VirtualIp, ...] = ()
+    """Virtual IPs from which back ends reply."""
 
 
 class Gateway:
@@ -199,7 +202,10 @@ class Gateway:
         return {"tables": _occupancy(counts, self.local), "gave_way": counts[words.RECLAIMED]}
 
     def _compiled(self, wanted: Wanted, neighbours: Mapping[tuple[int, Address], int]) -> Tables:
-        return compile_tables(self.local, wanted.network, neighbours=neighbours, generation=0, partners=wanted.gateways)
+        return compile_tables(
+            self.local, wanted.network, neighbours=neighbours, generation=0, partners=wanted.gateways,
+            virtual_ips=wanted.virtual_ips,
+        )  # fmt: skip
 
     def _publish(self, tables: Tables) -> None:
         """Publish tables as the next generation, for the present work."""

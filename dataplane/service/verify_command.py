@@ -20,7 +20,7 @@ from controller.model.error import HeddleError, InputError, NotFoundError, Unava
 from dataplane.balancer.compiler.archive import unpacked as services_in
 from dataplane.config.desired import Desired, Kind
 from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from dataplane.config.network import NetworkConfig, Realm
+from dataplane.config.network import Realm
 from dataplane.config.wire import border_from, peering_from, vpc_from
 from dataplane.config.wire_balancers import load_balancer_from, pools_from
 from dataplane.gateway.compiler.archive import MAX_BYTES, packed, unpacked
@@ -49,7 +49,8 @@ def offline(
     else:
         held = _read(_packed(tables), str(tables))
     _save(held, save)
-    return _print({local.gateway_id: _verified(held, local, wanted, (), str(tables or config))}, as_json)
+    found = _verified(held, local, Desired(network=wanted), (), str(tables or config))
+    return _print({local.gateway_id: found}, as_json)
 
 
 def online(server: str, only: list[str], save: Path | None, *, as_json: bool) -> bool:
@@ -72,9 +73,7 @@ def online(server: str, only: list[str], save: Path | None, *, as_json: bool) ->
                 continue
             tables = _read(found.data, name)
             _save(tables, save)
-            reports[name] = _verified(
-                tables, _local_of(found.hello, tables), found.desired.network, found.partners, name
-            )
+            reports[name] = _verified(tables, _local_of(found.hello, tables), found.desired, found.partners, name)
     return _print(reports, as_json, balancers)
 
 
@@ -156,10 +155,10 @@ def _local_of(hello: pb.GatewayHello, tables: Tables) -> LocalConfig:
 
 
 def _verified(
-    tables: Tables, local: LocalConfig, network: NetworkConfig, partners: tuple[IPv4Address, ...], name: str
+    tables: Tables, local: LocalConfig, desired: Desired, partners: tuple[IPv4Address, ...], name: str
 ) -> Report:
     try:
-        return verify(tables, local, network, partners)
+        return verify(tables, local, desired.network, partners, desired.virtual_ips)
     except (ValueError, IndexError, KeyError) as error:
         raise HeddleError(f"{name}: its tables are inconsistent: {error!r}") from None
 

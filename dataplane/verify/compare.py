@@ -98,6 +98,12 @@ class Comparison:
             if other is not None:
                 at = f"VTEP {shown(other | V4.first)}"
                 yield Finding("missing", f"{at} as {shown(address)}", name, "everything", "its VTEP is another one")
+        for address in sorted(have.replying.keys() | want.replying.keys()):
+            one_s, other_s = (view.replying.get(address, frozenset[int]()) for view in (have, want))
+            for vtep in sorted(one_s ^ other_s):
+                at = f"VTEP {shown(vtep | V4.first)} as {shown(address)}"
+                kind, why = ("leak", "no back end") if vtep in one_s else ("missing", "a back end")
+                yield Finding(kind, at, name, "replies", f"{why} of the virtual IP is there")
 
     def _deliveries(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
         """Compare the VTEPs and MACs to which packets for endpoints are sent."""

@@ -85,13 +85,31 @@ def _endpoints(tables: Tables, view: View) -> None:
     targets = _field(tables, starts, TEMPLATE_TARGET, 4)
     vnis = _field(tables, starts, TEMPLATE_VNI, 3)
     homes = tables.endpoint_vteps[rows]
-    columns = (keys.tolist(), targets.tolist(), vnis.tolist(), hops["target_mac"].tolist(), homes.tolist())
-    for (vni, high, low), target, outer_vni, mac, home in zip(*columns, strict=True):
+    replying = _replying(tables)
+    columns = (
+        keys.tolist(),
+        rows.tolist(),
+        targets.tolist(),
+        vnis.tolist(),
+        hops["target_mac"].tolist(),
+        homes.tolist(),
+    )
+    for (vni, high, low), row, target, outer_vni, mac, home in zip(*columns, strict=True):
         vpc = view.vpcs.get(vni)
         if vpc is not None:
             address = unsigned128(high, low)
             vpc.deliveries[address] = Delivery(outer_vni, target, mac)
             vpc.homes[address] = home
+            if row in replying:
+                vpc.replying[address] = frozenset(replying[row])
+
+
+def _replying(tables: Tables) -> dict[int, list[int]]:
+    """Return the VTEPs of back ends by the row of the virtual IP from which they reply."""
+    found: dict[int, list[int]] = {}
+    for (key,) in entries(tables.replies)[0].tolist():
+        found.setdefault(key >> 32, []).append(key & 0xFFFF_FFFF)
+    return found
 
 
 def _field(tables: Tables, starts: Ints, at: int, count: int) -> Ints:

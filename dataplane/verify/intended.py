@@ -7,6 +7,7 @@ direct connects, floating IPs and NAT open other paths; everything else is close
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network
 
+from dataplane.config.balancers import VirtualIp
 from dataplane.config.local import LocalConfig, Side
 from dataplane.config.network import Address, NetworkConfig, Prefix, Protocol, Realm, Vpc
 from dataplane.verify.view import Delivery, Route, Rule, Span, View, VpcView
@@ -33,7 +34,12 @@ def provider_spans(local: LocalConfig) -> dict[int, list[Span]]:
     return found
 
 
-def intended(local: LocalConfig, network: NetworkConfig, partners: Sequence[IPv4Address] = ()) -> View:
+def intended(
+    local: LocalConfig,
+    network: NetworkConfig,
+    partners: Sequence[IPv4Address] = (),
+    virtual_ips: Sequence[VirtualIp] = (),
+) -> View:
     """Return the view that the configuration intends; `partners` are VTEPs of other gateways."""
     sides = {interface.side for interface in local.interfaces}
     by_id = {vpc.id: vpc for vpc in network.vpcs}
@@ -47,6 +53,11 @@ def intended(local: LocalConfig, network: NetworkConfig, partners: Sequence[IPv4
         found.floating_in |= {int(each.public): (vpc.vni, int(each.endpoint)) for each in vpc.floating_ips}
         if Side.CUSTOMER in sides:
             found.customers |= {each.vlan: (vpc.vni, span(each.customer)) for each in vpc.direct_connects}
+    for each in virtual_ips:
+        vteps = {endpoint.ip: int(endpoint.vtep) for endpoint in by_id[each.vpc].endpoints}
+        if each.ip in vteps:
+            answering = frozenset(vteps[ip] for ip in each.back_ends if ip in vteps)
+            found.vpcs[by_id[each.vpc].vni].replying[number(each.ip)] = answering
     found.nat_in = frozenset(int(vpc.nat) for vpc in network.vpcs if vpc.nat is not None)
     return found
 

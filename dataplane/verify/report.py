@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from dataplane.config.balancers import VirtualIp
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import NetworkConfig
 from dataplane.gateway.tables.schema import Tables
@@ -30,12 +31,18 @@ class Report:
         return not self.findings
 
 
-def verify(tables: Tables, local: LocalConfig, network: NetworkConfig, partners: Sequence[IPv4Address] = ()) -> Report:
+def verify(
+    tables: Tables,
+    local: LocalConfig,
+    network: NetworkConfig,
+    partners: Sequence[IPv4Address] = (),
+    virtual_ips: Sequence[VirtualIp] = (),
+) -> Report:
     """Compare a gateway's tables with the intended network; raises ValueError if the tables are inconsistent."""
     have = installed(tables)
     realms = tuple(realm.value for realm in REALMS)
     names = Names({vpc.vni: vpc.id for vpc in network.vpcs}, realms)
-    comparison = Comparison(have, intended(local, network, partners), names)
+    comparison = Comparison(have, intended(local, network, partners, virtual_ips), names)
     found: list[Finding] = []
     left_out = 0
     for finding in comparison.findings():

@@ -74,6 +74,9 @@ class VpcView:
     """The VPC's endpoints, by address."""
     homes: dict[int, int] = field(default_factory=dict)
     """VTEP from which packets with this inner source address are accepted, by address."""
+    replying: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Further VTEPs from which routed packets with this inner source address are accepted: of back ends that reply from
+    a virtual IP, by its address."""
     speakers: frozenset[int] = frozenset()
     """VTEPs from which packets of this VNI are accepted."""
     inward: tuple[Rule, ...] = ()

@@ -13,15 +13,23 @@ from typing import Any
 
 from rich.console import Console
 
-from controller.config.network_file import load_network
+from controller.config.network_file import Network, load_network_file
 from controller.model.error import InputError, PrerequisiteError
-from dataplane.config.network import NetworkConfig
 from dataplane.verify.report import Report
 from mininet_topos.host.node_access import command_prefix_of, write_nodes
+from mininet_topos.vpc.balanced import PORT, VIP, Requested, balanced, may_spread, request_all
 from mininet_topos.vpc.description import MACHINES, NODES, VTEP_KINDS, network
 from mininet_topos.vpc.reach import Row
 from mininet_topos.vpc.served import ServedLab
-from mininet_topos.vpc.table import LEGEND, PIPED_WIDTH, as_json, tables
+from mininet_topos.vpc.table import (
+    LEGEND,
+    PIPED_WIDTH,
+    UNSAFE,
+    as_json,
+    requests_as_json,
+    requests_table,
+    tables,
+)
 
 POLL_S = 0.5
 MAX_DIFFERENCES = 20
@@ -33,7 +41,7 @@ class VpcLabOptions:
 
     vteps: str
     gateways: int
-    network: NetworkConfig
+    network: Network
     commands: tuple[tuple[str, ...], ...]
     """Node and command words of each --run."""
     once: bool
@@ -53,7 +61,10 @@ def options_of(
         if len(words) < 2 or words[0] not in names:
             raise InputError(f"--run: {text!r} is not a node and a command; the nodes are {', '.join(names)}")
         commands.append(words)
-    wanted = network() if file is None else load_network(file)
+    if file is not None:
+        wanted = load_network_file(file)
+    else:
+        wanted = balanced() if may_spread(VTEP_KINDS[vteps]) else Network(network(), ())
     return VpcLabOptions(
         vteps=vteps, gateways=gateways, network=wanted, commands=tuple(commands), once=once, as_json=as_json
     )
@@ -67,15 +78,19 @@ def run_vpc_lab(options: VpcLabOptions) -> bool:
         lab = ServedLab(options.vteps, options.gateways, progress)
         begun = time.monotonic()
         with lab:
+            if options.network.load_balancers:
+                progress("web servers and the load balancer")
+                lab.serve_web()
             progress("applying the tenants' VPCs")
-            lab.apply(options.network)
+            lab.apply(options.network.config, options.network.load_balancers)
             built_s = time.monotonic() - begun
             write_nodes(lab.lab.entry, {name: lab.lab.net.host(name).pid for name in _names(lab)})
             rows, asked_s = _probe(lab, progress)
-            report = lab.verdict(options.network)
+            requests = _request(lab, options.network, progress)
+            report = lab.verdict(options.network.config)
             progress("")
-            agree = report.is_sound and all(row.agrees for row in rows)
-            _print(lab, options, rows, report, {"built_s": built_s, "asked_s": asked_s})
+            agree = report.is_sound and _agree(rows, requests)
+            _print(lab, options, rows, requests, report, {"built_s": built_s, "asked_s": asked_s})
             for node, *command in options.commands:
                 _run_in(lab, node, command, options.as_json)
             if not options.once:
@@ -95,17 +110,32 @@ def _probe(lab: ServedLab, progress: Callable[[str], None]) -> tuple[list[Row], 
     return rows, time.monotonic() - begun
 
 
+def _request(lab: ServedLab, network: Network, progress: Callable[[str], None]) -> list[Requested]:
+    """Let clients send requests to the virtual IPs of the lab's own load balancers."""
+    if not network.load_balancers:
+        return []
+    progress("requests by the load balancers")
+    lab.await_healthy()
+    return request_all(lab.lab, lab.tables("gw1"), network.load_balancers)
+
+
+def _agree(rows: list[Row], requests: list[Requested]) -> bool:
+    return all(row.agrees for row in rows) and all(each.agrees for each in requests)
+
+
 def _print(
-    lab: ServedLab, options: VpcLabOptions, rows: list[Row], report: Report, seconds: Mapping[str, float]
-) -> None:
+    lab: ServedLab, options: VpcLabOptions, rows: list[Row], requests: list[Requested], report: Report,
+    seconds: Mapping[str, float],
+) -> None:  # fmt: skip
     """Print the result as tables or as one JSON object."""
     if options.as_json:
         found: dict[str, Any] = {
             "lab": lab.lab.entry.id, "server": lab.server, "directory": str(lab.directory),
             "vteps": dict(lab.lab.vteps),
-            "gateways": list(lab.gateway_ids), "agree": all(row.agrees for row in rows),
+            "gateways": list(lab.gateway_ids), "agree": _agree(rows, requests),
             "isolation": {"sound": report.is_sound, "findings": [str(finding) for finding in report.findings]},
             **{name: round(value, 2) for name, value in seconds.items()}, "questions": as_json(rows),
+            "requests": requests_as_json(requests),
         }  # fmt: skip
         print(json.dumps(found), flush=True)
         return
@@ -114,6 +144,12 @@ def _print(
         console.print(table)
         console.print()
     console.print(LEGEND, style="dim", soft_wrap=True)
+    if requests:
+        console.print()
+        console.print(requests_table(requests))
+        console.print()
+    elif options.network.load_balancers == () and not may_spread(lab.lab.vteps):
+        console.print(UNSAFE, style="dim", soft_wrap=True)
     for line in summary(rows, report, seconds):
         console.print(line, markup=False, style="bold red" if "DIFFER" in line else "")
     if not options.once:
@@ -145,6 +181,8 @@ def _print_hints(lab: ServedLab, console: Console) -> None:
         ("the controller's VPCs", f"heddle vpc list --server {lab.server}"),
         ("a gateway's counters", f"heddle gateway show gw1 --runtime-dir {lab.directory}"),
         ("apply a network", f"heddle vpc apply FILE --server {lab.server}"),
+        ("load balancers", f"heddle vpc balancers --server {lab.server}"),
+        ("why a back end", f"heddle explain --vip red/{VIP}:{PORT} --from 10.0.1.3:40000 --server {lab.server}"),
     )
     console.print(f"\nlab {lab.lab.entry.id} runs until Ctrl-C; in another terminal:", markup=False)
     for what, command in lines:

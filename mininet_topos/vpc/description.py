@@ -3,7 +3,7 @@ r"""Description of the VPC lab as values: nodes, segments, machines, addresses, 
      red1 blue1      red2 blue2 green1      red3 blue3
         host h1           host h2             host h3            internet 198.51.100.10
            \                 |                  /                     |
-            +----------- underlay ------------+---- gw1, gw2 ------- wan 203.0.113.0/24
+       lb1--+----------- underlay ------------+---- gw1, gw2 ------- wan 203.0.113.0/24
                                                        |  |
                         site 172.16.0.0/16 -- customer +  + provider -- storage, management
 
@@ -36,6 +36,7 @@ HOSTS = {"h1": IPv4Address("192.168.100.1"), "h2": IPv4Address("192.168.100.2"),
 GATEWAYS = {"gw1": IPv4Address("192.168.100.101"), "gw2": IPv4Address("192.168.100.102")}
 UNDERLAY, WAN = IPv4Network("192.168.100.0/24"), IPv4Network("203.0.113.0/24")
 PROVIDER = IPv4Network("192.0.2.0/24")
+BALANCER, BALANCER_VTEP = "lb1", IPv4Address("192.168.100.111")
 PARTNERS = IPv4Network("192.168.101.0/30")
 PARTNER_ADDRESS = {"gw1": IPv4Address("192.168.101.1"), "gw2": IPv4Address("192.168.101.2")}
 INTERNET_ROUTER, INTERNET_SERVER = IPv4Address("203.0.113.1"), IPv4Address("198.51.100.10")
@@ -50,7 +51,7 @@ NAT = {"red": IPv4Address("203.0.113.10"), "blue": IPv4Address("203.0.113.11"), 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A virtual machine of a tenant: one interface, eth0."""
+    """A virtual machine of a tenant, or another node's interface in a VPC."""
 
     name: str
     vpc: str
@@ -59,6 +60,9 @@ class Machine:
     addresses: tuple[str, ...]
     """With prefix lengths."""
     gateways: tuple[str, ...]
+    node: str = ""
+    """The node that has the interface; "" for a node of its own, with the machine's name."""
+    device: str = "eth0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +110,18 @@ MACHINES = (
     _machine("green", 1, "h2", 0x0200_0000_0009, "10.9.0.1", "fd00:9::1"),
 )
 
+PROBERS = tuple(
+    Machine(name=f"probe-{vpc}", vpc=vpc, host="h3", mac=0x0200_0000_00FA, addresses=("10.0.0.250/24",), gateways=(),
+            node=BALANCER, device=vpc)
+    for vpc in ("red", "blue")
+)  # fmt: skip
+"""The balancer's interfaces in the VPCs, by which it probes back ends."""
+PORTS = (*MACHINES, *PROBERS)
+
 
 def vpc(name: str) -> Vpc:
     """Return a tenant's VPC."""
-    machines = [machine for machine in MACHINES if machine.vpc == name]
+    machines = [machine for machine in PORTS if machine.vpc == name]
     endpoints = tuple(
         Endpoint(ip=ip_address(address.split("/")[0]), mac=machine.mac, vtep=HOSTS[machine.host])
         for machine in machines
@@ -127,7 +139,7 @@ def vpc(name: str) -> Vpc:
 
 def ports_of(host: str) -> dict[tuple[int, int], str]:
     """Return the interfaces of a host's machines by (VNI, MAC), as VTEP drivers take them."""
-    return {(VNIS[machine.vpc], machine.mac): machine.name for machine in MACHINES if machine.host == host}
+    return {(VNIS[machine.vpc], machine.mac): machine.name for machine in PORTS if machine.host == host}
 
 
 def _rules(name: str) -> tuple[SecurityRule, ...]:
@@ -178,6 +190,9 @@ ATTACHMENTS = (
     *(
         Attachment(node=gateway, segment="heartbeats", device="heartbeats", addresses=_on(PARTNERS, ip))
         for gateway, ip in PARTNER_ADDRESS.items()
+    ),
+    Attachment(
+        node=BALANCER, segment="underlay", device="underlay", mac=0x0200_00AA_0300, mtu_bytes=UNDERLAY_MTU_BYTES
     ),
     Attachment(node="internet", segment="wan", device="wan", addresses=_on(WAN, INTERNET_ROUTER)),
     Attachment(

@@ -13,6 +13,7 @@ from mininet_topos.vpc.description import (
     INTERNET_SERVER,
     MACHINES,
     NODES,
+    PORTS,
     SEGMENTS,
     SITE_REACHES,
     STRANGERS,
@@ -47,7 +48,7 @@ class VpcNet:
         self._make_bridges()
         for attachment in ATTACHMENTS:
             self._configure(attachment)
-        for machine in MACHINES:
+        for machine in PORTS:
             self._configure_machine(machine)
         self.run("internet", "ip", "addr", "add", f"{INTERNET_SERVER}/32", "dev", "lo")
         for prefix in SITE_REACHES:
@@ -87,8 +88,9 @@ class VpcNet:
             )
         lines += [
             f"link add {machine.name} mtu {UNDERLAY_MTU_BYTES} netns {self.host(machine.host).pid} type veth peer "
-            f"name eth0 mtu {VPC_MTU_BYTES} address {mac_text(machine.mac)} netns {self.host(machine.name).pid}"
-            for machine in MACHINES
+            f"name {machine.device} mtu {VPC_MTU_BYTES} address {mac_text(machine.mac)} "
+            f"netns {self.host(machine.node or machine.name).pid}"
+            for machine in PORTS
         ]
         _run(["ip", "-batch", "-"], "\n".join(lines))
         _run(["ip", "link", "set", "group", str(self._entry.link_group), "up"])
@@ -115,14 +117,15 @@ class VpcNet:
     def _configure_machine(self, machine: Machine) -> None:
         self.run(machine.host, "ethtool", "-K", machine.name, *OFFLOADS.split())
         self.run(machine.host, "ip", "link", "set", machine.name, "up")
-        lines = ["link set lo up", "link set eth0 up"]
-        lines += [f"addr add {address} dev eth0{' nodad' * (':' in address)}" for address in machine.addresses]
-        lines += [f"route add default via {gateway} dev eth0" for gateway in machine.gateways if ":" not in gateway]
-        self.run(machine.name, "ethtool", "-K", "eth0", *OFFLOADS.split())
-        self.run(machine.name, "ip", "-batch", "-", given="\n".join(lines))
-        six = "\n".join(f"route add default via {gateway} dev eth0" for gateway in machine.gateways if ":" in gateway)
+        node, device = machine.node or machine.name, machine.device
+        lines = ["link set lo up", f"link set {device} up"]
+        lines += [f"addr add {address} dev {device}{' nodad' * (':' in address)}" for address in machine.addresses]
+        lines += [f"route add default via {gateway} dev {device}" for gateway in machine.gateways if ":" not in gateway]
+        self.run(node, "ethtool", "-K", device, *OFFLOADS.split())
+        self.run(node, "ip", "-batch", "-", given="\n".join(lines))
+        six = "\n".join(f"route add default via {gate} dev {device}" for gate in machine.gateways if ":" in gate)
         if six:
-            self.run(machine.name, "ip", "-6", "-batch", "-", given=six)
+            self.run(node, "ip", "-6", "-batch", "-", given=six)
 
 
 def _run(words: Sequence[str], text: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Run a `heddle` service in a node of the lab; it prints one JSON line when it is ready, and logs to a file."""
+"""Run programs in nodes of the lab: `heddle` services, which print one JSON line when they are ready, and nginx."""
 
 import json
 import os
@@ -14,23 +14,29 @@ from typing import Any
 
 from controller.model.error import PrerequisiteError
 
-_MAIN = "from controller.cli.start import main; main()"
+HEDDLE = (sys.executable, "-c", "from controller.cli.start import main; main()")
 PACKAGE_PARENT = str(Path(__file__).parents[2])
 READY_S, STOP_S = 900.0, 10.0
 """The first gateway after an installation without `make setup` compiles its kernels, which takes minutes."""
 
 
 class NodeProcess:
-    """A `heddle` process; it ends by `stop` or `kill`, or with the lab."""
+    """A process of the lab; it ends by `stop` or `kill`, or with the lab. Its standard error is its log."""
 
     def __init__(
-        self, name: str, entrance: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str], log: Path
+        self,
+        name: str,
+        entrance: Sequence[str],
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        program: Sequence[str] = HEDDLE,
     ) -> None:
-        """Start the process; `ready` waits for its ready line."""
+        """Start the process; `ready` waits for the ready line of a `heddle` service."""
         self.name, self._log, self._output = name, log, b""
         with log.open("ab") as errors:
             self._child = subprocess.Popen(
-                [*entrance, sys.executable, "-c", _MAIN, *arguments],
+                [*entrance, *program, *arguments],
                 env={**environment, "PYTHONPATH": PACKAGE_PARENT, "PYTHONDONTWRITEBYTECODE": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -9,7 +9,7 @@ management network, and by clients: `heddle vpc list --server unix:/…`.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +20,21 @@ import grpc
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.config.network_file import before_balancers
 from controller.model.error import PrerequisiteError
 from controller.model.server_address import UNIX
+from dataplane.config.balancers import LoadBalancer
 from dataplane.config.network import NetworkConfig
 from dataplane.config.wire import border_to, peering_to, vpc_to
+from dataplane.config.wire_balancers import load_balancer_to
 from dataplane.gateway.compiler.archive import unpacked
 from dataplane.gateway.tables.schema import Tables
 from dataplane.service.gateway_file import load_gateway
 from dataplane.verify.report import Report, verify
 from foundation.address import mac_text
 from mininet_topos.host.signals import stop_deferred
-from mininet_topos.vpc.description import GATEWAYS, HOSTS, UNDERLAY_MTU_BYTES, ports_of
+from mininet_topos.vpc.balanced import as_a_gateway_sees, balancer_config, web_servers
+from mininet_topos.vpc.description import BALANCER, GATEWAYS, HOSTS, UNDERLAY_MTU_BYTES, ports_of
 from mininet_topos.vpc.gateways import controller_fabric, gateway_config, gateway_process, partner_config, write_yaml
 from mininet_topos.vpc.host_switch import BRIDGE
 from mininet_topos.vpc.lab import VpcLab
@@ -58,7 +62,8 @@ class ServedLab:
         self.lab, self._progress = VpcLab(vteps), progress
         self.gateway_ids = tuple(GATEWAYS)[:gateways]
         self.processes: dict[str, NodeProcess] = {}
-        """By node: "controller", gateways and hosts."""
+        """By node: "controller", gateways, hosts, balancer; nginx of a machine."""
+        self._load_balancers: tuple[LoadBalancer, ...] = ()
 
     def __enter__(self) -> "ServedLab":
         self._progress("switches, hosts and virtual machines")
@@ -122,9 +127,9 @@ class ServedLab:
             words += ["--open-vswitch", BRIDGE]
         self._run(host, switch.entrance if switch is not None else tuple(self.lab.net.host(host).entrance), words)
 
-    def await_attached(self) -> None:
-        """Wait until all gateways and hosts are attached; raises PrerequisiteError with the missing ones."""
-        wanted, deadline = {*self.gateway_ids, *HOSTS}, time.monotonic() + ATTACHED_S
+    def await_attached(self, *others: str) -> None:
+        """Wait until all gateways, hosts and others are attached; raises PrerequisiteError with the missing ones."""
+        wanted, deadline = {*self.gateway_ids, *HOSTS, *others}, time.monotonic() + ATTACHED_S
         with self._services() as services:
             while True:
                 known = services.gateways.ListGateways(pb.ListGatewaysRequest(), timeout=CALL_S).gateways
@@ -138,10 +143,38 @@ class ServedLab:
                     raise PrerequisiteError(f"{', '.join(sorted(missing))}: not attached within {ATTACHED_S:.0f} s")
                 time.sleep(0.05)
 
-    def apply(self, network: NetworkConfig) -> None:
-        """Apply VPCs, peerings and border rules; returns once gateways and hosts have acknowledged them."""
+    def serve_web(self) -> None:
+        """Start nginx on the back ends, and the balancer; wait until it is attached."""
+        self.processes |= web_servers(self.lab)
+        config = balancer_config(self.server, self.directory)
+        path = write_yaml(self.directory / f"{BALANCER}.yaml", config)
+        self._run(BALANCER, tuple(self.lab.net.host(BALANCER).entrance), ["balancer", "--config", str(path)]).ready()
+        self.await_attached(BALANCER)
+
+    def await_healthy(self) -> None:
+        """Wait until all back ends are found up; raises PrerequisiteError with those that are not."""
+        deadline = time.monotonic() + ATTACHED_S
+        while True:
+            with self._services() as services:
+                found = services.vpcs.ListLoadBalancers(pb.ListVpcsRequest(), timeout=CALL_S).load_balancers
+            down = [f"{each.id} {end.ip}" for each in found for end in each.backends if not end.healthy]
+            if not down:
+                return
+            if time.monotonic() > deadline:
+                raise PrerequisiteError(f"back ends that are not up after {ATTACHED_S:.0f} s: {', '.join(down)}")
+            time.sleep(0.05)
+
+    def apply(self, network: NetworkConfig, load_balancers: Sequence[LoadBalancer] = ()) -> None:
+        """Apply VPCs, peerings, load balancers and border rules; returns once all concerned have acknowledged them."""
+        self._load_balancers = tuple(load_balancers)
+        virtual = {(each.vpc, each.vip) for each in load_balancers}
         with self._services() as services:
             for vpc in network.vpcs:
+                first = before_balancers(vpc, {ip for name, ip in virtual if name == vpc.id})
+                services.vpcs.ApplyVpc(vpc_to(first), timeout=CALL_S)
+            for each in load_balancers:
+                services.vpcs.ApplyLoadBalancer(load_balancer_to(each), timeout=CALL_S)
+            for vpc in network.vpcs if virtual else ():
                 services.vpcs.ApplyVpc(vpc_to(vpc), timeout=CALL_S)
             for peering in sorted(network.peerings):
                 services.vpcs.ApplyPeering(peering_to(peering), timeout=CALL_S)
@@ -157,7 +190,8 @@ class ServedLab:
         """Return the report of `heddle verify isolation` on a gateway."""
         local = load_gateway(self.directory / f"{gateway}.yaml").local
         partners = [GATEWAYS[name] for name in self.gateway_ids if name != gateway]
-        return verify(self.tables(gateway), local, network, partners)
+        wanted, replying = as_a_gateway_sees(network, self._load_balancers)
+        return verify(self.tables(gateway), local, wanted, partners, replying)
 
     def reach(self, probes: list[Probe] | None = None, gateway: str = "gw1") -> list[Row]:
         """Run probes, by default all, and compare the results with a gateway's tables."""

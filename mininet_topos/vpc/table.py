@@ -6,12 +6,14 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from mininet_topos.vpc.balanced import PORT, REQUESTS, Requested
 from mininet_topos.vpc.description import FLOATING, MACHINES, VNIS
 from mininet_topos.vpc.probes import PING, SERVICES
 from mininet_topos.vpc.reach import OUTSIDE, Row, own_addresses
 
 PIPED_WIDTH = 120
 LEGEND = f"A name: this node replied, to all of {', '.join(each.name for each in SERVICES)} unless listed; - no reply."
+UNSAFE = "load balancers are left out: the VXLAN of kernels before 6.17 may crash with them (--vtep ovs has them)"
 _ALL = [service.name for service in SERVICES]
 _NAMES = {**{str(address): name for name, address in OUTSIDE.items()}, str(FLOATING): "floating"}
 
@@ -88,4 +90,26 @@ def as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
             "answered_by": row.packets or None, "tables_say": row.tables or None, "stray": sorted(row.stray),
         }
         for row in rows
+    ]  # fmt: skip
+
+
+def requests_table(requests: Iterable[Requested]) -> Table:
+    """Return a table of the requests to virtual IPs, and the back ends that replied."""
+    title = f"virtual IPs, {REQUESTS} requests of each client by curl"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.show_edge = False
+    for heading in ("vpc", "from", "to", "replies"):
+        table.add_column(heading)
+    for each in requests:
+        replies = ", ".join(f"{name} {count}" for name, count in sorted(each.replies.items())) or "-"
+        table.add_row(each.vpc, each.client, f"{each.address}:{PORT}", replies + ("" if each.agrees else " DIFFERS"))
+    return table
+
+
+def requests_as_json(requests: Iterable[Requested]) -> list[dict[str, Any]]:
+    """Return the requests of each client with the number of replies by back end."""
+    return [
+        {"vpc": each.vpc, "from": each.client, "to": f"{each.address}:{PORT}", "replies": dict(each.replies),
+         "tables_open": each.is_open, "agrees": each.agrees}
+        for each in requests
     ]  # fmt: skip

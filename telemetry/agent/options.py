@@ -5,7 +5,6 @@ import json
 import logging
 import re
 import signal
-import ssl
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,10 +25,10 @@ from telemetry.agent.source import CounterSource
 from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
 from telemetry.agent.sources.ethtool import HostNics
 from telemetry.agent.sources.sonic import SonicSwitch
+from telemetry.broker_tls import BrokerTls
 
 MIN_PERIOD_NS, MAX_PERIOD_NS = 10_000_000, 3_600_000_000_000
 MAX_SECRET_BYTES = 4_096
-MAX_PEM_BYTES = 1 << 20
 MAX_PORT_MAP_BYTES = 1 << 20
 MAX_PORT = 65_534
 
@@ -229,18 +228,15 @@ def _broker(options: AgentOptions) -> Broker:
     return Broker(host=host, port=number, user=options.user, password=password, tls=_tls(options))
 
 
-def _tls(options: AgentOptions) -> ssl.SSLContext | None:
+def _tls(options: AgentOptions) -> BrokerTls | None:
     if options.tls_ca is None:
         return None
+    tls = BrokerTls(ca=options.tls_ca, certificate=options.tls_cert, key=options.tls_key)
     try:
-        for path in filter(None, (options.tls_ca, options.tls_cert, options.tls_key)):
-            read_regular(path, MAX_PEM_BYTES)  # OpenSSL would wait for a FIFO's other end
-        context = ssl.create_default_context(cafile=options.tls_ca)
-        if options.tls_cert:
-            context.load_cert_chain(options.tls_cert, options.tls_key)
-    except (OSError, ssl.SSLError) as fault:
-        raise InputError(f"--tls-ca, --tls-cert or --tls-key: {fault.strerror or fault}") from None
-    return context
+        tls.context()
+    except (OSError, ValueError) as fault:
+        raise InputError(f"--tls-ca, --tls-cert or --tls-key: {getattr(fault, 'strerror', None) or fault}") from None
+    return tls
 
 
 def _text(path: Path, option: str, max_bytes: int) -> str:

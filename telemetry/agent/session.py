@@ -8,7 +8,6 @@ import asyncio
 import logging
 import random
 import socket
-import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from paho.mqtt import client as mqtt
 
 from foundation.backoff import Backoff
 from telemetry.agent.outbox import Outbox
+from telemetry.broker_tls import BrokerTls
 from telemetry.complaint import Complaints
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample, encode
 from telemetry.samples.topic import OFFLINE, ONLINE
@@ -41,7 +41,7 @@ class Broker:
     port: int
     user: str | None = None
     password: str | None = field(default=None, repr=False)
-    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    tls: BrokerTls | None = None
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -74,8 +74,9 @@ class Session:
         attempt = 1
         while not self._ended.is_set():
             held_s = 0.0
-            client = self._client()
+            client: _Client | None = None
             try:
+                client = self._client()
                 async with client:
                     began_s = time.monotonic()
                     try:
@@ -85,18 +86,25 @@ class Session:
             except aiomqtt.MqttError as fault:
                 self._complain(fault)
             finally:
-                client.abandon()
+                if client is not None:
+                    client.abandon()
             attempt = self._backoff.next_attempt(attempt, held_s)
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), self._backoff.delay_s(attempt, random.random()))
 
     def _client(self) -> "_Client":
+        """Return a client for one connection, with the certificate as its file is now; raises MqttError."""
+        tls = self._broker.tls
+        try:
+            context = tls.context() if tls is not None else None
+        except (OSError, ValueError) as fault:
+            raise aiomqtt.MqttError(f"the certificate cannot be used: {fault}") from None
         return _Client(
             self._broker.host,
             self._broker.port,
             username=self._broker.user,
             password=self._broker.password,
-            tls_context=self._broker.tls,
+            tls_context=context,
             identifier=self._identifier,
             will=aiomqtt.Will(self._status_topic, OFFLINE, qos=1, retain=True),
             keepalive=KEEPALIVE_S,

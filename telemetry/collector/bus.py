@@ -6,11 +6,11 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import aiomqtt
 
+from telemetry.broker_tls import BrokerTls
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES
 
 KEEPALIVE_S = 10
@@ -52,7 +52,7 @@ class Broker:
     port: int = 1883
     username: str | None = None
     password: str | None = field(default=None, repr=False)
-    ca_file: Path | None = None
+    tls: BrokerTls | None = None
 
 
 class MqttBus:
@@ -75,14 +75,14 @@ class MqttBus:
     @asynccontextmanager
     async def connection(self, inlet: Inlet | None = None) -> AsyncIterator[aiomqtt.Client]:
         """Yield a connected client; raises BusConnectionError for any MQTT or network error, also inside the block."""
-        broker = self.broker
+        broker, context = self.broker, _context(self.broker)
         try:
             async with aiomqtt.Client(
                 broker.host,
                 broker.port,
                 username=broker.username,
                 password=broker.password,
-                tls_context=_tls(broker.ca_file),
+                tls_context=context,
                 keepalive=KEEPALIVE_S,
                 timeout=CONNECT_TIMEOUT_S,
                 logger=_QUIET,
@@ -102,8 +102,12 @@ def _raise_if_cancelled() -> None:
         raise asyncio.CancelledError
 
 
-def _tls(ca_file: Path | None) -> ssl.SSLContext | None:
-    return ssl.create_default_context(cafile=str(ca_file)) if ca_file else None
+def _context(broker: Broker) -> ssl.SSLContext | None:
+    """Return the TLS of one connection, with the files as they are now; raises BusConnectionError."""
+    try:
+        return broker.tls.context() if broker.tls is not None else None
+    except (OSError, ValueError) as fault:
+        raise BusConnectionError(f"the certificate for the broker cannot be used: {fault}") from None
 
 
 def _queue_class(inlet: Inlet) -> type[asyncio.Queue[aiomqtt.Message]]:

@@ -1,12 +1,22 @@
 """What an operator does: follow changes, go back in time, act, use the keyboard, wait for the controller."""
 
 import copy
+from contextlib import closing
 
+from controller.config.load import parse_fabric
 from tests.fakes.dashboard_documents import troubled_documents
-from tests.fakes.dashboard_site import DashboardSite
+from tests.fakes.dashboard_site import DashboardSite, drawn_state, fabric_document
 from tests.support.browser import Browser
 
 CUT = "leaf2:1>spine1:2"
+LARGE = "version: 1\nname: large\ngenerate: {kind: spine_leaf, spines: 8, leaves: 64, hosts_per_leaf: 2, gbps: 400}\n"
+MIDDLE_OF_A_LEAF = """(async () => {
+  const { picture } = await import('/static/js/picture.js');
+  const { layout } = await import('/static/js/fabric/layout.js');
+  const box = document.querySelector('.pane canvas').getBoundingClientRect();
+  const { x, y } = layout(picture.fabric, picture.index, box.width, box.height).nodes.get('leaf9');
+  return [box.x + x, box.y + y];
+})()"""
 
 
 def test_a_link_that_is_cut_is_a_problem_a_dashed_line_and_a_cross(browser: Browser, site: DashboardSite) -> None:
@@ -57,7 +67,10 @@ def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
 
     def recorded(query):
         asked.append(query)
-        return {**site.documents["/api/state"], "jobs": None, "congested": []}
+        state = site.documents["/api/state"]
+        links = {"utilisation": [1.0] * len(state["links"]["up"]), "pause_share": None}
+        not_recorded = dict.fromkeys(("planned", "up", "drained"))
+        return {**state, "jobs": None, "switches": None, "counts": None, "congested": [], "links": links | not_recorded}
 
     site.documents["/api/at"] = recorded
     with browser.page() as page:
@@ -65,6 +78,10 @@ def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
         page.wait_for_text("The past:", "#banner")
         page.wait_for("!document.querySelector('#attention').innerText.includes('Congestion')")
         assert asked[0] == f"at_ms={moment}"
+        page.wait_for_text("which links were down or drained is in the timeline", "#view")
+        assert "beyond its plan" not in page.text()  # the plan of that moment is not known
+        page.wait_for_text("No congestion was recorded", "#attention")
+        assert "✓" not in page.text("#verdict")  # nor what had failed
         for view in ("jobs", "networks", "health"):
             page.click(f"nav a[href='/{view}']")
             page.wait_for_text("Not recorded", "#view")
@@ -136,3 +153,47 @@ def test_the_keyboard_reaches_a_port_of_a_switch(browser: Browser, site: Dashboa
         page.wait_for(f"location.search.includes('{node}')")
         if node.startswith("leaf"):
             page.wait_for(f"document.querySelector('.side a[href*=\"port={node}\"]') !== null")
+
+
+def test_a_job_is_released_after_it_is_asked_once(browser: Browser, site: DashboardSite) -> None:
+    with browser.page() as page:
+        page.open(site.url + "/jobs/job-0")
+        page.click("[data-action=release]")
+        page.wait_for("document.querySelector('#dialog .danger')?.disabled === false")
+        assert [(path, body) for path, _, body in site.posted] == [
+            ("/api/actions/release", {"job": "job-0", "dry_run": True})
+        ]
+        page.click("#dialog .danger")
+        page.wait_for_text("Released.", "#dialog")
+        assert site.posted[1][2] == {"job": "job-0", "dry_run": False}
+
+
+def test_a_jobs_file_that_is_pasted_is_planned(browser: Browser, site: DashboardSite) -> None:
+    text = "version: 1\njobs:\n  - job_id: a\n"
+    with browser.page() as page:
+        page.open(site.url + "/fabric?preview=1")
+        page.wait_for("document.querySelector('#preview textarea') !== null")
+        page.type("#preview textarea", text)
+        page.click("[data-preview=file]")
+        page.wait_for_text("This plan", "#preview")
+        assert site.posted[0][2] == {"jobs": text}
+
+
+def test_a_large_fabric_is_a_canvas_on_which_switches_can_be_clicked_and_reached_by_keys(browser: Browser) -> None:
+    fabric = fabric_document(parse_fabric(LARGE, "large"))
+    assert len(fabric["links"]) > 1000
+    state = {**drawn_state(fabric, 1), "congested": []}
+    with (
+        closing(DashboardSite({**troubled_documents(), "/api/fabric": fabric, "/api/state": state})) as site,
+        browser.page() as page,
+    ):
+        page.open(site.url)
+        page.wait_for("document.querySelector('.pane canvas') !== null")
+        page.click_at(*page.wait_for(MIDDLE_OF_A_LEAF))
+        page.wait_for("location.search === '?switch=leaf9'")
+        page.wait_for("document.querySelector('[aria-label=\"Ports of leaf9\"]') !== null")
+        page.run("document.querySelector('.pane canvas').focus()")
+        page.press("ArrowRight")
+        page.press("Enter")
+        page.wait_for("location.search === '?switch=spine1'")
+        assert page.errors == []

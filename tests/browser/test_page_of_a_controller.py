@@ -118,3 +118,20 @@ async def test_a_cut_link_is_seen_and_a_drain_of_the_page_is_the_controllers(liv
     await asyncio.to_thread(page.click, "#dialog .danger")
     await asyncio.to_thread(page.wait_for, "document.querySelector('#dialog .danger') === null")
     await controller.until(lambda topology: any(s.id == "spine2" and s.drained for s in topology.switches))
+
+
+async def test_an_address_that_names_nothing_says_what_is_wrong(live):
+    _, page, url = live
+    for address, text in (
+        ("/jobs/none", "Job none: there is no job 'none'"),
+        ("/jobs/%E0%A4%A", "Job"),
+        ("/fabric?at_ms=yesterday", "“yesterday” is no moment"),
+        ("/fabric?at_ms=-5", "at_ms"),
+        ("/fabric?at_ms=99999999999999", "future"),
+        ("/fabric?at_ms=1000", "not recorded"),
+        ("/fabric?port=leaf1:99", "This fabric has no such port"),
+        ("/nothing", "No such page"),
+    ):
+        await asyncio.to_thread(page.open, url + address)
+        await asyncio.to_thread(page.wait_for_text, text)
+    assert not [error for error in page.errors if "the server responded with a status of 40" not in error]

@@ -28,7 +28,7 @@ def troubled_documents() -> dict[str, Any]:
         "/api/fabric": fabric,
         "/api/state": state,
         "/api/at": lambda query: {**state, "jobs": None},
-        "/api/jobs": {"jobs": [{**item, "reason": ""} for item in state["jobs"]]},
+        "/api/jobs": {"jobs": [{**item, "reason": "", "generation": 3, "priority": 4} for item in state["jobs"]]},
         "/api/jobs/job-0": job,
         "/api/congestion": congestion_document(state),
         "/api/timeline": {"events": events(now), "recorded_from_ms": now - 900_000},
@@ -76,14 +76,15 @@ def job_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "id": "job-0", "tenant": "team-0", "state": "RUNNING", "reason": "", "generation": 3, "priority": 4,
+        "lease_expires_ms": 0,
         "certificate": {
             "achieved": 1.0, "bound": 1.0, "ecmp": 1.98, "e_ecmp": 1.32, "proof": "the NIC h5-n0 receives 3 flows",
-            "flows_slowed": 3, "mean_share": 0.33, "worst_share": 0.33,
+            "own": 1.0, "flows_slowed": 3, "mean_share": 0.33, "worst_share": 0.33,
         },
         "flows": flows, "flows_total": 3,
         "generations": [
-            {"generation": 1, "at_ms": now - 60_000, "reason": "submitted"},
-            {"generation": 3, "at_ms": now - 5_000, "reason": "link leaf1:2>spine2:1 down"},
+            {"generation": 1, "at_ms": now - 60_000, "state": "running", "reason": "submitted"},
+            {"generation": 3, "at_ms": now - 5_000, "state": "running", "reason": "link leaf1:2>spine2:1 down"},
         ],
         "shares_links_with": [{"job": "job-1", "links": ["spine2:3>leaf3:2"]}],
     }  # fmt: skip
@@ -93,11 +94,12 @@ def port_document(link: dict[str, Any], now: int) -> dict[str, Any]:
     wave = [round(abs(math.sin(at / 9)), 3) for at in range(POINTS)]
     return {
         "switch": link["from"]["node"], "port": link["from"]["port"], "peer": link["to"]["node"], "up": True,
-        "capacity_bps": link["capacity_bps"],
+        "capacity_bps": link["capacity_bps"], "bucket_s": 1,
         "series": {
             "t_ms": [now - STEP_MS * (POINTS - at) for at in range(POINTS)], "utilisation": wave,
-            "ecn_marked_per_s": [900 * value for value in wave], "pfc_rx_per_s": [None] * POINTS,
-            "pfc_tx_per_s": wave, "drops_per_s": [0] * POINTS, "depth_bytes": [120_000 * value for value in wave],
+            "ecn_marked_per_s": [900 * value for value in wave], "pfc_rx_per_s": [0.0] * POINTS,
+            "pfc_tx_per_s": wave, "drops_per_s": [0] * POINTS,
+            "depth_bytes": [round(120_000 * value) for value in wave],
         },
     }  # fmt: skip
 
@@ -107,18 +109,25 @@ def congestion_document(state: dict[str, Any]) -> dict[str, Any]:
         "ecn_marked_per_s": 1200.5,
         "pfc_rx_per_s": 0,
         "pfc_tx_per_s": 88.0,
+        "drops_per_s": 0.0,
         "depth_bytes": 120_000,
         "jobs": ["job-0"],
+        "flows": 3,
+        "priority": 3,
+        "value": 0.5,
+        "threshold": 0.1,
+        "stale": False,
+        "root_cause": "leaf3:3",
     }
     root, above = {"switch": "leaf3", "port": 3}, {"switch": "spine2", "port": 3}
     return {
         "ports": [
-            {"switch": port["switch"], "port": port["port"], "cause": port["cause"], **measured}
+            {key: port[key] for key in ("switch", "port", "cause", "since_ms")} | measured
             for port in state["congested"]
         ],
         "pause_trees": [
             {
-                "root": root, "nic": "h5-n0",
+                "root": root, "nic": "h5-n0", "circle": False,
                 "edges": [{"from": above, "to": root}, {"from": {"switch": "leaf2", "port": 2}, "to": above}],
             }
         ],
@@ -163,19 +172,26 @@ def health_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
 
 NETWORKS = {
     "vpcs": [
-        {"id": "red", "tenant": "tenant-red", "subnets": ["10.0.0.0/24"], "endpoints": 3, "isolation": "verified"},
-        {"id": "blue", "tenant": "tenant-blue", "subnets": ["10.0.0.0/24"], "endpoints": 2, "isolation": "violated"},
+        {
+            "id": "red", "tenant": "tenant-red", "vni": 100, "network": "business", "subnets": ["10.0.0.0/24"],
+            "endpoints": 3, "isolation": "verified",
+        },
+        {
+            "id": "blue", "tenant": "tenant-blue", "vni": 200, "network": "storage", "subnets": ["10.0.0.0/24"],
+            "endpoints": 2, "isolation": "violated",
+        },
     ],
     "gateways": [
         {
-            "id": "gateway-1", "vpc": "red", "state": "attached", "pair": "gateway-2", "role": "active",
-            "connections": 120,
+            "id": "gateway-1", "kind": "gateway", "vpc": None, "state": "attached", "pair": "gateway-2",
+            "role": "active", "vtep": "10.0.0.1", "generation": 4, "wanted_generation": 5, "refused": "",
+            "connections": 120, "connections_limit": 65_536,
             "mappings": 900, "mappings_limit": 1000, "age_ms": 300,
         }
     ],
     "balancers": [
         {
-            "id": "web", "vpc": "red", "vip": "10.0.0.9:80",
+            "id": "web", "vpc": "red", "vip": "10.0.0.9:80", "served_by": ["balancer-1"],
             "backends": [
                 {"address": "10.0.0.1", "weight": 1, "health": "up"},
                 {"address": "10.0.0.2", "weight": 1, "health": "down"},

@@ -1,5 +1,6 @@
 """VXLAN packets from host to host through the gateway's elements, byte for byte against scapy."""
 
+from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
@@ -12,11 +13,13 @@ from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
 from dataplane.config.addresses import gateway_mac
+from dataplane.config.balancers import VirtualIp
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway import graph as kinds
+from dataplane.gateway.compiler.compile import compile_tables
 from foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements, Fate
-from tests.fakes.gateway.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
+from tests.fakes.gateway.gateway_frames import RED_10, RED_11, arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import (
     CUSTOMER,
     GREEN,
@@ -25,6 +28,8 @@ from tests.fakes.gateway.gateway_site import (
     HOST_C,
     HOST_MACS,
     LOCAL,
+    NEIGHBOURS,
+    NETWORK,
     PORT_MACS,
     RED,
     VTEP,
@@ -85,6 +90,19 @@ def test_a_bridged_frame_is_unchanged() -> None:
     frame = inner(PACKETS["udp"], target=RED_11)
     fate = through(frame)
     assert fate.frame == bytes(outer(0xB8, Ether(fate.frame)[UDP].sport) / frame)
+
+
+def test_a_back_end_of_direct_return_replies_from_the_virtual_ip_by_the_gateway() -> None:
+    vip = IPv4Address("10.0.0.12")
+    served = (VirtualIp(vpc="red", ip=vip, vteps=(HOST_C,), back_ends=(IPv4Address("10.0.0.11"),)),)
+    tables = compile_tables(LOCAL, NETWORK, neighbours=NEIGHBOURS, generation=1, virtual_ips=served)
+    packet = IP(src=str(vip), dst="10.0.0.10") / UDP()
+    frame, bridged = inner(packet, source=RED_11), inner(packet, source=RED_11, target=RED_10)
+    gateway = Elements(LOCAL, tables)
+    assert through(frame, host=HOST_B).why is Drop.SPOOFED_SOURCE
+    assert gateway.one(0, tunnelled(frame, host=HOST_B)).end == "sent"
+    for strange in (tunnelled(frame, host=HOST_A), tunnelled(bridged, host=HOST_B)):
+        assert gateway.one(0, strange).why is Drop.SPOOFED_SOURCE
 
 
 def test_a_frame_with_the_mac_of_another_endpoint_is_dropped() -> None:

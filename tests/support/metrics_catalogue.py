@@ -22,6 +22,7 @@ beyond that, whole ports are left out and `fabric_metrics_ports_left_out` counts
 def catalogued_metrics() -> dict[str, tuple[str, ...]]:
     """Return the labels of every metric by its name."""
     families = (*metrics.FAMILIES, *fabric_metrics.FAMILIES, *gateway_metrics.FAMILIES)
+    families += balancer_metrics.FAMILIES
     return {family.name: tuple(family.labels) for family in families}
 
 

@@ -22,14 +22,8 @@ def free_port() -> int:
 class Mosquitto:
     """A broker that can be killed and restarted on the same port."""
 
-    def __init__(self, directory: Path, port: int, password_file: Path | None = None, lines: str = "") -> None:
-        self.port = port
-        self._config = directory / "mosquitto.conf"
-        access = f"allow_anonymous false\npassword_file {password_file}" if password_file else "allow_anonymous true"
-        self._config.write_text(
-            f"listener {port} 127.0.0.1\n{access}\npersistence false\nset_tcp_nodelay true\n"
-            f"{lines}max_queued_messages 10000\nlog_dest file {directory / 'log'}\n"
-        )
+    def __init__(self, config: Path, port: int) -> None:
+        self.port, self._config = port, config
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -70,9 +64,24 @@ def mosquitto(users: dict[str, str] | None = None, lines: str = "") -> Iterator[
             subprocess.run(["mosquitto_passwd", "-b", str(password_file), name, password], check=True)
         password_file.chmod(0o644)
     directory.chmod(0o777)  # mosquitto drops root privileges
-    broker = Mosquitto(directory, free_port(), password_file, lines)
+    port, config = free_port(), directory / "mosquitto.conf"
+    access = f"allow_anonymous false\npassword_file {password_file}" if password_file else "allow_anonymous true"
+    config.write_text(
+        f"listener {port} 127.0.0.1\n{access}\npersistence false\nset_tcp_nodelay true\n"
+        f"{lines}max_queued_messages 10000\nlog_dest file {directory / 'log'}\n"
+    )
+    try:
+        with mosquitto_by(config, port) as broker:
+            yield broker
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def mosquitto_by(config: Path, port: int) -> Iterator[Mosquitto]:
+    """Run a broker by a configuration that listens on this port of loopback."""
+    broker = Mosquitto(config, port)
     try:
         yield broker
     finally:
         broker.kill()
-        shutil.rmtree(directory, ignore_errors=True)

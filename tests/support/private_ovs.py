@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from foundation.tls_files import TlsFiles
+
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_S = 10.0
 STOP_S = 10.0
@@ -64,6 +66,10 @@ class PrivateOvs:
                 "set-controller", name, controller, "--", "set", "controller", name, "max_backoff=1000",
                 "connection-mode=out-of-band",
             )  # fmt: skip
+
+    def set_ssl(self, files: TlsFiles) -> None:
+        """Make `ssl:` controllers see this certificate. All bridges share it."""
+        self.vsctl("set-ssl", str(files.key), str(files.certificate), str(files.ca))
 
     def set_port(self, port: str, *, up: bool) -> None:
         """Pull or plug the cable of a dummy port."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from controller.brain.networks.state import Networks
 from controller.model.event import GatewayUp
 from dataplane.config.balancers import LoadBalancer
+from dataplane.config.check import floating_problems
 from dataplane.config.check_balancers import load_balancer_problems
 from dataplane.config.desired import Kind
 from dataplane.config.network import Address, Vpc
@@ -27,6 +28,13 @@ def vpc_problems(networks: Networks, vpc: Vpc) -> Iterator[str]:
     for each in of_vpc(networks, vpc.id):
         yield from (f"vpc {vpc.id}: {line}" for line in load_balancer_problems(each, vpc, pools))
     yield from (f"vpc {vpc.id}: {line}" for pool in pools or () for line in _taken(pool, vpc))
+    yield from floating_problems(vpc, {each.vip for each in of_vpc(networks, vpc.id)})
+
+
+def lost_floating_ips(networks: Networks, vpc: str) -> list[str]:
+    """Return the problems of a VPC's floating IPs after a change of its load balancers."""
+    known = networks.vpcs.get(vpc)
+    return [] if known is None else list(floating_problems(known, {each.vip for each in of_vpc(networks, vpc)}))
 
 
 def pool_problems(networks: Networks, event: GatewayUp) -> Iterator[str]:

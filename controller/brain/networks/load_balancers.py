@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.brain.install import Outcome
-from controller.brain.networks.checks import pools_in
+from controller.brain.networks.checks import lost_floating_ips, pools_in
 from controller.brain.networks.gateways import changed, unchanged
 from controller.brain.networks.state import BackEndKey, Gateway, Networks
 from controller.brain.state import State
 from controller.model.admission import quoted
 from controller.model.effect import Effect, Note, Reply
-from controller.model.error import HeddleError, InputError, NotFoundError
+from controller.model.error import HeddleError, InputError, InUseError, NotFoundError
 from controller.model.event import ApplyLoadBalancer, BackEndsReported, DeleteLoadBalancer
 from dataplane.config.balancers import LoadBalancer
 from dataplane.config.check_balancers import load_balancer_problems, served_by, taken_text, total_problems
@@ -31,6 +31,8 @@ def apply_load_balancer(state: State, event: ApplyLoadBalancer, now: int) -> Out
     found = list(load_balancer_problems(wanted, networks.vpcs.get(wanted.vpc), pools_in(networks, wanted.vpc)))
     found += [taken_text(wanted, each.id) for each in networks.load_balancers.values() if _clash(each, wanted)]
     found += total_problems(after.values())
+    if known is not None:
+        found += lost_floating_ips(replace(networks, load_balancers=after), known.vpc)
     if found:
         return _refuse(state, event.reply, InputError(*found[:MAX_LINES]))
     touched = networks.vteps[wanted.vpc] | (networks.vteps.get(known.vpc, frozenset()) if known else frozenset())
@@ -44,6 +46,8 @@ def delete_load_balancer(state: State, event: DeleteLoadBalancer, now: int) -> O
     if known is None:
         return _refuse(state, event.reply, NotFoundError(f"id: there is no load balancer {quoted(name)}"))
     after = {other: each for other, each in networks.load_balancers.items() if other != name}
+    if lost := lost_floating_ips(replace(networks, load_balancers=after), known.vpc):
+        return _refuse(state, event.reply, InUseError(f"load balancer {name} is needed: {lost[0]}"))
     return changed(state, replace(networks, load_balancers=after), event.reply, now, networks.vteps[known.vpc])
 
 

@@ -65,12 +65,16 @@ def served_vteps(networks: Networks, vpc: str) -> tuple[IPv4Address, ...]:
 
 
 def for_gateway(networks: Networks, name: str, known: Gateway) -> Desired:
-    """Return the configuration of a gateway: virtual IPs and pool addresses are endpoints of their VPCs."""
+    """Return the configuration of a gateway: virtual IPs and pool addresses are endpoints of their VPCs.
+
+    Back ends of direct return reply to clients outside of the subnet through it.
+    """
     newest = desired_of(networks)
     vpcs = tuple(
         _with(vpc, (*_virtual_endpoints(networks, vpc), *_pool_endpoints(networks, vpc))) for vpc in newest.network.vpcs
     )
-    return replace(newest, network=replace(newest.network, vpcs=vpcs), load_balancers=())
+    replying = tuple(each for vpc in vpcs for each in virtual_ips(networks, vpc.id) if each.back_ends)
+    return replace(newest, network=replace(newest.network, vpcs=vpcs), load_balancers=(), virtual_ips=replying)
 
 
 def _for_host(networks: Networks, name: str, known: Gateway) -> Desired:

@@ -19,12 +19,18 @@ def telemetry_record(
         float | None, typer.Option(min=0.1, help="Stop after so many seconds; at SIGINT if left out.")
     ] = None,
     max_bytes: Annotated[int, typer.Option(min=1_000, help="Stop when the file has this size.")] = 10**10,
+    tls_ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Use TLS; CA of the broker's certificate.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Client certificate for TLS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key of --tls-cert.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write the messages of agents to a file, with their times of arrival."""
     from controller.cli.telemetry import streams as command
 
-    command.record(file, broker=broker, fabric=fabric, seconds=seconds, max_bytes=max_bytes, as_json=as_json)
+    tls = {"ca_file": tls_ca, "certificate_file": tls_cert, "key_file": tls_key}
+    command.record(file, broker=broker, tls=tls, fabric=fabric, seconds=seconds, max_bytes=max_bytes, as_json=as_json)
 
 
 @telemetry.command("replay")

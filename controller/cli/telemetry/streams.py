@@ -6,9 +6,10 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 from controller.api.proto.heddle.v1 import heddle_pb2
@@ -32,14 +33,16 @@ ALL_FABRICS = "+"
 
 
 def record(
-    path: Path, *, broker: str, fabric: str | None, seconds: float | None, max_bytes: int, as_json: bool
-) -> None:
+    path: Path, *, broker: str, tls: Mapping[str, Path | None], fabric: str | None, seconds: float | None,
+    max_bytes: int, as_json: bool,
+) -> None:  # fmt: skip
     """Record messages of the broker until SIGINT, or until the time or the size is reached."""
+    at = _broker(broker, tls)
     with _created(path) as file:
         file.write(MAGIC)
         writer = _Writer(file, max_bytes)
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_record(_broker(broker), fabric or ALL_FABRICS, writer, seconds))
+            asyncio.run(_record(at, fabric or ALL_FABRICS, writer, seconds))
     summary = {"file": str(path), "messages": writer.messages, "bytes": writer.size, "full": writer.full.is_set()}
     print(json.dumps(summary) if as_json else f"{writer.messages} messages, {writer.size} bytes in {path}")
 
@@ -224,9 +227,13 @@ def _created(path: Path) -> Iterator[BinaryIO]:
         raise InputError(f"{path}: exists already; recordings are not overwritten") from None
 
 
-def _broker(address: str) -> Broker:
+def _broker(address: str, tls: Mapping[str, Path | None] = MappingProxyType({})) -> Broker:
+    """Return the broker; `tls` has PEM files by the keys of the config. Raises InputError."""
+    files = {key: str(path) for key, path in tls.items() if path is not None}
+    if files and files.keys() not in ({"ca_file"}, tls.keys()):
+        raise InputError("--tls-cert and --tls-key belong together, and need --tls-ca")
     try:
-        broker = broker_of(TelemetryConfig(broker=address))
+        broker = broker_of(TelemetryConfig(broker=address, **files))
     except ValueError:
         raise InputError(f"--broker: {address!r} must be HOST or HOST:PORT such as 127.0.0.1:1883") from None
     assert broker is not None

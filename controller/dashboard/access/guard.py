@@ -14,11 +14,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.dashboard.access.login import COOKIE, Caller, Logins, TooManyAttemptsError
+from controller.dashboard.http import connection_of
 from controller.dashboard.routes import error_response
 
 PROTECTED = ("/api/", "/metrics")
 OPEN = ("/api/session", "/api/login")
 METRICS = "/metrics"
+ACTIONS = "/api/actions/"
 POLICY = (
     "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -72,7 +74,9 @@ class Guard:
     def _caller(self, request: Request) -> Caller | None:
         header = self._logins.rules.proxy_header
         named = request.headers.getlist(header) if header is not None else ()
-        return self._logins.caller(_address(request), cookie_of(request.headers), named)
+        holder = connection_of(request).holder
+        identity = holder.identity if holder is not None else None
+        return self._logins.caller(_address(request), cookie_of(request.headers), named, identity)
 
     async def _unknown(self, request: Request) -> Response | None:
         """Refuse a caller without a session, but one that reads metrics by `Authorization: Basic`."""
@@ -82,7 +86,8 @@ class Guard:
                 return None
         except TooManyAttemptsError as error:
             return error_response(429, str(error))
-        found = error_response(401, "log in first")
+        certificate = ", or show a certificate of an operator or viewer" if self._logins.rules.has_certificates else ""
+        found = error_response(401, f"log in first{certificate}")
         if request.url.path == METRICS:
             found.headers["www-authenticate"] = 'Basic realm="heddle"'
         return found
@@ -98,6 +103,8 @@ def _forged(request: Request, caller: Caller | None, names: frozenset[str]) -> R
     given = request.headers.get(TOKEN_HEADER, "")
     if caller is None or not hmac.compare_digest(given.encode(), caller.csrf.encode()):
         return error_response(403, "the X-CSRF-Token header is missing or old; GET /api/session has the token")
+    if not caller.may_act and request.url.path.startswith(ACTIONS):
+        return error_response(403, f"{caller.user} may read only; actions are for operators")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Who a caller is: a session of the one login, a user whom a trusted proxy names, or anyone on loopback.
+"""Who a caller is: a session of the one login, a user whom a proxy names, the holder of a certificate, or anyone.
 
 A session is a random cookie (HttpOnly, SameSite=Strict) that lives in memory: a restart of the controller ends it.
 Actions carry a CSRF token as well, which only a page of this server can read. Passwords are compared by argon2 in a
@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
+
+from foundation.identity import Identity, Role
 
 COOKIE = "heddle_session"
 SESSION_S = 12 * 3_600.0
@@ -41,18 +43,21 @@ class AccessRules:
     password_hash: str | None = None
     proxy_header: str | None = None
     proxies: tuple[Network, ...] = ()
+    has_certificates: bool = False
+    """Whether operators and viewers may show a certificate instead of a login."""
 
     @property
     def needs_login(self) -> bool:
         """Return whether anonymous callers may not read."""
-        return self.user is not None or self.proxy_header is not None
+        return self.user is not None or self.proxy_header is not None or self.has_certificates
 
 
 class Caller(NamedTuple):
-    """A caller who may read and act: the name, None for anyone on loopback, and the token that actions carry."""
+    """A caller who may read: the name, None for anyone on loopback, and the token that actions carry."""
 
     user: str | None
     csrf: str
+    may_act: bool = True
 
 
 class TooManyAttemptsError(Exception):
@@ -72,8 +77,13 @@ class Logins:
         self._comparing = asyncio.Lock()
         self._waiting = 0
 
-    def caller(self, address: str, cookie: str | None, named: Sequence[str]) -> Caller | None:
-        """Return the caller of a request, None where a login is required; `named` is what the proxy's header holds."""
+    def caller(
+        self, address: str, cookie: str | None, named: Sequence[str], holder: Identity | None = None
+    ) -> Caller | None:
+        """Return the caller of a request, None where a login is required.
+
+        `named` is what the proxy's header holds, `holder` the operator or viewer whose certificate was shown.
+        """
         if not self.rules.needs_login:
             return Caller(None, self._token(""))
         if named and len(named) == 1 and named[0] and self._is_proxy(address):
@@ -81,6 +91,8 @@ class Logins:
         user, until_s = self._sessions.get(cookie or "", ("", 0.0))
         if user and self._now_s() < until_s:
             return Caller(user, self._token(f"session {cookie}"))
+        if holder is not None:
+            return Caller(holder.common_name, self._token(f"certificate {holder.uri}"), holder.role is Role.OPERATOR)
         return None
 
     async def log_in(self, address: str, user: str, password: str) -> str | None:

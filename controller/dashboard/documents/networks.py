@@ -71,8 +71,9 @@ def _gateway(name: str, gateway: Known, wanted: int, report: GatewayReport | Non
         "wanted_generation": wanted,
         "refused": gateway.refused,
         "connections": None if counters is None else counters.connections,
+        "connections_limit": None if counters is None else counters.connections_limit or None,
         "mappings": None if counters is None else counters.nat_mappings,
-        "mappings_limit": None,
+        "mappings_limit": None if counters is None else counters.nat_mappings_limit or None,
         "age_ms": None if report is None else max(0, now_ms - report.last_seen_unix_ms),
     }
 

@@ -48,6 +48,11 @@ class JournalWriter:
             self._changed.notify()
             return self._last
 
+    @property
+    def is_failing(self) -> bool:
+        """Return whether the last attempt to write failed."""
+        return bool(self._failure)
+
     def close(self) -> None:
         """Write what waits and close the store; gives up after CLOSE_S."""
         with self._changed:

@@ -119,7 +119,9 @@ _EVENTS: Mapping[type, Callable[[Any], Line | None]] = {
     event.SwitchDown: lambda e: Line(f"switch {e.switch} disconnected: {e.reason}"),
     event.PortStatus: lambda e: Line(f"port {e.switch}:{e.port} {'up' if e.up else 'down'}"),
     event.RulesRead: lambda e: None if e.audit else Line(f"rules of {e.switch} read: {len(e.installed.rules)}"),
-    event.Drain: lambda e: Line(f"caller {e.reply}: {'undrain' if e.undrain else 'drain'} {e.target}"),
+    event.Drain: lambda e: Line(
+        f"caller {e.reply}: {'undrain' if e.undrain else 'drain'} {e.target}{', dry run' if e.dry_run else ''}"
+    ),
     event.Congested: _congested,
     event.Solved: _solved,
     event.Compiled: lambda e: Line(f"underlay compiled: {len(e.differing)} switches differ", frozenset(e.pins)),

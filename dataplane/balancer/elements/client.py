@@ -66,7 +66,7 @@ def _prefetch(node: int, packets: Rows, count: int, tables: Any) -> None:
 @inline
 def _is_known(packet: Row, tables: Any) -> bool:
     row = row3_hashed(tables.endpoints, packet.source_hop, packet.vni, packet.source_hi, packet.source_lo)
-    if row == EMPTY:
+    if row == EMPTY or tables.endpoint_vteps[place(row)] != packet.outer_source:
         row = row3(tables.endpoints, packet.vni, 0, packet.outer_source)
     packet.source_hop = row
     return row >= 0 and tables.endpoint_vteps[place(row)] == packet.outer_source

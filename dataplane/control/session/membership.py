@@ -57,6 +57,8 @@ def _host_vtep(local: LocalConfig, pair: PairConfig | None) -> str:
 def counters_of(local: LocalConfig, status: Status, active: bool) -> pb.GatewayCounters:
     """Return a gateway's counters as the message for the controller."""
     names = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes")
+    connections = [table for name, table in status.tables.items() if name in CONNECTIONS]
+    mappings = status.tables.get("mappings")
     return pb.GatewayCounters(
         active=active,
         ports=[
@@ -70,8 +72,10 @@ def counters_of(local: LocalConfig, status: Status, active: bool) -> pb.GatewayC
         ],
         drops=status.drops,
         punts=status.punts,
-        connections=sum(table.used for name, table in status.tables.items() if name in CONNECTIONS),
-        nat_mappings=status.tables["mappings"].used if "mappings" in status.tables else 0,
+        connections=sum(table.used for table in connections),
+        nat_mappings=mappings.used if mappings is not None else 0,
+        connections_limit=max((table.room for table in connections), default=0),  # a balancer's states share one table
+        nat_mappings_limit=mappings.room if mappings is not None else 0,
     )
 
 
@@ -81,7 +85,10 @@ def applier_for(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
     async def apply(desired: Desired) -> None:
         own = {one.address for one in gateway.local.interfaces}
         others = tuple(vtep for vtep in desired.gateways.values() if vtep not in own)
-        generation = await gateway.serve(lambda wanted: replace(wanted, network=desired.network, gateways=others))
+        network, virtual_ips = desired.network, desired.virtual_ips
+        generation = await gateway.serve(
+            lambda wanted: replace(wanted, network=network, gateways=others, virtual_ips=virtual_ips)
+        )
         await gateway.in_use(generation)
 
     return apply

@@ -15,6 +15,7 @@ from dataplane.packet.vxlan import OUTER_BYTES
 MAX_BYTES = 1 << 30
 _ROWS = {"vpcs": VPC, "next_hops": NEXT_HOP, "rules": RULE}
 _SEARCHED = {"vnis": (2, "vpcs"), "vteps": (3, ""), "endpoints": (4, "next_hops"), "routes": (4, "next_hops"),
+             "replies": (2, ""),
              "floating_in": (2, "floating"), "floating_out": (3, "floating"), "nat_in": (2, "vpcs"),
              "vlans": (2, "customers")}  # fmt: skip
 """Hash tables: their number of columns, and the table that the last column refers to."""

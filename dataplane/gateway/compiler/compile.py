@@ -22,6 +22,7 @@ import numpy as np
 
 from dataplane.cache_lines import at_a_line
 from dataplane.config.addresses import gateway_mac
+from dataplane.config.balancers import VirtualIp
 from dataplane.config.check_local import local_problems
 from dataplane.config.check_served import served_problems
 from dataplane.config.local import LocalConfig
@@ -47,6 +48,7 @@ def compile_tables(
     generation: int,
     active: bool = True,
     partners: Sequence[IPv4Address] = (),
+    virtual_ips: Sequence[VirtualIp] = (),
     taken_vtep: IPv4Address | None = None,
 ) -> Tables:
     """Return one generation of tables.
@@ -58,6 +60,7 @@ def compile_tables(
         generation: the number that the data process reports while it uses the tables.
         active: whether this gateway of a pair serves.
         partners: VTEPs of other gateways, from which packets of every VNI are accepted.
+        virtual_ips: endpoints of the VPCs from whose addresses their back ends may reply.
         taken_vtep: the partner's VTEP, while this gateway serves for it.
 
     Raises:
@@ -82,6 +85,7 @@ def compile_tables(
         next_hops=hops.rows(),
         templates=hops.templates,
         endpoint_vteps=hops.endpoint_vteps(),
+        replies=_replies(network.vpcs, virtual_ips),
         rules=rules.rows(),
         floating_in=outside.floating_in(),
         floating_out=outside.floating_out(),
@@ -127,6 +131,22 @@ def _vteps(hops: Hops, vpcs: Sequence[Vpc], partners: Sequence[IPv4Address]) -> 
     others = grid([(vpc.vni, int(partner)) for vpc in vpcs for partner in partners], 2)
     keys = np.concatenate([hops.vtep_keys(), others])
     return indexed(keys, np.zeros(len(keys), dtype=np.int64))
+
+
+def _replies(vpcs: Sequence[Vpc], virtual_ips: Sequence[VirtualIp]) -> Grid:
+    """Return `Tables.replies`; the rows of endpoints are in the order of the VPCs (`compiler.hops`)."""
+    by_vpc: dict[str, list[VirtualIp]] = {}
+    for each in virtual_ips:
+        by_vpc.setdefault(each.vpc, []).append(each)
+    keys, first = [], 0
+    for vpc in vpcs:
+        if mine := by_vpc.get(vpc.id):
+            found = {endpoint.ip: (row, endpoint.vtep) for row, endpoint in enumerate(vpc.endpoints, first)}
+            for each in mine:
+                vteps = {found[ip][1] for ip in each.back_ends if ip in found}
+                keys += [(found[each.ip][0] << 32 | int(vtep),) for vtep in vteps if each.ip in found]
+        first += len(vpc.endpoints)
+    return indexed(grid(sorted(keys), 1), np.zeros(len(keys), dtype=np.int64))
 
 
 def _own(local: LocalConfig, site: Site, active: bool, taken_vtep: IPv4Address | None) -> Ints:

@@ -1,7 +1,8 @@
 """Source validation: drop spoofed source addresses before any state is created for a packet.
 
 A tenant's source address must be an endpoint of that VPC at the sending VTEP; the source MAC of a bridged frame must
-be that endpoint's as well. The source MAC of a routed frame is not checked, because the gateway replaces it. A
+be that endpoint's as well. The source MAC of a routed frame is not checked, because the gateway replaces it. From a
+virtual IP, routed frames may also come from the VTEPs of its back ends, which reply to clients by direct return. A
 customer's source address must be within the prefix of its connection. A packet from the internet or from the provider
 must not have the gateway's own address or a public address of the gateway as its source.
 """
@@ -67,6 +68,8 @@ def _check_endpoint(memory: Bytes, packet: Row, tables: Tables) -> None:
     is_known = row >= 0 and tables.endpoint_vteps[place(row)] == packet.outer_source
     if is_known and packet.routed == BRIDGED:
         is_known = source_mac(memory, packet.at) == tables.next_hops[place(row)].target_mac
+    elif row >= 0 and not is_known and packet.routed != BRIDGED:
+        is_known = row1(tables.replies, row << 32 | packet.outer_source) != EMPTY
     if is_known:
         packet.source_hop = row
     else:

@@ -93,6 +93,8 @@ class Tables(NamedTuple):
     """Outer headers, complete except for lengths, checksum, source port and ECN."""
     endpoint_vteps: Ints
     """By row of `next_hops`: the IPv4 address of the endpoint's VTEP, 0 for other kinds."""
+    replies: Grid
+    """(row of `next_hops` of a virtual IP << 32 | IPv4 address) -> 0: VTEPs of back ends that reply from it."""
     rules: Rows
     """RULE rows."""
     floating_in: Grid

@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from controller.model.error import AlreadyExistsError, HeddleError
 from mininet_topos.host.registry import clear_dead_labs
 from mininet_topos.playground.client import call, find_lab
 from mininet_topos.queues.model import why_unavailable
+from tests.browser.test_page_of_a_controller import ROWS, TITLES, loads
+from tests.support.browser import Browser, Page, chromium
 from tests.support.mosquitto import PROGRAM
 from tests.support.traces_of_labs import NOTHING, traces_of
 
@@ -28,6 +31,7 @@ pytestmark = [
     pytest.mark.alone,
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
     pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"),
+    pytest.mark.skipif(chromium() is None, reason="Debian's chromium is not installed (scripts/setup all)"),
 ]
 # A script that runs the tests in the background has SIGINT ignored, which processes inherit.
 HEDDLE = ("env", "--default-signal=INT", sys.executable, "-m", "controller.cli.main", "lab")
@@ -82,6 +86,19 @@ def until(condition: Callable[[], Any]) -> Any:
     return found
 
 
+@contextmanager
+def page_of(url: str) -> Iterator[Page]:
+    """Show the lab's page in Chromium while the context lasts, from when it shows the fabric."""
+    browser = Browser()
+    try:
+        with browser.page() as page:
+            page.open(url)
+            page.wait_for("document.querySelectorAll('.node').length === 14")
+            yield page
+    finally:
+        browser.close()
+
+
 def test_a_lab_is_loaded_cut_healed_and_ended_from_other_terminals_and_leaves_nothing(running):
     lab = find_lab(None)
     assert lab.id == running.ready["lab"]
@@ -90,12 +107,16 @@ def test_a_lab_is_loaded_cut_healed_and_ended_from_other_terminals_and_leaves_no
     until(lambda: all(link.measured for link in running.links().values()))
     assert max(link.measured_utilisation for link in running.links().values()) < IDLE, "an idle fabric shows zeros"
 
-    traffic = start("traffic", "permutation", "--seconds", "4", "--json")
-    until(lambda: max(link.measured_utilisation for link in running.links().values()) > BUSY)
-    with pytest.raises(HeddleError, match=r"^permutation, planned, is running, for another \d s; end it by Ctrl-C"):
-        call(lab, {"op": "traffic", "workload": "ring", "planned": True, "seconds": 5, "rate_bps": 0, "seed": 1})
-    cable = next(name for name, one in running.links().items() if one.planned_utilisation and "spine" in name)
-    assert "known_after_ms" in call(lab, {"op": "cut", "link": cable})
+    with page_of(running.ready["url"]) as page:
+        traffic = start("traffic", "permutation", "--seconds", "4", "--json")
+        until(lambda: max(link.measured_utilisation for link in running.links().values()) > BUSY)
+        with pytest.raises(HeddleError, match=r"^permutation, planned, is running, for another \d s; end it by Ctrl-C"):
+            call(lab, {"op": "traffic", "workload": "ring", "planned": True, "seconds": 5, "rate_bps": 0, "seed": 1})
+        cable = next(name for name, one in running.links().items() if one.planned_utilisation and "spine" in name)
+        assert "known_after_ms" in call(lab, {"op": "cut", "link": cable})
+        page.wait_for_text(f"Link {cable.replace('>', ' – ')} is down", "#attention")
+        page.wait_for("document.querySelector('.mark path.down') !== null")
+        assert page.errors == []
     assert not running.links()[cable].up
     with pytest.raises(HeddleError, match=r"is cut already; repair it with `heddle lab heal ") as refusal:
         call(lab, {"op": "cut", "link": ">".join(reversed(cable.split(">")))})
@@ -149,3 +170,49 @@ def test_every_workload_delivers_on_both_kinds_of_paths(running, workload, mode)
     assert traffic.returncode == 0, err
     assert json.loads(out)["sum_goodput_bps"] > 0
     assert running.jobs() == 0
+
+
+@pytest.mark.soak
+def test_every_view_of_a_lab_shows_what_the_services_serve(running):
+    url, jobs = running.ready["url"].rstrip("/"), rpc.JobServiceStub(running.channel)
+    with page_of(url) as page:
+        traffic = start("traffic", "permutation", "--seconds", "30", "--json")
+        until(lambda: max(link.measured_utilisation for link in running.links().values()) > BUSY)
+        call(find_lab(None), {"op": "cut", "link": "leaf1:1>spine1:1"})
+        page.open(url + "/fabric?show=planned")
+        links = running.links()
+        wanted = {name: pytest.approx(one.planned_utilisation, abs=0.006) for name, one in links.items()}
+        until(lambda: loads(page.run(TITLES)) == wanted)
+        assert page.run("document.querySelectorAll('.half.down').length") == sum(not one.up for one in links.values())
+        page.open(url + "/fabric?show=measured")
+        until(lambda: all(near(loads(page.run(TITLES)).get(name), one) for name, one in running.links().items()))
+
+        page.open(url + "/jobs/permutation")
+        plan = jobs.GetJob(pb.GetJobRequest(job_id="permutation"))
+        flows = {(flow.src_nic, flow.dst_nic) for flow in plan.flows}
+        until(lambda: {(row[0], row[1]) for row in page.run(ROWS) if len(row) == 7 and row[0].startswith("h")} == flows)
+
+        page.open(url + "/health")
+        topology = rpc.FabricServiceStub(running.channel).GetTopology(pb.GetTopologyRequest())
+        rules = {item.id: str(item.rules) for item in topology.switches}
+        until(lambda: {row[0]: row[3].split()[0] for row in page.run(ROWS)} == rules)
+
+        page.open(url + "/congestion")
+        telemetry = rpc.TelemetryServiceStub(running.channel)
+        until(
+            lambda: (
+                {item.port for item in telemetry.ListCongestion(pb.ListCongestionRequest()).congestion}
+                == {row[0].split()[0] for row in page.run(ROWS)}
+            )
+        )
+        page.open(url + "/timeline")
+        page.wait_for_text("leaf1:1>spine1:1 down")
+        assert page.errors == []
+        assert all(request.startswith((url, "data:", "about:")) for request in page.requests)
+        traffic.send_signal(signal.SIGINT)
+        traffic.communicate(timeout=TIMEOUT_S)
+
+
+def near(shown: float | None, link: pb.Link) -> bool:
+    """Say if the page shows a link's rate: both are means of the last seconds, read one after the other."""
+    return shown is not None and abs(shown - link.measured_utilisation) < 0.1

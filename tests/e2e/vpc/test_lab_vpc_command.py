@@ -9,11 +9,14 @@ import sys
 import pytest
 
 from mininet_topos.host.registry import clear_dead_labs
+from mininet_topos.vpc.balanced import may_spread
 from tests.support.traces_of_labs import NOTHING, lab_directories, traces_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 HEDDLE = (sys.executable, "-m", "controller.cli.main", "lab")
 TIMEOUT_S = 600
+CLIENTS = ("red3", "green1", "internet", "blue1", "blue3", "site") if may_spread({"h1": "kernel"}) else ()
+"""Of virtual IPs: in another subnet, a peer VPC, the internet by a floating IP; in the same subnet, a customer."""
 
 
 def start(*options: str) -> "subprocess.Popen[str]":
@@ -38,6 +41,11 @@ def end(process: "subprocess.Popen[str]", number: signal.Signals) -> int:
     return process.returncode
 
 
+def heddle(*words: str) -> dict:
+    done = subprocess.run([*HEDDLE[:-1], *words], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    return json.loads(done.stdout)
+
+
 def test_a_lab_stays_until_it_is_interrupted_may_be_entered_and_leaves_nothing():
     process = start("--json", "--vtep", "mixed")
     try:
@@ -48,6 +56,13 @@ def test_a_lab_stays_until_it_is_interrupted_may_be_entered_and_leaves_nothing()
         assert results["red1", "10.0.0.2", "ping"] == "red2"
         assert results["blue1", "10.0.0.2", "ping"] == "blue2"
         assert results["blue1", "10.9.0.1", "ping"] is None
+        assert {each["from"]: each["agrees"] for each in found["requests"]} == dict.fromkeys(CLIENTS, True)
+        if CLIENTS:
+            server = ("--server", found["server"], "--json")
+            listed = heddle("vpc", "balancers", *server)["load_balancers"]
+            assert [end["healthy"] for each in listed for end in each["backends"]] == [True] * 4
+            explained = heddle("explain", "--vip", "blue/10.0.0.100:80", "--from", "10.0.1.3:40000", *server)
+            assert explained["balancers"][0]["back_end"]["ip"] in ("10.0.0.1", "10.0.0.2")
         assert all(traces_of(lab).values())
         inside = run("exec", "--lab", lab, "red1", "ping", "-c", "1", "-W", "5", "10.0.0.2")
         assert " 0% packet loss" in inside.stdout, inside.stderr

@@ -188,6 +188,7 @@ def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16, vpc_percent=100, en
         next_hops=np.array(build.hops, dtype=schema.NEXT_HOP).reshape(-1),
         templates=np.zeros(64, dtype=np.uint8),
         endpoint_vteps=np.zeros(len(build.hops), dtype=np.int64),
+        replies=_empty(1),
         rules=np.array(build.rules, dtype=schema.RULE).reshape(-1),
         floating_in=_index([row[:1] for row in floating], numbers) if floating else _empty(1),
         floating_out=_index([(row[2], row[1]) for row in floating], numbers) if floating else _empty(2),

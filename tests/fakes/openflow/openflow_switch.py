@@ -12,6 +12,7 @@ await switch.disconnect()
 
 import asyncio
 import contextlib
+import ssl
 import struct
 from collections import Counter
 
@@ -46,12 +47,13 @@ class FakeSwitch:
         self.received: Counter[int] = Counter()
         self.errors_received: list[tuple[int, int]] = []
         self.generation: int | None = None
+        self.tls: ssl.SSLContext | None = None
         self._writer: asyncio.StreamWriter
         self._serving: asyncio.Task[None] | None = None
 
     async def connect(self, host: str, port: int) -> None:
         """Connect and say Hello; replies are sent in the background."""
-        reader, self._writer = await asyncio.open_connection(host, port)
+        reader, self._writer = await asyncio.open_connection(host, port, ssl=self.tls)
         self._serving = asyncio.create_task(self._serve(reader))
         self.send(self.hello)
 

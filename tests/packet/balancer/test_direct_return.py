@@ -117,6 +117,11 @@ def test_a_client_outside_of_the_vpc_comes_through_a_gateway(loop):
     assert back_end_of(frame) in (51, 52, 53)
 
 
+def test_a_client_in_another_subnet_of_the_vpc_comes_through_a_gateway(loop):
+    (frame,) = loop.through(tunnelled(tcp(), host=GATEWAY, last=1))
+    assert back_end_of(frame) in (51, 52, 53)
+
+
 def test_spoofed_sources_are_dropped(loop):
     assert loop.through(tunnelled(tcp(source="8.8.8.8"))) == []  # a host's VTEP, but no endpoint
     assert loop.through(tunnelled(tcp(source="10.0.0.10"), host=HOST_B)) == []  # another host

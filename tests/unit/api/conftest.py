@@ -63,7 +63,7 @@ async def running(fabric=None, grpc_address="127.0.0.1:0", **config) -> AsyncIte
     fabric = fabric or small_fabric()
     application = Application(
         fabric,
-        ServiceConfig(openflow="127.0.0.1:0", grpc=grpc_address, http="127.0.0.1:0", **config),
+        ServiceConfig(**{"openflow": "127.0.0.1:0", "grpc": grpc_address, "http": "127.0.0.1:0", **config}),
         ThreadPlanner(fabric),
         ThreadCompiler(fabric),
     )

@@ -105,6 +105,22 @@ async def test_a_vpc_keeps_what_its_load_balancers_need():
         await controller.vpcs.ApplyVpc(vpc(tenant="new"))
 
 
+async def test_a_floating_ip_leads_to_a_virtual_ip_that_stays():
+    floating = vpc(floating_ips=[pb.FloatingIp(public_ip="203.0.113.9", endpoint_ip="10.1.0.100")])
+    async with started() as controller:
+        code, details = await refusal(controller.vpcs.ApplyVpc(floating))
+        assert (code, "10.1.0.100 is no endpoint and no virtual IP" in details) == (INVALID, True), details
+        await controller.vpcs.ApplyVpc(vpc())
+        await controller.vpcs.ApplyLoadBalancer(web())
+        await controller.vpcs.ApplyVpc(floating)
+        code, details = await refusal(controller.vpcs.ApplyLoadBalancer(web(vip="10.1.0.99")))
+        assert (code, "10.1.0.100 is no endpoint and no virtual IP" in details) == (INVALID, True), details
+        code, _ = await refusal(controller.vpcs.DeleteLoadBalancer(pb.DeleteLoadBalancerRequest(id="web")))
+        assert code is grpc.StatusCode.FAILED_PRECONDITION
+        await controller.vpcs.ApplyVpc(vpc())
+        await controller.vpcs.DeleteLoadBalancer(pb.DeleteLoadBalancerRequest(id="web"))
+
+
 async def test_a_balancer_gets_its_services_and_acknowledges_them():
     async with started() as controller:
         balancer = controller.attach("lb1", "10.0.0.1", kind="balancer", answers=False)

@@ -1,5 +1,7 @@
 """Drains: flows leave first, rules follow, and the caller learns when both are acknowledged."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller.model.effect import Announce, Drained, Install
@@ -81,6 +83,32 @@ def test_a_drain_that_strands_a_flow_is_refused_and_names_it(driver):
     assert "a/0/0-2/0" in str(refused)
     assert (driver.state.jobs, driver.state.underlay) == before
     assert driver.state.drained == {"spine1", "spine2"}
+
+
+def decided(driver: Driver, target: str, *, undrain: bool = False, dry_run: bool = False) -> object:
+    """Return what a drain, or its dry run, replies: the class of a refusal with its text, or what moved."""
+    reply = len(driver.replies) + 1_000
+    driver.feed(Drain(reply=reply, target=target, undrain=undrain, dry_run=dry_run))
+    outcome = driver.reply_to(reply)
+    return outcome if isinstance(outcome, Drained) else (type(outcome), str(outcome))
+
+
+@pytest.mark.parametrize("undrain", [False, True])
+@pytest.mark.parametrize("target", ["spine1", "spine2", "spine3", "leaf1", LINK, "leaf1:3>spine3:1", "leaf9"])
+@pytest.mark.parametrize("drained", [(), ("spine2",), ("spine2", "spine3"), (LINK,)])
+def test_a_dry_run_changes_nothing_and_replies_as_the_drain_then_does(driver, drained, target, undrain):
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    for each in drained:
+        assert isinstance(decided(driver, each), Drained)
+    before = driver.state
+    dry = decided(driver, target, undrain=undrain, dry_run=True)
+    assert replace(driver.state, next_token=before.next_token) == before
+    wet = decided(driver, target, undrain=undrain)
+    if isinstance(dry, Drained) and isinstance(wet, Drained):
+        assert (dry.flows_moved, dry.jobs, dry.undrain) == (wet.flows_moved, wet.jobs, wet.undrain)
+        assert dry.certificate.max_link_utilisation == wet.certificate.max_link_utilisation
+    else:
+        assert dry == wet
 
 
 def test_draining_twice_and_returning_what_is_in_use_change_nothing(driver):

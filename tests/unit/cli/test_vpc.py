@@ -99,6 +99,16 @@ load_balancers:
 """
 
 
+def test_a_floating_ip_to_a_virtual_ip_of_the_same_file_follows_it(run, file):
+    floating = "    floating_ips: [{public_ip: 203.0.113.9, endpoint_ip: 10.1.0.100}]\n  - id: red"
+    file.write_text(NETWORK.replace("  - id: red", floating) + SERVICE.replace("version: 1", ""))
+    for lines in (6, 5):  # once there is the virtual IP, the VPC is applied whole
+        assert len(run("vpc", "apply", file)[1].splitlines()) == lines
+        listed = json.loads(run("vpc", "list", "--json")[1])
+        assert listed["vpcs"][0]["floating_ips"] == [{"public_ip": "203.0.113.9", "endpoint_ip": "10.1.0.100"}]
+    assert "is needed: vpc blue: floating_ips[0]" in run("vpc", "delete-balancer", "web")[2]
+
+
 def test_load_balancers_of_a_file_are_applied_listed_and_deleted(run, file):
     file.write_text(NETWORK + SERVICE.replace("version: 1", ""))
     assert run("vpc", "apply", file)[1].splitlines()[3] == "load balancer web: 10.1.0.100 port 80"

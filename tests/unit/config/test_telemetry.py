@@ -3,9 +3,12 @@
 import pytest
 
 from controller.config.service import ServiceConfig, load_service
-from controller.config.telemetry import TelemetryConfig, broker_of, detector_settings, ports_of
+from controller.config.telemetry import TelemetryConfig, acts_on, broker_of, detector_settings, ports_of
 from controller.model.error import InputError
+from foundation.identity import Role
+from telemetry.broker_tls import BrokerTls
 from telemetry.detection.thresholds import DetectorSettings
+from tests.support.certificates import authority, files_of
 from tests.unit.brain.driver import small_fabric
 
 
@@ -64,7 +67,7 @@ def test_a_value_out_of_range_is_refused_with_its_key(tmp_path, line, expected):
 @pytest.mark.parametrize("key", ["password_file", "ca_file"])
 def test_a_file_that_is_not_there_is_refused_with_its_key(tmp_path, key):
     config = loaded(tmp_path, f"telemetry: {{broker: bus, {key}: {tmp_path / 'nothing'}}}")
-    with pytest.raises(InputError, match=f"telemetry.{key}"):
+    with pytest.raises(InputError, match=f"telemetry.*{tmp_path / 'nothing'}.*No such file"):
         broker_of(config.telemetry)
 
 
@@ -74,3 +77,22 @@ def test_every_end_of_a_cable_and_every_nic_is_a_port():
     assert len(table) == 2 * len(fabric.cables) + 2 * len(fabric.nics)
     nic = fabric.nics[0]
     assert {nic.id, str(nic.port), str(fabric.cables[0].upper)} <= set(table.names)
+
+
+def test_with_tls_the_broker_sees_the_controllers_certificate_unless_telemetry_has_its_own(tmp_path):
+    ours = files_of(authority(), Role.CONTROLLER, "c1", tmp_path / "ours")
+    other = files_of(authority(), Role.CONTROLLER, "c1", tmp_path / "other")
+    tls = f"tls: {{certificate: {ours.certificate}, key: {ours.key}, ca: {ours.ca}}}\n"
+    own = f", certificate_file: {other.certificate}, key_file: {other.key}, ca_file: {other.ca}"
+    for more, files in (("", ours), (own, other)):
+        config = loaded(tmp_path, f"{tls}telemetry: {{broker: 'bus:8883'{more}}}")
+        broker = broker_of(config.telemetry, config.tls)
+        assert broker is not None
+        assert broker.tls == BrokerTls(ca=files.ca, certificate=files.certificate, key=files.key)
+        assert acts_on(config.telemetry, config.tls)
+
+
+def test_a_certificate_without_its_key_or_ca_is_refused(tmp_path):
+    for keys in ("certificate_file: a", "certificate_file: a, key_file: b"):
+        with pytest.raises(InputError, match=r"telemetry: .*certificate_file"):
+            loaded(tmp_path, f"telemetry: {{broker: bus, {keys}}}")

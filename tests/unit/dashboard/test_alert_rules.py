@@ -17,6 +17,7 @@ NAME = re.compile(r"\b(?:heddle|fabric|rdma)_[a-z0-9_]+\b")
 pytestmark = pytest.mark.skipif(
     promtool() is None, reason="no promtool here: `make setup` takes it out of Debian's prometheus"
 )
+END = [f'{{load_balancer="web", back_end="10.0.0.{number} port 80"}}' for number in (1, 2)]
 STEP_S, STEPS = 10, 34
 PORT, QUEUE = '{switch="leaf1", port="1"}', '{switch="leaf1", port="1", priority="3"}'
 NIC = '{host="h1", device="h1-n0", port="1"}'
@@ -24,6 +25,7 @@ NIC = '{host="h1", device="h1-n0", port="1"}'
 HEALTHY: dict[str, int | float | str] = {
     'up{job="heddle"}': 1,
     'up{job="heddle-gateway"}': 1,
+    'up{job="heddle-balancer"}': 1,
     "heddle_switches": 6,
     "heddle_switches_connected": 6,
     "heddle_links_down": 0,
@@ -32,6 +34,8 @@ HEALTHY: dict[str, int | float | str] = {
     "heddle_links_over_capacity": 0,
     "heddle_events_refused_total": "7+0",
     "heddle_previews_refused_total": "2+0",
+    "heddle_journal_failing": 0,
+    "heddle_log_suppressed_lines_total": "50+1",
     "heddle_telemetry_configured": 1,
     "heddle_telemetry_samples_total": "0+300",
     "heddle_history_failed_batches_total": "0+0",
@@ -50,6 +54,10 @@ HEALTHY: dict[str, int | float | str] = {
     'heddle_gateway_table_size_rows{table="connections"}': 1000,
     "heddle_gateway_used_generation": 4,
     "heddle_gateway_offered_generation": 4,
+    f"heddle_balancer_back_end_up{END[0]}": 1,
+    f"heddle_balancer_back_end_up{END[1]}": 1,
+    'heddle_balancer_table_rows{table="connections"}': 100,
+    'heddle_balancer_table_size_rows{table="connections"}': 1000,
 }
 BROKEN: dict[str, dict] = {
     "HeddleControllerDown": {'up{job="heddle"}': 0},
@@ -58,6 +66,8 @@ BROKEN: dict[str, dict] = {
     "HeddleJobDegraded": {'heddle_jobs{state="degraded"}': 1},
     "HeddleLinksOverCapacity": {"heddle_links_over_capacity": 2},
     "HeddleRequestsRefused": {"heddle_previews_refused_total": "2+1"},
+    "HeddleJournalNotWritten": {"heddle_journal_failing": 1},
+    "HeddleLogLinesSuppressed": {"heddle_log_suppressed_lines_total": "50+10"},
     "HeddleTelemetryMissing": {"heddle_telemetry_samples_total": "300+0"},
     "HeddleHistoryNotWritten": {"heddle_history_failed_batches_total": "0+1"},
     "FabricPortSilent": {f"fabric_port_stale{PORT}": 1},
@@ -73,6 +83,10 @@ BROKEN: dict[str, dict] = {
     "HeddleGatewayRestarted": {"heddle_gateway_restarts_total": "1+1"},
     "HeddleGatewayTableFull": {'heddle_gateway_table_rows{table="connections"}': 950},
     "HeddleGatewayOldTables": {"heddle_gateway_used_generation": 3},
+    "HeddleBalancerDown": {'up{job="heddle-balancer"}': 0},
+    "HeddleBackEndDown": {f"heddle_balancer_back_end_up{END[0]}": 0},
+    "HeddleNoBackEnd": {f"heddle_balancer_back_end_up{each}": 0 for each in END},
+    "HeddleBalancerTableFull": {'heddle_balancer_table_rows{table="connections"}': 950},
 }
 """For each alert, the series that differ from those of a healthy fabric, and in nothing else."""
 

@@ -1,11 +1,13 @@
 """Metrics of the controller: names, labels, limits, and the check by promtool."""
 
+import asyncio
 import re
 import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
 
+import grpc
 import pytest
 
 from controller.brain.state import begin
@@ -13,11 +15,16 @@ from controller.dashboard import fabric_metrics, metrics
 from controller.dashboard.exposition import label_text
 from controller.dashboard.fabric_metrics import fabric_lines
 from controller.model.effect import Note
+from controller.runtime.log_limit import LogLimit
+from controller.runtime.ports import StoreError
 from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from tests.fakes.telemetry.telemetry_feed import START_NS, S, TelemetryFeed
 from tests.support.metrics_catalogue import markdown
+from tests.unit.api.conftest import running
+from tests.unit.api.test_job_service import message
 from tests.unit.brain.driver import small_fabric
+from tests.unit.dashboard.web_client import web
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = re.compile(r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)\Z')
@@ -108,6 +115,37 @@ def test_ports_beyond_the_limit_are_left_out_whole_and_counted(fed):
     ports = Counter(labels.split(",priority")[0] for name, labels in found if name != "fabric_metrics_ports_left_out")
     assert len(ports) == 1
     assert ports.total() <= limit
+
+
+async def test_a_journal_that_fails_and_log_lines_left_out_are_seen_by_a_scrape(tmp_path, monkeypatch):
+    async with running(state=str(tmp_path / "state")) as page:
+        limit = LogLimit()
+        page.application.loop.suppressed_lines = lambda: limit.suppressed
+        before = samples(await scraped(page))
+        assert (before["heddle_journal_configured", ""], before["heddle_journal_failing", ""]) == (1, 0)
+        assert before["heddle_log_suppressed_lines_total", ""] == 0
+        limit.suppressed = 7
+
+        def full(values):
+            raise StoreError("no room")
+
+        monkeypatch.setattr(page.application.loop.journal.store, "write", full)
+        await page.connect_all()
+        with pytest.raises(grpc.aio.AioRpcError):
+            await page.jobs.SubmitJob(message())
+        after = samples(await scraped(page))
+        assert after["heddle_journal_failing", ""] == 1
+        assert after["heddle_journal_failed_writes_total", ""] > before["heddle_journal_failed_writes_total", ""]
+        assert after["heddle_log_suppressed_lines_total", ""] == 7
+        monkeypatch.undo()
+        async with asyncio.timeout(20):
+            while samples(await scraped(page))["heddle_journal_failing", ""]:
+                await asyncio.sleep(0.05)
+
+
+async def scraped(page):
+    async with web(page.addresses["http"]) as client:
+        return (await client.get("/metrics")).text
 
 
 def test_every_family_is_in_the_catalogue_once(fed):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dataplane.config import limit
 from dataplane.config.check import (
     beside_problems,
+    floating_problems,
     network_problems,
     overlaps,
     peering_problems,
@@ -102,10 +103,6 @@ ALONE = [
         {"direct_connects": (connect(), connect(8, "172.30.1.0/24"))},
         r"direct_connects\[1\].customer_cidr: .* overlaps direct",
     ),
-    (
-        {"floating_ips": (floating(ip="10.0.0.6"),)},
-        r"floating_ips\[0\].endpoint_ip: 10.0.0.6 is no endpoint of the VPC",
-    ),
     ({"floating_ips": (floating(),), "nat": IPv4Address("203.0.113.5")}, "203.0.113.5 is nat.public_ip's already"),
     (
         {"floating_ips": (floating(), floating("203.0.113.6"))},
@@ -139,6 +136,13 @@ def test_an_invalid_vpc_is_refused_in_one_line(fields, words):
     lines = list(vpc_problems(vpc(**fields), {VTEP, IPv4Address("192.0.2.2")}.__contains__))
     assert len(lines) == 1
     assert re.search("^vpc blue: .*" + words, lines[0])
+
+
+def test_a_floating_ip_leads_to_an_endpoint_or_a_virtual_ip():
+    wanted = vpc(floating_ips=(floating(), floating("203.0.113.6", "10.0.0.6")))
+    (line,) = floating_problems(wanted)
+    assert line == "vpc blue: floating_ips[1].endpoint_ip: 10.0.0.6 is no endpoint and no virtual IP of the VPC"
+    assert list(floating_problems(wanted, {IPv4Address("10.0.0.6")})) == []
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a b", "x" * 129, "a\n"])

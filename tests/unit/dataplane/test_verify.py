@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dataplane.config.balancers import VirtualIp
 from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
 from dataplane.config.network import (
     BorderRule,
@@ -237,6 +238,17 @@ def test_a_planted_fault_is_found_with_its_cause(plant, kind, words):
     tables = plant(compiled())
     findings = [str(f) for f in verify(tables, LOCAL, NETWORK).findings if f.kind == kind]
     assert any(all(word in finding for word in words) for finding in findings), findings
+
+
+def test_only_the_vteps_of_back_ends_reply_from_a_virtual_ip():
+    vip, end = (IPv4Address(f"10.0.0.{last}") for last in (10, 11))
+    served = (VirtualIp(vpc="blue", ip=vip, vteps=(H1,), back_ends=(end,)),)
+    tables = compile_tables(LOCAL, NETWORK, neighbours={}, generation=1, virtual_ips=served)
+    assert verify(tables, LOCAL, NETWORK, (), served).is_sound
+    (leak,) = verify(tables, LOCAL, NETWORK).findings
+    assert str(leak) == "leak: VTEP 192.0.2.2 as 10.0.0.10 to vpc blue: replies; no back end of the virtual IP is there"
+    (missing,) = verify(compiled(), LOCAL, NETWORK, (), served).findings
+    assert missing.kind == "missing"
 
 
 def test_a_key_that_no_lookup_finds_is_ignored():

@@ -4,22 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from controller.config.network_file import load_network
+from controller.config.network_file import load_network_file
 from controller.model.error import InputError
+from mininet_topos.vpc.balanced import balanced
 from mininet_topos.vpc.command import options_of
-from mininet_topos.vpc.description import MACHINES, VNIS, network, ports_of
+from mininet_topos.vpc.description import PORTS, VNIS, ports_of
 from mininet_topos.vpc.probes import echo_request
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "vpc.yaml"
 
 
 def test_the_example_equals_the_lab_s_network():
-    assert load_network(EXAMPLE) == network()
+    assert load_network_file(EXAMPLE) == balanced()
 
 
 def test_every_machine_of_the_lab_is_behind_one_host():
     found = [name for host in ("h1", "h2", "h3") for name in ports_of(host).values()]
-    assert sorted(found) == sorted(machine.name for machine in MACHINES)
+    assert sorted(found) == sorted(machine.name for machine in PORTS)
     assert {vni for host in ("h1", "h2", "h3") for vni, _ in ports_of(host)} == set(VNIS.values())
 
 

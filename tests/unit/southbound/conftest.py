@@ -17,9 +17,9 @@ NAMES = {1: "leaf1", 2: "leaf2", 3: "leaf3"}
 class Southbound:
     """A server, its events, and fake switches that connect to it."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, tls=None):
         self.events = RecordedEvents()
-        self.server = OpenFlowServer("127.0.0.1", 0, NAMES.get, self.events, settings)
+        self.server = OpenFlowServer("127.0.0.1", 0, NAMES.get, self.events, settings, tls=tls)
         self.address = ("", 0)
         self._switches = []
 

@@ -111,13 +111,26 @@ def test_each_change_of_an_agents_status_is_reported_once():
     assert reported == [[("a1", True)], [], [("a1", False)], [("a1", True)]]
 
 
-def test_agents_are_bounded(monkeypatch):
-    monkeypatch.setattr("telemetry.observer.MAX_AGENTS", 3)
+def test_agents_that_no_switch_or_host_is_named_as_are_few_and_the_fabrics_own_are_always_kept(monkeypatch):
+    monkeypatch.setattr("telemetry.observer.MAX_OTHER_AGENTS", 3)
     seen = observer()
-    for n in range(5):
-        seen.take(status_topic("lab", f"a{n}"), b"online", START)
-    assert len(seen.agents) == 3
+    for name in ("a0", "a1", "a2", "a3", "a4", "leaf1", "h1"):
+        seen.take(status_topic("lab", name), b"online", START)
+    assert set(seen.agents) == {"a0", "a1", "a2", "leaf1", "h1"}
     assert seen.complaints.counts["unknown_source"] == 2
+
+
+def test_another_agent_that_is_offline_makes_room_and_retained_ones_are_ignored():
+    seen = observer()
+    for n in range(5_000):
+        for text in (b"online", b"offline"):
+            seen.take(status_topic("lab", f"a{n}"), text, START)
+    seen.scan(START)
+    for name in ("a7", "gone", "leaf1"):
+        seen.take(status_topic("lab", name), b"offline", START)
+    assert [status.agent for status in seen.scan(START).agents] == ["leaf1"]
+    assert set(seen.agents) == {"leaf1"}
+    assert not seen.complaints.counts
 
 
 @given(st.lists(st.tuples(st.sampled_from([LEAF1, "x", status_topic("lab", "a")]), st.binary(max_size=60))))

@@ -34,6 +34,7 @@ class Gateway(TypedDict):
     wanted_generation: int
     refused: str
     connections: int | None
+    connections_limit: int | None
     mappings: int | None
     mappings_limit: int | None
     age_ms: int | None

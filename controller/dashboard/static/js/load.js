@@ -121,7 +121,7 @@ const sinceText = (since, now) => (now - since > 1000 ? `for ${duration(now - si
 const OVER_PLAN = 0.1;
 const MUCH_PAUSED = 0.1;
 
-/** A full link is a problem where no plan wants it full, or where pauses fill it. */
+/** A full link is a problem where no plan wants it full, or where pauses fill it. The plans of the past are not recorded. */
 function hotLinks(fabric, tables, { links, congested }) {
   if (!links?.utilisation) return [];
   const named = new Set((congested ?? []).map(endName));
@@ -129,14 +129,14 @@ function hotLinks(fabric, tables, { links, congested }) {
   fabric.links.forEach((link, at) => {
     const load = loadOf(links, at, "measured");
     const paused = links.pause_share?.[at] ?? 0;
-    const unplanned = load >= HOT && load > (links.planned?.[at] ?? 0) + OVER_PLAN;
-    if (load !== null && (unplanned || paused >= MUCH_PAUSED) && !named.has(portName(link.from, tables.nicAt))) hot.push({ at, load });
+    const unplanned = links.planned && load >= HOT && load > (links.planned?.[at] ?? 0) + OVER_PLAN;
+    if (load !== null && (unplanned || paused >= MUCH_PAUSED) && !named.has(portName(link.from, tables.nicAt))) hot.push({ at, load, unplanned });
   });
   hot.sort((a, b) => b.load - a.load);
-  const first = hot.slice(0, MAX_ROOTS).map(({ at, load }) => ({
+  const first = hot.slice(0, MAX_ROOTS).map(({ at, load, unplanned }) => ({
     severity: "warning",
     text: `${portName(fabric.links[at].from, tables.nicAt)} → ${fabric.links[at].to.node}: ${percent(load)}`,
-    detail: isPaused(links, at) ? "paused" : "utilised beyond its plan",
+    detail: unplanned && !isPaused(links, at) ? "utilised beyond its plan" : "paused",
     href: hrefOfLink(fabric, tables, at),
   }));
   const rest = hot.length - first.length;

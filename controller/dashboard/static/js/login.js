@@ -3,13 +3,28 @@
 import { ApiError, get, post } from "./api.js";
 import { h } from "./dom.js";
 
-/** Return the session, or null when the controller does not reply. */
-export async function session() {
+/** Return the session, or null when the controller does not reply. @param {AbortSignal} [signal] */
+export async function session(signal) {
   try {
-    return await get("/api/session");
+    return await get("/api/session", signal);
   } catch {
     return null;
   }
+}
+
+/** Return who is logged in, and a button that ends the session; nothing where there is no login. */
+export function loggedIn({ user, login }) {
+  if (!user || !login) return null;
+  return h("span", { class: "login", "data-key": "login" }, h("b", null, user), " ", h("button", { type: "button", "data-logout": true }, "Log out"));
+}
+
+/** End the session when that button is pressed. @param {() => string|null} token returns the session's token */
+export function listenForLogout(token) {
+  document.addEventListener("click", async (event) => {
+    if (!event.target.closest?.("[data-logout]")) return;
+    await post("/api/logout", {}, token()).catch(() => {}); // without a controller the session has ended as well
+    window.location.assign("/login");
+  });
 }
 
 /** Ask for user and password until the controller accepts them, then load the page anew. @param {HTMLElement} place */

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, morph } from "./dom.js";
-import { askForLogin, session } from "./login.js";
+import { askForLogin, listenForLogout, loggedIn, session } from "./login.js";
 import { clock, duration, plural } from "./format.js";
 import { problems, STALE_MS } from "./load.js";
 import { addEvents, changed, isPast, loadFabric, picture, setLive, showMoment, shown, subscribe } from "./picture.js";
@@ -50,7 +50,7 @@ function draw() {
   const found = foundIn(shown());
   morph(place("head"), heading(route, found));
   morph(place("banner"), banner());
-  place("banner").className = picture.lostMs !== null ? "lost" : isPast() ? "past" : "";
+  place("banner").className = picture.lostMs !== null ? "lost" : current().query.get("at_ms") ? "past" : "";
   renderTime(place("time"), route);
   const name = VIEWS[route.view]?.[0] ?? "Not found";
   const title = `${found.length ? `▲ ${plural(found.length, "problem")} · ` : ""}${name} · ${picture.fabric?.fabric ?? "Heddle"}`;
@@ -83,7 +83,7 @@ function heading(route, found) {
   return [
     h("a", { class: "brand", href: "/fabric" }, h("b", null, "Heddle"), " ", h("span", null, picture.fabric?.fabric ?? "")),
     h("nav", { "aria-label": "Views" }, tabs),
-    h("div", { class: "chips" }, chips(found)),
+    h("div", { class: "chips" }, chips(found), loggedIn(picture.session)),
   ];
 }
 
@@ -91,9 +91,9 @@ function chips(found) {
   const state = shown();
   if (!state) return [];
   const errors = found.filter((item) => item.severity === "error").length;
-  const worst = errors ? "error" : found.length ? "warning" : "good";
+  const worst = errors ? "error" : found.length ? "warning" : isPast() ? "" : "good";
   const counts = state.counts;
-  const parts = [h("a", { class: `chip ${worst}`, href: "/fabric", id: "verdict" }, found.length ? `▲ ${plural(found.length, "problem")}` : "✓ No problem")];
+  const parts = [h("a", { class: `chip ${worst}`, href: "/fabric", id: "verdict" }, found.length ? `▲ ${plural(found.length, "problem")}` : isPast() ? "no congestion recorded" : "✓ No problem")];
   if (counts) {
     const switches = picture.fabric?.switches.length;
     parts.push(chip("switches", `${counts.switches_connected ?? "–"}/${switches ?? "–"}`), chip("jobs", counts.jobs), chip("flows", counts.flows));
@@ -116,8 +116,10 @@ function banner() {
     return [h("span", null, h("b", null, `No connection to the controller since ${clock(picture.lostMs)}`), " (",
       duration(Date.now() - picture.lostMs), "). This is the last picture; the page connects again by itself.")];
   }
-  if (!isPast()) return [];
-  const what = picture.pastError ? `${clock(picture.atMs)}: ${picture.pastError}.` : `The past: ${clock(picture.atMs)}.`;
+  const asked = current().query.get("at_ms");
+  if (!asked) return [];
+  const what = !isPast() ? `“${asked}” is no moment: at_ms counts milliseconds since 1970. This is the present.`
+    : picture.pastError ? `${clock(picture.atMs)}: ${picture.pastError}.` : `The past: ${clock(picture.atMs)}.`;
   return [h("span", null, h("b", null, what), " "), h("button", { type: "button", "data-time": "live" }, "Back to live")];
 }
 
@@ -132,6 +134,7 @@ async function begin() {
     if (found?.login && !found.may_act) return askForLogin(place("view"));
     window.history.replaceState(null, "", "/fabric");
   }
+  listenForLogout(() => picture.session.csrf);
   start(show);
   subscribe(draw);
   setInterval(changed, TICK_MS);

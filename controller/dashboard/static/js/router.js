@@ -5,9 +5,18 @@
 const WITH_ID = new Set(["jobs"]);
 let listener = () => {};
 
+/** Return a segment's text; what is no UTF-8 names nothing, and stays as it is. */
+function decoded(segment) {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
 /** Return the route of an address. @param {URL|Location} location @returns {Route} */
 export function routeOf(location) {
-  const [view = "fabric", id = null] = location.pathname.split("/").filter(Boolean).map(decodeURIComponent);
+  const [view = "fabric", id = null] = location.pathname.split("/").filter(Boolean).map(decoded);
   return { view, id: WITH_ID.has(view) ? id : null, query: new URLSearchParams(location.search), path: location.pathname };
 }
 

@@ -13,7 +13,8 @@ const DEFAULT_SPAN_MS = 3_600_000;
 function span() {
   const now = picture.live?.at_ms ?? Date.now();
   const first = picture.recordedFromMs ?? now - DEFAULT_SPAN_MS;
-  return [Math.min(Math.max(first, now - 24 * DEFAULT_SPAN_MS), now - STEP_MS), now];
+  const from = Math.min(Math.max(first, now - 24 * DEFAULT_SPAN_MS), now - STEP_MS);
+  return [from + ((now - from) % STEP_MS), now]; // a whole number of steps, so that the present is at the end
 }
 
 /** @param {HTMLElement} place @param {import("./router.js").Route} route */

@@ -6,8 +6,6 @@ import os
 import shutil
 import signal
 import socket
-import ssl
-import subprocess
 import tempfile
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -15,13 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from foundation.identity import Role
 from telemetry.agent import session
 from telemetry.agent.agent import Agent, AgentSettings
 from telemetry.agent.session import Broker, payloads
 from telemetry.agent.source import DeviceSamples, SourceError
+from telemetry.broker_tls import BrokerTls
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample
 from telemetry.samples.topic import Source
 from tests.fakes.telemetry.telemetry_listener import listening
+from tests.support.certificates import authority, files_of
 from tests.support.mosquitto import PROGRAM, mosquitto
 
 pytestmark = pytest.mark.skipif(
@@ -216,20 +217,9 @@ async def test_a_wrong_password_is_logged_and_the_right_one_connects(caplog):
 
 @pytest.fixture
 def certificates():
-    """A CA and a certificate for 127.0.0.1 by it, readable for mosquitto's own user."""
-    if not shutil.which("openssl"):
-        pytest.skip("making certificates needs openssl")
+    """A directory that mosquitto's own user reads."""
     folder = Path(tempfile.mkdtemp(prefix="heddle-tls-"))
-    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-    for name, subject, more in (
-        ("ca", "/CN=ca", []),
-        ("us", "/CN=127.0.0.1", ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]),
-    ):
-        files = ["-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem", "-subj", subject]
-        signed = ["-CA", folder / "ca.pem", "-CAkey", folder / "ca.key"] if more else []
-        subprocess.run([str(word) for word in (*new, *files, *more, *signed)], check=True, capture_output=True)
-    for path in (folder, *folder.iterdir()):
-        path.chmod(0o755)
+    folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
 
@@ -237,10 +227,11 @@ def certificates():
 # paho leaves a socket whose handshake failed to the garbage collector.
 @pytest.mark.filterwarnings("ignore:.*ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
 async def test_over_tls_only_a_broker_of_the_right_ca_is_accepted(certificates, caplog):
-    lines = f"certfile {certificates}/us.pem\nkeyfile {certificates}/us.key\n"
-    right, wrong = ssl.create_default_context(cafile=certificates / "ca.pem"), ssl.create_default_context()
+    files, other = (files_of(authority(), Role.SERVICE, "broker", certificates / name) for name in ("one", "other"))
+    lines = f"certfile {files.certificate}\nkeyfile {files.key}\n"
+    right, wrong = BrokerTls(ca=files.ca), BrokerTls(ca=other.ca)
     with mosquitto(lines=lines) as broker, caplog.at_level(logging.WARNING):
-        async with listening(broker.port, ca_file=certificates / "ca.pem") as heard:
+        async with listening(broker.port, tls=right) as heard:
             async with running(broker.port, Counting(), tls=wrong) as agent:
                 while "CERTIFICATE_VERIFY_FAILED" not in caplog.text:
                     await asyncio.sleep(0.01)

@@ -961,7 +961,7 @@ class GatewayAck(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., refused: _Optional[str] = ...) -> None: ...
 
 class GatewayCounters(_message.Message):
-    __slots__ = ("active", "ports", "drops", "punts", "connections", "nat_mappings", "balancer")
+    __slots__ = ("active", "ports", "drops", "punts", "connections", "nat_mappings", "balancer", "connections_limit", "nat_mappings_limit")
     class DropsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -990,6 +990,8 @@ class GatewayCounters(_message.Message):
     CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
     NAT_MAPPINGS_FIELD_NUMBER: _ClassVar[int]
     BALANCER_FIELD_NUMBER: _ClassVar[int]
+    CONNECTIONS_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NAT_MAPPINGS_LIMIT_FIELD_NUMBER: _ClassVar[int]
     active: bool
     ports: _containers.RepeatedCompositeFieldContainer[PortCounters]
     drops: _containers.ScalarMap[str, int]
@@ -997,7 +999,9 @@ class GatewayCounters(_message.Message):
     connections: int
     nat_mappings: int
     balancer: _containers.ScalarMap[str, int]
-    def __init__(self, active: _Optional[bool] = ..., ports: _Optional[_Iterable[_Union[PortCounters, _Mapping]]] = ..., drops: _Optional[_Mapping[str, int]] = ..., punts: _Optional[_Mapping[str, int]] = ..., connections: _Optional[int] = ..., nat_mappings: _Optional[int] = ..., balancer: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    connections_limit: int
+    nat_mappings_limit: int
+    def __init__(self, active: _Optional[bool] = ..., ports: _Optional[_Iterable[_Union[PortCounters, _Mapping]]] = ..., drops: _Optional[_Mapping[str, int]] = ..., punts: _Optional[_Mapping[str, int]] = ..., connections: _Optional[int] = ..., nat_mappings: _Optional[int] = ..., balancer: _Optional[_Mapping[str, int]] = ..., connections_limit: _Optional[int] = ..., nat_mappings_limit: _Optional[int] = ...) -> None: ...
 
 class GatewayNotice(_message.Message):
     __slots__ = ("text",)

@@ -32,9 +32,10 @@ const rootMark = (root) => (root ? verdict("error", "root") : null);
 
 function livePorts({ ports }, state) {
   const known = new Map((state?.congested ?? []).map((item) => [name(item), item]));
-  const rows = ports.map((item) => {
+  const isRoot = (item) => Boolean(known.get(name(item))?.root) && (!item.root_cause || item.root_cause === name(item));
+  const rows = [...ports].sort((a, b) => isRoot(b) - isRoot(a)).map((item) => {
     const since = known.get(name(item));
-    return [`${name(item)} ${item.cause} ${item.priority ?? ""}`, [portLink(item), " ", rootMark(since?.root && (!item.root_cause || item.root_cause === name(item)))], causeOf(item), since ? duration(Math.max(0, state.at_ms - since.since_ms)) : "–",
+    return [`${name(item)} ${item.cause} ${item.priority ?? ""}`, [portLink(item), " ", rootMark(isRoot(item))], causeOf(item), since ? duration(Math.max(0, state.at_ms - since.since_ms)) : "–",
       perSecond(item.ecn_marked_per_s), perSecond(item.pfc_rx_per_s), perSecond(item.pfc_tx_per_s), bytes(item.depth_bytes),
       item.jobs.map((job, at) => [at ? ", " : "", h("a", { href: `/jobs/${encodeURIComponent(job)}` }, job)])];
   });
@@ -46,7 +47,7 @@ const causeOf = (item) => [item.cause, item.root_cause && item.root_cause !== na
 
 function pastPorts(state) {
   if (!state?.congested) return h("p", { class: "quiet" }, "Not recorded.");
-  const rows = state.congested.map((item) => [name(item), [portLink(item), " ", rootMark(item.root)], item.cause, duration(Math.max(0, state.at_ms - item.since_ms))]);
+  const rows = [...state.congested].sort((a, b) => b.root - a.root).map((item) => [name(item), [portLink(item), " ", rootMark(item.root)], item.cause, duration(Math.max(0, state.at_ms - item.since_ms))]);
   return table("Hot ports", ["Port", "Cause", "n:For"], rows, "No port was congested.");
 }
 

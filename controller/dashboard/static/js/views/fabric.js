@@ -100,12 +100,13 @@ function legend() {
   const names = HEAT.slice(1).map((least) => (least < 0.05 ? "> 0" : `≥ ${Math.round(least * 100)} %`));
   return h("ul", { class: "legend", "aria-label": "Colours" },
     names.map((name, at) => h("li", { class: `heat-${at + 1}` }, name)),
-    h("li", { class: "down" }, "✕ down"), h("li", { class: "drained" }, "◇ drained"));
+    h("li", { class: "paused" }, "paused"), h("li", { class: "down" }, "✕ down"), h("li", { class: "drained" }, "◇ drained"));
 }
 
 function note(scene) {
   if (scene.preview) return h("span", { class: "tag" }, "Load of the preview");
   if (scene.show === "measured" && !scene.state?.links?.utilisation) return h("span", { class: "tag warning" }, isPast() ? "Not recorded" : "Nothing measures these links");
+  if (isPast()) return h("span", { class: "tag" }, "Loads alone: which links were down or drained is in the ", h("a", { href: "/timeline" }, "timeline"));
   if (scene.fabric.links.length <= MAX_SVG_LINKS) return null;
   return hottest(scene).length >= MAX_DRAWN ? h("span", { class: "tag" }, `The ${MAX_DRAWN} hottest cables are drawn`) : null;
 }

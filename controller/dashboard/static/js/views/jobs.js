@@ -62,7 +62,7 @@ function jobList(all, id, query) {
     h("a", { href: pathTo("/jobs", job.id) + window.location.search, "aria-current": job.id === id ? "true" : null }, job.id), job.tenant, stateOf(job), count(job.flows),
     ratio(job.max_utilisation), ratio(job.bound)]);
   return [
-    h("div", { class: "toolbar", "data-key": "bar" }, h("input", { type: "search", placeholder: "Find a job, tenant or state", "aria-label": "Find a job", value: query.get("find") ?? "" }),
+    h("div", { class: "toolbar", "data-key": "bar" }, h("input", { type: "search", placeholder: "Find a job", title: "By name, tenant or state", "aria-label": "Find a job", value: query.get("find") ?? "" }),
       h("span", { class: "quiet" }, plural(jobs.length, "job")), pager(from, jobs.length, "from")),
     table("Jobs", ["Job", "Tenant", "State", "n:Flows", "n:Fullest link", "n:Bound"], rows, "No jobs. Submit one: heddle job submit FILE."),
   ];

@@ -23,18 +23,26 @@ export function networksView(place) {
 }
 
 function vpcs({ vpcs }) {
-  const rows = vpcs.map((vpc) => [vpc.id, vpc.id, vpc.tenant, vpc.subnets.join(", "), count(vpc.endpoints), verdict(ISOLATION[vpc.isolation] ?? "quiet", vpc.isolation)]);
-  return h("section", { class: "card" }, h("h2", null, "VPCs"), table("VPCs", ["VPC", "Tenant", "Subnets", "n:Endpoints", "Isolation"], rows, "No virtual networks."));
+  const rows = vpcs.map((vpc) => [vpc.id, vpc.id, verdict(ISOLATION[vpc.isolation] ?? "quiet", vpc.isolation), vpc.tenant, `${vpc.vni} (${vpc.network})`, vpc.subnets.join(", "), count(vpc.endpoints)]);
+  return h("section", { class: "card" }, h("h2", null, "VPCs"), table("VPCs", ["VPC", "Isolation", "Tenant", "VNI (network)", "Subnets", "n:Endpoints"], rows, "No virtual networks."));
 }
 
 function gateways({ gateways }) {
-  const rows = gateways.map((item) => [item.id, item.id, verdict(item.state === "attached" ? "good" : "error", item.state), item.role ?? "–", item.pair ?? "–", count(item.connections),
-    item.mappings_limit ? bar(item.mappings / item.mappings_limit, `${count(item.mappings)} of ${count(item.mappings_limit)}`) : count(item.mappings), duration(item.age_ms)]);
-  return h("section", { class: "card" }, h("h2", null, "Gateways"), table("Gateways", ["Gateway", "State", "Role", "Pair", "n:Connections", "Translations", "n:Age"], rows, "No gateways."));
+  const rows = gateways.map((item) => [item.id, item.kind === "gateway" ? item.id : `${item.id} (${item.kind})`, verdict(item.state === "attached" ? "good" : "error", item.state), tables(item), item.role ?? "–", item.pair ?? "–", 
+    occupancy(item.connections, item.connections_limit), occupancy(item.mappings, item.mappings_limit), duration(item.age_ms)]);
+  return h("section", { class: "card" }, h("h2", null, "Gateways"), table("Gateways", ["Gateway", "State", "Tables", "Role", "Pair", "Connections", "Translations", "n:Age"], rows, "No gateways."));
+}
+
+const occupancy = (used, limit) => (limit ? bar(used / limit, `${count(used)} of ${count(limit)}`) : count(used));
+
+/** Say whether a gateway forwards by the newest tables, and why not. */
+function tables({ generation, wanted_generation, refused }) {
+  if (refused) return verdict("error", `refused: ${refused}`);
+  return generation === wanted_generation ? verdict("good", "newest") : verdict("warning", `${count(wanted_generation - generation)} behind`);
 }
 
 function balancers({ balancers }) {
-  const rows = balancers.map((item) => [item.id, item.id, item.vpc, item.vip,
+  const rows = balancers.map((item) => [item.id, item.id, item.vpc, item.vip, item.served_by.length ? item.served_by.join(", ") : verdict("error", "none"),
     item.backends.map((back) => h("div", null, back.address, ` weight ${back.weight} `, verdict(HEALTH[back.health] ?? "error", back.health)))]);
-  return h("section", { class: "card" }, h("h2", null, "Balancers"), table("Balancers", ["Balancer", "VPC", "Address", "Back ends"], rows, "No balancers."));
+  return h("section", { class: "card" }, h("h2", null, "Balancers"), table("Balancers", ["Balancer", "VPC", "Address", "Served by", "Back ends"], rows, "No balancers."));
 }

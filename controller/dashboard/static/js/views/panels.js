@@ -6,6 +6,7 @@ import { portName } from "../fabric/index.js";
 import { isDown, isDrained, isLost, linkLoad, nodeDrained } from "../fabric/marks.js";
 import { count, rate } from "../format.js";
 import { isPaused } from "../load.js";
+import { isPast } from "../picture.js";
 import { withQuery } from "../router.js";
 import { bar, table, verdict } from "./table.js";
 
@@ -16,6 +17,7 @@ const SIGNS = { error: "■", warning: "▲" };
 /** @param {any[]} found of `problems` */
 export function attention(found, state) {
   const body = !state ? h("p", { class: "quiet" }, "No state.")
+    : found.length === 0 && isPast() ? h("p", { class: "quiet" }, "No congestion was recorded. Failures and jobs of this moment are in the timeline.")
     : found.length === 0 ? h("p", { class: "good" }, "✓ Nothing needs attention.")
       : h("ul", { class: "problems" }, found.slice(0, MAX_PROBLEMS).map((item) =>
         h("li", { class: item.severity, "data-key": item.text },

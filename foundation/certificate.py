@@ -1,0 +1,139 @@
+"""Read certificates, keys and deny lists: the identity of a holder is the one SPIFFE URI of its certificate.
+
+A certificate that a TLS library has verified is still read here: the library checks signatures and dates, and knows
+neither fabrics and roles nor our deny list.
+"""
+
+import re
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+from foundation.identity import SCHEME, Identity, identity_in
+
+_SERIAL = re.compile(r"(?:0x)?([0-9A-Fa-f]{1,40})")  # RFC 5280 4.1.2.2: at most 20 bytes
+_CACHED_PEERS = 4096
+
+
+class CertificateError(ValueError):
+    """A certificate, key or deny list that cannot be used; the text is one line."""
+
+
+class PeerRefusedError(CertificateError):
+    """A certificate whose holder is refused: no identity, another fabric's, a wrong role, or denied."""
+
+
+class Peer(NamedTuple):
+    """The holder of a certificate, as the certificate names it."""
+
+    identity: Identity
+    serial: int
+    not_after: datetime
+
+
+class OwnCertificate(NamedTuple):
+    """A checked certificate with its chain, key and authorities, as PEM."""
+
+    peer: Peer
+    chain: bytes
+    key: bytes
+    authorities: bytes
+
+
+@lru_cache(_CACHED_PEERS)
+def peer_in(certificate: bytes) -> Peer:
+    """Return the holder of a certificate, PEM (the first of a chain) or DER; raises PeerRefusedError."""
+    is_pem = certificate.lstrip().startswith(b"-----")
+    try:
+        found = (x509.load_pem_x509_certificate if is_pem else x509.load_der_x509_certificate)(certificate)
+        return _peer(found)
+    except PeerRefusedError:
+        raise
+    except ValueError as error:
+        raise PeerRefusedError(f"unreadable certificate: {_line(error)}") from None
+
+
+def own_certificate(chain: bytes, key: bytes, authorities: bytes) -> OwnCertificate:
+    """Check that a certificate has an identity, that the key is its own and an authority issued it.
+
+    All are PEM. Dates are not checked: a peer does so with its own clock. Raises CertificateError.
+    """
+    certificates = _loaded(chain, "certificate")
+    trusted = _loaded(authorities, "ca")
+    try:
+        private = load_pem_private_key(key, password=None)
+    except (ValueError, TypeError):  # TypeError: an encrypted one
+        raise CertificateError("key: no PEM private key without a password") from None
+    if _public(private.public_key()) != _public(certificates[0].public_key()):
+        raise CertificateError("key: of another certificate")
+    if not any(_issued(one, by) for one in certificates for by in trusted):
+        raise CertificateError("certificate: issued by no authority of ca")
+    return OwnCertificate(_peer(certificates[0]), chain, key, authorities)
+
+
+def denied_serials(text: str) -> frozenset[int]:
+    """Return the serial numbers of a deny list: hexadecimal, a line each; `#` begins a comment.
+
+    Colons between the digits are allowed, as OpenSSL prints them. Raises CertificateError with the line's number.
+    """
+    found = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        content = line.partition("#")[0].strip()
+        if content:
+            serial = _SERIAL.fullmatch(content.replace(":", ""))
+            if serial is None:
+                raise CertificateError(
+                    f"line {number}: a serial number in hexadecimal expected, as `heddle pki` writes"
+                )
+            found.add(int(serial[1], 16))
+    return frozenset(found)
+
+
+def serial_text(serial: int) -> str:
+    """Return a serial number as deny lists and `openssl x509 -serial` show it: whole bytes in hexadecimal."""
+    digits = f"{serial:X}"
+    return digits.zfill(len(digits) + len(digits) % 2)
+
+
+def _peer(certificate: x509.Certificate) -> Peer:
+    """Return the holder; a certificate with two SPIFFE URIs names no one (SPIFFE X.509-SVID 2)."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        raise PeerRefusedError("certificate without an identity: it has no subject alternative name") from None
+    uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    if len(uris) != 1:
+        raise PeerRefusedError(f"certificate with {len(uris)} URIs: exactly one {SCHEME}… names an identity")
+    try:
+        identity = identity_in(uris[0])
+    except ValueError as error:
+        raise PeerRefusedError(_line(error)) from None
+    return Peer(identity, certificate.serial_number, certificate.not_valid_after_utc)
+
+
+def _loaded(pem: bytes, what: str) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise CertificateError(f"{what}: no PEM certificate") from None
+
+
+def _public(key: object) -> bytes:
+    written: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)  # type: ignore[attr-defined]
+    return written
+
+
+def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
