@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
+from typing import NoReturn
 
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
@@ -26,11 +27,9 @@ from controller.config.tls import opened
 from controller.dashboard.access.certificates import PageFiles, PageTls
 from controller.dashboard.access.login import AccessRules
 from controller.dashboard.server import Dashboard
-from controller.model.error import PrerequisiteError
-from controller.model.event import PortStatus, SwitchDown, SwitchUp
+from controller.model.error import HeddleError, PrerequisiteError, SteppedDownError
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
-from controller.model.rule import Step, SwitchRules
 from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
@@ -38,14 +37,18 @@ from controller.runtime.descriptors import Places, places_of_process
 from controller.runtime.exposure import warned
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
+from controller.runtime.leadership import Leadership
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
 from controller.runtime.ports import Compiler, Planner, StateStore, StoreError
 from controller.runtime.recording.recorder import Recorder
 from controller.runtime.rules import with_pins
+from controller.southbound.posting import Inbound, Outbound
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
+from controller.store.etcd.member import ClusterMember
+from controller.store.etcd.term import Leader
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
 from foundation.certificate import CertificateError
@@ -74,56 +77,6 @@ class SystemClock:
     def monotonic_ns(self) -> int:
         """Return a time that only grows, in nanoseconds."""
         return time.monotonic_ns()
-
-
-class Inbound:
-    """Posts events of the southbound to the control loop."""
-
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
-
-    def switch_up(self, switch_id: str, ports: Mapping[int, bool], installed: SwitchRules) -> None:
-        """Post that a switch is connected and ready for rules."""
-        self._loop.post(SwitchUp(switch=switch_id, ports=ports, installed=installed), switch_id)
-
-    def switch_suspect(self, switch_id: str) -> None:
-        """Log that a switch has not replied to echo requests for a while; its session continues."""
-        _LOG.warning("%s: no echo reply", switch_id)
-
-    def switch_recovered(self, switch_id: str) -> None:
-        """Log that a suspect switch replies again."""
-        _LOG.info("%s: echo replies again", switch_id)
-
-    def switch_down(self, switch_id: str, reason: str) -> None:
-        """Post that the session of a switch ended."""
-        self._loop.post(SwitchDown(switch=switch_id, reason=reason), switch_id)
-
-    def port_status(self, switch_id: str, port_no: int, up: bool) -> bool:
-        """Post that a port went up or down; return False where too many events of the switch wait."""
-        return self._loop.post(PortStatus(switch=switch_id, port=port_no, up=up), switch_id)
-
-    def rule_error(self, switch_id: str, text: str) -> None:
-        """Log an error that a switch sent outside of any installation."""
-        _LOG.warning("%s: %s", switch_id, text)
-
-    def flow_removed(self, switch_id: str) -> None:
-        """Log that a switch removed a rule. Ours have no timeout, so another program did it."""
-        _LOG.warning("%s: a rule was removed on the switch", switch_id)
-
-
-class Outbound:
-    """The southbound interface that the control loop installs rules through."""
-
-    def __init__(self, server: OpenFlowServer) -> None:
-        self._server = server
-
-    async def install(self, steps: Sequence[Step]) -> None:
-        """Send the steps, each behind barriers; raises InstallError."""
-        await self._server.install(steps)
-
-    async def read_rules(self, switch_id: str) -> SwitchRules:
-        """Return the rules of a switch; raises InstallError."""
-        return await self._server.read_rules(switch_id)
 
 
 def _history(config: ServiceConfig) -> SqliteHistory | None:
@@ -198,8 +151,9 @@ class Application:
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
         self._compiler = compiler or ProcessCompiler(fabric)
+        self._initial = partial(begin, fabric, settings)
         self.loop = Loop(
-            begin(fabric, settings, clock.steady_unix_ms()),
+            self._initial(clock.steady_unix_ms()),
             planner=self._planner,
             compiler=self._compiler,
             clock=clock,
@@ -207,18 +161,20 @@ class Application:
         self.collecting = self._collecting(fabric)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None
+        self._looping: asyncio.Task[None] | None = None
+        self._history: SqliteHistory | None = None
 
-    def _kept(self, directory: StateDirectory) -> tuple[StateStore, int]:
-        """Continue with what the journal holds; return its store and this start's generation; raises HeddleError."""
-        store = directory.open()
+    def _kept(self, opened: Callable[[], StateStore]) -> tuple[StateStore, int]:
+        """Continue with what the journal holds; return its store and this start's generation.
+
+        Raises HeddleError, and StoreError.
+        """
+        store = opened()
         try:
             generation = store.next_generation()
             loop = self.loop
-            loop.state = continued(loop.state, store, generation, loop.now_unix_ms())
+            loop.state = continued(self._initial(loop.now_unix_ms()), store, generation, loop.now_unix_ms())
             remember_fabric(loop.state, store)
-        except StoreError as error:
-            store.close()
-            raise PrerequisiteError(f"{error}; make room, or name another directory by --state") from None
         except BaseException:
             store.close()
             raise
@@ -238,76 +194,136 @@ class Application:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[dict[str, str]]:
         """Run while the context lasts; yields the addresses that clients and switches connect to."""
+        leadership = Leadership()
         with self._state_directory() as directory:
+            member = self._member(leadership)
             try:
-                async with self._started(directory) as addresses:
+                async with self._started(directory, leadership, member) as addresses:
                     yield addresses
             finally:
                 if self.loop.journal is not None:
                     await asyncio.to_thread(self.loop.journal.close)
+                if member is not None:
+                    await member.close()
 
     @asynccontextmanager
-    async def _started(self, directory: StateDirectory | None) -> AsyncIterator[dict[str, str]]:
-        generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
-        if directory is not None:
-            store, generation = await asyncio.to_thread(self._kept, directory)
-            self.loop.keep_in(store)
-        tls = opened(self._config.tls, _LOG.error)
-        room = places_of_process(len(self._known), self._config.limits.grpc_connections)
-        server = self._openflow(room, generation, tls)
-        vteps = tuple(IPv4Network(text) for text in self._config.vteps)
+    async def _started(
+        self, directory: StateDirectory | None, leadership: Leadership, member: ClusterMember | None
+    ) -> AsyncIterator[dict[str, str]]:
+        config, loop = self._config, self.loop
+        tls = opened(config.tls, _LOG.error)
+        room = places_of_process(len(self._known), config.limits.grpc_connections)
+        server = self._openflow(room, leadership, tls)
+        vteps = tuple(IPv4Network(text) for text in config.vteps)
         api = ApiServer(
-            self.loop, vteps, keepalive_ms=self._config.keepalive_ms, tls=tls, limits=self._config.limits.of_calls(),
-            connections=room.grpc,
+            loop, vteps, keepalive_ms=config.keepalive_ms, tls=tls, leadership=leadership if member else None,
+            limits=config.limits.of_calls(), connections=room.grpc,
         )  # fmt: skip
-        http = Dashboard(self.loop, _jobs_in, _access_rules(self._config), _page_tls(self._config, tls))
-        history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
-        recorder = self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
-        self.loop.connect(Outbound(server))
+        http = Dashboard(loop, _jobs_in, _access_rules(config), _page_tls(config, tls))
+        loop.connect(Outbound(server))
         self._compiler.start()
         self._planner.start()
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)
         shorten_pauses()
-        self._running = asyncio.create_task(self.loop.run())
         try:
-            try:
-                bound = await server.start()
-            except OSError as error:
-                where = self._config.openflow
-                raise PrerequisiteError(
-                    f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
-                ) from None
-            grpc = await api.start(self._config.grpc)
-            if self.collecting is not None:
-                self.collecting.start()
-            addresses = {"openflow": joined(*bound[:2]), "grpc": grpc}
-            with warned(self._config.exposed):
-                yield addresses | await self._start_http(http)
+            with warned(config.exposed):
+                if member is None:
+                    try:
+                        await self._begin(directory.open if directory is not None else None, leadership)
+                    except StoreError as error:
+                        text = f"{error}; make room, or name another directory by --state"
+                        raise PrerequisiteError(text) from None
+                    self._running = self._looping
+                    addresses = await self._listen(server, api)
+                    yield addresses | await self._serve(api, http)
+                else:
+                    addresses = await self._listen(server, api)
+                    self._running = asyncio.create_task(self._take_part(member, leadership, api, http))
+                    yield addresses
         finally:
             if self.collecting is not None:
                 await self.collecting.close()
             await http.close()
             await api.close()
             await server.close()
-            if history is not None:
-                await asyncio.to_thread(history.close)
-            self._running.cancel()
-            with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup):
-                await self._running
-            self.loop.close()
-            if recorder is not None:
-                await asyncio.to_thread(recorder.close)
+            if self._history is not None:
+                await asyncio.to_thread(self._history.close)
+            for task in (self._running, self._looping):
+                if task is not None:
+                    task.cancel()
+                    with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup, HeddleError):
+                        await task
+            loop.close()
+            if loop.recorder is not None:
+                await asyncio.to_thread(loop.recorder.close)
 
-    def _openflow(self, room: Places, generation: int, tls: Tls | None) -> OpenFlowServer:
+    async def _begin(self, opened: Callable[[], StateStore] | None, leadership: Leadership) -> None:
+        """Continue with the journal, if there is one, and run the loop; raises HeddleError and StoreError."""
+        generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
+        if opened is not None:
+            store, generation = await asyncio.to_thread(self._kept, opened)
+            self.loop.keep_in(store)
+        self._history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
+        self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
+        self._looping = asyncio.create_task(self.loop.run())
+        leadership.begin(generation)
+
+    async def _listen(self, server: OpenFlowServer, api: ApiServer) -> dict[str, str]:
+        """Listen for switches and callers; raises PrerequisiteError where an address is in use."""
+        try:
+            bound = await server.start()
+        except OSError as error:
+            where = self._config.openflow
+            raise PrerequisiteError(
+                f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
+            ) from None
+        return {"openflow": joined(*bound[:2]), "grpc": await api.start(self._config.grpc)}
+
+    async def _serve(self, api: ApiServer, http: Dashboard) -> dict[str, str]:
+        """Serve as the controller that leads; return the address of HTTP."""
+        await api.serve()
+        if self.collecting is not None:
+            self.collecting.start()
+        return await self._start_http(http)
+
+    async def _take_part(
+        self, member: ClusterMember, leadership: Leadership, api: ApiServer, http: Dashboard
+    ) -> NoReturn:
+        """Wait until this controller leads, and lead; raises SteppedDownError, and any exception of the loop."""
+        store = await member.won()
+        try:
+            await self._begin(lambda: store, leadership)
+        except StoreError as error:
+            raise SteppedDownError(str(error)) from None
+        await self._serve(api, http)
+        over = asyncio.create_task(leadership.over())
+        try:
+            await asyncio.wait({over, *filter(None, [self._looping])}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+        if self._looping is not None and self._looping.done():
+            self._looping.result()
+        raise SteppedDownError(leadership.why_over)
+
+    def _member(self, leadership: Leadership) -> ClusterMember | None:
+        """Return this controller's part in a cluster, None where it is alone."""
+        cluster = self._config.cluster
+        if cluster.name is None or cluster.advertise is None:
+            return None
+        me = Leader(name=cluster.name, address=cluster.advertise)
+        fabric = self.loop.state.fabric.name
+        return ClusterMember(cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s)
+
+    def _openflow(self, room: Places, leadership: Leadership, tls: Tls | None) -> OpenFlowServer:
         """Return the southbound for so many connections."""
         settings = SouthboundSettings(
-            generation_id=generation, max_connections=room.openflow, max_strangers=room.strangers,
+            max_connections=room.openflow, max_strangers=room.strangers,
             max_strangers_of_a_peer=max(1, room.strangers // 2),
         )  # fmt: skip
         return OpenFlowServer(
             *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
-            limited=self.loop.limited, tls=tls,
+            leadership=leadership, limited=self.loop.limited, tls=tls,
         )  # fmt: skip
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:

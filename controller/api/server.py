@@ -11,6 +11,7 @@ from grpc_reflection.v1alpha import reflection
 from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.connections import HANDSHAKE_MS
 from controller.api.decoding import Decoding
+from controller.api.leading import Leading
 from controller.api.limits import MAX_CALLS, Limits, connection_options
 from controller.api.mutual_tls import KnownPeers
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
@@ -19,6 +20,7 @@ from controller.model.error import PrerequisiteError
 from controller.model.limit import MAX_MESSAGE_BYTES
 from controller.model.server_address import UNIX, joined, split_address
 from controller.runtime.callers import Callers
+from controller.runtime.leadership import Leadership
 from controller.runtime.loop import Loop
 from foundation.keepalive import KEEPALIVE_MS, server_options
 from foundation.tls_files import Tls
@@ -37,8 +39,10 @@ class ApiServer:
 
     def __init__(
         self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, keepalive_ms: int = KEEPALIVE_MS,
-        tls: Tls | None = None, limits: CallLimits | None = None, connections: int = 4_096,
+        tls: Tls | None = None, leadership: Leadership | None = None, limits: CallLimits | None = None,
+        connections: int = 4_096,
     ) -> None:  # fmt: skip
+        """Create the services; with `leadership` they are of one controller of several."""
         self._watching: asyncio.Task[None] | None = None
         self._known_peers = KnownPeers(tls) if tls is not None else None
         options = [
@@ -49,11 +53,12 @@ class ApiServer:
             *connection_options(connections),
         ]
         admission = [self._known_peers] if self._known_peers is not None else []
-        self._server = grpc.aio.server(
-            options=options,
-            interceptors=[*admission, Limits(Callers(limits or CallLimits(), loop.limited)), Decoding()],
-            maximum_concurrent_rpcs=MAX_CALLS,
-        )
+        status = health_pb2.HealthCheckResponse
+        self._status = status.SERVING if leadership is None else status.NOT_SERVING
+        leading = [Leading(leadership, loop.gate)] if leadership is not None else []
+        bounds = Limits(Callers(limits or CallLimits(), loop.limited))
+        interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, *leading, Decoding()]
+        self._server = grpc.aio.server(options=options, interceptors=interceptors, maximum_concurrent_rpcs=MAX_CALLS)
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
         telemetry.add_to(self._server, loop)
@@ -82,11 +87,17 @@ class ApiServer:
         await self._server.start()
         if self._known_peers is not None:
             self._watching = asyncio.create_task(self._known_peers.watch())
-        for service in ("", *_SERVICES):
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        for service in _SERVICES:
+            await self._health.set(service, self._status)
         if address.startswith(UNIX):
             return address
         return joined(split_address(address)[0], bound)
+
+    async def serve(self) -> None:
+        """Report SERVING for every service: this controller leads."""
+        for service in _SERVICES:
+            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
     async def close(self) -> None:
         """Report NOT_SERVING, wait up to half a second for calls to finish, stop."""

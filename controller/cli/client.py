@@ -1,11 +1,13 @@
 """Connect to a running controller over gRPC; its status codes become HeddleErrors."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
@@ -23,13 +25,17 @@ from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from foundation.channel import channel_to
 from foundation.identity import TLS_VARIABLE
 from foundation.keepalive import client_options
+from foundation.leader_address import LeaderAddress
 
 if TYPE_CHECKING:
     from foundation.tls_files import Tls
 
 CONNECT_TIMEOUT_S = 5.0
 CAUSE_TIMEOUT_S = 2.0
+FOLLOW_S = 0.1
 CLOSED = ("Socket closed", "reset by peer", "closed")
+JOBS = pb.DESCRIPTOR.services_by_name["JobService"].full_name
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 MAX_REPLY_BYTES = 256 << 20
 _ERRORS: dict[grpc.StatusCode, type[HeddleError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InputError,
@@ -54,18 +60,53 @@ class Client:
 
 @contextmanager
 def connected(server: str) -> Iterator[Client]:
-    """Connect to `server` (ADDR:PORT), by TLS where HEDDLE_TLS is set; raises HeddleErrors instead of gRPC errors."""
-    options = [("grpc.max_receive_message_length", MAX_REPLY_BYTES), *client_options()]
-    tls = _tls()
-    with channel_to(server, options, tls) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT_S)
-        except grpc.FutureTimeoutError:
-            raise UnavailableError(_unreachable(server, channel, has_tls=tls is not None)) from None
+    """Connect to `server` (ADDR:PORT, several with commas between them); raises HeddleErrors instead of gRPC errors.
+
+    TLS is in use where HEDDLE_TLS is set. Of several controllers, it is the one that leads.
+    """
+    with _leading(server) as channel:
         try:
             yield Client(channel)
         except grpc.RpcError as error:
             raise _ERRORS.get(error.code(), HeddleError)(error.details() or str(error.code())) from None
+
+
+@contextmanager
+def _leading(server: str) -> Iterator[grpc.Channel]:
+    """Connect to the controller that leads; raises UnavailableError where none does in time."""
+    options = [("grpc.max_receive_message_length", MAX_REPLY_BYTES), *client_options()]
+    tls, addresses = _tls(), LeaderAddress(server)
+    end = time.monotonic() + CONNECT_TIMEOUT_S
+    why = ""
+    while (left_s := end - time.monotonic()) > 0:
+        address = addresses.current
+        with channel_to(address, options, tls) as channel:
+            try:
+                grpc.channel_ready_future(channel).result(timeout=min(left_s, CONNECT_TIMEOUT_S / len(addresses)))
+            except grpc.FutureTimeoutError:
+                why = _unreachable(address, channel, has_tls=tls is not None)
+                addresses.failed()
+                continue
+            refusal = _refusal(channel)
+            if refusal is None:
+                yield channel
+                return
+            why = refusal.details() or why
+            addresses.failed(refusal.trailing_metadata())
+        time.sleep(FOLLOW_S)
+    raise UnavailableError(why)
+
+
+def _refusal(channel: grpc.Channel) -> grpc.RpcError | None:
+    """Return why this controller serves no calls, which is that it does not lead; None where it serves them."""
+    asked = health_pb2.HealthCheckRequest(service=JOBS)
+    try:
+        if health_pb2_grpc.HealthStub(channel).Check(asked, timeout=CONNECT_TIMEOUT_S).status != NOT_SERVING:
+            return None
+        rpc.JobServiceStub(channel).GetJob(pb.GetJobRequest(), timeout=CONNECT_TIMEOUT_S)
+    except grpc.RpcError as error:
+        return error if error.code() is grpc.StatusCode.UNAVAILABLE else None
+    return None
 
 
 def _tls() -> "Tls | None":

@@ -9,8 +9,8 @@ Server = Annotated[
     str,
     typer.Option(
         "--server", envvar="HEDDLE_SERVER",
-        help="The controller's gRPC address, ADDR:PORT or unix:/PATH. For TLS the variable HEDDLE_TLS names the "
-        "directory of `heddle pki issue`.",
+        help="The controller's gRPC address, ADDR:PORT or unix:/PATH; of several all, with commas. For TLS the "
+        "variable HEDDLE_TLS names the directory of `heddle pki issue`.",
     ),
 ]  # fmt: skip
 DEFAULT_SERVER = "127.0.0.1:50051"

@@ -1,17 +1,17 @@
 """`heddle run`: the controller as a service."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from controller.app import Application
 from controller.config import load_fabric
 from controller.config.service import ServiceConfig, load_service, printed
-from controller.model.error import InputError
+from controller.model.error import InputError, SteppedDownError
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.log_limit import LogLimit
 from controller.store.state_directory import default_directory
@@ -37,7 +37,7 @@ def run_controller(
     if fabric_path is None:
         raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
     config = load_service(config_path, openflow=openflow, grpc=grpc, http=http, state=state, insecure=insecure)
-    if config.state is None:
+    if config.state is None and not config.cluster.is_on:
         config = config.model_copy(update={"state": str(default_directory())})
     logging.basicConfig(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -45,12 +45,17 @@ def run_controller(
     limit = LogLimit()
     for handler in logging.getLogger().handlers:
         handler.addFilter(limit)
-    application = Application(load_fabric(fabric_path), config)
-    application.loop.suppressed_lines = lambda: limit.suppressed
-    asyncio.run(_serve(application, config))
+    fabric = load_fabric(fabric_path)
+
+    def made(config: ServiceConfig) -> Application:
+        application = Application(fabric, config)
+        application.loop.suppressed_lines = lambda: limit.suppressed
+        return application
+
+    asyncio.run(_serve(made, config))
 
 
-async def _serve(application: Application, config: ServiceConfig) -> None:
+async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceConfig) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
 
@@ -61,15 +66,23 @@ async def _serve(application: Application, config: ServiceConfig) -> None:
     for wanted in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if wanted is not signal.SIGHUP or signal.getsignal(wanted) is not signal.SIG_IGN:  # nohup ignores it
             running.add_signal_handler(wanted, end, wanted)
-    async with application.started() as addresses:
-        shorten_pauses()
-        print(json.dumps({"ready": True, **addresses}), flush=True)
-        waiting = asyncio.create_task(ended.wait())
-        failing = asyncio.create_task(application.failed())
-        done, left = await asyncio.wait({waiting, failing}, return_when=asyncio.FIRST_COMPLETED)
-        for task in left:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        if failing in done:
-            failing.result()
+    waiting = asyncio.create_task(ended.wait())
+    is_first = True
+    while not ended.is_set():
+        application = made(config)
+        async with application.started() as addresses:
+            shorten_pauses()
+            if is_first:
+                print(json.dumps({"ready": True, **addresses}), flush=True)
+                config, is_first = config.model_copy(update=addresses), False
+            failing = asyncio.create_task(application.failed())
+            await asyncio.wait({waiting, failing}, return_when=asyncio.FIRST_COMPLETED)
+            if not failing.done():
+                failing.cancel()
+            try:
+                await failing
+            except asyncio.CancelledError:
+                pass
+            except SteppedDownError as why:  # of several controllers: it waits again, with nothing of before
+                _LOG.warning("this controller leads no longer: %s", why)
+    waiting.cancel()

@@ -25,10 +25,21 @@ Above = Annotated[
     int, typer.Option(metavar="GENERATION", min=0, help="The generation that a switch obeys, from the log.")
 ]
 
+Etcd = Annotated[
+    str | None,
+    typer.Option("--etcd", metavar="ADDR:PORT,…", help="The state of several controllers (config key cluster)."),
+]
+OfFabric = Annotated[str | None, typer.Option("--fabric", metavar="NAME", help="With --etcd: the fabric's name.")]
+
 
 @state.command("init")
-def init(directory: State = None, above: Above = 0) -> None:
+def init(directory: State = None, above: Above = 0, etcd: Etcd = None, fabric: OfFabric = None) -> None:
     """Create an empty journal. With --above its generations are higher than one that switches obey already."""
+    if etcd is not None:
+        from controller.store.etcd import state_in_etcd
+
+        print(f"{etcd}: an empty journal, epoch {state_in_etcd.init(*_in_etcd(etcd, fabric), above)}")
+        return
     from controller.store import state_directory as store
 
     wanted = _directory(directory)
@@ -36,8 +47,16 @@ def init(directory: State = None, above: Above = 0) -> None:
 
 
 @state.command("raise")
-def raise_epoch(above: Above, directory: State = None) -> None:
-    """Let the next start have a generation above one that switches obey, while no controller runs."""
+def raise_epoch(above: Above, directory: State = None, etcd: Etcd = None, fabric: OfFabric = None) -> None:
+    """Let the next start have a generation above one that switches obey, while no controller runs.
+
+    Several controllers may run: the one that leads begins again, with such a generation.
+    """
+    if etcd is not None:
+        from controller.store.etcd import state_in_etcd
+
+        print(f"{etcd}: epoch {state_in_etcd.raise_epoch(*_in_etcd(etcd, fabric), above)}")
+        return
     from controller.store import state_directory as store
 
     wanted = _directory(directory)
@@ -45,31 +64,53 @@ def raise_epoch(above: Above, directory: State = None) -> None:
 
 
 @state.command("check")
-def check(directory: State = None, as_json: Json = False) -> None:
+def check(directory: State = None, as_json: Json = False, etcd: Etcd = None, fabric: OfFabric = None) -> None:
     """Check every page and row of the journal, also while a controller uses it; exit status 2 where it is damaged."""
-    from controller.store import state_directory as store
+    wanted: str | Path
+    if etcd is not None:
+        from controller.store.etcd import state_in_etcd
 
-    wanted = _directory(directory)
-    found = store.check(wanted)
+        wanted, found = etcd, state_in_etcd.check(*_in_etcd(etcd, fabric))
+    else:
+        from controller.store import state_directory as store
+
+        wanted = _directory(directory)
+        found = store.check(wanted)
     text = ", ".join(f"{number} {name}" for name, number in found.items())
     print(json.dumps(found) if as_json else f"{wanted}: fine: {text}")
 
 
 @state.command("backup")
-def backup(file: Annotated[Path, typer.Argument(metavar="FILE")], directory: State = None) -> None:
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE")], directory: State = None, etcd: Etcd = None,
+    fabric: OfFabric = None,
+) -> None:  # fmt: skip
     """Copy the journal to a new file, also while a controller uses it."""
-    from controller.store import state_directory as store
+    if etcd is not None:
+        from controller.store.etcd import state_in_etcd
 
-    store.backup(_directory(directory), file)
+        state_in_etcd.backup(*_in_etcd(etcd, fabric), file)
+    else:
+        from controller.store import state_directory as store
+
+        store.backup(_directory(directory), file)
     print(f"{file}: written")
 
 
 @state.command("restore")
-def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], directory: State = None, above: Above = 0) -> None:
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE")], directory: State = None, above: Above = 0,
+    etcd: Etcd = None, fabric: OfFabric = None,
+) -> None:  # fmt: skip
     """Replace the journal by a copy, while no controller runs; the one of before is kept beside it.
 
     The epoch rises above both, so that switches prefer the controller that starts next to any before.
     """
+    if etcd is not None:
+        from controller.store.etcd import state_in_etcd
+
+        print(f"{etcd}: restored, epoch {state_in_etcd.restore(*_in_etcd(etcd, fabric), file, above)}")
+        return
     from controller.store import state_directory as store
 
     wanted = _directory(directory)
@@ -82,3 +123,9 @@ def _directory(given: Path | None) -> Path:
     if given is not None and str(given) == store.NONE:
         raise InputError("--state: none has no journal; name a directory")
     return given if given is not None else store.default_directory()
+
+
+def _in_etcd(etcd: str, fabric: str | None) -> tuple[list[str], str]:
+    if fabric is None:
+        raise InputError("--etcd needs --fabric: the name in the fabric file")
+    return etcd.split(","), fabric

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from controller.config.access import HttpAccessConfig, exposure_problem
+from controller.config.cluster import ClusterConfig
 from controller.config.exposure import exposed, refusal_of
 from controller.config.limits import LimitsConfig
 from controller.config.moves import MovesConfig
@@ -124,6 +125,9 @@ class ServiceConfig(BaseModel):
         description="the directory of what survives a restart: jobs, virtual networks, drains; none: nothing does; "
         "null: /var/lib/heddle for root, ~/.local/state/heddle for others",
     )
+    cluster: ClusterConfig = Field(
+        default=ClusterConfig(), description="several controllers of one fabric over etcd; state is then there"
+    )
     history: str | None = Field(
         default=None,
         description="a SQLite file for events and what ports counted per second, minute and hour; null: none",
@@ -184,6 +188,8 @@ def load_service(
         config = ServiceConfig.model_validate({**values, **given})
     except ValidationError as errors:
         raise _refused(name, errors) from None
+    if config.cluster.is_on and config.state not in (None, "none"):
+        raise refusal(name, [Problem("state", "with cluster the journal is in etcd: leave state out, or none")])
     if (problem := exposure_problem(config.http, config.http_access, config.tls)) is not None:
         raise refusal(name, [Problem("http", problem)])
     if config.exposed and not config.insecure:
@@ -200,6 +206,7 @@ _SECTIONS: dict[object, type[BaseModel]] = {
     "http_access": HttpAccessConfig,
     "tls": TlsConfig,
     "limits": LimitsConfig,
+    "cluster": ClusterConfig,
 }
 _YAML = {"None": "null", "True": "true", "False": "false"}
 

@@ -9,6 +9,7 @@
     ├── InUseError               something else still needs it: exit 1, FAILED_PRECONDITION
     ├── DeadlineError            the caller's deadline has passed: exit 1, DEADLINE_EXCEEDED
     ├── UnavailableError         a switch or the controller does not reply: exit 1, UNAVAILABLE
+    ├── SteppedDownError         another controller leads: it waits again, as one that does not lead
     └── PrerequisiteError        this machine lacks a prerequisite: exit 1; the message names the remedy
 
 Inside the core "no admissible plan" is a value (`Infeasible`); edges turn it into an error.
@@ -63,6 +64,10 @@ class DeadlineError(HeddleError):
 
 class UnavailableError(HeddleError):
     """A switch or the controller did not reply in time."""
+
+
+class SteppedDownError(HeddleError):
+    """This controller has led, and does no longer; the text says why."""
 
 
 class PrerequisiteError(HeddleError):

@@ -24,6 +24,10 @@ class StoreError(Exception):
     """The journal cannot be written; the text names the place and the reason."""
 
 
+class FencedError(StoreError):
+    """Another controller leads, or none: nothing that this one writes is applied."""
+
+
 EPOCH_SHIFT = 44
 """A generation is epoch << 44 | revision: above the Unix times in milliseconds of controllers without a store."""
 

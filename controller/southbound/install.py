@@ -6,7 +6,7 @@ step is in flight.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from controller.model.rule import Change, Step
@@ -24,7 +24,9 @@ MESSAGES_OF_A_SWITCH = 25
 class Installer:
     """Write changes to sessions, a bounded number per turn of the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_send: Callable[[], bool] = lambda: True) -> None:
+        """Create it; nothing is sent any more when `may_send` returns False."""
+        self._may_send = may_send
         self._turn = asyncio.Lock()
         self._written_this_turn = 0
 
@@ -67,6 +69,8 @@ class Installer:
         while chunk := list(islice(changes, MESSAGES_PER_TURN)):
             await session.transport.writable()
             async with self._turn:
+                if not self._may_send():
+                    raise SessionClosedError("this controller no longer leads")
                 session.transport.write(encoded(chunk, xid))
                 await self._count(len(chunk))
             xid += len(chunk)

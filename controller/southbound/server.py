@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from controller.model.rule import Step, SwitchRules
+from controller.runtime.leadership import Leadership
 from controller.runtime.limited import Limit
 from controller.runtime.ports import InstallError
 from controller.runtime.tls_front import TlsFront
@@ -69,10 +70,14 @@ class OpenFlowServer:
         known: Callable[[int], str | None],
         events: SouthboundEvents,
         settings: SouthboundSettings | None = None,
+        leadership: Leadership | None = None,
         tls: Tls | None = None,
         limited: Counter[Limit] | None = None,
     ) -> None:
-        """Report to `events`; count what the limits of connections refuse in `limited`."""
+        """Report to `events`; count what the limits of connections refuse in `limited`.
+
+        With `leadership` switches wait for their role until this controller leads.
+        """
         self.limited: Counter[Limit] = Counter() if limited is None else limited
         self.refusals: deque[str] = deque(maxlen=_REMEMBERED)
         self._address = (address, port)
@@ -84,7 +89,8 @@ class OpenFlowServer:
         self._claims: dict[int, Session] = {}
         self._ready: dict[str, Session] = {}
         self._listener: asyncio.Server | None = None
-        self._installer = Installer()
+        self._leadership = leadership
+        self._installer = Installer(self.may_send)
         self._closing = False
         self._tls = tls
         self._front: TlsFront | None = None
@@ -191,6 +197,14 @@ class OpenFlowServer:
         self._claims[datapath_id] = session
         self._strangers.discard(session)
         return switch_id
+
+    async def generation(self) -> int | None:
+        """Wait until this controller leads; return the generation of its roles."""
+        return await self._leadership.generation() if self._leadership is not None else self._settings.generation_id
+
+    def may_send(self) -> bool:
+        """Return whether this controller leads at this moment."""
+        return self._leadership is None or self._leadership.may_act()
 
     def ready(self, session: Session, installed: SwitchRules) -> None:
         """Report that a switch is up."""

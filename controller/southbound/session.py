@@ -2,7 +2,8 @@
 
 Order of the handshake, each step after the reply to the one before:
 
-    Hello -> features -> admission by `Owner.admit` -> role -> port description -> read groups and flows -> READY
+    Hello -> features -> admission by `Owner.admit` -> `Owner.generation` -> role
+    -> port description -> read groups and flows -> READY
 
 Invariants: Hello is the first message and occurs once; `Owner.ready` is called before any other event of this switch,
 and `Owner.ended` exactly once, with a reason.
@@ -64,6 +65,12 @@ class Owner(Protocol):
 
     async def admit(self, session: "Session", features: decode.Features) -> str:
         """Return the switch's id, or raise SessionRejectedError."""
+
+    async def generation(self) -> int | None:
+        """Wait until this controller leads; return the generation of its role, None for no role."""
+
+    def may_send(self) -> bool:
+        """Return whether this controller leads at this moment."""
 
     def ready(self, session: "Session", installed: SwitchRules) -> None:
         """The handshake is over."""
@@ -162,6 +169,9 @@ class Session:
         try:
             async with asyncio.timeout(self._settings.handshake_timeout_s):
                 await self._introduce()
+            generation = await self._owner.generation()
+            async with asyncio.timeout(self._settings.handshake_timeout_s):
+                await self._prepare(generation)
             self._phase = "its rules"
             installed = await self.read_rules()
             self.state = State.READY
@@ -187,8 +197,12 @@ class Session:
         self.datapath_id = features.datapath_id
         self.switch_id = await self._owner.admit(self, features)
         self.transport.allow(self._settings.messages_per_period)
+
+    async def _prepare(self, generation: int | None) -> None:
         self._phase = "its role"
-        await self._take_role()
+        if not self._owner.may_send():
+            raise SessionRejectedError("this controller no longer leads")
+        await self._take_role(generation)
         for setting in (wire.SET_CONFIG, wire.SET_ASYNC):
             self.transport.write(wire.with_xid(setting, self._pending.reserve(1)))
         self._phase = "its ports"
@@ -197,8 +211,7 @@ class Session:
             for port in decode.ports(part):
                 self._note_port(port)
 
-    async def _take_role(self) -> None:
-        generation = self._settings.generation_id
+    async def _take_role(self, generation: int | None) -> None:
         if generation is None:
             return
         request = wire.role_request(ControllerRole.MASTER, generation)

@@ -82,7 +82,7 @@ def raise_epoch(directory: Path, above: int) -> int:
     """Raise the generations of a journal above one that a switch has reported; return the epoch."""
     with locked(directory) as path:
         _existing(directory)
-        epoch = max(_epoch(path), (above >> EPOCH_SHIFT)) + 1
+        epoch = max(epoch_in(path), (above >> EPOCH_SHIFT)) + 1
         _set_epoch(path, epoch)
         return epoch
 
@@ -107,9 +107,9 @@ def restore(directory: Path, file: Path, above: int) -> int:
     if check_file(file, thoroughly=True) is None:
         raise InputError(f"{file}: there is no such copy")
     with locked(directory) as path:
-        epochs = [_epoch(file), above >> EPOCH_SHIFT]
+        epochs = [epoch_in(file), above >> EPOCH_SHIFT]
         if path.exists():
-            epochs.append(_epoch(path))
+            epochs.append(epoch_in(path))
             aside = path.with_name(path.name + ".replaced")
             for suffix in ("", "-wal", "-shm"):
                 side = path.with_name(path.name + suffix)
@@ -129,7 +129,7 @@ def check(directory: Path) -> dict[str, int]:
         counts: dict[str, int] = {}
         for kind, _ in read_values(connection):
             counts[kind] = counts.get(kind, 0) + 1
-    return {"version": version or 0, "epoch": _epoch(path), **counts}
+    return {"version": version or 0, "epoch": epoch_in(path), **counts}
 
 
 def _existing(directory: Path) -> Path:
@@ -147,7 +147,7 @@ def _set_epoch(path: Path, epoch: int) -> None:
         raise PrerequisiteError(f"{path} cannot be written ({error})") from None
 
 
-def _epoch(path: Path) -> int:
+def epoch_in(path: Path) -> int:
     """Return the epoch of a journal; 0 where it cannot be read any more."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:

@@ -19,6 +19,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from foundation.backoff import Backoff
 from foundation.channel import aio_channel_to
+from foundation.leader_address import LeaderAddress
 from foundation.tls_files import Tls
 from telemetry.agent.sources.ethtool import rdma_devices
 from telemetry.agent.sources.rdma_queue_pairs import NotQueuePairsError, queue_pairs
@@ -68,18 +69,23 @@ class QueuePairReporter:
     async def run(self) -> None:
         """Keep a stream to the controller open, and report on it every period."""
         attempt = 0
+        server = LeaderAddress(self._server)
         while True:
             began, attempt = time.monotonic(), attempt + 1
+            trailers = None
             try:
-                async with aio_channel_to(self._server, OPTIONS, self._tls) as channel:
+                async with aio_channel_to(server.current, OPTIONS, self._tls) as channel:
                     await self._stream(rpc.JobServiceStub(channel))
             except (grpc.RpcError, TimeoutError, asyncio.InvalidStateError) as fault:
+                if isinstance(fault, grpc.aio.AioRpcError):
+                    trailers = fault.trailing_metadata()
                 self._complain(fault.details() if isinstance(fault, grpc.aio.AioRpcError) else str(fault))
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
                 self._complain("the controller has cancelled the stream")  # gRPC raises the same error for it
+            server.failed(trailers)
             attempt = self._backoff.next_attempt(attempt - 1, time.monotonic() - began)
             await asyncio.sleep(self._backoff.delay_s(attempt, random.random()))
 

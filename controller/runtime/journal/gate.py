@@ -4,6 +4,7 @@ Effects pass in their order. While the journal fails, a caller whose change is n
 runs goes on, and what it publishes passes.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 
@@ -44,6 +45,7 @@ class Gate:
         self._held: deque[tuple[int, Effect]] = deque()
         self._promising: set[int] = set()
         self._asked = self._done = 0
+        self._settling: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def connect(self, journal: JournalWriter) -> None:
         """Set the journal; without one nothing is held."""
@@ -80,6 +82,19 @@ class Gate:
         self.failure, self._done = failure, max(self._done, number)
         while self._held and self._held[0][0] <= number:
             self._perform(self._with_failure(self._held.popleft()[1]))
+        while self._settling and self._settling[0][0] <= number:
+            waiting = self._settling.popleft()[1]
+            if not waiting.done():
+                waiting.set_result(None)
+
+    async def settled(self) -> None:
+        """Wait until all is written that the state holds now; raises UnavailableError where that fails."""
+        if self._asked > self._done:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._settling.append((self._asked, waiting))
+            await waiting
+        if self.failure:
+            raise UnavailableError(f"{self.failure}; the state may not survive a restart")
 
     def _with_failure(self, effect: Effect) -> Effect:
         """Return the reply that a caller gets while the journal fails; other effects, and errors, are as they are."""

@@ -24,6 +24,7 @@ from dataplane.config.wire_balancers import states_to
 from foundation.backoff import Backoff
 from foundation.channel import aio_channel_to
 from foundation.keepalive import KEEPALIVE_MS, client_options
+from foundation.leader_address import LeaderAddress
 from foundation.tls_files import Tls
 
 
@@ -69,7 +70,7 @@ class Attachment:
         """Prepare a session; nothing is sent before `run`.
 
         Args:
-            server: the controller's address, host:port or unix:/path.
+            server: the controller's address, host:port or unix:/path; of several all, with commas between them.
             hello: identity of this gateway or host.
             apply: puts a generation into force.
             counters: returns the counters to report once a second; None for none.
@@ -79,7 +80,7 @@ class Attachment:
             keepalive_ms: probe the controller after so long without a message.
             tls: the certificate for the controller, of which each session uses the files of its moment; None: none.
         """
-        self._server, self._hello, self._apply, self._counters = server, hello, apply, counters
+        self._server, self._hello, self._apply, self._counters = LeaderAddress(server), hello, apply, counters
         self._tables, self._notices, self._keepalive_ms = tables, notices, keepalive_ms
         self._health, self._tls = health, tls
         self.generation = 0
@@ -89,11 +90,12 @@ class Attachment:
         """Attach, and re-attach after each failure, until cancelled."""
         attempt, logged = 1, ""
         while True:
+            called, trailers = self._server.current, None
             try:
                 await self._session()
                 reason = "the controller ended the session"
             except grpc.aio.AioRpcError as error:
-                reason = error.details() or str(error.code())
+                reason, trailers = error.details() or str(error.code()), error.trailing_metadata()
             except asyncio.CancelledError:
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
@@ -102,8 +104,9 @@ class Attachment:
                 attempt = 1
             self.attached = False
             if reason != logged:
-                log.warning("controller %s: %s; the last configuration stays in force, retrying", self._server, reason)
+                log.warning("controller %s: %s; the last configuration stays in force, retrying", called, reason)
                 logged = reason
+            self._server.failed(trailers)
             await asyncio.sleep(RECONNECT.delay_s(attempt, random.random()))
             attempt += 1
 
@@ -114,7 +117,7 @@ class Attachment:
         hello.CopyFrom(self._hello)
         hello.generation = self.generation
         reports.put_nowait(pb.GatewayReport(hello=hello))
-        async with aio_channel_to(self._server, options, self._tls) as channel:
+        async with aio_channel_to(self._server.current, options, self._tls) as channel:
             call = rpc.GatewayServiceStub(channel).Attach()
             tasks = [
                 asyncio.create_task(_send(call, reports)),

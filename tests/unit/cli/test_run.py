@@ -37,7 +37,7 @@ def test_a_signal_closes_the_controller_and_is_logged(caplog, number):
     application = Application(number)
     before = signal.signal(signal.SIGHUP, lambda *_: None)  # a process under nohup ignores it
     try:
-        asyncio.run(asyncio.wait_for(run._serve(cast("Any", application), ServiceConfig()), 20))
+        asyncio.run(asyncio.wait_for(run._serve(lambda _: cast("Any", application), ServiceConfig()), 20))
     finally:
         signal.signal(signal.SIGHUP, before)
     assert application.is_closed

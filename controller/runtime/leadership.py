@@ -1,0 +1,60 @@
+"""Whether this controller leads, and which one does otherwise.
+
+A controller without others leads from its start to its end. One of several does while its lease lasts by its own clock,
+and never again in the same life of `Application`.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from controller.model.error import UnavailableError
+from controller.model.lease_clock import LeaseClock
+
+
+def boot_ns() -> int:
+    """Return nanoseconds since the machine's start, which also grow while process or machine sleep."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Leadership:
+    """One controller's part. Used in the event loop's thread alone; `end` may be called twice."""
+
+    def __init__(self, now_ns: Callable[[], int] = boot_ns) -> None:
+        self.leader = ""
+        """Where clients reach the controller that leads, as far as known; empty otherwise."""
+        self.why_over = ""
+        self.now_ns = now_ns
+        self.lease: LeaseClock | None = None
+        """None for a controller without others."""
+        self._generation: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._over = asyncio.Event()
+
+    def begin(self, generation: int) -> None:
+        """Lead: serve calls and send to switches, with roles of this generation."""
+        self._generation.set_result(generation)
+
+    def end(self, why: str) -> None:
+        """Stop leading, for good."""
+        self.why_over = self.why_over or why
+        self._over.set()
+
+    def may_act(self) -> bool:
+        """Return whether calls are served and switches are sent to at this moment."""
+        if not self._generation.done() or self._over.is_set():
+            return False
+        return self.lease is None or self.lease.holds(self.now_ns())
+
+    async def generation(self) -> int:
+        """Wait until this controller leads, and return its generation."""
+        return await asyncio.shield(self._generation)
+
+    async def over(self) -> str:
+        """Wait until this controller has led, and return why it does no longer."""
+        await self._over.wait()
+        return self.why_over
+
+    def refusal(self) -> UnavailableError:
+        """Return the reply to a call that only the leader serves."""
+        who = f"the leader is {self.leader}" if self.leader else "no leader is known yet; try again in a moment"
+        return UnavailableError(f"this controller does not lead its fabric: {who}")

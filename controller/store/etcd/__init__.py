@@ -1,0 +1,1 @@
+"""Several controllers over etcd: a small client, the journal, the election of the leader."""

@@ -1,0 +1,57 @@
+"""One controller of several: it waits until it leads, keeps its lease, and has the journal of its term."""
+
+import asyncio
+from collections.abc import Sequence
+
+from controller.runtime.leadership import Leadership
+from controller.store.etcd.client import EtcdClient
+from controller.store.etcd.election import Election
+from controller.store.etcd.journal import EtcdStore
+from controller.store.etcd.keys import Keys
+from controller.store.etcd.term import Leader, Term
+
+
+class ClusterMember:
+    """Used in one event loop, for one term at most."""
+
+    def __init__(
+        self, endpoints: Sequence[str], fabric: str, me: Leader, leadership: Leadership, *, lease_s: int
+    ) -> None:
+        self._client = EtcdClient(endpoints)
+        self._keys = Keys(fabric)
+        self._leadership = leadership
+        self._election = Election(self._client, self._keys, me, leadership, lease_s)
+        self._term: Term | None = None
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def won(self) -> EtcdStore:
+        """Wait until this controller leads; return the journal of its term. From now on the lease is kept."""
+        self._term = await self._election.won()
+        self._keeping = asyncio.create_task(self._keep())
+        running = asyncio.get_running_loop()
+        return EtcdStore(self._client, self._keys, self._term, running, self._leadership.end)
+
+    async def close(self) -> None:
+        """Let another controller lead, and close the connections."""
+        self._leadership.end("the controller ends")
+        self._end_term()
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        await self._election.resign()
+        await self._client.close()
+
+    async def _keep(self) -> None:
+        keeping = asyncio.create_task(self._election.kept())
+        over = asyncio.create_task(self._leadership.over())
+        try:
+            await asyncio.wait({keeping, over}, return_when=asyncio.FIRST_COMPLETED)
+            self._leadership.end(keeping.result() if keeping.done() else self._leadership.why_over)
+            self._end_term()
+        finally:
+            for task in (keeping, over):
+                task.cancel()
+
+    def _end_term(self) -> None:
+        if self._term is not None:
+            self._term.is_over = True

@@ -1,0 +1,129 @@
+"""The work of `heddle state --etcd`: look at, copy and replace what several controllers have in etcd.
+
+A copy is a file as of one controller's journal, so that either can be restored from either.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import TypeVar
+
+from controller.model.error import InputError, InUseError, UnavailableError
+from controller.runtime.ports import EPOCH_SHIFT, StoreError
+from controller.store.etcd import contents
+from controller.store.etcd.client import EtcdClient, EtcdError, prefix_end
+from controller.store.etcd.journal import EtcdStore, epoch_of
+from controller.store.etcd.keys import Keys, created_at, delete, put
+from controller.store.etcd.proto import etcd_pb2 as pb
+from controller.store.etcd.term import Leader, Term, take
+from controller.store.journal import SqliteStore, check_file, create, read_values
+from controller.store.state_directory import epoch_in
+
+COMMAND_LEASE_S = 60
+"""A command that is killed leaves the controllers without a leader for so long."""
+Key = tuple[str, str]
+Result = TypeVar("Result")
+
+
+def init(endpoints: Sequence[str], fabric: str, above: int) -> int:
+    """Set the epoch of a fabric that has none, above a generation that a switch has reported; return it."""
+
+    async def work(client: EtcdClient, keys: Keys) -> int:
+        epoch = (above >> EPOCH_SHIFT) + 1
+        absent = [created_at(keys.epoch, 0), created_at(keys.sequence, 0)]
+        if not (await client.txn(pb.TxnRequest(compare=absent, success=[put(keys.epoch, b"%d" % epoch)]))).succeeded:
+            raise InUseError(f"{client.place} has a journal of fabric {fabric} already; nothing was changed")
+        return epoch
+
+    return _run(endpoints, fabric, work)
+
+
+def raise_epoch(endpoints: Sequence[str], fabric: str, above: int) -> int:
+    """Raise the generations above one that a switch has reported; return the epoch. The leader begins a new term."""
+
+    async def work(client: EtcdClient, keys: Keys) -> int:
+        epoch = max(await epoch_of(client, keys), above >> EPOCH_SHIFT) + 1
+        await client.txn(pb.TxnRequest(success=[put(keys.epoch, b"%d" % epoch), delete(keys.leader)]))
+        return epoch
+
+    return _run(endpoints, fabric, work)
+
+
+def check(endpoints: Sequence[str], fabric: str) -> dict[str, int]:
+    """Return the epoch, and how many values of each kind there are; raises InputError for a foreign key."""
+
+    async def work(client: EtcdClient, keys: Keys) -> dict[str, int]:
+        counts = {"epoch": await epoch_of(client, keys)}
+        for kind, _ in await _values(client, keys):
+            counts[kind] = counts.get(kind, 0) + 1
+        return counts
+
+    return _run(endpoints, fabric, work)
+
+
+def backup(endpoints: Sequence[str], fabric: str, file: Path) -> None:
+    """Copy the journal to a new file, also while a controller leads."""
+
+    async def work(client: EtcdClient, keys: Keys) -> None:
+        if file.exists():
+            raise InUseError(f"{file} exists already; nothing was changed")
+        values, epoch = await _values(client, keys), await epoch_of(client, keys)
+        create(file, epoch=epoch)
+        store = SqliteStore(file)
+        store.write(values)
+        store.close()
+
+    _run(endpoints, fabric, work)
+
+
+def restore(endpoints: Sequence[str], fabric: str, file: Path, above: int) -> int:
+    """Replace the journal by a copy, while no controller leads; return its epoch, above that of both and a number."""
+    if check_file(file, thoroughly=True) is None:
+        raise InputError(f"{file}: there is no such copy")
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        wanted = dict(read_values(connection))
+
+    async def work(client: EtcdClient, keys: Keys) -> int:
+        async with _leading(client, keys) as (term, store):
+            before = await asyncio.to_thread(store.read)
+            epoch = max(await epoch_of(client, keys), epoch_in(file), above >> EPOCH_SHIFT) + 1
+            await term.write([put(keys.epoch, b"%d" % epoch)])
+            await asyncio.to_thread(store.write, {**dict.fromkeys(before), **wanted})
+            return epoch
+
+    return _run(endpoints, fabric, work)
+
+
+def _run(endpoints: Sequence[str], fabric: str, work: Callable[[EtcdClient, Keys], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        client = EtcdClient(endpoints)
+        try:
+            return await work(client, Keys(fabric))
+        except (EtcdError, StoreError) as error:
+            raise UnavailableError(str(error)) from None
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+async def _values(client: EtcdClient, keys: Keys) -> dict[Key, bytes]:
+    """Return the values of one revision, also while a controller leads."""
+    found = (await client.range(keys.root, prefix_end(keys.root))).found
+    joined = contents.values(keys, contents.parts(keys, found), client.place)
+    return {key: b"".join(parts) for key, parts in joined.items()}
+
+
+@asynccontextmanager
+async def _leading(client: EtcdClient, keys: Keys) -> AsyncIterator[tuple[Term, EtcdStore]]:
+    """Take the leader's place for a command; raises InUseError where a controller leads."""
+    lease = await client.grant(COMMAND_LEASE_S)
+    try:
+        term = await take(client, keys, lease.id, Leader(name="heddle state", address=""))
+        if not isinstance(term, Term):
+            raise InUseError(f"{term.name} at {term.address} leads this fabric; end all its controllers first")
+        yield term, EtcdStore(client, keys, term, asyncio.get_running_loop(), lambda _: None)
+    finally:
+        await client.revoke(lease.id)

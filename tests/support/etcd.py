@@ -1,0 +1,105 @@
+"""A private etcd of one or three members on free ports of loopback, with its data in a directory of the test."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from controller.store.etcd.proto import etcd_pb2 as pb
+from controller.store.etcd.proto import etcd_pb2_grpc as rpc
+from tests.support.free_ports import free_ports
+
+PROGRAM = shutil.which("etcd") or "/usr/bin/etcd"
+START_TIMEOUT_S = 60.0
+
+
+class EtcdCluster:
+    """The members; each can be killed, stopped and started again on its ports."""
+
+    def __init__(self, folder: Path, members: int = 1, options: tuple[str, ...] = ()) -> None:
+        ports = free_ports(2 * members)
+        self.endpoints = [f"127.0.0.1:{port}" for port in ports[:members]]
+        self._peers = [f"http://127.0.0.1:{port}" for port in ports[members:]]
+        self._folder, self._options = folder, options
+        self.processes: list[subprocess.Popen[bytes] | None] = [None] * members
+        for number in range(members):
+            self.start(number)
+        self.wait_for_leader()
+
+    def start(self, number: int) -> None:
+        name = f"m{number}"
+        client = f"http://{self.endpoints[number]}"
+        command = [PROGRAM, "--name", name, "--data-dir", str(self._folder / name)]
+        command += ["--listen-client-urls", client, "--advertise-client-urls", client]
+        command += ["--listen-peer-urls", self._peers[number], "--initial-advertise-peer-urls", self._peers[number]]
+        command += ["--initial-cluster", ",".join(f"m{each}={url}" for each, url in enumerate(self._peers))]
+        command += ["--initial-cluster-token", str(self._folder), "--logger", "zap", *self._options]
+        with (self._folder / f"{name}.log").open("ab") as log:
+            self.processes[number] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def kill(self, number: int) -> None:
+        process = self.processes[number]
+        if process is not None:
+            process.kill()
+            process.wait(START_TIMEOUT_S)
+            self.processes[number] = None
+
+    def pause(self, number: int) -> None:
+        self._signal(number, signal.SIGSTOP)
+
+    def resume(self, number: int) -> None:
+        self._signal(number, signal.SIGCONT)
+
+    def _signal(self, number: int, wanted: signal.Signals) -> None:
+        process = self.processes[number]
+        assert process is not None
+        os.kill(process.pid, wanted)
+
+    def wait_for_leader(self) -> None:
+        """Wait until a linearizable read through every running member has succeeded."""
+        end = time.monotonic() + START_TIMEOUT_S
+        for number, endpoint in enumerate(self.endpoints):
+            while self.processes[number] is not None:
+                with grpc.insecure_channel(endpoint) as channel:
+                    try:
+                        rpc.KVStub(channel).Range(pb.RangeRequest(key=b"0"), timeout=2)
+                        break
+                    except grpc.RpcError:
+                        assert time.monotonic() < end, "etcd has no leader"
+                        time.sleep(0.05)
+
+    def leader(self) -> int:
+        """Return the number of the member that leads, by its own metrics; raises LookupError where none does."""
+        import httpx
+
+        for number, endpoint in enumerate(self.endpoints):
+            if self.processes[number] is None:
+                continue
+            try:
+                text = httpx.get(f"http://{endpoint}/metrics", timeout=1).text
+            except httpx.HTTPError:
+                continue
+            if "\netcd_server_is_leader 1" in text:
+                return number
+        raise LookupError("no member leads")
+
+    def close(self) -> None:
+        for number in range(len(self.processes)):
+            self.kill(number)
+
+
+@contextmanager
+def etcd(folder: Path, members: int = 1, options: tuple[str, ...] = ()) -> Iterator[EtcdCluster]:
+    """Run a cluster while the context lasts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    cluster = EtcdCluster(folder, members, options)
+    try:
+        yield cluster
+    finally:
+        cluster.close()

@@ -1,0 +1,65 @@
+"""Controllers as processes over a real etcd: who serves, who refuses, and how callers find the leader."""
+
+import subprocess
+import sys
+
+import grpc
+import pytest
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.cli.client import connected
+from foundation.leader_address import LEADER, LeaderAddress, leader_in
+from tests.support.cluster import ControllerCluster
+
+
+@pytest.fixture
+def cluster(tmp_path, one_etcd):
+    fabric = tmp_path / "fabric.yaml"
+    fabric.write_text(
+        f"version: 1\nname: {tmp_path.name}\n"
+        "generate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 1, gbps: 100}\n"
+    )
+    found = ControllerCluster(tmp_path, fabric, one_etcd, count=2)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def vpc(name: str, vni: int) -> pb.Vpc:
+    found = pb.Vpc(id=name, network="business", vni=vni)
+    found.subnets.add(cidr="10.0.0.0/24", gateway_ip="10.0.0.1")
+    return found
+
+
+def test_a_follower_names_the_leader_and_takes_over_with_everything_that_was_acknowledged(cluster):
+    leader = cluster.leader()
+    (follower,) = (member for member in cluster.members if member is not leader)
+    with grpc.insecure_channel(follower.grpc) as channel:
+        with pytest.raises(grpc.RpcError) as refusal:
+            rpc.VpcServiceStub(channel).ListVpcs(pb.ListVpcsRequest())
+        assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert leader_in(refusal.value.trailing_metadata()) == leader.grpc in refusal.value.details()
+    with connected(follower.grpc) as client:  # follows the trailer
+        client.vpcs.ApplyVpc(vpc("kept", 7))
+    assert leader.end() == 0  # it resigns
+    assert cluster.leader() is follower
+    with connected(cluster.addresses) as client:
+        assert [each.id for each in client.vpcs.ListVpcs(pb.ListVpcsRequest()).vpcs] == ["kept"]
+        client.vpcs.ApplyVpc(vpc("more", 8))
+    command = [sys.executable, "-m", "controller.cli.main", "vpc", "list", "--server", cluster.addresses]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "kept" in shown
+    assert "more" in shown
+    assert follower.end() == 0
+    assert not any("Traceback" in member.log.read_text() for member in cluster.members)
+
+
+def test_the_address_to_call_is_the_leaders_or_the_next_of_the_list():
+    address = LeaderAddress("a:1, b:2")
+    found = [address.current]
+    for trailers in (None, ((LEADER, "c:3"),), ((LEADER, "c:3"),), None, None):
+        address.failed(trailers)
+        found.append(address.current)
+    assert found == ["a:1", "b:2", "c:3", "b:2", "a:1", "b:2"]
