@@ -18,10 +18,15 @@ from functools import partial
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 
+from controller.access.audit import Audit
+from controller.access.audit_file import AuditFile
+from controller.access.guard import Access
+from controller.access.policy import Policy
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
 from controller.config.access import HttpAccessConfig
 from controller.config.load import parse_jobs
+from controller.config.policy_file import load_policy
 from controller.config.service import ServiceConfig
 from controller.config.telemetry import acts_on, broker_of, detector_settings, ports_of
 from controller.config.tls import opened
@@ -47,6 +52,7 @@ from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
+from foundation.identity import Role
 from foundation.regular_file import read_regular
 from telemetry.collector.bus import MqttBus
 from telemetry.observer import Observer
@@ -136,7 +142,15 @@ def _recorder(config: ServiceConfig) -> Recorder | None:
     return Recorder(Path(config.record), config.record_megabytes << 20) if config.record else None
 
 
-def _access_rules(http: str, access: HttpAccessConfig) -> AccessRules:
+def _audit_file(config: ServiceConfig) -> AuditFile | None:
+    """Open the audit file, if there is to be one; raises HeddleError."""
+    path = config.audit
+    if path is None and config.state not in (None, NONE):
+        path = str(Path(config.state or "") / "audit.jsonl")
+    return AuditFile(Path(path), config.audit_megabytes << 20) if path not in (None, NONE) else None
+
+
+def _access_rules(http: str, access: HttpAccessConfig, policy: Policy) -> AccessRules:
     """Return what a caller of the page has to show."""
     return AccessRules(
         hosts=frozenset({split_address(http)[0], *access.hosts}),
@@ -144,6 +158,7 @@ def _access_rules(http: str, access: HttpAccessConfig) -> AccessRules:
         user=access.user,
         password_hash=access.password_hash,
         proxy_header=access.proxy_header,
+        may_act=lambda user: policy.role_of_user(user) is Role.OPERATOR,
         proxies=tuple(map(ip_network, access.proxies)),
     )
 
@@ -191,6 +206,7 @@ class Application:
             congestion_pause_ms=config.congestion_pause_ms,
         )
         self._config = config
+        self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
         self._compiler = compiler or ProcessCompiler(fabric)
@@ -252,10 +268,12 @@ class Application:
         settings = SouthboundSettings(generation_id=generation)
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
-        tls = opened(self._config.tls, _LOG.error)
-        api = ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms, tls=tls)
-        access = self._config.http_access
-        http = Dashboard(self.loop, _jobs_in, _access_rules(self._config.http, access), _tls(access))
+        lines = await asyncio.to_thread(_audit_file, self._config)
+        audit = Audit(self.loop.telemetry, time.time_ns, lines)
+        tls, access = opened(self._config.tls, _LOG.error), Access(self.loop, audit, self._policy)
+        api = ApiServer(self.loop, vteps, access=access, keepalive_ms=self._config.keepalive_ms, tls=tls)
+        rules = _access_rules(self._config.http, self._config.http_access, self._policy)
+        http = Dashboard(self.loop, _jobs_in, rules, _tls(self._config.http_access), audit)
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         recorder = self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
         self.loop.connect(Outbound(server))
@@ -292,6 +310,8 @@ class Application:
             self.loop.close()
             if recorder is not None:
                 await asyncio.to_thread(recorder.close)
+            if lines is not None:
+                await asyncio.to_thread(lines.close)
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""

@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import time
 from ipaddress import IPv4Network
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from controller.access.audit import Audit
+from controller.access.guard import Access, Guard
 from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.connections import HANDSHAKE_MS
 from controller.api.decoding import Decoding
@@ -28,7 +31,8 @@ _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SE
 class ApiServer:
     """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs.
 
-    With `tls` each caller shows a certificate, other than on a socket file.
+    With `tls` each caller shows a certificate, other than on a socket file. `access` admits and audits callers, by
+    default within the event log alone.
     """
 
     def __init__(
@@ -36,6 +40,7 @@ class ApiServer:
         loop: Loop,
         vteps: tuple[IPv4Network, ...] = (),
         *,
+        access: Access | None = None,
         keepalive_ms: int = KEEPALIVE_MS,
         tls: Tls | None = None,
     ) -> None:
@@ -48,7 +53,8 @@ class ApiServer:
             *server_options(keepalive_ms),
         ]
         admission = [self._known_peers] if self._known_peers is not None else []
-        self._server = grpc.aio.server(options=options, interceptors=[*admission, Decoding()])
+        guard = Guard(access or Access(loop, Audit(loop.telemetry, time.time_ns)))
+        self._server = grpc.aio.server(options=options, interceptors=[*admission, guard, Decoding()])
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
         telemetry.add_to(self._server, loop)

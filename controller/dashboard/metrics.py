@@ -27,6 +27,7 @@ REFUSED = Family("heddle_events_refused_total", "counter", "Events dropped becau
 UNRECORDED = Family(
     "heddle_recording_lost_turns_total", "counter", "Turns of the loop that could not be recorded for heddle replay."
 )
+UNAUDITED = Family("heddle_audit_lost_lines_total", "counter", "Lines of the audit trail that could not be written.")
 PREVIEWS = Family("heddle_previews_limit", "gauge", "Previews that one caller may have in progress.")
 REFUSED_PREVIEWS = Family("heddle_previews_refused_total", "counter", "Previews refused because of that limit.")
 REPORTED = {
@@ -74,8 +75,8 @@ HISTORY = {
 }
 FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
-    PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD,
-    CONDITIONS, *HISTORY.values(),
+    UNAUDITED, PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(),
+    ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
 
@@ -86,17 +87,19 @@ def metrics_text(
     previews: Shares,
     unrecorded: int = 0,
     reported: Mapping[str, int] | None = None,
+    unaudited: int = 0,
 ) -> Iterator[str]:
     """Yield all metrics in pieces.
 
     `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
-    `reported` what hosts have reported.
+    `reported` what hosts have reported, `unaudited` lines that the audit trail lacks.
     """
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
     return chain(
         _state_lines(state, refused_events),
         lines(UNRECORDED, [("", unrecorded)]),
+        lines(UNAUDITED, [("", unaudited)]),
         _preview_lines(previews),
         chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),
         _telemetry_lines(telemetry),

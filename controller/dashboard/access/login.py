@@ -41,6 +41,8 @@ class AccessRules:
     password_hash: str | None = None
     proxy_header: str | None = None
     proxies: tuple[Network, ...] = ()
+    may_act: Callable[[str | None], bool] = lambda user: True
+    """Whether a user may do more than read."""
 
     @property
     def needs_login(self) -> bool:
@@ -49,10 +51,11 @@ class AccessRules:
 
 
 class Caller(NamedTuple):
-    """A caller who may read and act: the name, None for anyone on loopback, and the token that actions carry."""
+    """A caller who may read: the name, None for anyone on loopback, and the token that actions carry."""
 
     user: str | None
     csrf: str
+    may_act: bool = True
 
 
 class TooManyAttemptsError(Exception):
@@ -75,13 +78,16 @@ class Logins:
     def caller(self, address: str, cookie: str | None, named: Sequence[str]) -> Caller | None:
         """Return the caller of a request, None where a login is required; `named` is what the proxy's header holds."""
         if not self.rules.needs_login:
-            return Caller(None, self._token(""))
+            return self._known(None, "")
         if named and len(named) == 1 and named[0] and self._is_proxy(address):
-            return Caller(named[0], self._token(f"proxy {named[0]}"))
+            return self._known(named[0], f"proxy {named[0]}")
         user, until_s = self._sessions.get(cookie or "", ("", 0.0))
         if user and self._now_s() < until_s:
-            return Caller(user, self._token(f"session {cookie}"))
+            return self._known(user, f"session {cookie}")
         return None
+
+    def _known(self, user: str | None, subject: str) -> Caller:
+        return Caller(user, self._token(subject), self.rules.may_act(user))
 
     async def log_in(self, address: str, user: str, password: str) -> str | None:
         """Return the cookie of a new session, None for a wrong password; raises TooManyAttemptsError."""

@@ -59,7 +59,7 @@ def session_document(caller: Caller | None, login: bool) -> Session:
     """Return who a caller is; `login` is whether there is one to log in by."""
     if caller is None:
         return {"user": None, "may_act": False, "csrf": None, "login": login}
-    return {"user": caller.user, "may_act": True, "csrf": caller.csrf, "login": login}
+    return {"user": caller.user, "may_act": caller.may_act, "csrf": caller.csrf, "login": login}
 
 
 def _reply(document: Session) -> Response:
