@@ -18,9 +18,14 @@ from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 from typing import NoReturn
 
+from controller.access.audit import Audit
+from controller.access.audit_file import AuditFile
+from controller.access.guard import Access
+from controller.access.policy import Policy
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
 from controller.config.load import parse_jobs
+from controller.config.policy_file import load_policy
 from controller.config.service import ServiceConfig
 from controller.config.telemetry import acts_on, broker_of, detector_settings, ports_of
 from controller.config.tls import opened
@@ -52,6 +57,7 @@ from controller.store.etcd.term import Leader
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
 from foundation.certificate import CertificateError
+from foundation.identity import Role
 from foundation.tls_files import Tls
 from telemetry.collector.bus import MqttBus
 from telemetry.observer import Observer
@@ -90,7 +96,15 @@ def _recorder(config: ServiceConfig) -> Recorder | None:
     return Recorder(Path(config.record), config.record_megabytes << 20) if config.record else None
 
 
-def _access_rules(config: ServiceConfig) -> AccessRules:
+def _audit_file(config: ServiceConfig) -> AuditFile | None:
+    """Open the audit file, if there is to be one; raises HeddleError."""
+    path = config.audit
+    if path is None and config.state not in (None, NONE):
+        path = str(Path(config.state or "") / "audit.jsonl")
+    return AuditFile(Path(path), config.audit_megabytes << 20) if path not in (None, NONE) else None
+
+
+def _access_rules(config: ServiceConfig, policy: Policy) -> AccessRules:
     """Return what a caller of the page has to show."""
     access = config.http_access
     return AccessRules(
@@ -99,6 +113,7 @@ def _access_rules(config: ServiceConfig) -> AccessRules:
         user=access.user,
         password_hash=access.password_hash,
         proxy_header=access.proxy_header,
+        may_act=lambda user: policy.role_of_user(user) is Role.OPERATOR,
         proxies=tuple(map(ip_network, access.proxies)),
         has_certificates=config.tls.is_on,
     )
@@ -148,6 +163,7 @@ class Application:
             congestion_pause_ms=config.congestion_pause_ms,
         )
         self._config = config
+        self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
         self._compiler = compiler or ProcessCompiler(fabric)
@@ -215,11 +231,13 @@ class Application:
         room = places_of_process(len(self._known), config.limits.grpc_connections)
         server = self._openflow(room, leadership, tls)
         vteps = tuple(IPv4Network(text) for text in config.vteps)
+        lines = await asyncio.to_thread(_audit_file, config)
+        audit = Audit(loop.telemetry, time.time_ns, lines)
         api = ApiServer(
-            loop, vteps, keepalive_ms=config.keepalive_ms, tls=tls, leadership=leadership if member else None,
-            limits=config.limits.of_calls(), connections=room.grpc,
+            loop, vteps, access=Access(loop, audit, self._policy), keepalive_ms=config.keepalive_ms, tls=tls,
+            leadership=leadership if member else None, limits=config.limits.of_calls(), connections=room.grpc,
         )  # fmt: skip
-        http = Dashboard(loop, _jobs_in, _access_rules(config), _page_tls(config, tls))
+        http = Dashboard(loop, _jobs_in, _access_rules(config, self._policy), _page_tls(config, tls), audit)
         loop.connect(Outbound(server))
         self._compiler.start()
         self._planner.start()
@@ -257,6 +275,8 @@ class Application:
             loop.close()
             if loop.recorder is not None:
                 await asyncio.to_thread(loop.recorder.close)
+            if lines is not None:
+                await asyncio.to_thread(lines.close)
 
     async def _begin(self, opened: Callable[[], StateStore] | None, leadership: Leadership) -> None:
         """Continue with the journal, if there is one, and run the loop; raises HeddleError and StoreError."""

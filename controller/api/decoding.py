@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 
+from controller.access.call import current
 from controller.api.errors import errors_as_status
 
 Handler = Any
@@ -42,6 +43,7 @@ def _called(method: Any, decode: Callable[[bytes], Any]) -> Any:
     async def call(data: bytes, context: Any) -> Any:
         async with errors_as_status(context):
             request = decode(data)
+            current().concerns(request)
         return await method(request, context)
 
     return call
@@ -51,6 +53,7 @@ def _streamed(method: Any, decode: Callable[[bytes], Any]) -> Any:
     async def call(data: bytes, context: Any) -> AsyncIterator[Any]:
         async with errors_as_status(context):
             request = decode(data)
+            current().concerns(request)
         async for reply in method(request, context):
             yield reply
 

@@ -7,10 +7,12 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from controller.access.call import current
 from controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
     DeadlineError,
+    DeniedError,
     HeddleError,
     InputError,
     InUseError,
@@ -22,6 +24,7 @@ from controller.runtime.watch import TooManyWatchersError
 
 CODES: dict[type[Exception], grpc.StatusCode] = {
     InputError: grpc.StatusCode.INVALID_ARGUMENT,
+    DeniedError: grpc.StatusCode.PERMISSION_DENIED,
     NotFoundError: grpc.StatusCode.NOT_FOUND,
     AlreadyExistsError: grpc.StatusCode.ALREADY_EXISTS,
     BudgetExceededError: grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -43,12 +46,15 @@ RESERVED_BYTES = 60
 
 @asynccontextmanager
 async def errors_as_status(context: "grpc.aio.ServicerContext[Any, Any]") -> AsyncIterator[None]:
-    """Turn an error of the core into the call's status; its details hold one line for each problem."""
+    """Turn an error of the core into the call's status; its details hold one line for each problem.
+
+    A tenant does not see the names of others in it.
+    """
     try:
         yield
     except (HeddleError, TooManyWatchersError, DecodeError) as error:
         code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-        await context.abort(code, details_of(str(error)))
+        await context.abort(code, details_of(current().text(str(error))))
 
 
 def details_of(text: str) -> str:

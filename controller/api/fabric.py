@@ -5,6 +5,7 @@ from typing import Any
 
 import grpc
 
+from controller.access.call import current
 from controller.api.errors import errors_as_status
 from controller.api.peer import host_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
@@ -30,18 +31,18 @@ class FabricService(rpc.FabricServiceServicer):
 
     async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> pb.Topology:
         """Return switches, links and NICs with their states, planned and measured utilisation."""
-        return await in_worker(topology_to, self._loop.state, self._measured())
+        return await self._topology()
 
     async def WatchTopology(self, request: pb.GetTopologyRequest, context: Context) -> AsyncIterator[pb.Topology]:
         """Stream the topology now and after every change; a slow reader skips to the newest."""
         async with errors_as_status(context):
             watch = self._loop.topology.open(TOPOLOGY, host_of(context.peer()))
             try:
-                topology = await in_worker(topology_to, self._loop.state, self._measured())
+                topology = await self._topology()
                 yield topology
                 async for generation in watch:
                     if generation > topology.generation:
-                        topology = await in_worker(topology_to, self._loop.state, self._measured())
+                        topology = await self._topology()
                         yield topology
             finally:
                 self._loop.topology.close(TOPOLOGY, watch)
@@ -56,6 +57,10 @@ class FabricService(rpc.FabricServiceServicer):
                 raise HeddleError("the reply to a drain is of another kind")
             return pb.DrainReply(flows_moved=done.flows_moved, certificate=certificate_to(done.certificate, 0.0))
 
+    async def _topology(self) -> pb.Topology:
+        hidden = current().scope.hidden_ports
+        return await in_worker(topology_to, self._loop.state, self._measured(), hidden)
+
     def _measured(self) -> Snapshot | None:
         tick = self._loop.telemetry.ticks.value
         return tick.snapshot if tick is not None else None
@@ -63,10 +68,11 @@ class FabricService(rpc.FabricServiceServicer):
     async def Explain(self, request: pb.ExplainRequest, context: Context) -> pb.Explanation:
         """Explain a flow's path: its job, generation and rules, and the flows that share its links."""
         async with errors_as_status(context):
-            found = await in_worker(explain, self._loop.state, request.flow_id)
+            call = current()
+            found = await in_worker(explain, call.scope.state(self._loop.state), request.flow_id)
             return pb.Explanation(
-                text=found.text, job_id=found.job_id, hops=found.hops, sharing_flows=found.sharing_flows,
-                moves=found.moves,
+                text=call.text(found.text), job_id=found.job_id, hops=map(call.text, found.hops),
+                sharing_flows=found.sharing_flows, moves=map(call.text, found.moves),
             )  # fmt: skip
 
 

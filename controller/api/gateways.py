@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 
+from controller.access.call import current
 from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
@@ -19,8 +20,16 @@ from controller.api.worker import in_worker
 from controller.brain.networks.publishing import update_for
 from controller.brain.networks.state import Gateway
 from controller.model.effect import Note
-from controller.model.error import BudgetExceededError, HeddleError, InputError, NotFoundError, UnavailableError
+from controller.model.error import (
+    BudgetExceededError,
+    DeniedError,
+    HeddleError,
+    InputError,
+    NotFoundError,
+    UnavailableError,
+)
 from controller.model.event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
+from controller.model.fabric import Fabric
 from controller.runtime.gateways import Session, TooManyRequestsError
 from controller.runtime.loop import Loop
 from dataplane.config.check import NAME, is_unicast
@@ -28,6 +37,7 @@ from dataplane.config.desired import Desired, Kind
 from dataplane.config.refusal import ConfigError, shown
 from dataplane.config.updates import updates
 from dataplane.config.wire_balancers import pools_from, states_from
+from foundation.identity import Role
 
 Context = Any
 HELLO_TIMEOUT_S = 10.0
@@ -50,6 +60,7 @@ class GatewayService(rpc.GatewayServiceServicer):
         """Run the session of one gateway or host until either side ends it."""
         async with errors_as_status(context):
             hello = await _received_hello(reports)
+            _check_speaker(hello, self._loop.state.fabric)
             name, session = hello.gateway_id, self._loop.gateways.open()
             session.hello = hello
             try:
@@ -202,6 +213,19 @@ async def _received_hello(reports: AsyncIterator[pb.GatewayReport]) -> pb.Gatewa
     if hello.host_vtep_ip:
         _check_vtep("host_vtep_ip", hello.host_vtep_ip)
     return hello
+
+
+def _check_speaker(hello: pb.GatewayHello, fabric: Fabric) -> None:
+    """Raise DeniedError where the caller is not what a hello says: its name, its kind, its host's VTEP."""
+    call = current()
+    call.concerns(hello.gateway_id)
+    kinds = {Role.GATEWAY: (Kind.GATEWAY, Kind.BALANCER), Role.AGENT: (Kind.HOST,)}.get(call.caller.role, tuple(Kind))
+    if hello.kind not in kinds:
+        raise DeniedError(f"hello.kind: {call.caller.who} may be {' or '.join(kinds)}, not {hello.kind}")
+    vtep = int(IPv4Address(hello.vtep_ip))
+    if call.caller.role is Role.AGENT and any(nic.ip == vtep and nic.host != call.caller.name for nic in fabric.nics):
+        raise DeniedError(f"hello.vtep_ip: {hello.vtep_ip} is of another host than {call.caller.who}")
+    call.speaks_for(hello.gateway_id, "hello.gateway_id")
 
 
 def _up(hello: pb.GatewayHello, session: int, reply: int) -> GatewayUp:

@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from controller.access.call import current
 from controller.api.errors import errors_as_status
 from controller.api.peer import host_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
@@ -19,6 +20,7 @@ from controller.api.translate import changed_flows, pages_of, placements_to, pla
 from controller.api.worker import Reader, in_worker
 from controller.brain.jobs import no_job
 from controller.brain.state import Job, State
+from controller.brain.tenants import owns
 from controller.model.admission import quoted
 from controller.model.effect import Response
 from controller.model.error import DeadlineError, HeddleError, InputError
@@ -41,7 +43,7 @@ class JobService(rpc.JobServiceServicer):
         self._loop = loop
         self._reader = Reader()
         self._reports = FlowReports(loop)
-        self._rendezvous = Rendezvous()
+        self._meetings: dict[str, Rendezvous] = {}
 
     async def SubmitJob(self, data: bytes, context: Context) -> pb.JobPlan:
         """Admit, plan and install a job; reply once every switch has acknowledged."""
@@ -55,10 +57,14 @@ class JobService(rpc.JobServiceServicer):
                 return await self._submitted(data, context, preview=True)
 
     async def _submitted(self, data: bytes, context: Context, *, preview: bool) -> pb.JobPlan:
-        wanted = await self._reader.read(read_job, data, self._loop.state.fabric)
+        call = current()
+        wanted = await self._reader.read(read_job, data, call.scope.fabric(self._loop.state.fabric))
+        call.concerns(wanted.job_id)
+        wanted = replace(wanted, tenant=call.scope.tenant_named(wanted.tenant))
+        call.scope.check_job(wanted)
         _refuse_late(context)
         plan = await self._loop.request(
-            lambda reply: Submit(reply=reply, request=wanted, preview=preview, checked=True)
+            lambda reply: Submit(reply=reply, request=wanted, preview=preview, checked=True, tenant=call.tenant)
         )
         return await in_worker(plan_to, self._published(_plan(plan)))
 
@@ -67,7 +73,10 @@ class JobService(rpc.JobServiceServicer):
         async with errors_as_status(context):
             shape = await self._reader.read(read_shape, data)
             _refuse_late(context)
-            places = await self._loop.request(lambda reply: Suggest(reply=reply, shape=shape, checked=True))
+            withheld = current().scope.withheld_nics
+            places = await self._loop.request(
+                lambda reply: Suggest(reply=reply, shape=shape, checked=True, withheld=withheld)
+            )
             if not isinstance(places, tuple):
                 raise HeddleError("the reply to a suggestion is no list of places")
             return await in_worker(placements_to, places)
@@ -76,14 +85,18 @@ class JobService(rpc.JobServiceServicer):
         """Extend a lease."""
         async with errors_as_status(context):
             plan = await self._loop.request(
-                lambda reply: Renew(reply=reply, job_id=request.job_id, lease_ms=request.lease_ms)
+                lambda reply: Renew(
+                    reply=reply, job_id=request.job_id, lease_ms=request.lease_ms, tenant=current().tenant
+                )
             )
             return await in_worker(plan_to, self._published(_plan(plan)))
 
     async def ReleaseJob(self, request: pb.ReleaseJobRequest, context: Context) -> pb.ReleaseJobReply:
         """End a job."""
         async with errors_as_status(context):
-            released = await self._loop.request(lambda reply: Release(reply=reply, job_id=request.job_id))
+            released = await self._loop.request(
+                lambda reply: Release(reply=reply, job_id=request.job_id, tenant=current().tenant)
+            )
             if not isinstance(released, int):
                 raise HeddleError("the reply to a release is no number of flows")
             return pb.ReleaseJobReply(flows_released=released)
@@ -96,9 +109,8 @@ class JobService(rpc.JobServiceServicer):
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
         """Return a page of all jobs, or of a tenant's, the oldest first; flows that do not fit are left out."""
         async with errors_as_status(context):
-            return await in_worker(
-                _listed, self._loop.state, request.tenant, _after(request.page_token), self._published
-            )
+            state = current().scope.state(self._loop.state)
+            return await in_worker(_listed, state, request.tenant, _after(request.page_token), self._publisher())
 
     async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
         """Return all flows of a job in pages."""
@@ -116,6 +128,8 @@ class JobService(rpc.JobServiceServicer):
                 plan = self._plan_of(request.job_id)
                 yield await in_worker(plan_to, plan)
                 async for later in watch:
+                    if later.tenant != plan.tenant:
+                        return  # the id is another's now
                     if (later.generation, later.state) == (plan.generation, plan.state):
                         continue  # announced between the opening of the watch and the first message
                     shown = self._published(later)
@@ -129,15 +143,16 @@ class JobService(rpc.JobServiceServicer):
     async def ReportFlows(self, messages: AsyncIterable[pb.ObservedFlows], context: Context) -> pb.ReportFlowsReply:
         """Read a host's queue pairs as long as its stream lasts; the large ones of no job get paths of their own."""
         async with errors_as_status(context):
-            return await self._reports.read(messages)
+            return await self._reports.read(messages, current())
 
     async def JoinJob(self, request: pb.JoinJobRequest, context: Context) -> pb.JoinJobReply:
         """Register a node of a job; reply with the NICs of all when the last has registered."""
         async with errors_as_status(context):
-            unknown = next((nic for nic in request.nics if nic not in self._loop.state.fabric.nic_by_id), None)
+            known = current().scope.fabric(self._loop.state.fabric).nic_by_id
+            unknown = next((nic for nic in request.nics if nic not in known), None)
             if unknown is not None:
                 raise InputError(f"nics: {quoted(unknown)} is no NIC of this fabric")
-            found = await self._rendezvous.join(
+            found = await self._meeting().join(
                 request.job_id, request.node_rank, request.node_count, tuple(request.nics)
             )
             return pb.JoinJobReply(nics=found.nics, first_rank=found.first_rank, last_arrival=found.last_arrival)
@@ -145,18 +160,28 @@ class JobService(rpc.JobServiceServicer):
     async def LeaveJob(self, request: pb.LeaveJobRequest, context: Context) -> pb.LeaveJobReply:
         """Note that a node's part of a job has ended; the reply says whether it was the last."""
         async with errors_as_status(context):
-            return pb.LeaveJobReply(last=self._rendezvous.leave(request.job_id, request.node_rank))
+            return pb.LeaveJobReply(last=self._meeting().leave(request.job_id, request.node_rank))
+
+    def _meeting(self) -> Rendezvous:
+        """Return where the nodes of the caller's jobs meet: those of another tenant's job of the same id do not."""
+        tenant = current().tenant
+        return self._meetings.setdefault("" if tenant is None else tenant.name, Rendezvous())
 
     def _plan_of(self, job_id: str) -> JobPlan:
         return self._published(self._job(job_id).as_plan(self._loop.state.certificate))
 
     def _published(self, plan: JobPlan) -> JobPlan:
-        """Return a plan whose lease ends at a time of the clients' clocks."""
-        return replace(plan, lease_expires_unix_ms=self._loop.published_unix_ms(plan.lease_expires_unix_ms))
+        """Return a plan as the caller sees it."""
+        return self._publisher()(plan)
+
+    def _publisher(self) -> Callable[[JobPlan], JobPlan]:
+        """Return what makes plans as the caller sees them: leases end at a time of the clients' clocks."""
+        call, published = current(), self._loop.published_unix_ms
+        return lambda plan: call.plan(replace(plan, lease_expires_unix_ms=published(plan.lease_expires_unix_ms)))
 
     def _job(self, job_id: str) -> Job:
         job = self._loop.state.jobs.get(job_id)
-        if job is None:
+        if job is None or not owns(current().tenant, job.request.tenant):
             raise no_job(job_id)
         return job
 

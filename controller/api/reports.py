@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterable
 from dataclasses import replace
 
+from controller.access.call import Call
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.worker import in_worker
 from controller.brain.state import State
@@ -37,12 +38,14 @@ class FlowReports:
         self._turn = asyncio.Lock()
         self._rest_s = 0.0
 
-    async def read(self, messages: AsyncIterable[pb.ObservedFlows]) -> pb.ReportFlowsReply:
-        """Handle the reports of one host until its stream ends; raises InputError."""
+    async def read(self, messages: AsyncIterable[pb.ObservedFlows], call: Call) -> pb.ReportFlowsReply:
+        """Handle the reports of one host until its stream ends; raises InputError, DeniedError."""
         host = ""
         async for message in messages:
             if host not in ("", message.host):
                 raise InputError(f"host: a stream is of one host, {quoted(host)}, not of {quoted(message.host)}")
+            if not host:
+                call.speaks_for(message.host)
             host = message.host
             await self._reported(message)
         nics = {nic.id for nic in self._loop.state.fabric.nics if nic.host == host}

@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import time
 from ipaddress import IPv4Network
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from controller.access.audit import Audit
+from controller.access.guard import Access, Guard
 from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.connections import HANDSHAKE_MS
 from controller.api.decoding import Decoding
@@ -33,14 +36,14 @@ _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SE
 class ApiServer:
     """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs.
 
-    With `tls` each caller shows a certificate, other than on a socket file. `limits` are those of one caller,
-    `connections` those of all together.
+    With `tls` each caller shows a certificate, other than on a socket file. `access` admits and audits callers, by
+    default within the event log alone. `limits` are those of one caller, `connections` those of all together.
     """
 
     def __init__(
-        self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, keepalive_ms: int = KEEPALIVE_MS,
-        tls: Tls | None = None, leadership: Leadership | None = None, limits: CallLimits | None = None,
-        connections: int = 4_096,
+        self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, access: Access | None = None,
+        keepalive_ms: int = KEEPALIVE_MS, tls: Tls | None = None, leadership: Leadership | None = None,
+        limits: CallLimits | None = None, connections: int = 4_096,
     ) -> None:  # fmt: skip
         """Create the services; with `leadership` they are of one controller of several."""
         self._watching: asyncio.Task[None] | None = None
@@ -57,7 +60,8 @@ class ApiServer:
         self._status = status.SERVING if leadership is None else status.NOT_SERVING
         leading = [Leading(leadership, loop.gate)] if leadership is not None else []
         bounds = Limits(Callers(limits or CallLimits(), loop.limited))
-        interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, *leading, Decoding()]
+        guard = Guard(access or Access(loop, Audit(loop.telemetry, time.time_ns)))
+        interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, guard, *leading, Decoding()]
         self._server = grpc.aio.server(options=options, interceptors=interceptors, maximum_concurrent_rpcs=MAX_CALLS)
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)

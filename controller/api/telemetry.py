@@ -8,6 +8,7 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.access.call import current
 from controller.api.errors import errors_as_status
 from controller.api.peer import host_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
@@ -20,7 +21,7 @@ from controller.model.log_event import LogEvent
 from controller.runtime.loop import Loop
 from controller.runtime.telemetry import EVENTS, TelemetryTick
 from controller.runtime.watch import refuse_more
-from controller.views.congestion import Congested, congestion
+from controller.views.congestion import CIRCLE, Congested, congestion
 from controller.views.measured import pfc_queues
 from telemetry.detection.window import Snapshot
 from telemetry.samples.counters import (
@@ -56,7 +57,7 @@ class TelemetryService(rpc.TelemetryServiceServicer):
             telemetry.port_readers[peer] += 1
             try:
                 number, tick = await telemetry.ticks.after(0)
-                rows = _rows(tick.snapshot, request.ports)
+                rows = _rows(tick.snapshot, request.ports, current().scope.hidden_ports)
                 sent = np.full((rows.size, 2), -1, dtype=np.int64)
                 while True:
                     for some in _fresh(tick.snapshot, rows, sent):
@@ -71,18 +72,22 @@ class TelemetryService(rpc.TelemetryServiceServicer):
     async def ListCongestion(self, request: pb.ListCongestionRequest, context: Context) -> pb.ListCongestionReply:
         """Return every raised condition, the planned flows that it affects, and its origin."""
         async with errors_as_status(context):
-            return await in_worker(congestion_to, self._loop.state, self._telemetry.newest())
+            scope, state, tick = current().scope, self._loop.state, self._telemetry.newest()
+            own = None if scope.tenant is None else scope.state(state)
+            return await in_worker(congestion_to, state, tick, own, scope.hidden_ports)
 
     async def WatchEvents(self, request: pb.WatchEventsRequest, context: Context) -> AsyncIterator[pb.Event]:
         """Stream the stored events from a time on, then (unless history_only) every new event."""
         async with errors_as_status(context):
+            seen = current().event
             watch = self._telemetry.events.open(EVENTS, host_of(context.peer()))
             try:
                 past: tuple[LogEvent, ...] = ()
                 if request.since_unix_ns or request.history_only:
                     past = await in_worker(self._telemetry.past, request.since_unix_ns, MAX_PAST_EVENTS)
                 for event in past:
-                    yield event_to(event)
+                    if (shown := seen(event)) is not None:
+                        yield event_to(shown)
                 if request.history_only:
                     return
                 known, skipped = set(past), 0
@@ -90,17 +95,20 @@ class TelemetryService(rpc.TelemetryServiceServicer):
                     if watch.skipped > skipped:
                         yield _skipped(event, watch.skipped - skipped)
                         skipped = watch.skipped
-                    if event not in known:  # published between the opening of the watch and the reading of the history
-                        yield event_to(event)
+                    # An event may be published between the opening of the watch and the reading of the history.
+                    if event not in known and (shown := seen(event)) is not None:
+                        yield event_to(shown)
             finally:
                 self._telemetry.events.close(EVENTS, watch)
 
 
-def _rows(snapshot: Snapshot, names: Sequence[str]) -> Ints:
-    """Return the rows of the named ports, of all ports where none is named; raises NotFoundError."""
-    if not names:
+def _rows(snapshot: Snapshot, names: Sequence[str], hidden: frozenset[str] = frozenset()) -> Ints:
+    """Return the rows of the named ports, of all but `hidden` where none is named; raises NotFoundError."""
+    if not names and not hidden:
         return np.arange(len(snapshot.names), dtype=np.int64)
-    row_by_name = {name: row for row, name in enumerate(snapshot.names)}
+    row_by_name = {name: row for row, name in enumerate(snapshot.names) if name not in hidden}
+    if not names:
+        return np.array(list(row_by_name.values()), dtype=np.int64)
     for name in names:
         if name not in row_by_name:
             raise NotFoundError(
@@ -156,10 +164,23 @@ def samples_to(snapshot: Snapshot, rows: Ints) -> list[pb.PortSample]:
     return found
 
 
-def congestion_to(state: State, tick: TelemetryTick) -> pb.ListCongestionReply:
-    """Return every raised condition as a message."""
-    found = congestion(state, tick.active, pfc_queues(tick.snapshot))
-    return pb.ListCongestionReply(congestion=[_congestion(one) for one in found])
+def congestion_to(
+    state: State, tick: TelemetryTick, own: State | None = None, hidden: frozenset[str] = frozenset()
+) -> pb.ListCongestionReply:
+    """Return every raised condition as a message.
+
+    For a tenant, `own` has the jobs whose flows are named, and conditions of `hidden` ports are left out.
+    """
+    pfc = pfc_queues(tick.snapshot)
+    found = [_congestion(one) for one in congestion(state, tick.active, pfc)]
+    if own is not None:
+        for message, mine in zip(found, congestion(own, tick.active, pfc), strict=True):
+            message.ClearField("flow_ids")
+            message.flow_ids.extend(mine.flow_ids)
+            message.flows = mine.flows
+            if message.root_cause.removeprefix(CIRCLE) in hidden:
+                message.root_cause = ""
+    return pb.ListCongestionReply(congestion=[one for one in found if one.port not in hidden])
 
 
 def _congestion(found: Congested) -> pb.Congestion:

@@ -10,8 +10,8 @@ from foundation.address import mac_text
 from telemetry.detection.window import Snapshot
 
 
-def topology_to(state: State, snapshot: Snapshot | None = None) -> pb.Topology:
-    """Return the whole fabric as a message, with measured utilisation where there is a snapshot."""
+def topology_to(state: State, snapshot: Snapshot | None = None, hidden: frozenset[str] = frozenset()) -> pb.Topology:
+    """Return the fabric as a message, with measured utilisation where there is a snapshot; without `hidden` NICs."""
     fabric = state.fabric
     found = pb.Topology(
         generation=state.topology_generation,
@@ -26,8 +26,8 @@ def topology_to(state: State, snapshot: Snapshot | None = None) -> pb.Topology:
             )
             for switch in fabric.switches
         ],
-        links=_links(state),
-        nics=[_nic(nic) for nic in fabric.nics],
+        links=[link for link in _links(state) if link.src not in hidden and link.dst not in hidden],
+        nics=[_nic(nic) for nic in fabric.nics if nic.id not in hidden],
     )
     if snapshot is not None:
         _add_measured(found, link_utilisation(fabric, snapshot))

@@ -6,6 +6,7 @@ from typing import Any
 
 import grpc
 
+from controller.access.call import current
 from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
@@ -48,54 +49,65 @@ class VpcService(rpc.VpcServiceServicer):
     async def ApplyVpc(self, request: pb.Vpc, context: Context) -> pb.Vpc:
         """Create or replace a VPC; reply once every attached gateway has acknowledged."""
         async with errors_as_status(context):
-            known = self._loop.state.networks.vpcs.get(request.id)
+            call, more = current(), _more_follow(context)
+            request.tenant = call.scope.tenant_named(request.tenant)
+            known = call.scope.state(self._loop.state).networks.vpcs.get(request.id)
             vpc, vteps = await in_worker(_read_vpc, request, known, self._is_vtep)
-            more = _more_follow(context)
-            await self._loop.request(lambda reply: ApplyVpc(reply=reply, vpc=vpc, vteps=vteps, more=more))
+            call.scope.check_vpc(vpc)
+            await self._loop.request(
+                lambda reply: ApplyVpc(reply=reply, vpc=vpc, vteps=vteps, more=more, tenant=call.tenant)
+            )
             return await in_worker(vpc_to, vpc)
 
     async def DeleteVpc(self, request: pb.DeleteVpcRequest, context: Context) -> pb.DeleteVpcReply:
         """Delete a VPC."""
         async with errors_as_status(context):
-            await self._loop.request(lambda reply: DeleteVpc(reply=reply, vpc_id=request.id))
+            await self._loop.request(lambda reply: DeleteVpc(reply=reply, vpc_id=request.id, tenant=current().tenant))
             return pb.DeleteVpcReply()
 
     async def ListVpcs(self, request: pb.ListVpcsRequest, context: Context) -> pb.ListVpcsReply:
         """Return all VPCs, or a tenant's, with their peerings."""
-        networks = self._loop.state.networks
+        networks = current().scope.state(self._loop.state).networks
         return await in_worker(_listed, tuple(networks.vpcs.values()), networks.peerings, request.tenant)
 
     async def ApplyPeering(self, request: pb.Peering, context: Context) -> pb.Peering:
         """Peer two VPCs."""
         async with errors_as_status(context):
-            peering, more = peering_from(request), _more_follow(context)
-            await self._loop.request(lambda reply: ApplyPeering(reply=reply, peering=peering, more=more))
+            peering, more, tenant = peering_from(request), _more_follow(context), current().tenant
+            await self._loop.request(lambda reply: ApplyPeering(reply=reply, peering=peering, more=more, tenant=tenant))
             return request
 
     async def DeletePeering(self, request: pb.Peering, context: Context) -> pb.DeleteVpcReply:
         """End a peering."""
         async with errors_as_status(context):
             peering = peering_from(request)
-            await self._loop.request(lambda reply: DeletePeering(reply=reply, peering=peering))
+            await self._loop.request(lambda reply: DeletePeering(reply=reply, peering=peering, tenant=current().tenant))
             return pb.DeleteVpcReply()
 
     async def ApplyLoadBalancer(self, request: pb.LoadBalancer, context: Context) -> pb.LoadBalancer:
         """Create or replace a load balancer; reply once every balancer, gateway and host has acknowledged."""
         async with errors_as_status(context):
+            call, more = current(), _more_follow(context)
+            request.tenant = call.scope.tenant_named(request.tenant)
             balancer = await in_worker(_refusing, load_balancer_from, request)
-            more = _more_follow(context)
-            await self._loop.request(lambda reply: ApplyLoadBalancer(reply=reply, balancer=balancer, more=more))
+            call.scope.check_balancer(balancer)
+            await self._loop.request(
+                lambda reply: ApplyLoadBalancer(reply=reply, balancer=balancer, more=more, tenant=call.tenant)
+            )
             return _encoded(view_of(self._loop.state.networks, balancer))
 
     async def DeleteLoadBalancer(self, request: pb.DeleteLoadBalancerRequest, context: Context) -> pb.DeleteVpcReply:
         """Delete a load balancer."""
         async with errors_as_status(context):
-            await self._loop.request(lambda reply: DeleteLoadBalancer(reply=reply, balancer_id=request.id))
+            tenant = current().tenant
+            await self._loop.request(
+                lambda reply: DeleteLoadBalancer(reply=reply, balancer_id=request.id, tenant=tenant)
+            )
             return pb.DeleteVpcReply()
 
     async def ListLoadBalancers(self, request: pb.ListVpcsRequest, context: Context) -> pb.ListLoadBalancersReply:
         """Return all load balancers, or a tenant's, with the health of their back ends."""
-        found = load_balancer_views(self._loop.state.networks, request.tenant)
+        found = load_balancer_views(current().scope.state(self._loop.state).networks, request.tenant)
         return await in_worker(lambda: pb.ListLoadBalancersReply(load_balancers=map(_encoded, found)))
 
     async def ApplyBorder(self, request: pb.Border, context: Context) -> pb.Border:

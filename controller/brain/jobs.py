@@ -10,6 +10,7 @@ from controller.brain.lifecycle import JobEvent, WorkKind, after, allows
 from controller.brain.replan import after_replans, announced, applied, enqueue_replan, limit_of, rolled_back, solve_for
 from controller.brain.state import Active, Job, PlanWork, ReleaseWork, ReplanWork, State
 from controller.brain.submissions import joined, separated, waiting_submissions
+from controller.brain.tenants import owns
 from controller.model.admission import quoted
 from controller.model.effect import Announce, Effect, Note, Reply
 from controller.model.error import (
@@ -188,7 +189,7 @@ def _ended(state: State, job: Job, event: JobEvent, reason: str) -> Announce:
 def renew(state: State, event: Renew, now: int) -> Outcome:
     """Extend a job's lease."""
     job = state.jobs.get(event.job_id)
-    if job is None:
+    if job is None or not owns(event.tenant, job.request.tenant):
         return state, (Reply(reply=event.reply, outcome=no_job(event.job_id)),)
     if event.lease_ms > state.settings.max_lease_ms:
         why = f"lease_ms: {event.lease_ms} is more than the {state.settings.max_lease_ms} allowed here"
@@ -208,8 +209,10 @@ def no_job(job_id: str) -> NotFoundError:
 
 def release(state: State, event: Release, now: int) -> Outcome:
     """Queue the release of a job."""
-    waits = any(each.request.job_id == event.job_id for each in waiting_submissions(state))
-    if event.job_id not in state.jobs and not waits:
+    waiting = (each.request for each in waiting_submissions(state) if each.request.job_id == event.job_id)
+    job = state.jobs.get(event.job_id)
+    request = job.request if job is not None else next(waiting, None)
+    if request is None or not owns(event.tenant, request.tenant):
         return state, (Reply(reply=event.reply, outcome=no_job(event.job_id)),)
     work = ReleaseWork(reply=event.reply, job_id=event.job_id, event=JobEvent.RELEASED)
     return replace(state, queue=(*state.queue, work)), ()

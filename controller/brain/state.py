@@ -254,6 +254,7 @@ class SuggestWork:
     reply: int
     shape: Shape
     token: int | None = None
+    withheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from controller.brain.install import Outcome
 from controller.brain.lifecycle import WorkKind
 from controller.brain.replan import limit_of
 from controller.brain.state import Job, PlanWork, State, Submission, Work
+from controller.brain.tenants import job_quota_refusal
 from controller.model.admission import flow_plans, problems
 from controller.model.effect import Reply
 from controller.model.error import AlreadyExistsError, BudgetExceededError, HeddleError, InputError
@@ -52,7 +53,7 @@ def refusal(state: State, event: Submit) -> HeddleError | None:
         return InputError(f"lease_ms: {request.lease_ms} is more than the {state.settings.max_lease_ms} allowed here")
     if len(state.jobs) >= state.settings.max_jobs and request.job_id not in state.jobs:
         return BudgetExceededError(f"{len(state.jobs)} jobs hold paths already; release one first")
-    return None
+    return job_quota_refusal(state, (each.request for each in waiting_submissions(state)), event.tenant, request)
 
 
 def _same_or_taken(state: State, known: Job, request: JobRequest) -> JobPlan | HeddleError:

@@ -10,8 +10,13 @@ from controller.brain.state import State, SuggestWork
 from controller.model.effect import Place, Reply
 from controller.model.error import BudgetExceededError, HeddleError, InputError, NoAdmissiblePlanError
 from controller.model.event import Suggest, Suggested
+from controller.model.job import JobRequest
+from controller.model.limit import MAX_GPU_MILLI
 from controller.model.placement import placement_problems
-from controller.model.plan import Infeasible
+from controller.model.plan import Infeasible, JobFlows
+
+WITHHELD = "others"
+"""What messages name where NICs of other tenants are not suggested."""
 
 
 def suggest(state: State, event: Suggest, now: int) -> Outcome:
@@ -24,7 +29,7 @@ def suggest(state: State, event: Suggest, now: int) -> Outcome:
         refusal = BudgetExceededError(f"{waiting}; try again when some are answered")
     if refusal is not None:
         return state, (Reply(reply=event.reply, outcome=refusal),)
-    waiting_now = (*state.suggestions, SuggestWork(reply=event.reply, shape=event.shape))
+    waiting_now = (*state.suggestions, SuggestWork(reply=event.reply, shape=event.shape, withheld=event.withheld))
     state = replace(state, suggestions=waiting_now)
     return _start(state) if len(waiting_now) == 1 else (state, ())
 
@@ -39,6 +44,11 @@ def suggested(state: State, event: Suggested, now: int) -> Outcome:
     return state, (Reply(reply=done.reply, outcome=outcome), *effects)
 
 
+def _withholding(nics: tuple[str, ...]) -> JobRequest:
+    """Return a job without traffic that takes all GPUs of some NICs."""
+    return JobRequest(job_id=WITHHELD, ranks=nics, collectives=(), gpu_milli=MAX_GPU_MILLI)
+
+
 def _start(state: State) -> Outcome:
     """Send the first request to the planner, beside the jobs that hold paths now."""
     if not state.suggestions:
@@ -46,5 +56,10 @@ def _start(state: State) -> Outcome:
     state, token = take_token(state)
     first, *left = state.suggestions
     kept = tuple((job.request, job.flows) for job in state.jobs.values())
+    if first.withheld:
+        kept = (
+            *kept,
+            (_withholding(first.withheld), JobFlows(job_id=WITHHELD, flows=(), link_loads_bps={}, pinned=False)),
+        )
     place = Place(token=token, shape=first.shape, kept=kept, health=state.health)
     return replace(state, suggestions=(replace(first, token=token), *left)), (place,)

@@ -15,6 +15,7 @@ from controller.model.address import parse_ip, parse_mac
 from controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
+    DeniedError,
     HeddleError,
     InputError,
     NoAdmissiblePlanError,
@@ -40,6 +41,7 @@ MAX_REPLY_BYTES = 256 << 20
 _ERRORS: dict[grpc.StatusCode, type[HeddleError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InputError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.PERMISSION_DENIED: DeniedError,
     grpc.StatusCode.ALREADY_EXISTS: AlreadyExistsError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: BudgetExceededError,
     grpc.StatusCode.FAILED_PRECONDITION: NoAdmissiblePlanError,

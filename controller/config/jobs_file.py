@@ -14,7 +14,7 @@ from controller.model.job_fields import read_collective, read_request
 from controller.model.moves import MAX_MOVES, Cause, MoveLimit, Whose
 
 
-def _ranks(value: object, as_list: ValidatorFunctionWrapHandler) -> list[str] | None:
+def nics_or_all(value: object, as_list: ValidatorFunctionWrapHandler) -> list[str] | None:
     """Read a list of NIC ids, or the mapping `{all: true}` as None."""
     if isinstance(value, dict):
         if value.keys() == {"all"} and value["all"] is True:
@@ -67,7 +67,7 @@ class JobShape(Shape):
 
     job_id: str
     tenant: str = ""
-    ranks: Annotated[list[str] | None, WrapValidator(_ranks)]
+    ranks: Annotated[list[str] | None, WrapValidator(nics_or_all)]
     collectives: list[CollectiveShape] = Field(default_factory=list)
     priority: Uint32 = 0
     lease_ms: Uint64 = 0

@@ -143,6 +143,19 @@ class ServiceConfig(BaseModel):
         default=64, ge=1, le=1_000_000, description="how large that directory may grow; the oldest go first"
     )
 
+    policy: str | None = Field(
+        default=None,
+        description="the policy file: tenants with their NICs and quotas, users of the page (docs/files.md)",
+    )
+    audit: str | None = Field(
+        default=None,
+        description="a file with a line for each call that changes something; none: no file; "
+        "null: audit.jsonl in the state directory, if there is one",
+    )
+    audit_megabytes: int = Field(
+        default=64, ge=1, le=1_000_000, description="how large that file and the one before, FILE.1, may grow together"
+    )
+
     @property
     def exposed(self) -> dict[str, str]:
         """Return the addresses, by key, at which any peer may do everything: beyond loopback without TLS."""

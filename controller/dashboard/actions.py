@@ -1,6 +1,6 @@
 """Actions of the page: drain and return, release a job, preview a job. They go through the same inbox as the gRPC API.
 
-Each but a preview is an event of the log, with the caller's name: what was asked, and why it was refused.
+Each but a preview is in the event log and the audit trail, with the caller's name and the outcome.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from controller.access.audit import OK, Audit, Entry
 from controller.brain.state import State
 from controller.dashboard.access.login import Caller
 from controller.dashboard.body import body_of
@@ -23,13 +24,14 @@ from controller.dashboard.http import NO_STORE, connection_of
 from controller.dashboard.routes import MEDIA_TYPE, Renderer, refused
 from controller.model.admission import problems, quoted
 from controller.model.effect import Drained, Note
-from controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
+from controller.model.error import DeniedError, HeddleError, InputError, NotFoundError, UnavailableError
 from controller.model.event import Drain, Release, Submit
 from controller.model.fabric import Fabric
 from controller.model.job import Collective, CollectiveKind, JobRequest
 from controller.model.plan import JobPlan
 from controller.runtime.loop import Loop
 
+Handler = Callable[[Request], Awaitable[Mapping[str, object]]]
 ReadJobs = Callable[[str, Fabric], tuple[JobRequest, ...]]
 TIMEOUT_S = 60.0
 """An action that takes longer goes on; its caller gets 503."""
@@ -39,14 +41,14 @@ PREVIEW_ID = "what-if"
 class Actions:
     """The actions on one control loop; `read_jobs` reads the text of a jobs file."""
 
-    def __init__(self, loop: Loop, renderer: Renderer, read_jobs: ReadJobs) -> None:
-        self._loop, self._renderer, self._read_jobs = loop, renderer, read_jobs
+    def __init__(self, loop: Loop, renderer: Renderer, read_jobs: ReadJobs, audit: Audit) -> None:
+        self._loop, self._renderer, self._read_jobs, self._audit = loop, renderer, read_jobs, audit
 
     def routes(self) -> list[Route]:
         """Return the routes."""
         handlers = {"drain": self._drain, "release": self._release, "preview": self._preview}
         return [
-            Route(f"/api/actions/{name}", partial(_answered, handler), methods=["POST"])
+            Route(f"/api/actions/{name}", partial(self._answered, handler), methods=["POST"])
             for name, handler in handlers.items()
         ]
 
@@ -88,35 +90,56 @@ class Actions:
 
     @contextmanager
     def _audited(self, request: Request, subject: str, what: str) -> Iterator[None]:
-        """Record who asks for what, and why it is refused."""
-        caller: Caller | None = request.scope["state"]["caller"]
-        name = caller.user if caller is not None and caller.user is not None else "a caller"
-        where = request.client.host if request.client is not None else "?"
+        """Record who asks for what, and the outcome."""
         subject = quoted(subject)[1:-1]
+        name, where = _who(request)
         self._loop.note(Note(severity="info", subject=subject, text=f"{what}: requested over HTTP by {name} ({where})"))
+        outcome, why = OK, ""
         try:
             yield
         except HeddleError as error:
-            text = f"{what}: refused: {quoted(str(error))[1:-1]}"
-            self._loop.note(Note(severity="warning", subject=subject, text=text))
+            outcome, why = type(error).__name__.removesuffix("Error"), quoted(str(error))[1:-1]
             raise
+        except BaseException:
+            outcome, why = "CANCELLED", "the caller left"
+            raise
+        finally:
+            self._record(request, what, subject, outcome, why)
+
+    def _record(self, request: Request, what: str, subject: str, outcome: str, why: str) -> None:
+        name, where = _who(request)
+        self._audit.record(Entry(f"user:{name}", f"http:{where}", f"http/{what}", subject, outcome, why))
+
+    async def _answered(self, handler: Handler, request: Request) -> Response:
+        """Return the reply of an action as JSON. Its connection lasts as long as the action."""
+        connection_of(request).keep_open()
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                self._refuse_readers(request)
+                found = await handler(request)
+        except TimeoutError:
+            text = f"no reply within {TIMEOUT_S:.0f} s; the timeline says what becomes of it"
+            return refused(UnavailableError(text))
+        except HeddleError as error:
+            return refused(error)
+        text = await asyncio.to_thread(document_text, found)
+        return Response(text, headers=NO_STORE, media_type=MEDIA_TYPE)
+
+    def _refuse_readers(self, request: Request) -> None:
+        """Raise DeniedError for a user who may only read."""
+        caller: Caller | None = request.scope["state"]["caller"]
+        if caller is None or caller.may_act:
+            return
+        why = f"user {_who(request)[0]} may read only; actions are for operators"
+        self._record(request, request.url.path.rpartition("/")[2], "", "Denied", why)
+        raise DeniedError(why)
 
 
-Handler = Callable[[Request], Awaitable[Mapping[str, object]]]
-
-
-async def _answered(handler: Handler, request: Request) -> Response:
-    """Return the reply of an action as JSON. Its connection lasts as long as the action."""
-    connection_of(request).keep_open()
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            found = await handler(request)
-    except TimeoutError:
-        return refused(UnavailableError(f"no reply within {TIMEOUT_S:.0f} s; the timeline says what becomes of it"))
-    except HeddleError as error:
-        return refused(error)
-    text = await asyncio.to_thread(document_text, found)
-    return Response(text, headers=NO_STORE, media_type=MEDIA_TYPE)
+def _who(request: Request) -> tuple[str, str]:
+    """Return the name and the address of a caller."""
+    caller: Caller | None = request.scope["state"]["caller"]
+    name = caller.user if caller is not None and caller.user is not None else "a caller"
+    return name, request.client.host if request.client is not None else "?"
 
 
 def _drain_text(target: str, done: Drained, is_dry: bool) -> str:

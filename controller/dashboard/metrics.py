@@ -29,6 +29,7 @@ REFUSED = Family("heddle_events_refused_total", "counter", "Events dropped becau
 UNRECORDED = Family(
     "heddle_recording_lost_turns_total", "counter", "Turns of the loop that could not be recorded for heddle replay."
 )
+UNAUDITED = Family("heddle_audit_lost_lines_total", "counter", "Lines of the audit trail that could not be written.")
 PREVIEWS = Family("heddle_previews_limit", "gauge", "Previews that one caller may have in progress.")
 REFUSED_PREVIEWS = Family("heddle_previews_refused_total", "counter", "Previews refused because of that limit.")
 REPORTED = {
@@ -94,8 +95,8 @@ HISTORY = {
 }
 FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
-    SUPPRESSED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), LIMITED, RULES,
-    CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
+    SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(),
+    LIMITED, RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
 
@@ -109,12 +110,13 @@ def metrics_text(
     journal: JournalWriter | None = None,
     suppressed_lines: int = 0,
     limited: Mapping[Limit, int] | None = None,
+    unaudited: int = 0,
 ) -> Iterator[str]:
     """Yield all metrics in pieces.
 
     `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
     `reported` what hosts have reported, `suppressed_lines` log lines that were not written, `limited` what limits have
-    refused.
+    refused, `unaudited` lines that the audit trail lacks.
     """
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
@@ -122,6 +124,7 @@ def metrics_text(
         _state_lines(state, refused_events),
         lines(UNRECORDED, [("", unrecorded)]),
         lines(SUPPRESSED, [("", suppressed_lines)]),
+        lines(UNAUDITED, [("", unaudited)]),
         _journal_lines(journal),
         _preview_lines(previews),
         chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),

@@ -17,6 +17,7 @@ from controller.dashboard.pieces import PiecedResponse
 from controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
+    DeniedError,
     HeddleError,
     InputError,
     InUseError,
@@ -27,6 +28,7 @@ from controller.model.error import (
 
 STATUSES: dict[type[Exception], int] = {
     InputError: 400,
+    DeniedError: 403,
     NotFoundError: 404,
     AlreadyExistsError: 409,
     InUseError: 409,

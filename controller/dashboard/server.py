@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from controller.access.audit import Audit
 from controller.dashboard import metrics
 from controller.dashboard.access.certificates import PageTls
 from controller.dashboard.access.guard import Guard
@@ -35,15 +36,21 @@ class Dashboard:
     """The HTTP interface of one control loop."""
 
     def __init__(
-        self, loop: Loop, read_jobs: ReadJobs, rules: AccessRules | None = None, tls: PageTls | None = None
+        self,
+        loop: Loop,
+        read_jobs: ReadJobs,
+        rules: AccessRules | None = None,
+        tls: PageTls | None = None,
+        audit: Audit | None = None,
     ) -> None:
         """Serve to callers within `rules`, by default to anyone on loopback; `read_jobs` reads a jobs file's text."""
+        self._audit = audit or Audit(loop.telemetry, time.time_ns)
         self._loop, self._tls = loop, tls
         self._logins = Logins(rules or AccessRules(), time.monotonic)
         self._publisher, self._pulse, self._recent = Publisher(loop), Pulse(loop), Recent(loop.telemetry)
         self._streams = Streams(self._publisher)
         self._renderer = Renderer()
-        self._actions = Actions(loop, self._renderer, read_jobs)
+        self._actions = Actions(loop, self._renderer, read_jobs, self._audit)
         self._documents = Interface(
             loop, self._pulse, self._recent, self._publisher.boot, self._http_counts
         ).documents()
@@ -102,7 +109,7 @@ class Dashboard:
         loop = self._loop
         text = metrics.metrics_text(
             loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
-            loop.journal, loop.suppressed_lines(), loop.limited | self._http_limited(),
+            loop.journal, loop.suppressed_lines(), loop.limited | self._http_limited(), self._audit.lost,
         )  # fmt: skip
         return Page(CONTENT_TYPE, text)
 

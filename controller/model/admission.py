@@ -111,14 +111,18 @@ def phase_problems(collectives: Sequence[Collective]) -> tuple[Problem, ...]:
     return (Problem("collectives", text),)
 
 
+def pinned_flows(request: JobRequest, fabric: Fabric, enough: int | None = None) -> int:
+    """Count the flows of a valid request that have a rule of their own; may stop once past `enough`."""
+    if request.steering is Steering.PIN:
+        return flow_plans(request, fabric, enough)
+    return sum(flow.udp_source_port > 0 for one in request.collectives for flow in one.flows)
+
+
 def pin_problems(request: JobRequest, fabric: Fabric) -> tuple[Problem, ...]:
     """Return the problem of more pins than a running controller installs for one valid request."""
-    if request.steering is Steering.PIN:
-        path, pins = "steering", flow_plans(request, fabric, MAX_REQUEST_PINS)
-    else:
-        path, pins = "collectives", sum(flow.udp_source_port > 0 for one in request.collectives for flow in one.flows)
-    if pins <= MAX_REQUEST_PINS:
+    if pinned_flows(request, fabric, MAX_REQUEST_PINS) <= MAX_REQUEST_PINS:
         return ()
+    path = "steering" if request.steering is Steering.PIN else "collectives"
     return (Problem(path, f"more than {MAX_REQUEST_PINS:,} flows are pinned; use SOURCE_PORT without fixed ports"),)
 
 

@@ -2,6 +2,7 @@
 
     HeddleError
     ├── InputError               malformed, unknown or past a limit: exit 2, INVALID_ARGUMENT
+    ├── DeniedError              the caller may not do this: exit 1, PERMISSION_DENIED
     ├── NotFoundError            no such job or flow: exit 2, NOT_FOUND
     ├── AlreadyExistsError       the id or the pinned tuple is in use: exit 1, ALREADY_EXISTS
     ├── BudgetExceededError      a switch's rule budget or a quota: exit 3, RESOURCE_EXHAUSTED
@@ -30,6 +31,10 @@ class InputError(HeddleError):
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+class DeniedError(HeddleError):
+    """The caller's role, or its tenant's policy, does not allow this."""
 
 
 class NotFoundError(HeddleError):

@@ -1,6 +1,7 @@
 """Define the events of the brain: values that edges (gRPC, OpenFlow, the clock) post into the inbox.
 
-`reply` identifies a caller: the effect `Reply` carries the same number back.
+`reply` identifies a caller: the effect `Reply` carries the same number back. `tenant` is the tenant that an event
+is of; None may change everything.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from controller.model.job import JobRequest
 from controller.model.placement import Placement, Shape
 from controller.model.plan import Infeasible, Replan, SeveredPins
 from controller.model.rule import SwitchRules
+from controller.model.tenant import Tenant
 from dataplane.config.balancers import BackEndState, LoadBalancer
 from dataplane.config.desired import Kind
 from dataplane.config.network import Address, BorderRule, Peering, Vpc
@@ -29,15 +31,20 @@ class Submit:
     request: JobRequest
     preview: bool = False
     checked: bool = False
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggest:
-    """Suggest NICs for a job; nothing is reserved or installed. `checked` as for Submit."""
+    """Suggest NICs for a job; nothing is reserved or installed. `checked` as for Submit.
+
+    `withheld` are NICs that are not suggested: those of other tenants.
+    """
 
     reply: int
     shape: Shape
     checked: bool = False
+    withheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +61,7 @@ class Renew:
     reply: int
     job_id: str
     lease_ms: int = 0
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +70,7 @@ class Release:
 
     reply: int
     job_id: str
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +219,7 @@ class ApplyVpc:
     vteps: frozenset[IPv4Address]
     more: bool = False
     """More changes of the same network follow: a controller that has published nothing yet waits for them."""
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +228,7 @@ class DeleteVpc:
 
     reply: int
     vpc_id: str
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +239,7 @@ class ApplyPeering:
     peering: Peering
     more: bool = False
     """More changes of the same network follow: a controller that has published nothing yet waits for them."""
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +248,7 @@ class DeletePeering:
 
     reply: int
     peering: Peering
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +269,7 @@ class ApplyLoadBalancer:
     balancer: LoadBalancer
     more: bool = False
     """More changes of the same network follow: a controller that has published nothing yet waits for them."""
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +278,7 @@ class DeleteLoadBalancer:
 
     reply: int
     balancer_id: str
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

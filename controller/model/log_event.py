@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 NOTE = "note"
+AUDIT = "audit"
+"""A call that changes something: who made it, and its outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

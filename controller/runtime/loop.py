@@ -51,6 +51,7 @@ from controller.runtime.inbox import Inbox
 from controller.runtime.journal.gate import Gate
 from controller.runtime.journal.writer import JournalWriter
 from controller.runtime.limited import Limit
+from controller.runtime.owners import Owners
 from controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
 from controller.runtime.recording.batch import Turn, fault_text
 from controller.runtime.recording.recorder import Recorder
@@ -100,6 +101,7 @@ class Loop:
         """The newest report of each host's queue pairs."""
         self.announced: deque[Announced] = deque(maxlen=MAX_ANNOUNCED)
         """The newest generations of jobs that were published, oldest first."""
+        self.owners = Owners()
         self.telemetry = telemetry or Telemetry()
         self.recorder: Recorder | None = None
         """Where events and decisions are recorded, if anywhere."""
@@ -329,6 +331,7 @@ class Loop:
     def _on_announce(self, effect: Announce) -> None:
         plan = effect.plan
         self.announced.append(Announced(self._clock.unix_ms(), plan.job_id, plan.generation, plan.state, plan.reason))
+        self.owners.announced(plan)
         self.plans.publish(effect.plan.job_id, effect.plan)
 
     def _on_topology(self, effect: TopologyChanged) -> None:

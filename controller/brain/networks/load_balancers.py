@@ -8,6 +8,7 @@ from controller.brain.networks.checks import lost_floating_ips, pools_in
 from controller.brain.networks.gateways import changed, unchanged
 from controller.brain.networks.state import BackEndKey, Gateway, Networks
 from controller.brain.state import State
+from controller.brain.tenants import owns, taken, visible_vpcs
 from controller.model.admission import quoted
 from controller.model.effect import Effect, Note, Reply
 from controller.model.error import HeddleError, InputError, InUseError, NotFoundError
@@ -25,11 +26,15 @@ def apply_load_balancer(state: State, event: ApplyLoadBalancer, now: int) -> Out
     """Create or replace a load balancer; an equal one changes nothing."""
     networks, wanted = state.networks, event.balancer
     known = networks.load_balancers.get(wanted.id)
+    if known is not None and not owns(event.tenant, known.tenant):
+        return _refuse(state, event.reply, taken("load balancer", wanted.id))
     if known == wanted:
         return unchanged(state, event.reply, now, networks.vteps.get(wanted.vpc), more=event.more)
     after = {**networks.load_balancers, wanted.id: wanted}
-    found = list(load_balancer_problems(wanted, networks.vpcs.get(wanted.vpc), pools_in(networks, wanted.vpc)))
-    found += [taken_text(wanted, each.id) for each in networks.load_balancers.values() if _clash(each, wanted)]
+    vpc = visible_vpcs(networks, event.tenant).get(wanted.vpc)
+    found = list(load_balancer_problems(wanted, vpc, pools_in(networks, wanted.vpc)))
+    if vpc is not None:
+        found += [taken_text(wanted, each.id) for each in networks.load_balancers.values() if _clash(each, wanted)]
     found += total_problems(after.values())
     if known is not None:
         found += lost_floating_ips(replace(networks, load_balancers=after), known.vpc)
@@ -43,7 +48,7 @@ def delete_load_balancer(state: State, event: DeleteLoadBalancer, now: int) -> O
     """Delete a load balancer; its connections end."""
     networks, name = state.networks, event.balancer_id
     known = networks.load_balancers.get(name)
-    if known is None:
+    if known is None or not owns(event.tenant, known.tenant):
         return _refuse(state, event.reply, NotFoundError(f"id: there is no load balancer {quoted(name)}"))
     after = {other: each for other, each in networks.load_balancers.items() if other != name}
     if lost := lost_floating_ips(replace(networks, load_balancers=after), known.vpc):

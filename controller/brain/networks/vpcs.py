@@ -7,6 +7,7 @@ from controller.brain.install import Outcome
 from controller.brain.networks.checks import of_vpc, vpc_problems
 from controller.brain.networks.gateways import MAX_NAMED, changed, unchanged
 from controller.brain.state import State
+from controller.brain.tenants import owns, taken, visible_vpcs, vpc_quota_refusal
 from controller.model.admission import quoted
 from controller.model.effect import Reply
 from controller.model.error import HeddleError, InputError, InUseError, NotFoundError
@@ -27,6 +28,8 @@ def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
     """Create or replace a VPC whose own fields are valid; an equal VPC changes nothing."""
     networks, vpc = state.networks, event.vpc
     known = networks.vpcs.get(vpc.id)
+    if known is not None and not owns(event.tenant, known.tenant):
+        return _refuse(state, event.reply, taken("vpc", vpc.id))
     if known is vpc or known == vpc:
         return unchanged(state, event.reply, now, event.vteps, more=event.more)
     endpoints = networks.endpoints + len(vpc.endpoints) - (len(known.endpoints) if known else 0)
@@ -35,6 +38,8 @@ def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
     found += [*peers_problems(vpc.id, vpcs, networks.peers), *vpc_problems(networks, vpc)]
     if found:
         return _refuse(state, event.reply, InputError(*found))
+    if (passed := vpc_quota_refusal(networks, event.tenant, vpc.id)) is not None:
+        return _refuse(state, event.reply, passed)
     after = replace(
         networks,
         vpcs=vpcs,
@@ -50,7 +55,7 @@ def delete_vpc(state: State, event: DeleteVpc, now: int) -> Outcome:
     """Delete a VPC that no peering and no border rule refers to."""
     networks, name = state.networks, event.vpc_id
     known = networks.vpcs.get(name)
-    if known is None:
+    if known is None or not owns(event.tenant, known.tenant):
         return _refuse(state, event.reply, NotFoundError(f"id: there is no vpc {quoted(name)}"))
     if networks.peers.get(name):
         peers = ", ".join(sorted(networks.peers[name]))
@@ -74,11 +79,13 @@ def delete_vpc(state: State, event: DeleteVpc, now: int) -> Outcome:
 def apply_peering(state: State, event: ApplyPeering, now: int) -> Outcome:
     """Peer two VPCs."""
     networks = state.networks
-    if event.peering in networks.peerings:
+    mine = visible_vpcs(networks, event.tenant)
+    both = {event.peering.a, event.peering.b} <= mine.keys()
+    if event.peering in networks.peerings and both:
         return unchanged(state, event.reply, now, None, more=event.more)
     peerings = networks.peerings | {event.peering}
     peers = neighbours_of(peerings)
-    found = list(dict.fromkeys(new_peering_problems(event.peering, networks.vpcs, peers)))
+    found = list(dict.fromkeys(new_peering_problems(event.peering, networks.vpcs if both else mine, peers)))
     if found:
         return _refuse(state, event.reply, InputError(*found))
     after = replace(networks, peerings=peerings, peers=peers)
@@ -88,7 +95,8 @@ def apply_peering(state: State, event: ApplyPeering, now: int) -> Outcome:
 def delete_peering(state: State, event: DeletePeering, now: int) -> Outcome:
     """End a peering."""
     networks, peering = state.networks, event.peering
-    if peering not in networks.peerings:
+    mine = visible_vpcs(networks, event.tenant)
+    if peering not in networks.peerings or not {peering.a, peering.b} <= mine.keys():
         return _refuse(
             state, event.reply, NotFoundError(f"{quoted(peering.a)} and {quoted(peering.b)} are no peers of each other")
         )

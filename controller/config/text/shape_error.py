@@ -108,6 +108,8 @@ def _annotation_at(path: Path, root: type[BaseModel]) -> Any:
         at = _within(at)
         if isinstance(step, int):
             at = typing.get_args(at)[0]
+        elif typing.get_origin(at) is dict:
+            at = typing.get_args(at)[1]
         else:
             at = next(field.annotation for name, field in at.model_fields.items() if step in (name, field.alias))
     return _within(at)

@@ -43,6 +43,8 @@ class AccessRules:
     password_hash: str | None = None
     proxy_header: str | None = None
     proxies: tuple[Network, ...] = ()
+    may_act: Callable[[str | None], bool] = lambda user: True
+    """Whether a user may do more than read."""
     has_certificates: bool = False
     """Whether operators and viewers may show a certificate instead of a login."""
 
@@ -85,15 +87,18 @@ class Logins:
         `named` is what the proxy's header holds, `holder` the operator or viewer whose certificate was shown.
         """
         if not self.rules.needs_login:
-            return Caller(None, self._token(""))
+            return self._known(None, "")
         if named and len(named) == 1 and named[0] and self._is_proxy(address):
-            return Caller(named[0], self._token(f"proxy {named[0]}"))
+            return self._known(named[0], f"proxy {named[0]}")
         user, until_s = self._sessions.get(cookie or "", ("", 0.0))
         if user and self._now_s() < until_s:
-            return Caller(user, self._token(f"session {cookie}"))
+            return self._known(user, f"session {cookie}")
         if holder is not None:
             return Caller(holder.common_name, self._token(f"certificate {holder.uri}"), holder.role is Role.OPERATOR)
         return None
+
+    def _known(self, user: str | None, subject: str) -> Caller:
+        return Caller(user, self._token(subject), self.rules.may_act(user))
 
     async def log_in(self, address: str, user: str, password: str) -> str | None:
         """Return the cookie of a new session, None for a wrong password; raises TooManyAttemptsError."""

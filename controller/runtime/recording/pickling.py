@@ -33,6 +33,7 @@ import controller.model.placement
 import controller.model.plan
 import controller.model.rule
 import controller.model.steering
+import controller.model.tenant
 import controller.rules.pipeline
 import dataplane.config.balancers
 import dataplane.config.desired
@@ -51,7 +52,8 @@ _MODULES: tuple[ModuleType, ...] = (
     controller.brain.lifecycle, controller.brain.networks.state, controller.brain.state, controller.model.effect,
     controller.model.error, controller.model.event, controller.model.fabric, controller.model.health,
     controller.model.job, controller.model.job_state, controller.model.moves, controller.model.placement,
-    controller.model.plan, controller.model.rule, controller.model.steering, controller.rules.pipeline,
+    controller.model.plan, controller.model.rule, controller.model.steering, controller.model.tenant,
+    controller.rules.pipeline,
     dataplane.config.balancers, dataplane.config.desired, dataplane.config.network,
 )  # fmt: skip
 _NARROW = (np.int8, np.int16, np.int32)

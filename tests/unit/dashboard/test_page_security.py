@@ -1,5 +1,6 @@
 """Who may read and act over HTTP: Host, headers, login, tokens."""
 
+import json
 from typing import Any
 
 import pytest
@@ -123,3 +124,19 @@ def test_half_of_an_access_rule_is_refused(tmp_path, access):
     path.write_text(f"http_access: {access}\n")
     with pytest.raises(InputError):
         load_service(path)
+
+
+async def test_a_viewer_reads_and_does_not_act_and_actions_are_audited(tmp_path):
+    (tmp_path / "policy.yaml").write_text("users: {ann: operator}")
+    proxy: dict[str, Any] = {"proxy_header": "X-User", "proxies": ["127.0.0.1"]}
+    config = {"policy": str(tmp_path / "policy.yaml"), "audit": str(tmp_path / "audit.jsonl"), "http_access": proxy}
+    async with running(**config) as controller:
+        for user, may_act, status in (("ann", True, 404), ("eve", False, 403)):
+            async with web(controller.addresses["http"], headers={"X-User": user}) as client:
+                assert (await client.json("/api/session"))["may_act"] is may_act
+                assert (await client.act("release", job="a")).status_code == status
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert [(line["who"], line["what"], line["subject"], line["outcome"]) for line in lines] == [
+        ("user:ann", "http/release", "a", "NotFound"),
+        ("user:eve", "http/release", "", "Denied"),
+    ]

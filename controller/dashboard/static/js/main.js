@@ -131,7 +131,7 @@ async function begin() {
   if (failure) picture.lostMs = Date.now();
   if (found) picture.session = found;
   if (current().view === "login") {
-    if (found?.login && !found.may_act) return askForLogin(place("view"));
+    if (found?.login && !found.user) return askForLogin(place("view"));
     window.history.replaceState(null, "", "/fabric");
   }
   listenForLogout(() => picture.session.csrf);

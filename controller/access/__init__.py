@@ -1,0 +1,1 @@
+"""Who calls, what that caller may do and see, and the audit trail."""

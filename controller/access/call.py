@@ -1,0 +1,80 @@
+"""The call that a task serves: who made it, on what, and within which scope; services read it as `current()`."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from google.protobuf.message import Message
+
+from controller.access.caller import Caller
+from controller.access.scope import Scope
+from controller.model.admission import quoted
+from controller.model.error import DeniedError
+from controller.model.log_event import LogEvent
+from controller.model.plan import JobPlan
+from controller.model.tenant import Tenant
+from controller.runtime.loop import Loop
+from foundation.identity import Role
+
+_SUBJECTS = ("job_id", "id", "target", "gateway_id", "vpc_a", "vpc_b")
+MAX_SUBJECT_LENGTH = 300
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One call; `subject` is what it is about, in the caller's words."""
+
+    caller: Caller
+    scope: Scope
+    loop: Loop
+    subject: str = ""
+    on_begin: Callable[[], None] = lambda: None
+    """Audits that a stream begins."""
+
+    @property
+    def tenant(self) -> Tenant | None:
+        """The tenant whose objects alone the call concerns; None for all."""
+        return self.scope.tenant
+
+    def concerns(self, request: Message | str) -> None:
+        """Record what the call is about: an id, or the ids in a request."""
+        if isinstance(request, Message):
+            fields = request.DESCRIPTOR.fields_by_name
+            names = [str(getattr(request, field)) for field in _SUBJECTS if field in fields]
+            request = " ".join(filter(None, names))
+        self.subject = request[:MAX_SUBJECT_LENGTH]
+
+    def speaks_for(self, name: str, what: str = "host") -> None:
+        """Record that a stream begins, of the host or gateway of this name.
+
+        Raises DeniedError for an agent or gateway of another name.
+        """
+        self.concerns(name)
+        if self.caller.role in (Role.AGENT, Role.GATEWAY) and name != self.caller.name:
+            raise DeniedError(f"{what}: {quoted(name)} is not the caller, {self.caller.who}")
+        self.on_begin()
+
+    def text(self, text: str) -> str:
+        """Return a text without the names of others."""
+        return self.scope.text(text, self.loop.state, self.loop.owners.owner, self.subject)
+
+    def plan(self, plan: JobPlan) -> JobPlan:
+        """Return a plan without the names of others."""
+        return self.scope.plan(plan, self.loop.state, self.loop.owners.owner)
+
+    def event(self, event: LogEvent) -> LogEvent | None:
+        """Return an event without the names of others; None for one that is not the caller's."""
+        return self.scope.event(event, self.loop.state, self.loop.owners.owner)
+
+
+_CURRENT: ContextVar[Call] = ContextVar("call")
+
+
+def begin(call: Call) -> None:
+    """Set the call that this task serves."""
+    _CURRENT.set(call)
+
+
+def current() -> Call:
+    """Return the call that this task serves; raises LookupError outside of one."""
+    return _CURRENT.get()

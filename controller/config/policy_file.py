@@ -1,0 +1,107 @@
+"""Read the policy file (config key `policy`): tenants with what they may use, and the roles of the page's users."""
+
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, PlainValidator, ValidationError, WrapValidator
+
+from controller.access.policy import Policy, TenantPolicy
+from controller.config.jobs_file import nics_or_all
+from controller.config.text.complaint import refusal, shown
+from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from controller.config.text.field import Shape, Uint32, Version, refuse
+from controller.config.text.shape_error import shape_problems
+from controller.model.admission import Problem
+from controller.model.fabric import Fabric
+from controller.model.suggest import did_you_mean
+from controller.model.tenant import Quota
+from foundation.identity import Identity, Role
+
+_USER_ROLES = (Role.OPERATOR.value, Role.VIEWER.value)
+
+
+def _role(value: object) -> str:
+    if value not in _USER_ROLES:
+        refuse(f"{shown(value)} is no role of a user of the page: use {' or '.join(_USER_ROLES)}")
+    return str(value)
+
+
+def _prefix(value: object) -> Any:
+    try:
+        return ip_network(value if isinstance(value, str) else "")
+    except ValueError:
+        refuse(f"{shown(value)} is no address or prefix such as 203.0.113.0/28")
+
+
+def _prefix_v4(value: object) -> Any:
+    found = _prefix(value)
+    return found if found.version == 4 else refuse(f"{shown(value)}: VTEPs have IPv4 addresses")
+
+
+class QuotasShape(Shape):
+    """A tenant's `quotas`."""
+
+    jobs: Uint32 | None = None
+    flows: Uint32 | None = None
+    pins: Uint32 | None = None
+    nics: Uint32 | None = None
+    vpcs: Uint32 | None = None
+
+
+class TenantShape(Shape):
+    """An entry of `tenants`."""
+
+    nics: Annotated[list[str] | None, WrapValidator(nics_or_all)] = Field(default_factory=list)
+    vteps: list[Annotated[Any, PlainValidator(_prefix_v4)]] = Field(default_factory=list)
+    public_ips: list[Annotated[Any, PlainValidator(_prefix)]] = Field(default_factory=list)
+    vlans: list[Annotated[int, Field(ge=1, le=4094)]] = Field(default_factory=list)
+    quotas: QuotasShape = QuotasShape()
+
+
+class PolicyShape(Shape):
+    """A whole policy file."""
+
+    version: Version = 1
+    users: dict[str, Annotated[str, PlainValidator(_role)]] = Field(default_factory=dict)
+    tenants: dict[str, TenantShape] = Field(default_factory=dict)
+
+
+def load_policy(path: Path | str, fabric: Fabric) -> Policy:
+    """Read a policy file for a fabric; raises InputError with the problems found."""
+    name, value = read_document(path, MAX_SETTINGS_BYTES)
+    try:
+        shape = PolicyShape.model_validate(value)
+    except ValidationError as error:
+        raise refusal(name, shape_problems(error, PolicyShape)) from None
+    found = [problem for tenant, each in shape.tenants.items() for problem in _problems(tenant, each, fabric)]
+    if found:
+        raise refusal(name, found)
+    return Policy(
+        tenants={tenant: _policy(each) for tenant, each in shape.tenants.items()},
+        users={user: Role(role) for user, role in shape.users.items()},
+    )
+
+
+def _problems(tenant: str, shape: TenantShape, fabric: Fabric) -> list[Problem]:
+    found = []
+    try:
+        Identity("fabric", Role.TENANT, tenant)
+    except ValueError as error:
+        found.append(Problem(f"tenants.{tenant}", str(error)))
+    for i, nic in enumerate(shape.nics or ()):
+        if nic not in fabric.nic_by_id:
+            guess = did_you_mean(nic, fabric.nic_by_id) if len(found) < 20 else ""
+            text = f"no NIC named {shown(nic)} in the fabric{guess or '; `heddle topology` lists its NICs'}"
+            found.append(Problem(f"tenants.{tenant}.nics[{i}]", text))
+    return found
+
+
+def _policy(shape: TenantShape) -> TenantPolicy:
+    return TenantPolicy(
+        nics=None if shape.nics is None else frozenset(shape.nics),
+        vteps=tuple(shape.vteps),
+        public=tuple(shape.public_ips),
+        vlans=frozenset(shape.vlans),
+        quota=Quota(**shape.quotas.model_dump()),
+    )

@@ -1,0 +1,120 @@
+"""Every method of every service that is served, for every role: allowed and denied as the table says."""
+
+import asyncio
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from controller.access.audit import Audit
+from controller.access.guard import Access, Guard
+from controller.access.policy import Policy, TenantPolicy
+from controller.access.table import ROWS
+from controller.api.decoding import Decoding
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.app import SystemClock
+from controller.brain.state import Settings, begin
+from controller.runtime.loop import Loop
+from foundation.identity import Role
+from tests.fakes.thread_compiler import ThreadCompiler
+from tests.fakes.thread_planner import ThreadPlanner
+from tests.support.certified_callers import Certified
+from tests.unit.api.conftest import running
+from tests.unit.brain.driver import small_fabric
+
+DENIED, OK = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.OK
+SERVICES = [
+    service for module in (pb, health_pb2, reflection_pb2) for service in module.DESCRIPTOR.services_by_name.values()
+]
+METHODS = {f"/{service.full_name}/{method.name}": method for service in SERVICES for method in service.methods}
+
+
+def handlers():
+    """Return handlers that reply at once, in each shape of method."""
+
+    async def unary(request, context):
+        return b""
+
+    async def stream(request, context):
+        yield b""
+
+    make = {
+        (False, False): lambda: grpc.unary_unary_rpc_method_handler(unary),
+        (False, True): lambda: grpc.unary_stream_rpc_method_handler(stream),
+        (True, False): lambda: grpc.stream_unary_rpc_method_handler(unary),
+        (True, True): lambda: grpc.stream_stream_rpc_method_handler(stream),
+    }
+    return {
+        service.full_name: {
+            method.name: make[method.client_streaming, method.server_streaming]() for method in service.methods
+        }
+        for service in SERVICES
+    }
+
+
+async def silence():
+    """Send nothing: a message that meets the end of its stream may turn its status into INTERNAL."""
+    await asyncio.Event().wait()
+    yield b""
+
+
+async def status_of(channel, path):
+    method = METHODS[path]
+    kind = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
+    request = silence() if method.client_streaming else b""
+    call = getattr(channel, kind)(path)(request, timeout=30)
+    try:
+        if method.server_streaming:
+            async for _ in call:
+                pass
+        else:
+            await call
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+    return OK
+
+
+def test_every_method_has_a_row_and_every_row_a_method():
+    assert set(ROWS) == set(METHODS)
+
+
+async def test_every_role_may_call_what_its_column_says(tmp_path):
+    policy = Policy(tenants={"red": TenantPolicy(nics=None)})
+    clock, fabric = SystemClock(), small_fabric()
+    loop = Loop(
+        begin(fabric, Settings(), 0), planner=ThreadPlanner(fabric), compiler=ThreadCompiler(fabric), clock=clock
+    )
+    access = Access(loop, Audit(loop.telemetry, lambda: 0), policy)
+    server = grpc.aio.server(interceptors=[Guard(access), Decoding()])
+    for name, methods in handlers().items():
+        server.add_registered_method_handlers(name, methods)
+    callers = Certified(tmp_path)
+    callers.port = server.add_secure_port("127.0.0.1:0", callers.server_credentials())
+    await server.start()
+    found, wanted = {}, {}
+    try:
+        for role in Role:
+            channel = callers.channel(role, "red")
+            codes = await asyncio.gather(*(status_of(channel, path) for path in METHODS))
+            found |= {(role.value, path): code for path, code in zip(METHODS, codes, strict=True)}
+            wanted |= {(role.value, path): OK if role in ROWS[path].roles else DENIED for path in METHODS}
+        stranger = callers.channel(Role.TENANT, "unknown")
+        assert await status_of(stranger, "/heddle.v1.JobService/ListJobs") is DENIED
+    finally:
+        await callers.close()
+        await server.stop(0)
+    assert found == wanted
+
+
+async def test_every_service_of_a_running_controller_is_in_the_table():
+    async with running() as controller:
+        query = reflection_pb2.ServerReflectionRequest(list_services="")
+        call = reflection_pb2_grpc.ServerReflectionStub(controller.channel).ServerReflectionInfo(iter([query]))
+        reply = await call.read()
+    assert {service.name for service in reply.list_services_response.service} == {each.full_name for each in SERVICES}
+
+
+@pytest.mark.parametrize("role", [Role.SWITCH, Role.SERVICE])
+def test_switches_and_services_call_nothing(role):
+    assert not [path for path, row in ROWS.items() if role in row.roles]
