@@ -75,6 +75,12 @@ def begin(call: Call) -> None:
     _CURRENT.set(call)
 
 
+def without_others(text: str) -> str:
+    """Return a text without the names of others; as it is where no call is admitted yet, as in a refusal by limits."""
+    call = _CURRENT.get(None)
+    return text if call is None else call.text(text)
+
+
 def current() -> Call:
     """Return the call that this task serves; raises LookupError outside of one."""
     return _CURRENT.get()

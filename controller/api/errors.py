@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from controller.access.call import current
+from controller.access.call import without_others
 from controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
@@ -54,7 +54,7 @@ async def errors_as_status(context: "grpc.aio.ServicerContext[Any, Any]") -> Asy
         yield
     except (HeddleError, TooManyWatchersError, DecodeError) as error:
         code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-        await context.abort(code, details_of(current().text(str(error))))
+        await context.abort(code, details_of(without_others(str(error))))
 
 
 def details_of(text: str) -> str:

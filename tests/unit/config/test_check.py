@@ -9,6 +9,7 @@ from controller.cli.check import run_check
 from controller.config import load_fabric, load_jobs, parse_fabric, parse_jobs
 from controller.config.fabric_file import FabricShape, GenerateShape, LinkShape, NicShape, SwitchShape
 from controller.config.jobs_file import CollectiveShape, FlowShape, JobShape
+from controller.config.policy_file import load_policy
 from controller.config.text.field import Shape
 from tests.unit.config.lab import GENERATE
 
@@ -120,10 +121,13 @@ def test_the_examples_are_sound_together():
     assert check(EXAMPLES / "lab.yaml", EXAMPLES / "jobs.yaml")[0] == 0
 
 
-def test_the_files_shown_in_the_documentation_are_sound():
+def test_the_files_shown_in_the_documentation_are_sound(tmp_path):
     page = (EXAMPLES.parent / "docs" / "files.md").read_text(encoding="utf-8")
-    shown_fabric, shown_jobs = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    assert parse_jobs(shown_jobs, "jobs.yaml", parse_fabric(shown_fabric, "fabric.yaml"))
+    shown_fabric, shown_jobs, shown_policy = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    fabric = parse_fabric(shown_fabric, "fabric.yaml")
+    assert parse_jobs(shown_jobs, "jobs.yaml", fabric)
+    (tmp_path / "policy.yaml").write_text(shown_policy)
+    assert load_policy(tmp_path / "policy.yaml", fabric).tenants
 
 
 def test_the_documentation_names_every_key():
