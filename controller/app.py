@@ -38,7 +38,7 @@ from controller.model.job import JobRequest
 from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
-from controller.runtime.descriptors import Places, places_of_process
+from controller.runtime.descriptors import Places, places_of_process, report_shortage
 from controller.runtime.exposure import warned
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
@@ -227,6 +227,7 @@ class Application:
         self, directory: StateDirectory | None, leadership: Leadership, member: ClusterMember | None
     ) -> AsyncIterator[dict[str, str]]:
         config, loop = self._config, self.loop
+        asyncio.get_running_loop().set_exception_handler(report_shortage)
         tls = opened(config.tls, _LOG.error)
         room = places_of_process(len(self._known), config.limits.grpc_connections)
         server = self._openflow(room, leadership, tls)

@@ -1,8 +1,10 @@
 """Share the process's file descriptors among its ports, so that none takes those of another (RLIMIT_NOFILE)."""
 
+import asyncio
+import errno
 import logging
 import resource
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 OWN = 128
 """Files, pipes of processes, the broker's connection and the listeners."""
@@ -41,3 +43,15 @@ def places_of_process(switches: int, grpc: int) -> Places:
         _LOG.warning("%d file descriptors are too few for %d switches: allow %d (LimitNOFILE, ulimit -n)",
                      hard, switches, needed)  # fmt: skip
     return found
+
+
+def report_shortage(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log in one line that a connection found no file descriptor (accept(2)); asyncio tries again after a second.
+
+    An exception handler of the event loop: everything else is reported as by default, with its traceback.
+    """
+    fault = context.get("exception")
+    if isinstance(fault, OSError) and fault.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+        _LOG.warning("a connection waits: %s (LimitNOFILE, ulimit -n)", fault.strerror)
+        return
+    loop.default_exception_handler(context)
