@@ -29,7 +29,11 @@ class SiteController:
         self._fabric = write_yaml(folder / "fabric.yaml", FABRIC)
         self._config = write_yaml(
             folder / "controller.yaml",
-            {"vteps": [f"{vtep}/32" for vtep in HOSTS.values()], "gateway_timeout_ms": 60_000},
+            {
+                "insecure": True,  # its network is a namespace of the test
+                "vteps": [f"{vtep}/32" for vtep in HOSTS.values()],
+                "gateway_timeout_ms": 60_000,
+            },
         )
         self.start()
 
