@@ -69,7 +69,9 @@ class Inbox:
     def _left(self, one: _Waiting) -> None:
         if not one.peer:
             return
-        self._of_peer -= Counter((one.peer,))  # drops what is zero
+        self._of_peer[one.peer] -= 1
+        if not self._of_peer[one.peer]:
+            del self._of_peer[one.peer]
         ports = self._ports.get(one.peer, {})
         if isinstance(one.event, PortStatus) and ports.get(one.event.port) is one:
             del ports[one.event.port]
