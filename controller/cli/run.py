@@ -5,7 +5,8 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from controller.app import Application
@@ -42,17 +43,28 @@ def run_controller(
     logging.basicConfig(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    limit = LogLimit()
-    for handler in logging.getLogger().handlers:
+    with _limited_log() as limit:
+        fabric = load_fabric(fabric_path)
+
+        def made(config: ServiceConfig) -> Application:
+            application = Application(fabric, config)
+            application.loop.suppressed_lines = lambda: limit.suppressed
+            return application
+
+        asyncio.run(_serve(made, config))
+
+
+@contextmanager
+def _limited_log() -> Iterator[LogLimit]:
+    """Limit the lines of each handler of the log, until the controller ends: a program may run several in turn."""
+    limit, handlers = LogLimit(), list(logging.getLogger().handlers)
+    for handler in handlers:
         handler.addFilter(limit)
-    fabric = load_fabric(fabric_path)
-
-    def made(config: ServiceConfig) -> Application:
-        application = Application(fabric, config)
-        application.loop.suppressed_lines = lambda: limit.suppressed
-        return application
-
-    asyncio.run(_serve(made, config))
+    try:
+        yield limit
+    finally:
+        for handler in handlers:
+            handler.removeFilter(limit)
 
 
 async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceConfig) -> None:

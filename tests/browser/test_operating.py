@@ -77,8 +77,8 @@ def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
         page.open(f"{site.url}/fabric?at_ms={moment}")
         page.wait_for_text("The past:", "#banner")
         page.wait_for("!document.querySelector('#attention').innerText.includes('Congestion')")
-        assert asked[0] == f"at_ms={moment}"
         page.wait_for_text("which links were down or drained is in the timeline", "#view")
+        assert asked[0] == f"at_ms={moment}"
         assert "beyond its plan" not in page.text()  # the plan of that moment is not known
         page.wait_for_text("No congestion was recorded", "#attention")
         assert "✓" not in page.text("#verdict")  # nor what had failed

@@ -42,3 +42,11 @@ def test_a_signal_closes_the_controller_and_is_logged(caplog, number):
         signal.signal(signal.SIGHUP, before)
     assert application.is_closed
     assert f"{number.name}: ending" in caplog.messages
+
+
+def test_the_limit_of_the_log_ends_with_the_controller():
+    handlers = logging.getLogger().handlers
+    with run._limited_log() as limit:
+        assert handlers
+        assert all(limit in handler.filters for handler in handlers)
+    assert not any(limit in handler.filters for handler in handlers)
