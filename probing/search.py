@@ -7,7 +7,7 @@ to the far leaf. A silent probe says nothing about a path. The search decides no
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from probing.probe import FIRST_PORT, PORTS, Question
@@ -38,7 +38,6 @@ class _Seek:
     untried: Iterator[int]
     budget: int
     candidate: int | None = None
-    confirmed: set[int] = field(default_factory=set)
     asked: int = 0
 
     @property
@@ -106,8 +105,9 @@ class Search:
     def _confirming(self, seek: _Seek) -> list[Question]:
         if seek.candidate is None:
             return []
-        hops = range(2, len(seek.wanted.path))
-        return [Question(seek.wanted.dst_ip, seek.candidate, hop) for hop in hops if hop not in seek.confirmed]
+        wanted = seek.wanted
+        hops = (hop for hop in range(2, len(wanted.path)) if hop != wanted.top)  # at the top it was seen when chosen
+        return [Question(wanted.dst_ip, seek.candidate, hop) for hop in hops]
 
     def _seeking(self, seek: _Seek) -> list[Question]:
         wanted, taken = seek.wanted, self._taken(seek.wanted)
@@ -140,7 +140,7 @@ class Search:
             port, hop = key >> 8, key & 0xFF
             astray = any(seen.get(port << 8 | at) not in (None, planned) for at, planned in links.items())
             if hop == wanted.top and link == links[hop] and port not in taken and not astray:
-                seek.candidate, seek.confirmed = port, {hop}
+                seek.candidate = port
                 taken.add(port)
                 return
 

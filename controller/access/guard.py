@@ -32,7 +32,7 @@ _KINDS = {
 
 
 class Access:
-    """The callers of one control loop."""
+    """Who calls a controller, what they may call, and where their calls are audited."""
 
     def __init__(self, loop: Loop, audit: Audit, policy: Policy | None = None) -> None:
         self._loop, self.audit, self._policy = loop, audit, policy or Policy()
@@ -63,7 +63,7 @@ class Access:
 
 
 class Guard(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore]
-    """The interceptor of one server."""
+    """A gRPC interceptor: refuses calls by the table of methods and roles, and audits those that change something."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -1,4 +1,4 @@
-"""Account what each caller of the API has in progress, so that no caller takes the place of others.
+"""Limit the calls, streams and unread replies of each caller of the gRPC API, so that none takes the place of others.
 
 A caller's calls begin in turns: up to `in_progress` at a time, the others wait in their order. So a burst of one caller
 delays that caller alone. What would take memory without a bound is refused: calls beyond the rate or the waiting ones,
