@@ -32,7 +32,7 @@ from controller.config.tls import opened
 from controller.dashboard.access.certificates import PageFiles, PageTls
 from controller.dashboard.access.login import AccessRules
 from controller.dashboard.server import Dashboard
-from controller.model.error import HeddleError, PrerequisiteError, SteppedDownError
+from controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
 from controller.model.server_address import joined, split_address
@@ -54,6 +54,7 @@ from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
 from controller.store.etcd.member import ClusterMember
 from controller.store.etcd.term import Leader
+from controller.store.etcd.tls import EtcdTls
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
 from foundation.certificate import CertificateError
@@ -333,8 +334,12 @@ class Application:
         if cluster.name is None or cluster.advertise is None:
             return None
         me = Leader(name=cluster.name, address=cluster.advertise)
-        fabric = self.loop.state.fabric.name
-        return ClusterMember(cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s)
+        fabric, files = self.loop.state.fabric.name, cluster.tls_files(self._config.tls)
+        try:
+            tls = EtcdTls(files, _LOG.error) if files is not None else None
+        except CertificateError as error:
+            raise InputError(f"cluster: {error}") from None
+        return ClusterMember(cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s, tls=tls)
 
     def _openflow(self, room: Places, leadership: Leadership, tls: Tls | None) -> OpenFlowServer:
         """Return the southbound for so many connections."""

@@ -12,6 +12,7 @@ import grpc
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from foundation.tls_files import TlsFiles
 from tests.support.etcd import EtcdCluster
 from tests.support.free_ports import free_ports
 
@@ -22,7 +23,10 @@ START_S = 120
 class ControllerProcess:
     """One of several controllers, on fixed ports; it can be killed, stopped and started again."""
 
-    def __init__(self, folder: Path, fabric: Path, number: int, etcd: EtcdCluster) -> None:
+    def __init__(
+        self, folder: Path, fabric: Path, number: int, etcd: EtcdCluster, etcd_files: TlsFiles | None = None
+    ) -> None:
+        shown = {name: str(getattr(etcd_files, name)) for name in ("certificate", "key", "ca") if etcd_files}
         openflow, api, http = free_ports(3)
         self.name = f"c{number}"
         self.openflow, self.grpc = f"127.0.0.1:{openflow}", f"127.0.0.1:{api}"
@@ -33,7 +37,7 @@ class ControllerProcess:
                     "openflow": self.openflow,
                     "grpc": self.grpc,
                     "http": f"127.0.0.1:{http}",
-                    "cluster": {"endpoints": etcd.endpoints, "name": self.name, "advertise": self.grpc},
+                    "cluster": {"endpoints": etcd.endpoints, "name": self.name, "advertise": self.grpc, "tls": shown},
                 }
             )
         )
@@ -86,8 +90,10 @@ class ControllerProcess:
 class ControllerCluster:
     """Three controllers; `addresses` is what `heddle --server` takes."""
 
-    def __init__(self, folder: Path, fabric: Path, etcd: EtcdCluster, count: int = 3) -> None:
-        self.members = [ControllerProcess(folder, fabric, number, etcd) for number in range(count)]
+    def __init__(
+        self, folder: Path, fabric: Path, etcd: EtcdCluster, count: int = 3, etcd_files: TlsFiles | None = None
+    ) -> None:
+        self.members = [ControllerProcess(folder, fabric, number, etcd, etcd_files) for number in range(count)]
         self.addresses = ",".join(member.grpc for member in self.members)
         for member in self.members:
             member.start()
@@ -107,3 +113,9 @@ class ControllerCluster:
     def close(self) -> None:
         for member in self.members:
             member.kill()
+
+    def __enter__(self) -> "ControllerCluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -9,15 +9,17 @@ from controller.store.etcd.election import Election
 from controller.store.etcd.journal import EtcdStore
 from controller.store.etcd.keys import Keys
 from controller.store.etcd.term import Leader, Term
+from controller.store.etcd.tls import EtcdTls
 
 
 class ClusterMember:
     """Used in one event loop, for one term at most."""
 
     def __init__(
-        self, endpoints: Sequence[str], fabric: str, me: Leader, leadership: Leadership, *, lease_s: int
-    ) -> None:
-        self._client = EtcdClient(endpoints)
+        self, endpoints: Sequence[str], fabric: str, me: Leader, leadership: Leadership, *, lease_s: int,
+        tls: EtcdTls | None = None,
+    ) -> None:  # fmt: skip
+        self._client = EtcdClient(endpoints, tls)
         self._keys = Keys(fabric)
         self._leadership = leadership
         self._election = Election(self._client, self._keys, me, leadership, lease_s)
