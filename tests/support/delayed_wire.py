@@ -35,7 +35,7 @@ class DelayedWire:
                 gate.clear()
 
     async def release(self) -> None:
-        """Let go of what is kept back, one connection after the other."""
+        """Deliver what is kept back, one connection after the other."""
         for gate in self._drawn.sample(self._gates, len(self._gates)):
             await asyncio.sleep(self._drawn.uniform(0, 0.03))
             gate.set()

@@ -6,9 +6,10 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 
@@ -23,18 +24,32 @@ PROGRAM = shutil.which("etcd") or "/usr/bin/etcd"
 START_TIMEOUT_S = 60.0
 
 
+class Host(NamedTuple):
+    """Where a program listens, and the command prefix that runs it there."""
+
+    address: str
+    entrance: tuple[str, ...] = ()
+
+
+LOOPBACK = Host("127.0.0.1")
+
+
 class EtcdCluster:
     """The members; each can be killed, stopped and started again on its ports."""
 
     def __init__(
-        self, folder: Path, members: int = 1, options: tuple[str, ...] = (), tls: TlsFiles | None = None
-    ) -> None:
-        """Start it; with `tls` by mutual TLS, between members too."""
+        self, folder: Path, members: int = 1, options: tuple[str, ...] = (), tls: TlsFiles | None = None,
+        hosts: Sequence[Host] = (),
+    ) -> None:  # fmt: skip
+        """Start it; with `tls` by mutual TLS, between members too; with `hosts` each member on one of them."""
         ports = free_ports(2 * members)
+        self._hosts = hosts or [LOOPBACK] * members
+        names = [host.address for host in self._hosts]
         self._scheme = "http" if tls is None else "https"
-        self.addresses = [f"127.0.0.1:{port}" for port in ports[:members]]
+        self.addresses = [f"{name}:{port}" for name, port in zip(names, ports[:members], strict=True)]
         self.endpoints = self.addresses if tls is None else [f"https://{each}" for each in self.addresses]
-        self._peers = [f"{self._scheme}://127.0.0.1:{port}" for port in ports[members:]]
+        peers = zip(names, ports[members:], strict=True)
+        self._peers = [f"{self._scheme}://{name}:{port}" for name, port in peers]
         self._folder, self._options, self._tls = folder, options + _tls_options(tls), tls
         self.processes: list[subprocess.Popen[bytes] | None] = [None] * members
         for number in range(members):
@@ -44,7 +59,7 @@ class EtcdCluster:
     def start(self, number: int) -> None:
         name = f"m{number}"
         client = f"{self._scheme}://{self.addresses[number]}"
-        command = [PROGRAM, "--name", name, "--data-dir", str(self._folder / name)]
+        command = [*self._hosts[number].entrance, PROGRAM, "--name", name, "--data-dir", str(self._folder / name)]
         command += ["--listen-client-urls", client, "--advertise-client-urls", client]
         command += ["--listen-peer-urls", self._peers[number], "--initial-advertise-peer-urls", self._peers[number]]
         command += ["--initial-cluster", ",".join(f"m{each}={url}" for each, url in enumerate(self._peers))]
@@ -114,11 +129,12 @@ def _tls_options(files: TlsFiles | None) -> tuple[str, ...]:
 
 @contextmanager
 def etcd(
-    folder: Path, members: int = 1, options: tuple[str, ...] = (), tls: TlsFiles | None = None
-) -> Iterator[EtcdCluster]:
+    folder: Path, members: int = 1, options: tuple[str, ...] = (), tls: TlsFiles | None = None,
+    hosts: Sequence[Host] = (),
+) -> Iterator[EtcdCluster]:  # fmt: skip
     """Run a cluster while the context lasts."""
     folder.mkdir(parents=True, exist_ok=True)
-    cluster = EtcdCluster(folder, members, options, tls)
+    cluster = EtcdCluster(folder, members, options, tls, hosts)
     try:
         yield cluster
     finally:
