@@ -32,6 +32,7 @@ class ControllerProcess:
         shown = {name: str(getattr(etcd_files, name)) for name in ("certificate", "key", "ca") if etcd_files}
         openflow, api, http = free_ports(3)
         self.name = f"c{number}"
+        self.http = f"127.0.0.1:{http}"
         self.openflow, self.grpc = f"{host.address}:{openflow}", f"{host.address}:{api}"
         config = folder / f"{self.name}.yaml"
         config.write_text(
@@ -39,7 +40,7 @@ class ControllerProcess:
                 {
                     "openflow": self.openflow,
                     "grpc": self.grpc,
-                    "http": f"127.0.0.1:{http}",
+                    "http": self.http,
                     "insecure": bool(host.entrance),
                     "cluster": {"endpoints": etcd.endpoints, "name": self.name, "advertise": self.grpc, "tls": shown},
                 }

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from controller.runtime.leadership import ClusterCounts
 from controller.store.etcd.proto import etcd_pb2 as pb
 from controller.store.etcd.proto import etcd_pb2_grpc as rpc
 from controller.store.etcd.tls import EtcdTls, Shown, address_in, has_tls, plain_cause
@@ -96,12 +97,18 @@ def prefix_end(prefix: bytes) -> bytes:
 class EtcdClient:
     """Calls to the members at `endpoints` (ADDR:PORT, http:// or https:// before it). Used in one event loop."""
 
-    def __init__(self, endpoints: Sequence[str], tls: EtcdTls | None = None) -> None:
-        """Connect when needed; by `tls` to members with https://, which need it. Raises ValueError."""
+    def __init__(
+        self, endpoints: Sequence[str], tls: EtcdTls | None = None, counts: ClusterCounts | None = None
+    ) -> None:
+        """Connect when needed; by `tls` to members with https://, which need it. Raises ValueError.
+
+        Calls are counted in `counts`.
+        """
         if tls is None and any(map(has_tls, endpoints)):
             raise ValueError("an endpoint with https:// needs a certificate")
         self.place = f"etcd at {', '.join(endpoints)}"
         self._endpoints, self._tls, self._now = endpoints, tls, 0
+        self._counts = counts or ClusterCounts()
         self._shown = tls.shown() if tls is not None else None
         self._members = [_member(endpoint, self._shown) for endpoint in endpoints]
         self._closing: set[asyncio.Task[None]] = set()
@@ -191,7 +198,10 @@ class EtcdClient:
             member = self._member()
             try_s = min(FIRST_TRY_S * 2 ** (tries // len(self._members)), MAX_TRY_S, left_s)
             try:
-                return await method(member)(request, timeout=try_s)
+                reply = await method(member)(request, timeout=try_s)
+                self._counts.etcd_calls += 1
+                self._counts.etcd_s += clock() - (end - within_s)
+                return reply
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _NEXT:
                     raise EtcdError(error.details() or error.code().name) from None
@@ -204,6 +214,7 @@ class EtcdClient:
             tries += 1
             if tries % len(self._members) == 0:
                 await asyncio.sleep(min(PAUSE_S, max(end - clock(), 0)))
+        self._counts.etcd_failed += 1
         kind = EtcdTlsError if tls_why else EtcdUnavailableError
         raise kind(f"{self.place}: no reply within {within_s:g} s ({tls_why or why})")
 
