@@ -31,8 +31,9 @@ from controller.config.telemetry import acts_on, broker_of, detector_settings, p
 from controller.config.tls import opened
 from controller.dashboard.access.certificates import PageFiles, PageTls
 from controller.dashboard.access.login import AccessRules
+from controller.dashboard.leader_metrics import Cluster
 from controller.dashboard.server import Dashboard
-from controller.model.error import HeddleError, PrerequisiteError, SteppedDownError
+from controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
 from controller.model.server_address import joined, split_address
@@ -42,7 +43,7 @@ from controller.runtime.descriptors import Places, places_of_process, report_sho
 from controller.runtime.exposure import warned
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
-from controller.runtime.leadership import Leadership
+from controller.runtime.leadership import ClusterCounts, Leadership
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
 from controller.runtime.ports import Compiler, Planner, StateStore, StoreError
@@ -54,6 +55,7 @@ from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
 from controller.store.etcd.member import ClusterMember
 from controller.store.etcd.term import Leader
+from controller.store.etcd.tls import EtcdTls
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
 from foundation.certificate import CertificateError
@@ -143,9 +145,13 @@ class Application:
     """One controller for one fabric."""
 
     def __init__(
-        self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None, compiler: Compiler | None = None
-    ) -> None:
-        """Create the parts; `planner` and `compiler` are processes of their own by default, which tests may replace."""
+        self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None, compiler: Compiler | None = None,
+        counts: ClusterCounts | None = None,
+    ) -> None:  # fmt: skip
+        """Create the parts; `planner` and `compiler` are processes of their own by default, which tests may replace.
+
+        `counts` continue over the lives of one of several controllers.
+        """
         settings = Settings(
             default_lease_ms=config.default_lease_ms,
             max_lease_ms=config.max_lease_ms,
@@ -162,7 +168,7 @@ class Application:
             quarantine_ms=config.quarantine_ms,
             congestion_pause_ms=config.congestion_pause_ms,
         )
-        self._config = config
+        self._config, self._counts = config, counts or ClusterCounts()
         self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
@@ -238,7 +244,10 @@ class Application:
             loop, vteps, access=Access(loop, audit, self._policy), keepalive_ms=config.keepalive_ms, tls=tls,
             leadership=leadership if member else None, limits=config.limits.of_calls(), connections=room.grpc,
         )  # fmt: skip
-        http = Dashboard(loop, _jobs_in, _access_rules(config, self._policy), _page_tls(config, tls), audit)
+        http = Dashboard(
+            loop, _jobs_in, _access_rules(config, self._policy), _page_tls(config, tls), audit,
+            Cluster(leadership, self._counts) if member else None,
+        )  # fmt: skip
         loop.connect(Outbound(server))
         self._compiler.start()
         self._planner.start()
@@ -255,9 +264,11 @@ class Application:
                         raise PrerequisiteError(text) from None
                     self._running = self._looping
                     addresses = await self._listen(server, api)
-                    yield addresses | await self._serve(api, http)
+                    addresses |= await self._start_http(http)
+                    await self._serve(api, http)
+                    yield addresses
                 else:
-                    addresses = await self._listen(server, api)
+                    addresses = await self._listen(server, api) | await self._start_http(http)
                     self._running = asyncio.create_task(self._take_part(member, leadership, api, http))
                     yield addresses
         finally:
@@ -301,12 +312,12 @@ class Application:
             ) from None
         return {"openflow": joined(*bound[:2]), "grpc": await api.start(self._config.grpc)}
 
-    async def _serve(self, api: ApiServer, http: Dashboard) -> dict[str, str]:
-        """Serve as the controller that leads; return the address of HTTP."""
+    async def _serve(self, api: ApiServer, http: Dashboard) -> None:
+        """Serve as the controller that leads."""
         await api.serve()
         if self.collecting is not None:
             self.collecting.start()
-        return await self._start_http(http)
+        http.begin()
 
     async def _take_part(
         self, member: ClusterMember, leadership: Leadership, api: ApiServer, http: Dashboard
@@ -333,8 +344,14 @@ class Application:
         if cluster.name is None or cluster.advertise is None:
             return None
         me = Leader(name=cluster.name, address=cluster.advertise)
-        fabric = self.loop.state.fabric.name
-        return ClusterMember(cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s)
+        fabric, files = self.loop.state.fabric.name, cluster.tls_files(self._config.tls)
+        try:
+            tls = EtcdTls(files, _LOG.error) if files is not None else None
+        except CertificateError as error:
+            raise InputError(f"cluster: {error}") from None
+        return ClusterMember(
+            cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s, tls=tls, counts=self._counts
+        )
 
     def _openflow(self, room: Places, leadership: Leadership, tls: Tls | None) -> OpenFlowServer:
         """Return the southbound for so many connections."""
@@ -359,10 +376,10 @@ class Application:
         )
 
     async def _start_http(self, http: Dashboard) -> dict[str, str]:
-        """Start HTTP and return its address. Return none, after a warning, if the default address is in use."""
+        """Listen for HTTP and return its address. Return none, after a warning, if the default address is in use."""
         host, port = split_address(self._config.http)
         try:
-            return {"http": joined(host, await http.start(host, port))}
+            return {"http": joined(host, await http.listen(host, port))}
         except OSError as error:
             text = f"HTTP cannot listen on {self._config.http} ({error.strerror}); choose another by --http"
             if "http" in self._config.model_fields_set:

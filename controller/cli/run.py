@@ -14,6 +14,7 @@ from controller.config import load_fabric
 from controller.config.service import ServiceConfig, load_service, printed
 from controller.model.error import InputError, SteppedDownError
 from controller.runtime.interpreter import shorten_pauses
+from controller.runtime.leadership import ClusterCounts
 from controller.runtime.log_limit import LogLimit
 from controller.store.state_directory import default_directory
 
@@ -44,10 +45,10 @@ def run_controller(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     with _limited_log() as limit:
-        fabric = load_fabric(fabric_path)
+        fabric, counts = load_fabric(fabric_path), ClusterCounts()
 
         def made(config: ServiceConfig) -> Application:
-            application = Application(fabric, config)
+            application = Application(fabric, config, counts=counts)
             application.loop.suppressed_lines = lambda: limit.suppressed
             return application
 
