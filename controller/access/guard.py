@@ -25,9 +25,14 @@ class Access:
     """Who calls a controller, what they may call, and where their calls are audited."""
 
     def __init__(self, loop: Loop, audit: Audit, policy: Policy | None = None) -> None:
-        self._loop, self.audit, self._policy = loop, audit, policy or Policy()
+        self._loop, self.audit, self.policy = loop, audit, policy or Policy()
         self._everything = Scope()
         self._scopes: dict[str, TenantScope] = {}
+
+    def use(self, policy: Policy) -> None:
+        """Use another policy for calls that begin from now on."""
+        self.policy = policy
+        self._scopes.clear()
 
     def call_of(self, context: Context) -> Call:
         """Return the call of a connection; raises UnknownCallerError."""
@@ -39,12 +44,12 @@ class Access:
         roles = row_of(method).roles
         if caller.role not in roles:
             return f"{caller.who} may not call {method[1:]}: it is for {', '.join(sorted(roles)) or 'no one'}"
-        if caller.role is Role.TENANT and caller.name not in self._policy.tenants:
+        if caller.role is Role.TENANT and caller.name not in self.policy.tenants:
             return f"{caller.who} is not in the policy file (config key policy)"
         return None
 
     def _scope(self, caller: Caller) -> Scope:
-        policy = self._policy.tenants.get(caller.name) if caller.role is Role.TENANT else None
+        policy = self.policy.tenants.get(caller.name) if caller.role is Role.TENANT else None
         if policy is None:
             return self._everything
         if caller.name not in self._scopes:
