@@ -106,7 +106,7 @@ def _audit_file(config: ServiceConfig) -> AuditFile | None:
     return AuditFile(Path(path), config.audit_megabytes << 20) if path not in (None, NONE) else None
 
 
-def _access_rules(config: ServiceConfig, policy: Policy) -> AccessRules:
+def _access_rules(config: ServiceConfig, callers: Access) -> AccessRules:
     """Return what a caller of the page has to show."""
     access = config.http_access
     return AccessRules(
@@ -115,7 +115,7 @@ def _access_rules(config: ServiceConfig, policy: Policy) -> AccessRules:
         user=access.user,
         password_hash=access.password_hash,
         proxy_header=access.proxy_header,
-        may_act=lambda user: policy.role_of_user(user) is Role.OPERATOR,
+        may_act=lambda user: callers.policy.role_of_user(user) is Role.OPERATOR,
         proxies=tuple(map(ip_network, access.proxies)),
         has_certificates=config.tls.is_on,
     )
@@ -185,6 +185,7 @@ class Application:
         self._running: asyncio.Task[None] | None = None
         self._looping: asyncio.Task[None] | None = None
         self._history: SqliteHistory | None = None
+        self._access: Access | None = None
 
     def _kept(self, opened: Callable[[], StateStore]) -> tuple[StateStore, int]:
         """Continue with what the journal holds; return its store and this start's generation.
@@ -240,12 +241,13 @@ class Application:
         vteps = tuple(IPv4Network(text) for text in config.vteps)
         lines = await asyncio.to_thread(_audit_file, config)
         audit = Audit(loop.telemetry, time.time_ns, lines)
+        access = self._access = Access(loop, audit, self._policy)
         api = ApiServer(
-            loop, vteps, access=Access(loop, audit, self._policy), keepalive_ms=config.keepalive_ms, tls=tls,
+            loop, vteps, access=access, keepalive_ms=config.keepalive_ms, tls=tls,
             leadership=leadership if member else None, limits=config.limits.of_calls(), connections=room.grpc,
         )  # fmt: skip
         http = Dashboard(
-            loop, _jobs_in, _access_rules(config, self._policy), _page_tls(config, tls), audit,
+            loop, _jobs_in, _access_rules(config, access), _page_tls(config, tls), audit,
             Cluster(leadership, self._counts) if member else None,
         )  # fmt: skip
         loop.connect(Outbound(server))
@@ -386,6 +388,19 @@ class Application:
                 raise PrerequisiteError(text) from None
             _LOG.warning("%s", text)
             return {}
+
+    async def reload_policy(self) -> None:
+        """Read the policy file again; one that cannot be used is logged, and the former policy stays in use."""
+        path = self._config.policy
+        if path is None or self._access is None:
+            return
+        try:
+            policy = await asyncio.to_thread(load_policy, path, self.loop.state.fabric)
+        except HeddleError as error:
+            _LOG.error("policy: the former one stays in use; correct the file and send SIGHUP again: %s", error)
+            return
+        self._access.use(policy)
+        _LOG.info("policy: %s is in use: %d tenants, %d users", path, len(policy.tenants), len(policy.users))
 
     async def failed(self) -> None:
         """Wait until the control loop fails, and raise its exception."""
