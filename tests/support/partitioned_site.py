@@ -84,7 +84,6 @@ class Site:
     def inject(self, fault: str, clients: list[ClusterClient], cut_s: float) -> float:
         """Cut, wait until a write that was called later is acknowledged, and join; return how long the write took."""
         leader = self.controllers[self.cluster.members.index(self.cluster.leader())]
-        began_s = time.monotonic()
         if fault == LEADER:
             leader.cut()
         elif fault == LEADER_FROM_ETCD:
@@ -92,6 +91,7 @@ class Site:
         else:
             number = self.etcd.leader()
             self.members[number if fault == LEADING_MEMBER else (number + 1) % COUNT].cut()
+        began_s = time.monotonic()  # now, because the commands above take as long as many a write
         took_s = wait_for_write(clients, began_s)
         time.sleep(max(0.0, began_s + cut_s - time.monotonic()))
         for island in self.controllers + self.members:

@@ -26,7 +26,9 @@ FAULTS = [
 def test_no_acknowledged_write_is_lost_and_no_old_leader_changes_a_switch(tmp_path, faults, cut_s):
     if shutil.which(PROGRAM) is None:
         pytest.skip("no etcd here: `scripts/setup all` installs it")
-    command = ["unshare", "--net", "--", sys.executable, "-m", "tests.support.partitioned_site"]
+    # A process namespace too: whatever ends the site ends all that it has started.
+    apart = ["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child", "--"]
+    command = [*apart, sys.executable, "-m", "tests.support.partitioned_site"]
     done = subprocess.run(
         [*command, str(tmp_path), str(cut_s), ",".join(faults)], capture_output=True, text=True, check=False
     )
