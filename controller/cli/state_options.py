@@ -121,7 +121,8 @@ def restore(
 ) -> None:  # fmt: skip
     """Replace the journal by a copy, while no controller runs; the one of before is kept beside it.
 
-    The epoch rises above both, so that switches prefer the controller that starts next to any before.
+    The epoch rises above both, so that switches prefer the controller that starts next to any before. No switch is
+    asked: where one obeys a later generation, the log of the controller names it, and `heddle state raise` helps.
     """
     if etcd is not None:
         from controller.store.etcd import state_in_etcd
@@ -132,6 +133,7 @@ def restore(
 
     wanted = _directory(directory)
     print(f"{wanted}: restored, epoch {store.restore(wanted, file, above)}")
+    print("a switch that obeys a later generation refuses the controller; its log then names the command that helps")
 
 
 def _directory(given: Path | None) -> Path:

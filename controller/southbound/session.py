@@ -224,7 +224,8 @@ class Session:
             seen = decode.role(await self._request_one(query, MessageType.ROLE_REPLY)).generation_id
             raise SessionRejectedError(
                 f"the switch has obeyed generation {seen} and ours is {generation}: a newer controller has taken over; "
-                f"if there is none, stop this one, run `heddle state raise --above {seen}`, and start it again"
+                f"if there is none, stop this one, run `heddle state raise --above {seen}` (with the same "
+                "--state), and start it again"
             ) from refusal
 
     # requests

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from threading import Lock
 
 from controller.model.effect import Place, Solve
 from controller.model.error import HeddleError
@@ -14,18 +15,24 @@ from controller.runtime.rules import with_pins
 
 
 class ThreadPlanner:
-    """Plans as `PlannerPool` does, but nothing is interrupted, and no process starts."""
+    """Plans as `PlannerPool` does, but what is urgent waits for what is being planned, and no process starts."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._planners = {False: OnlinePlanner(fabric), True: OnlinePlanner(fabric)}
+        self._turns = {False: Lock(), True: Lock()}
 
     def start(self) -> None:
         """Nothing has to start."""
 
     async def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
-        """Plan in a thread."""
-        return await asyncio.to_thread(self._solved, problem)
+        """Plan in a thread, one problem after the other."""
+
+        def solved() -> tuple[Replan | Infeasible | HeddleError, int]:
+            with self._turns[problem.preview]:
+                return self._solved(problem)
+
+        return await asyncio.to_thread(solved)
 
     async def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
         """Find places in a thread."""

@@ -1,6 +1,7 @@
 """The SQLite journal: what it refuses, without a change to the file, and what a damaged, full or deleted file does."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from controller.runtime.ports import EPOCH_SHIFT, StoreError
 from controller.store import journal_schema as schema
 from controller.store import state_directory
 from controller.store.journal import SqliteStore, check_file
+from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.unit.api.conftest import running
 
 VALUES = {("job", f"j{number}"): bytes([number % 251]) * 200 for number in range(200)}
@@ -27,6 +29,11 @@ def filled(path, **more):
     store = SqliteStore(path, **more)
     store.write(VALUES)
     return store
+
+
+def heddle(*arguments: str) -> None:
+    """Run a command, which succeeds."""
+    subprocess.run([sys.executable, "-m", "controller.cli.main", *arguments], check=True, timeout=60)
 
 
 def refused(path) -> str:
@@ -154,6 +161,26 @@ def test_a_restored_copy_has_a_generation_above_all_before(tmp_path):
     store.close()
     state_directory.raise_epoch(folder, above=9 << EPOCH_SHIFT)
     assert state_directory.check(folder) == {"version": 1, "epoch": 10, "job": len(VALUES)}
+
+
+async def test_a_switch_beyond_a_restored_copy_is_reached_after_the_command_that_the_log_names(tmp_path, caplog):
+    state, copy, later = tmp_path / "state", tmp_path / "copy", 7 << EPOCH_SHIFT | 5
+    state_directory.init(tmp_path / "before", above=0)
+    state_directory.backup(tmp_path / "before", copy)
+    heddle("state", "restore", str(copy), "--state", str(state))
+    async with running(state=str(state)) as controller:
+        switch = FakeSwitch(controller.application.loop.state.fabric.switch_by_id["leaf1"].datapath_id)
+        switch.generation = later
+        host, port = controller.addresses["openflow"].split(":")
+        await switch.connect(host, int(port))
+        await switch.closed()
+    (command,) = re.findall(r"obeyed generation .*?`heddle (.*?)`", caplog.text)
+    heddle(*command.split(), "--state", str(state))
+    async with running(state=str(state)) as controller:
+        again = await controller.connect("leaf1", switch.tables)
+        again.generation = later
+        await controller.until(lambda topology: any(each.connected for each in topology.switches))
+        assert again.generation > later
 
 
 async def test_a_controller_does_not_start_on_the_journal_of_a_newer_one(tmp_path, path):
