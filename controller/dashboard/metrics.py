@@ -160,7 +160,7 @@ def metrics_text(
         _preview_lines(previews),
         chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),
         lines(LIMITED, [(_limit_label(limit), (limited or {}).get(limit, 0)) for limit in Limit]),
-        _probe_lines(probing) if probing is not None else (),
+        _probe_lines(probing or ProbeAgents(lambda note: None)),
         _telemetry_lines(telemetry),
         fabric,
     )

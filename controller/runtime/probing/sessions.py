@@ -16,8 +16,9 @@ from probing.probe import Question
 
 MAX_QUESTIONS = 4_096
 """The most questions of an order."""
-MAX_ORDERS = 64
-"""The most open orders of an agent, one or two for each of its NICs."""
+MAX_ORDERS = 4
+"""The most open orders of an agent for each of its NICs."""
+MAX_OVERDUE = 1_024
 MAX_LIES = 1_000
 """A session with so many lies ends: reading more of them would take the time of others."""
 GRACE_S = 5.0
@@ -57,7 +58,7 @@ class Session:
     """The reason for which the stream has to end; empty while it runs."""
     to_send: deque[Order] = field(default_factory=deque)
     open: dict[int, tuple[Order, "asyncio.Future[Answers]"]] = field(default_factory=dict)
-    overdue: deque[int] = field(default_factory=lambda: deque(maxlen=MAX_ORDERS))
+    overdue: deque[int] = field(default_factory=lambda: deque(maxlen=MAX_OVERDUE))
     """The newest orders whose reports are awaited no more."""
     lies: int = 0
 
@@ -115,9 +116,9 @@ class ProbeAgents:
         session = self.by_ip.get(src_ip)
         if session is None:
             raise AgentError("no probe agent is attached for this NIC")
-        if len(session.open) >= MAX_ORDERS:
+        if len(session.open) >= MAX_ORDERS * len(session.ips):
             self.counts["orders_refused"] += 1
-            raise AgentError(f"{MAX_ORDERS} orders of the probe agent at {session.host} are open already")
+            raise AgentError(f"{len(session.open)} orders of the probe agent at {session.host} are open already")
         number, self._next_order = self._next_order, self._next_order + 1
         order = Order(number, src_ip, tuple(questions), rate_pps, timeout_s)
         future: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
@@ -135,15 +136,16 @@ class ProbeAgents:
             raise AgentError(text) from None
         finally:
             del session.open[number]
-            session.overdue.append(number)
+            if future.cancelled():
+                session.overdue.append(number)
 
     def report(self, session: Session, number: int, sent: int, refused: str, replies: Sequence[Reply]) -> None:
         """Take a report: answer the order that it is of, and count what cannot be so."""
         order, future = session.open.get(number, (None, None))
         if order is None or future is None or future.done():
-            if number in session.overdue:
+            if number in session.overdue or (future is not None and future.cancelled()):
                 self.counts["reports_late"] += 1
-                session.overdue.remove(number)
+                session.overdue = deque((each for each in session.overdue if each != number), MAX_OVERDUE)
             else:
                 self.lied(session, Lie.UNASKED_ORDER)
             return
