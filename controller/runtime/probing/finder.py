@@ -91,7 +91,8 @@ class ProbeFinder:
             await asyncio.sleep(0)
         spent = set(search.missing)
         missing |= {flow.flow_id: _why(flow, search, seen, ways) for flow in flows if flow.flow_id in spent}
-        return Found(search.ports, missing, seen.sent, {flow_id: search.reached(flow_id) for flow_id in spent})
+        reached = {flow_id: search.reached(flow_id) if flow_id in spent else frozenset[str]() for flow_id in missing}
+        return Found(search.ports, missing, seen.sent, reached)
 
     async def _replies(self, asked: Asked, seen: _Seen) -> dict[int, dict[Question, int]]:
         """Ask questions by source, the silent ones again; return the replies that can be so."""

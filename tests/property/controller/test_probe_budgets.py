@@ -1,4 +1,4 @@
-"""What switches are asked for stays within their budgets, whoever asks and whatever the hashes do."""
+"""What switches are asked for stays within their budgets, however many agents ask and whatever the hashes do."""
 
 from collections import Counter
 
