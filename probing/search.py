@@ -8,26 +8,12 @@ to the far leaf. A silent probe says nothing about a path. The search decides no
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from probing.flow import Wanted
 from probing.probe import FIRST_PORT, PORTS, Question
 
 BUDGET_FACTOR = 8
 """Probes per flow and path: of flows that want one of n paths, about exp(-8) of a hash's draws find none."""
-
-
-class Wanted(NamedTuple):
-    """A flow and its planned path: directed links from the source NIC to the destination NIC; addresses as integers."""
-
-    flow_id: str
-    src_ip: int
-    dst_ip: int
-    path: tuple[str, ...]
-
-    @property
-    def top(self) -> int:
-        """Return the hop at which a probe expires at the top of the path; 1 where both NICs are on one leaf."""
-        return len(self.path) // 2
 
 
 @dataclass
@@ -76,6 +62,12 @@ class Search:
         """Return the flows for which no port was found within their budget."""
         return [flow_id for flow_id, seek in self._open.items() if seek.is_spent]
 
+    def reached(self, flow_id: str) -> frozenset[str]:
+        """Return the links at the top of the fabric on which probes between the NICs of a missing flow were seen."""
+        wanted = self._open[flow_id].wanted
+        seen = self._seen.get((wanted.src_ip, wanted.dst_ip), {})
+        return frozenset(link for key, link in seen.items() if key & 0xFF == wanted.top)
+
     @property
     def is_over(self) -> bool:
         """Return whether every flow has a port or has spent its budget."""
@@ -101,6 +93,13 @@ class Search:
                 self._seen.setdefault((src_ip, question.dst_ip), {})[question.port << 8 | question.ttl] = link
         for flow_id in sorted(self._of_source[src_ip]):
             self._conclude(flow_id)
+
+    def abandon(self, src_ip: int) -> list[str]:
+        """End the search for the flows of a source that cannot ask any more; return their ids."""
+        left = sorted(self._of_source.pop(src_ip, ()))
+        for flow_id in left:
+            del self._open[flow_id]
+        return left
 
     def _confirming(self, seek: _Seek) -> list[Question]:
         if seek.candidate is None:

@@ -132,6 +132,7 @@ class Dashboard:
         text = metrics.metrics_text(
             loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
             loop.journal, loop.suppressed_lines(), loop.limited | self._http_limited(), self._audit.lost,
+            loop.probe_agents,
         )  # fmt: skip
         return Page(CONTENT_TYPE, chain(of_cluster, text))
 
