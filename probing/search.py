@@ -8,26 +8,12 @@ to the far leaf. A silent probe says nothing about a path. The search decides no
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from probing.flow import Wanted
 from probing.probe import FIRST_PORT, PORTS, Question
 
 BUDGET_FACTOR = 8
 """Probes per flow and path: of flows that want one of n paths, about exp(-8) of a hash's draws find none."""
-
-
-class Wanted(NamedTuple):
-    """A flow and its planned path: directed links from the source NIC to the destination NIC; addresses as integers."""
-
-    flow_id: str
-    src_ip: int
-    dst_ip: int
-    path: tuple[str, ...]
-
-    @property
-    def top(self) -> int:
-        """Return the hop at which a probe expires at the top of the path; 1 where both NICs are on one leaf."""
-        return len(self.path) // 2
 
 
 @dataclass

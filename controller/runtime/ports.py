@@ -9,6 +9,7 @@ from controller.model.event import Compiled
 from controller.model.placement import Placement
 from controller.model.plan import Infeasible, Replan
 from controller.model.rule import Step, SwitchRules
+from probing.flow import Found, Wanted
 
 
 class InstallError(Exception):
@@ -91,6 +92,16 @@ class Compiler(Protocol):
 
     def close(self) -> None:
         """End at once, without waiting for a request under way."""
+
+
+class PortFinder(Protocol):
+    """The probe agents of a fabric that hashes: which source port leads over a planned path."""
+
+    async def find(self, flows: Sequence[Wanted], ways: int) -> Found:
+        """Return a port, or the reason why there is none, for every flow; `ways` is how many paths a flow has at most.
+
+        It never raises: a flow whose host has no agent is missing, with that reason.
+        """
 
 
 class Clock(Protocol):

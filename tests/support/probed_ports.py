@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from controller.model.plan import FlowPlan
 from mininet_topos.host.namespace import network_namespace
 from mininet_topos.routed.lab import RoutedLab
+from probing.flow import Wanted
 from probing.prober import Prober
-from probing.search import Search, Wanted
+from probing.search import Search
 
 AT_ONCE = 16
 
