@@ -1,6 +1,7 @@
 """What a search is given and returns: planned flows, and the source ports that lead over their paths."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -27,3 +28,5 @@ class Found(NamedTuple):
     """By flow id: why no port was found. Nothing is known about the path of such a flow."""
     probes: int
     """The probes that were sent, those without a reply included."""
+    reached: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """By the id of a missing flow: the links at the top of the fabric on which probes between its NICs were seen."""

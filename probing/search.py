@@ -62,6 +62,12 @@ class Search:
         """Return the flows for which no port was found within their budget."""
         return [flow_id for flow_id, seek in self._open.items() if seek.is_spent]
 
+    def reached(self, flow_id: str) -> frozenset[str]:
+        """Return the links at the top of the fabric on which probes between the NICs of a missing flow were seen."""
+        wanted = self._open[flow_id].wanted
+        seen = self._seen.get((wanted.src_ip, wanted.dst_ip), {})
+        return frozenset(link for key, link in seen.items() if key & 0xFF == wanted.top)
+
     @property
     def is_over(self) -> bool:
         """Return whether every flow has a port or has spent its budget."""

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from controller.brain.install import Outcome, take_token
 from controller.brain.lifecycle import JobEvent, WorkKind, after, allows
-from controller.brain.state import Active, Job, MoveRecord, ReplanWork, State, Work
+from controller.brain.state import Active, Job, MoveRecord, ReplanWork, Seeking, State, Work
 from controller.model.effect import Announce, Effect, Note, Solve
 from controller.model.event import InstallFailed, Solved
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.moves import NO_MOVES, Cause, MoveLimit
-from controller.model.plan import Certificate, JobFlows, JobPlan, Replan
+from controller.model.plan import Certificate, Confirmed, Effort, JobFlows, JobPlan, Replan
 
 MAX_RECORDS = 256
 """The decisions whose moves `heddle explain` can name."""
@@ -69,7 +69,9 @@ def solve_for(
     state, token = take_token(state)
     solve = replace(problem(state, requests), token=token, limit=limit, subject=subject, urgent=urgent)
     solve = replace(solve, health=health or solve.health, has_happened=has_happened)
-    return replace(state, active=Active(token=token, work=work, health=state.out_of_use)), (solve,)
+    seeking = Seeking(solve=solve) if state.fabric.hashes else None
+    active = Active(token=token, work=work, health=state.out_of_use, seeking=seeking)
+    return replace(state, active=active), (solve,)
 
 
 def problem(state: State, requests: tuple[JobRequest, ...]) -> Solve:
@@ -211,9 +213,23 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
         healthy_utilisation=healthy,
         generation=job.generation if same else job.generation + 1,
         reason=job.reason if same else "; ".join(reasons),
-        effort=job.effort if same else replace(job.effort, flows_moved=moved.flows if moved is not None else 0),
+        effort=job.effort if same else _effort(job, plan),
         pin_rules=plan.pins.get(job_id, job.pin_rules),
         severed=bool(stranded) if job_id in plan.pins else job.severed,
+    )
+
+
+def _effort(job: Job, plan: Replan) -> Effort:
+    """Return what a plan took for a running job."""
+    job_id = job.request.job_id
+    moved = plan.moved.get(job_id)
+    seen = plan.confirmed.get(job_id, Confirmed())
+    return replace(
+        job.effort,
+        flows_moved=moved.flows if moved is not None else 0,
+        paths_confirmed=len(job.flows.flows) - len(plan.stranded.get(job_id, ())) if job.effort.probed else 0,
+        oldest_confirmation_unix_ms=seen.unix_ms if seen.is_whole else job.effort.oldest_confirmation_unix_ms,
+        probes=seen.probes,
     )
 
 

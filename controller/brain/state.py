@@ -11,17 +11,18 @@ from typing import ClassVar, Literal
 
 from controller.brain.lifecycle import JobEvent, WorkKind
 from controller.brain.networks.state import Networks
-from controller.model.effect import Drained
+from controller.model.effect import Drained, Solve
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.job_state import JobState
 from controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
 from controller.model.placement import Shape
-from controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved
+from controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved, Replan
 from controller.model.rule import FlowRule, RuleKey, SwitchRules
 from controller.model.steering import SteeringLayout, layout_of
 from controller.rules.compile import compile_fabric
+from probing.flow import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +194,33 @@ Work = PlanWork | ReleaseWork | ReplanWork | DrainWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Seeking:
+    """The search for the source ports of a plan on a fabric that hashes.
+
+    `solve` is the request that `plan` replies to, `token` that of the probes under way. `ports` have been found;
+    `avoid` has the paths without a port by flow id, `reached` the links at the top that a flow's probes were seen on,
+    and `missing` why the newest probes of a flow found none. `rounds` counts searches.
+    """
+
+    solve: Solve
+    plan: Replan | None = None
+    token: int = 0
+    ports: Mapping[Wanted, int] = field(default_factory=dict)
+    avoid: Mapping[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
+    reached: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    stay: frozenset[str] = frozenset()
+    rounds: int = 0
+    probes: int = 0
+    solve_ns: int = 0
+    search_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Active:
     """The active transaction: being solved, then (with `before`) waiting until switches have acknowledged its rules.
+
+    On a fabric that hashes, probes seek ports for what is solved (`seeking`) before anything else changes.
 
     `health` is the planner's input; a plan for any other is void. `before` are the jobs that the plan has changed, as
     they were, and `announces` those whose new generation is published after the acknowledgement. `response` is the
@@ -213,6 +239,7 @@ class Active:
     certificate: Certificate = field(default_factory=Certificate)
     slowed: tuple[str, ...] = ()
     wait_ms: int = 0
+    seeking: Seeking | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,11 +388,18 @@ def begin(fabric: Fabric, settings: Settings | None = None, started_unix_ms: int
         settings=settings or Settings(),
         health=fabric.failed,
         compiled_for=fabric.failed,
-        underlay=compile_fabric(fabric, layout, fabric.failed, ()),
+        underlay=underlay_of(fabric, layout, fabric.failed),
         switches={switch.id: SwitchState() for switch in fabric.switches},
         started_unix_ms=started_unix_ms,
         next_job_number=first,
     )
+
+
+def underlay_of(fabric: Fabric, layout: SteeringLayout, health: Health) -> dict[str, SwitchRules]:
+    """Return the underlay of each switch; no rules where the fabric hashes."""
+    if fabric.hashes:
+        return {switch.id: SwitchRules() for switch in fabric.switches}
+    return compile_fabric(fabric, layout, health, ())
 
 
 def wanted(state: State, switch: str) -> SwitchRules:

@@ -38,6 +38,7 @@ import controller.rules.pipeline
 import dataplane.config.balancers
 import dataplane.config.desired
 import dataplane.config.network
+import probing.flow
 from controller.model.error import InputError
 from controller.model.fabric import Cable, Fabric, Nic, Switch
 from controller.model.health import Health
@@ -54,7 +55,7 @@ _MODULES: tuple[ModuleType, ...] = (
     controller.model.job, controller.model.job_state, controller.model.moves, controller.model.placement,
     controller.model.plan, controller.model.rule, controller.model.steering, controller.model.tenant,
     controller.rules.pipeline,
-    dataplane.config.balancers, dataplane.config.desired, dataplane.config.network,
+    dataplane.config.balancers, dataplane.config.desired, dataplane.config.network, probing.flow,
 )  # fmt: skip
 _NARROW = (np.int8, np.int16, np.int32)
 
