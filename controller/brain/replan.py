@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from controller.brain.install import Outcome, take_token
 from controller.brain.lifecycle import JobEvent, WorkKind, after, allows
-from controller.brain.state import Active, Job, MoveRecord, ReplanWork, Seeking, State, Work
+from controller.brain.port_search import Seeking
+from controller.brain.state import Active, Job, MoveRecord, ReplanWork, State, Work
 from controller.model.effect import Announce, Effect, Note, Solve
 from controller.model.event import InstallFailed, Solved
 from controller.model.health import Health

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from controller.brain.install import take_token
 from controller.brain.lifecycle import WorkKind
-from controller.brain.state import Active, Seeking, State
+from controller.brain.port_search import Seeking
+from controller.brain.state import Active, State
 from controller.model.effect import Effect, FindPorts, Note
 from controller.model.event import PortsFound, Solved
 from controller.model.plan import Amend, Confirmed, Infeasible, JobFlows, Replan, WantedRows

@@ -11,18 +11,18 @@ from typing import ClassVar, Literal
 
 from controller.brain.lifecycle import JobEvent, WorkKind
 from controller.brain.networks.state import Networks
-from controller.model.effect import Drained, Solve
+from controller.brain.port_search import Seeking
+from controller.model.effect import Drained
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.job_state import JobState
 from controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
 from controller.model.placement import Shape
-from controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved, Replan
+from controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved
 from controller.model.rule import FlowRule, RuleKey, SwitchRules
 from controller.model.steering import SteeringLayout, layout_of
 from controller.rules.compile import compile_fabric
-from probing.flow import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,29 +191,6 @@ class DrainWork:
 
 
 Work = PlanWork | ReleaseWork | ReplanWork | DrainWork
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seeking:
-    """The search for the source ports of a plan on a fabric that hashes.
-
-    `solve` is the request that `plan` replies to, `token` that of the probes under way. `ports` have been found;
-    `avoid` has the paths without a port by flow id, `reached` the links at the top that a flow's probes were seen on,
-    and `missing` why the newest probes of a flow found none. `rounds` counts searches.
-    """
-
-    solve: Solve
-    plan: Replan | None = None
-    token: int = 0
-    ports: Mapping[Wanted, int] = field(default_factory=dict)
-    avoid: Mapping[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
-    reached: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    missing: Mapping[str, str] = field(default_factory=dict)
-    stay: frozenset[str] = frozenset()
-    rounds: int = 0
-    probes: int = 0
-    solve_ns: int = 0
-    search_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
