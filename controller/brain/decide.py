@@ -162,7 +162,8 @@ def _sought(step: seeking.Step, now: int) -> Outcome:
     if active is None or step.solved is None:
         return state, step.effects
     solved = WORK_HANDLERS[active.work.kind].solved
-    return solved(state, active.work, step.solved, now) if solved is not None else (state, ())
+    state, effects = solved(state, active.work, step.solved, now) if solved is not None else (state, ())
+    return state, (*step.effects, *effects)
 
 
 def _installed(state: State, event: Installed, now: int) -> Outcome:

@@ -14,7 +14,8 @@ class Seeking:
 
     `solve` is the request that `plan` replies to, `token` that of the probes under way. `ports` have been found;
     `avoid` has the paths without a port by flow id, `reached` the links at the top that a flow's probes were seen on,
-    and `missing` why the newest probes of a flow found none. `rounds` counts searches.
+    and `missing` why the newest probes of a flow found none. The running flows `stay` where they are; of these, the
+    ports of `unseen` could not be confirmed. `rounds` counts searches.
     """
 
     solve: Solve
@@ -25,6 +26,7 @@ class Seeking:
     reached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     stay: frozenset[str] = frozenset()
+    unseen: frozenset[str] = frozenset()
     rounds: int = 0
     probes: int = 0
     solve_ns: int = 0

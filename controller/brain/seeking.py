@@ -15,6 +15,7 @@ from controller.brain.port_search import Seeking
 from controller.brain.state import Active, State
 from controller.model.effect import Effect, FindPorts, Note
 from controller.model.event import PortsFound, Solved
+from controller.model.fabric import Role
 from controller.model.plan import Amend, Confirmed, Infeasible, JobFlows, Replan, WantedRows
 from controller.planner.flow_table import FlowTable
 from probing.flow import Found, Wanted
@@ -95,33 +96,48 @@ def ports_found(state: State, event: PortsFound, now: int) -> Step:
         return Step(state, solved=Solved(token=active.token, outcome=plan, solve_ns=seeking.solve_ns))
     if not missing:
         return _confirmed(state, active, seeking, plan, now)
-    return _elsewhere(state, active, _without_port(seeking, missing, found), plan)
+    return _elsewhere(state, active, _without_port(seeking, missing, found), plan, now)
 
 
 def _without_port(seeking: Seeking, missing: Mapping[str, Wanted], found: Found) -> Seeking:
-    """Record the paths that found no port; after the last round running flows stay where they are."""
+    """Record the paths that found no port; running flows stay after the last round, or where nothing was seen.
+
+    Silence says nothing about a path: no running flow moves because of it.
+    """
     avoid = {flow_id: seeking.avoid.get(flow_id, frozenset()) | {flow.path} for flow_id, flow in missing.items()}
-    reached = {flow_id: found.reached[flow_id] for flow_id in missing if flow_id in found.reached}
-    new = {request.job_id for request in seeking.solve.requests}
-    running = {flow_id for flow_id in missing if flow_id.partition("/")[0] not in new}
+    reached = {flow_id: found.reached.get(flow_id, frozenset()) for flow_id in missing}
+    new, last = _new_jobs(seeking), seeking.rounds == MAX_ROUNDS
+    stay = {flow_id for flow_id in missing if flow_id.partition("/")[0] not in new and (last or not reached[flow_id])}
+    unseen = {flow_id for flow_id in stay if missing[flow_id].port}
     return replace(
         seeking,
         avoid={**seeking.avoid, **avoid},
         reached={**seeking.reached, **reached},
-        stay=frozenset(running) if seeking.rounds == MAX_ROUNDS else frozenset(),
+        stay=seeking.stay | stay,
+        unseen=seeking.unseen | unseen,
     )
 
 
-def _elsewhere(state: State, active: Active, seeking: Seeking, plan: Replan) -> Step:
-    """Plan the flows that found no port again; refuse new jobs with flows that have been sought too often."""
-    if seeking.rounds == MAX_ROUNDS and not seeking.missing.keys() <= seeking.stay:
+def _new_jobs(seeking: Seeking) -> frozenset[str]:
+    return frozenset(request.job_id for request in seeking.solve.requests)
+
+
+def _elsewhere(state: State, active: Active, seeking: Seeking, plan: Replan, now: int) -> Step:
+    """Plan the flows that found no port again; refuse new jobs with flows that have been sought in vain."""
+    left = seeking.missing.keys() - seeking.stay
+    new = _new_jobs(seeking)
+    blind = any(not seeking.reached[flow_id] for flow_id in left if flow_id.partition("/")[0] in new)
+    if left and (blind or seeking.rounds == MAX_ROUNDS):
         refused = Infeasible(why=_refusal(state, seeking))
         return Step(state, solved=Solved(token=active.token, outcome=refused, solve_ns=seeking.solve_ns))
     notes: tuple[Effect, ...] = ()
     if seeking.rounds == 1:
-        text = f"{len(seeking.missing)} flows are planned again: no source port leads over their paths; "
+        text = f"{len(seeking.missing)} flows found no source port for their paths; "
         notes = (Note(severity="warning", subject="fabric", text=text + _why(state, seeking)),)
-    avoid = {flow_id: seeking.avoid[flow_id] for flow_id in seeking.missing}
+    if not left and seeking.stay <= seeking.unseen:
+        step = _confirmed(state, active, seeking, plan, now)
+        return step._replace(effects=notes)
+    avoid = {flow_id: seeking.avoid[flow_id] for flow_id in left}
     amend = Amend(jobs=plan.jobs, avoid=avoid, reached=seeking.reached, stay=seeking.stay)
     state, token = take_token(state)
     state = replace(state, active=replace(active, token=token, seeking=seeking))
@@ -144,6 +160,8 @@ def _why(state: State, seeking: Seeking) -> str:
     fewest = min(map(len, reached), default=ways)
     if fewest == 1 < ways:
         return f"its probes take 1 of {ways} paths up; let switches hash UDP ports too, not addresses only"
+    if 2 * fewest <= ways and not any(switch.role is Role.AGG for switch in state.fabric.switches):
+        return f"its probes reach {fewest} of {ways} paths up: the hash uses few bits of the port; choose another hash"
     if 2 * fewest <= ways:
         return f"its probes reach {fewest} of {ways} paths up: tiers hash alike (polarised); give each tier a seed"
     return next(iter(seeking.missing.values()))
@@ -152,20 +170,26 @@ def _why(state: State, seeking: Seeking) -> str:
 def _confirmed(state: State, active: Active, seeking: Seeking, plan: Replan, now: int) -> Step:
     """Return the plan with its ports."""
     jobs, confirmed = [], {}
-    new = {request.job_id for request in seeking.solve.requests}
+    new = _new_jobs(seeking)
     for job in plan.jobs:
         rows = plan.wanted.get(job.job_id, WantedRows((), ()))
-        jobs.append(_with_ports(job, rows, seeking.ports) if rows.rows else job)
-        if rows.rows or job.job_id in new:
-            whole = job.job_id in new or len(rows.rows) == len(job.flows)
-            confirmed[job.job_id] = Confirmed(unix_ms=now, probes=seeking.probes, is_whole=whole)
+        unseen = sum(flow_id.partition("/")[0] == job.job_id for flow_id in seeking.unseen)
+        found, reaimed = _with_ports(job, rows, seeking.ports)
+        jobs.append(found)
+        if rows.rows or unseen or job.job_id in new:
+            whole = job.job_id in new or (seeking.solve.confirm and not unseen)
+            confirmed[job.job_id] = Confirmed(now, seeking.probes, whole, reaimed, unseen)
     plan = replace(plan, jobs=tuple(jobs), wanted={}, confirmed=confirmed)
     state = replace(state, active=replace(active, seeking=seeking))
     return Step(state, solved=Solved(token=active.token, outcome=plan, solve_ns=seeking.solve_ns))
 
 
-def _with_ports(job: JobFlows, rows: WantedRows, ports: Mapping[Wanted, int]) -> JobFlows:
-    table = job.flows
-    assert isinstance(table, FlowTable)
-    found = {row: ports[flow] for row, flow in zip(rows.rows, rows.flows, strict=True)}
-    return replace(job, flows=table.with_ports(found))
+def _with_ports(job: JobFlows, rows: WantedRows, ports: Mapping[Wanted, int]) -> tuple[JobFlows, int]:
+    """Return a job with the ports that were found, the same object where it has them; and how many flows had others."""
+    pairs = zip(rows.rows, rows.flows, strict=True)
+    found = {row: (flow, ports[flow]) for row, flow in pairs if ports.get(flow, flow.port) != flow.port}
+    if not found:
+        return job, 0
+    assert isinstance(job.flows, FlowTable)
+    table = job.flows.with_ports({row: port for row, (_, port) in found.items()})
+    return replace(job, flows=table), sum(flow.port > 0 for flow, _ in found.values())

@@ -152,11 +152,16 @@ class WantedRows(NamedTuple):
 
 
 class Confirmed(NamedTuple):
-    """What probes have confirmed of a job's plan: when, by how many probes, and whether all flows' paths."""
+    """What probes have confirmed of a job's plan: when, by how many probes, and whether all flows' paths.
+
+    `reaimed` flows have another port for the path that they had; the ports of `unseen` flows could not be confirmed.
+    """
 
     unix_ms: int = 0
     probes: int = 0
     is_whole: bool = False
+    reaimed: int = 0
+    unseen: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

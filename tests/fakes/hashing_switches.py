@@ -28,21 +28,30 @@ class HashingSwitches:
         self.silent: set[int] = set()
         """The addresses of NICs whose hosts have no agent."""
         self.probes = 0
+        self._known: dict[tuple[str, str, frozenset[str]], list[Cable]] = {}
 
     def path(self, source: Nic, target: Nic, port: int) -> tuple[str, ...]:
         """Return the links of a packet's path; it ends early where a switch has no live next hop."""
         header = struct.pack("!IIBHHx", source.ip, target.ip, 17, port, ROCE_PORT)
         links, switch, leaf = [source.up_link], source.port.switch, target.port.switch
         while switch != leaf:
-            down = leaf in self._fabric.leaves_below[switch]
-            choices = self._down(switch, leaf) if down else self._up(switch, leaf)
+            choices = self._next(switch, leaf)
             if not choices:
                 return tuple(links)
             seed = 1 if self._equal else crc32(switch.encode())
             cable = choices[self._hash(header, seed, len(choices))]
-            links.append(cable.down_link if down else cable.up_link)
-            switch = cable.lower.switch if down else cable.upper.switch
+            up = cable.lower.switch == switch
+            links.append(cable.up_link if up else cable.down_link)
+            switch = cable.upper.switch if up else cable.lower.switch
         return (*links, target.down_link)
+
+    def _next(self, switch: str, leaf: str) -> list[Cable]:
+        """Return the cables that a switch hashes over, upwards or downwards."""
+        key = (switch, leaf, frozenset(self.down))
+        if key not in self._known:
+            down = leaf in self._fabric.leaves_below[switch]
+            self._known[key] = self._down(switch, leaf) if down else self._up(switch, leaf)
+        return self._known[key]
 
     def _live(self, cables: Sequence[Cable]) -> list[Cable]:
         return [cable for cable in cables if cable.id not in self.down]
@@ -57,8 +66,7 @@ class HashingSwitches:
 
     def _reaches(self, cable: Cable, leaf: str) -> bool:
         upper = cable.upper.switch
-        down = leaf in self._fabric.leaves_below[upper]
-        return bool(self._down(upper, leaf) if down else self._up(upper, leaf))
+        return bool(self._next(upper, leaf))
 
     def found(self, flows: Sequence[Wanted], ways: int) -> Found:
         """Search as the controller's probe service does."""

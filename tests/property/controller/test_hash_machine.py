@@ -11,7 +11,7 @@ from controller.model.effect import FindPorts, Solve
 from controller.model.event import Drain, PortsFound, PortStatus, Release, Renew, Submit, Tick, Withdraw
 from controller.model.fabric import SteeredBy
 from probing.flow import Found
-from tests.fakes.hashing_fabric import crc_modulo, mixing, xor
+from tests.fakes.hashing_fabric import Hash, crc_modulo, mixing, xor
 from tests.fakes.hashing_switches import HashingSwitches
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
@@ -30,12 +30,18 @@ class HashMachine(RuleBasedStateMachine):
         self.calls = 0
         self.left: set[int] = set()
 
+    @property
+    def hashing(self) -> HashingSwitches:
+        """Return the switches, which may change until the first job comes."""
+        assert self.driver.hashing is not None
+        return self.driver.hashing
+
     def next_reply(self) -> int:
         self.calls += 1
         return self.calls
 
     @rule(hashes=st.sampled_from([mixing, crc_modulo, xor]))
-    def hashes_before_the_first_job(self, hashes) -> None:
+    def hashes_before_the_first_job(self, hashes: Hash) -> None:
         if self.calls == 0:
             self.driver.hashing = HashingSwitches(self.driver.fabric, hashes)
 
@@ -61,7 +67,7 @@ class HashMachine(RuleBasedStateMachine):
     def port_changes(self, cable: tuple[str, int], up: bool) -> None:
         switch, port = cable
         name = f"{switch}:{port}>spine{port}:{switch[-1]}"
-        self.driver.hashing.down = self.driver.hashing.down - {name} if up else self.driver.hashing.down | {name}
+        self.hashing.down = self.hashing.down - {name} if up else self.hashing.down | {name}
         self.driver.feed(PortStatus(switch=switch, port=port, up=up))
 
     @rule(undrain=st.booleans(), dry_run=st.booleans())
@@ -71,7 +77,7 @@ class HashMachine(RuleBasedStateMachine):
     @rule(host=st.integers(0, 7), gone=st.booleans())
     def an_agent_comes_or_goes(self, host: int, gone: bool) -> None:
         ip = self.driver.fabric.nics[host].ip
-        self.driver.hashing.silent = {ip} if gone else set()
+        self.hashing.silent = {ip} if gone else set()
 
     @rule(token=st.integers(1, 60))
     def a_late_or_foreign_result_arrives(self, token: int) -> None:
@@ -102,7 +108,22 @@ class HashMachine(RuleBasedStateMachine):
     def every_flow_of_a_running_job_has_a_port_that_probes_have_seen_on_its_path(self) -> None:
         for job in self.driver.state.jobs.values():
             assert job.effort.probed
-            assert job.effort.paths_confirmed + job.stranded == len(job.flows.flows)
+            assert job.effort.paths_confirmed + job.stranded <= len(job.flows.flows)
+
+    @invariant()
+    def at_rest_a_confirmed_job_takes_its_paths(self) -> None:
+        hashing, nics = self.hashing, self.driver.fabric.nic_by_id
+        if self.driver.waiting or self.driver.hold or self.is_held():
+            return
+        for job in self.driver.state.jobs.values():
+            if job.effort.paths_confirmed == len(job.flows.flows):
+                for flow in job.flows.flows:
+                    path = hashing.path(nics[flow.src_nic], nics[flow.dst_nic], flow.udp_source_port)
+                    assert path == flow.links
+
+    def is_held(self) -> bool:
+        """Return whether a link is up that is not in use yet: switches hash over it, the controller does not know."""
+        return any(hold.until_unix_ms is not None for hold in self.driver.state.holds.values())
 
     @invariant()
     def at_rest_every_caller_has_a_reply(self) -> None:

@@ -11,9 +11,9 @@ from controller.model.error import InputError, NoAdmissiblePlanError
 from controller.model.event import Drain, PortsFound, PortStatus, Release, Submit, Withdraw
 from controller.model.fabric import Fabric, SteeredBy
 from controller.model.job import Steering
-from controller.model.plan import JobPlan
+from controller.model.plan import Certificate, JobPlan
 from probing.flow import Found
-from tests.fakes.hashing_fabric import crc_modulo
+from tests.fakes.hashing_fabric import Hash, crc_modulo, mixing, xor
 from tests.fakes.hashing_switches import HashingSwitches
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
@@ -25,9 +25,9 @@ generate: {kind: clos3, pods: 2, aggs_per_pod: 4, spines: 16, leaves: 2, hosts_p
 """
 
 
-def hashing(fabric: Fabric, **more: object) -> Driver:
+def hashing(fabric: Fabric, hashes: Hash = mixing, *, equal_seeds: bool = False) -> Driver:
     fabric = replace(fabric, steered_by=SteeredBy.HASH)
-    return Driver(fabric, settings=Settings(), hashing=HashingSwitches(fabric, **more))
+    return Driver(fabric, settings=Settings(), hashing=HashingSwitches(fabric, hashes, equal_seeds))
 
 
 @pytest.fixture
@@ -35,9 +35,16 @@ def driver() -> Driver:
     return hashing(small_fabric(spines=4))
 
 
+def certificate(driver: Driver) -> Certificate:
+    plan = driver.reply_to(1)
+    assert isinstance(plan, JobPlan), plan
+    return plan.certificate
+
+
 def assert_confirmed(driver: Driver, job_id: str = "a") -> None:
     """Every flow of a job takes its planned path by the hashes of the switches."""
     nics, job = driver.fabric.nic_by_id, driver.state.jobs[job_id]
+    assert driver.hashing is not None
     for flow in job.flows.flows:
         assert driver.hashing.path(nics[flow.src_nic], nics[flow.dst_nic], flow.udp_source_port) == flow.links
 
@@ -76,7 +83,7 @@ def test_on_a_polarised_fabric_flows_take_paths_that_have_ports_and_the_log_name
     driver = polarised()
     request = replace(shift_job("a", ranks=16, by=8), ranks=ranks_across_pods(driver.fabric))
     driver.feed(Submit(reply=1, request=request))
-    assert isinstance(driver.reply_to(1), JobPlan), driver.reply_to(1)
+    assert certificate(driver).paths_confirmed == 16
     assert_confirmed(driver)
     assert [note.text for note in driver.notes if "4 of 16 paths up: tiers hash alike (polarised)" in note.text]
 
@@ -90,15 +97,13 @@ def test_the_certificate_is_that_of_the_paths_that_have_ports():
         for link in flow.links[1:-1]:
             loads[link] = loads.get(link, 0) + flow.demand_bps
     capacity = {link.id: link.capacity_bps for link in driver.fabric.directed_links}
-    assert driver.reply_to(1).certificate.max_link_utilisation == max(
-        load / capacity[link] for link, load in loads.items()
-    )
+    assert certificate(driver).max_link_utilisation == max(load / capacity[link] for link, load in loads.items())
 
 
 def test_where_ports_change_no_path_flows_share_the_one_that_there_is_and_the_log_has_the_remedy():
     driver = hashing(small_fabric(spines=4), hashes=lambda header, seed, n: 0)
     driver.feed(Submit(reply=1, request=shift_job("a")))
-    assert driver.reply_to(1).certificate.max_link_utilisation == 2.0
+    assert certificate(driver).max_link_utilisation == 2.0
     assert_confirmed(driver)
     assert [note.text for note in driver.notes if "1 of 4 paths up; let switches hash UDP ports" in note.text]
 
@@ -153,9 +158,36 @@ def test_after_a_failure_moved_flows_are_published_with_ports_that_lead_around_i
     driver.hashing.down = {"leaf1:1>spine1:1"}
     driver.feed(PortStatus(switch="leaf1", port=1, up=False))
     job = driver.state.jobs["a"]
+    assert_confirmed(driver)
     assert job.generation == 2
     assert driver.announced[-1].generation == 2
+    assert "flows have new ports for their paths" in job.reason
     assert "leaf1:1>spine1:1" not in job.flows.link_loads_bps
+
+
+def test_a_link_that_changes_no_path_has_the_ports_confirmed_and_publishes_nothing(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a", ranks=2, by=1)))
+    driver.feed(Submit(reply=2, request=shift_job("b", ranks=4, by=2)))
+    before, announced = driver.state.jobs["b"], len(driver.announced)
+    driver.now += 1_000
+    driver.feed(PortStatus(switch="leaf4", port=1, up=False))
+    job = driver.state.jobs["b"]
+    assert job.flows is before.flows
+    assert len(driver.announced) == announced
+    assert job.effort.oldest_confirmation_unix_ms == driver.now
+    assert job.effort.paths_confirmed == 4
+
+
+def test_silence_after_a_failure_moves_no_flow_and_is_said(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a", ranks=4, by=2)))
+    before = driver.state.jobs["a"]
+    driver.hashing.silent = {nic.ip for nic in driver.fabric.nics}
+    driver.feed(PortStatus(switch="leaf4", port=1, up=False))
+    job = driver.state.jobs["a"]
+    assert list(job.flows.flows) == list(before.flows.flows)
+    assert job.state == "running"
+    assert job.effort.paths_confirmed == 0
+    assert job.effort.oldest_confirmation_unix_ms == before.effort.oldest_confirmation_unix_ms
 
 
 def test_a_running_flow_without_another_port_makes_its_job_degraded(driver):
@@ -165,7 +197,7 @@ def test_a_running_flow_without_another_port_makes_its_job_degraded(driver):
     job = driver.state.jobs["a"]
     assert job.state == "degraded"
     assert job.stranded > 0
-    assert driver.announced[-1].certificate.paths_confirmed == 8 - job.stranded
+    assert driver.announced[-1].certificate.paths_confirmed == 0
 
 
 def test_a_released_job_leaves_nothing(driver):
@@ -219,3 +251,21 @@ def test_flows_that_stay_keep_their_ports_when_another_job_arrives(driver):
     after = {flow.flow_id: (flow.links, flow.udp_source_port) for flow in driver.state.jobs["a"].flows.flows}
     assert all(before[name] == now for name, now in after.items() if now[0] == before[name][0])
     assert sum(isinstance(effect, Solve) for effect in driver.effects) == 2
+
+
+def test_a_ring_of_1024_ranks_over_64_spines_is_confirmed_within_its_budget_of_probes():
+    driver = hashing(small_fabric(spines=64, leaves=64, hosts_per_leaf=16))
+    driver.feed(Submit(reply=1, request=shift_job("a", ranks=1_024, by=16)))
+    proof = certificate(driver)
+    assert_confirmed(driver)
+    assert proof.paths_confirmed == 1_024
+    assert proof.max_link_utilisation == proof.lower_bound
+    assert proof.probes <= 8 * 64 * 1_024
+
+
+def test_where_a_hash_reaches_few_paths_flows_take_these_and_the_log_says_how_many():
+    driver = hashing(small_fabric(spines=16), hashes=xor)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    assert certificate(driver).paths_confirmed == 8
+    assert_confirmed(driver)
+    assert [note.text for note in driver.notes if "8 of 16 paths up: the hash uses few bits of the port" in note.text]
