@@ -13,7 +13,7 @@ from controller.model.fabric import Fabric, SteeredBy
 from controller.model.job import Steering
 from controller.model.plan import Certificate, JobPlan
 from probing.flow import Found
-from tests.fakes.hashing_fabric import Hash, crc_modulo, mixing, xor
+from tests.fakes.hashing_fabric import Hash, crc_modulo, mixing
 from tests.fakes.hashing_switches import HashingSwitches
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
@@ -264,7 +264,7 @@ def test_a_ring_of_1024_ranks_over_64_spines_is_confirmed_within_its_budget_of_p
 
 
 def test_where_a_hash_reaches_few_paths_flows_take_these_and_the_log_says_how_many():
-    driver = hashing(small_fabric(spines=16), hashes=xor)
+    driver = hashing(small_fabric(spines=16), hashes=lambda header, seed, n: 2 * mixing(header, seed, n // 2 or 1))
     driver.feed(Submit(reply=1, request=shift_job("a")))
     assert certificate(driver).paths_confirmed == 8
     assert_confirmed(driver)
