@@ -46,7 +46,7 @@ from controller.runtime.journal.restart import continued, remember_fabric
 from controller.runtime.leadership import ClusterCounts, Leadership
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
-from controller.runtime.ports import Compiler, Planner, StateStore, StoreError
+from controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
 from controller.runtime.recording.recorder import Recorder
 from controller.runtime.rules import with_pins
 from controller.southbound.posting import Inbound, Outbound
@@ -146,11 +146,12 @@ class Application:
 
     def __init__(
         self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None, compiler: Compiler | None = None,
-        counts: ClusterCounts | None = None,
+        counts: ClusterCounts | None = None, finder: PortFinder | None = None,
     ) -> None:  # fmt: skip
         """Create the parts; `planner` and `compiler` are processes of their own by default, which tests may replace.
 
-        `counts` continue over the lives of one of several controllers.
+        `counts` continue over the lives of one of several controllers. `finder` finds source ports on a fabric that
+        hashes, by default with the probe agents.
         """
         settings = Settings(
             default_lease_ms=config.default_lease_ms,
@@ -180,6 +181,7 @@ class Application:
             compiler=self._compiler,
             clock=clock,
         )
+        self.loop.port_search.finder = finder
         self.collecting = self._collecting(fabric)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None
@@ -304,7 +306,12 @@ class Application:
         leadership.begin(generation)
 
     async def _listen(self, server: OpenFlowServer, api: ApiServer) -> dict[str, str]:
-        """Listen for switches and callers; raises PrerequisiteError where an address is in use."""
+        """Listen for switches and callers; raises PrerequisiteError where an address is in use.
+
+        On a fabric that hashes no switch is to connect.
+        """
+        if self.loop.state.fabric.hashes:
+            return {"grpc": await api.start(self._config.grpc)}
         try:
             bound = await server.start()
         except OSError as error:

@@ -71,3 +71,4 @@ class FabricShape(Shape):
     links: list[LinkShape] = Field(default_factory=list)
     hosts: list[HostShape] = Field(default_factory=list)
     failed: list[str] = Field(default_factory=list)
+    steering: Literal["openflow", "hash"] = "openflow"

@@ -18,7 +18,7 @@ from controller.config.text.field import Shape
 from controller.config.text.shape_error import shape_problems as pydantic_problems
 from controller.model.admission import Problem, flow_plans, problems, shape_problems, too_many_flow_plans
 from controller.model.connectivity import leaves_are_joined
-from controller.model.fabric import Fabric
+from controller.model.fabric import Fabric, SteeredBy
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.limit import MAX_CABLES, MAX_FLOW_PLANS, MAX_NICS, MAX_SWITCHES
@@ -68,7 +68,8 @@ def fabric_of(document: Document) -> Fabric:
         if merge.problems:
             raise refusal(document.name, merge.problems)
     switches, cables, nics = tuple(parts.switches), tuple(parts.cables), tuple(parts.nics)
-    fabric = Fabric(name=shape.name, switches=switches, cables=cables, nics=nics)
+    steered_by = SteeredBy(shape.steering)
+    fabric = Fabric(name=shape.name, switches=switches, cables=cables, nics=nics, steered_by=steered_by)
     if not leaves_are_joined(fabric):
         raise refusal(document.name, [Problem("switches", _NO_SPINE)])
     if not shape.failed:

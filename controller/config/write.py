@@ -25,6 +25,8 @@ def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape
     yield from (f"# {one_line(line)}" for line in header)
     yield "version: 1"
     yield f"name: {_flow(fabric.name)}"
+    if fabric.hashes:
+        yield f"steering: {fabric.steered_by}"
     if shape is not None:
         yield f"generate: {_flow(_generate(shape))}"
         return
@@ -37,6 +39,7 @@ def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape
 def fabric_document(fabric: Fabric, shape: GenerateShape | None = None) -> Entry:
     """Return the contents of the fabric file as a mapping."""
     head: Entry = {"version": 1, "name": fabric.name}
+    head |= {"steering": fabric.steered_by.value} if fabric.hashes else {}
     return head | ({"generate": _generate(shape)} if shape is not None else dict(_parts(fabric)))
 
 
