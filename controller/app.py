@@ -31,10 +31,12 @@ from controller.config.telemetry import acts_on, broker_of, detector_settings, p
 from controller.config.tls import opened
 from controller.dashboard.access.certificates import PageFiles, PageTls
 from controller.dashboard.access.login import AccessRules
+from controller.dashboard.leader_metrics import Cluster
 from controller.dashboard.server import Dashboard
-from controller.model.error import HeddleError, PrerequisiteError, SteppedDownError
+from controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
+from controller.model.port_addresses import links_by_address
 from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
@@ -42,10 +44,11 @@ from controller.runtime.descriptors import Places, places_of_process, report_sho
 from controller.runtime.exposure import warned
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
-from controller.runtime.leadership import Leadership
+from controller.runtime.leadership import ClusterCounts, Leadership
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
 from controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
+from controller.runtime.probing.finder import ProbeFinder
 from controller.runtime.recording.recorder import Recorder
 from controller.runtime.rules import with_pins
 from controller.southbound.posting import Inbound, Outbound
@@ -54,6 +57,7 @@ from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
 from controller.store.etcd.member import ClusterMember
 from controller.store.etcd.term import Leader
+from controller.store.etcd.tls import EtcdTls
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
 from foundation.certificate import CertificateError
@@ -104,7 +108,7 @@ def _audit_file(config: ServiceConfig) -> AuditFile | None:
     return AuditFile(Path(path), config.audit_megabytes << 20) if path not in (None, NONE) else None
 
 
-def _access_rules(config: ServiceConfig, policy: Policy) -> AccessRules:
+def _access_rules(config: ServiceConfig, callers: Access) -> AccessRules:
     """Return what a caller of the page has to show."""
     access = config.http_access
     return AccessRules(
@@ -113,7 +117,7 @@ def _access_rules(config: ServiceConfig, policy: Policy) -> AccessRules:
         user=access.user,
         password_hash=access.password_hash,
         proxy_header=access.proxy_header,
-        may_act=lambda user: policy.role_of_user(user) is Role.OPERATOR,
+        may_act=lambda user: callers.policy.role_of_user(user) is Role.OPERATOR,
         proxies=tuple(map(ip_network, access.proxies)),
         has_certificates=config.tls.is_on,
     )
@@ -144,11 +148,12 @@ class Application:
 
     def __init__(
         self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None, compiler: Compiler | None = None,
-        finder: PortFinder | None = None,
+        counts: ClusterCounts | None = None, finder: PortFinder | None = None,
     ) -> None:  # fmt: skip
         """Create the parts; `planner` and `compiler` are processes of their own by default, which tests may replace.
 
-        `finder` finds source ports on a fabric that hashes.
+        `counts` continue over the lives of one of several controllers. `finder` finds source ports on a fabric that
+        hashes, by default with the probe agents.
         """
         settings = Settings(
             default_lease_ms=config.default_lease_ms,
@@ -166,7 +171,7 @@ class Application:
             quarantine_ms=config.quarantine_ms,
             congestion_pause_ms=config.congestion_pause_ms,
         )
-        self._config = config
+        self._config, self._counts = config, counts or ClusterCounts()
         self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
@@ -178,12 +183,13 @@ class Application:
             compiler=self._compiler,
             clock=clock,
         )
-        self.loop.port_search.finder = finder
+        self.loop.port_search.finder = finder or self._finder(fabric)
         self.collecting = self._collecting(fabric)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None
         self._looping: asyncio.Task[None] | None = None
         self._history: SqliteHistory | None = None
+        self._access: Access | None = None
 
     def _kept(self, opened: Callable[[], StateStore]) -> tuple[StateStore, int]:
         """Continue with what the journal holds; return its store and this start's generation.
@@ -239,11 +245,15 @@ class Application:
         vteps = tuple(IPv4Network(text) for text in config.vteps)
         lines = await asyncio.to_thread(_audit_file, config)
         audit = Audit(loop.telemetry, time.time_ns, lines)
+        access = self._access = Access(loop, audit, self._policy)
         api = ApiServer(
-            loop, vteps, access=Access(loop, audit, self._policy), keepalive_ms=config.keepalive_ms, tls=tls,
+            loop, vteps, access=access, keepalive_ms=config.keepalive_ms, tls=tls,
             leadership=leadership if member else None, limits=config.limits.of_calls(), connections=room.grpc,
         )  # fmt: skip
-        http = Dashboard(loop, _jobs_in, _access_rules(config, self._policy), _page_tls(config, tls), audit)
+        http = Dashboard(
+            loop, _jobs_in, _access_rules(config, access), _page_tls(config, tls), audit,
+            Cluster(leadership, self._counts) if member else None,
+        )  # fmt: skip
         loop.connect(Outbound(server))
         self._compiler.start()
         self._planner.start()
@@ -260,9 +270,11 @@ class Application:
                         raise PrerequisiteError(text) from None
                     self._running = self._looping
                     addresses = await self._listen(server, api)
-                    yield addresses | await self._serve(api, http)
+                    addresses |= await self._start_http(http)
+                    await self._serve(api, http)
+                    yield addresses
                 else:
-                    addresses = await self._listen(server, api)
+                    addresses = await self._listen(server, api) | await self._start_http(http)
                     self._running = asyncio.create_task(self._take_part(member, leadership, api, http))
                     yield addresses
         finally:
@@ -311,12 +323,12 @@ class Application:
             ) from None
         return {"openflow": joined(*bound[:2]), "grpc": await api.start(self._config.grpc)}
 
-    async def _serve(self, api: ApiServer, http: Dashboard) -> dict[str, str]:
-        """Serve as the controller that leads; return the address of HTTP."""
+    async def _serve(self, api: ApiServer, http: Dashboard) -> None:
+        """Serve as the controller that leads."""
         await api.serve()
         if self.collecting is not None:
             self.collecting.start()
-        return await self._start_http(http)
+        http.begin()
 
     async def _take_part(
         self, member: ClusterMember, leadership: Leadership, api: ApiServer, http: Dashboard
@@ -343,8 +355,14 @@ class Application:
         if cluster.name is None or cluster.advertise is None:
             return None
         me = Leader(name=cluster.name, address=cluster.advertise)
-        fabric = self.loop.state.fabric.name
-        return ClusterMember(cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s)
+        fabric, files = self.loop.state.fabric.name, cluster.tls_files(self._config.tls)
+        try:
+            tls = EtcdTls(files, _LOG.error) if files is not None else None
+        except CertificateError as error:
+            raise InputError(f"cluster: {error}") from None
+        return ClusterMember(
+            cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s, tls=tls, counts=self._counts
+        )
 
     def _openflow(self, room: Places, leadership: Leadership, tls: Tls | None) -> OpenFlowServer:
         """Return the southbound for so many connections."""
@@ -356,6 +374,13 @@ class Application:
             *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
             leadership=leadership, limited=self.loop.limited, tls=tls,
         )  # fmt: skip
+
+    def _finder(self, fabric: Fabric) -> PortFinder | None:
+        """Return what finds source ports by the probe agents, None on a fabric with rules in its switches."""
+        if not fabric.hashes:
+            return None
+        switch_pps = self._config.probes_per_switch_pps
+        return ProbeFinder(self.loop.probe_agents, fabric, links_by_address(fabric), switch_pps=switch_pps)
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""
@@ -369,16 +394,29 @@ class Application:
         )
 
     async def _start_http(self, http: Dashboard) -> dict[str, str]:
-        """Start HTTP and return its address. Return none, after a warning, if the default address is in use."""
+        """Listen for HTTP and return its address. Return none, after a warning, if the default address is in use."""
         host, port = split_address(self._config.http)
         try:
-            return {"http": joined(host, await http.start(host, port))}
+            return {"http": joined(host, await http.listen(host, port))}
         except OSError as error:
             text = f"HTTP cannot listen on {self._config.http} ({error.strerror}); choose another by --http"
             if "http" in self._config.model_fields_set:
                 raise PrerequisiteError(text) from None
             _LOG.warning("%s", text)
             return {}
+
+    async def reload_policy(self) -> None:
+        """Read the policy file again; one that cannot be used is logged, and the former policy stays in use."""
+        path = self._config.policy
+        if path is None or self._access is None:
+            return
+        try:
+            policy = await asyncio.to_thread(load_policy, path, self.loop.state.fabric)
+        except HeddleError as error:
+            _LOG.error("policy: the former one stays in use; correct the file and send SIGHUP again: %s", error)
+            return
+        self._access.use(policy)
+        _LOG.info("policy: %s is in use: %d tenants, %d users", path, len(policy.tenants), len(policy.users))
 
     async def failed(self) -> None:
         """Wait until the control loop fails, and raise its exception."""

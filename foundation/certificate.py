@@ -62,17 +62,19 @@ def own_certificate(chain: bytes, key: bytes, authorities: bytes) -> OwnCertific
 
     All are PEM. Dates are not checked: a peer does so with its own clock. Raises CertificateError.
     """
-    certificates = _loaded(chain, "certificate")
-    trusted = _loaded(authorities, "ca")
-    try:
-        private = load_pem_private_key(key, password=None)
-    except (ValueError, TypeError):  # TypeError: an encrypted one
-        raise CertificateError("key: no PEM private key without a password") from None
-    if _public(private.public_key()) != _public(certificates[0].public_key()):
-        raise CertificateError("key: of another certificate")
+    certificates, trusted = _key_pair(chain, key), _loaded(authorities, "ca")
     if not any(_issued(one, by) for one in certificates for by in trusted):
         raise CertificateError("certificate: issued by no authority of ca")
     return OwnCertificate(_peer(certificates[0]), chain, key, authorities)
+
+
+def key_pair_end(chain: bytes, key: bytes, authorities: bytes) -> datetime:
+    """Return when a certificate ends that shows no identity of a fabric, after the check that the key is its own.
+
+    All are PEM; another authority than that of the peers may have issued it. Raises CertificateError.
+    """
+    _loaded(authorities, "ca")
+    return _key_pair(chain, key)[0].not_valid_after_utc
 
 
 def denied_serials(text: str) -> frozenset[int]:
@@ -120,6 +122,17 @@ def _loaded(pem: bytes, what: str) -> list[x509.Certificate]:
         return x509.load_pem_x509_certificates(pem)
     except ValueError:
         raise CertificateError(f"{what}: no PEM certificate") from None
+
+
+def _key_pair(chain: bytes, key: bytes) -> list[x509.Certificate]:
+    certificates = _loaded(chain, "certificate")
+    try:
+        private = load_pem_private_key(key, password=None)
+    except (ValueError, TypeError):  # TypeError: an encrypted one
+        raise CertificateError("key: no PEM private key without a password") from None
+    if _public(private.public_key()) != _public(certificates[0].public_key()):
+        raise CertificateError("key: of another certificate")
+    return certificates
 
 
 def _public(key: object) -> bytes:

@@ -144,7 +144,7 @@ class _Own:
     """The checked content of the files of one moment."""
 
     def __init__(self, files: TlsFiles) -> None:
-        chain, key, authorities = (_read(path) for path in (files.certificate, files.key, files.ca))
+        chain, key, authorities = (read_pem(path) for path in (files.certificate, files.key, files.ca))
         try:
             self.certificate = own_certificate(chain, key, authorities)
             self.serving = self.server()
@@ -181,7 +181,8 @@ def _in_memory(content: bytes) -> Iterator[str]:
         os.close(number)
 
 
-def _read(path: Path) -> bytes:
+def read_pem(path: Path) -> bytes:
+    """Return the content of a PEM file; raises CertificateError."""
     try:
         return read_regular(path, MAX_PEM_BYTES)
     except (OSError, ValueError) as error:

@@ -4,8 +4,9 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
+from typing import NamedTuple
 
 from probing.probe import Question, probe, reply_in
 
@@ -15,9 +16,17 @@ TRIES = 3
 """A silent question is asked so often."""
 PAUSE_S = 0.008
 """Probes leave in small batches: a sleep costs more than a packet."""
+MAX_PAUSE_S = 0.1
 _SOL_RAW, _ICMP_FILTER, _TIME_EXCEEDED = 255, 1, 11
 _MAX_PACKET_BYTES = 2_048
 _SO_BINDTODEVICE = 25
+
+
+class Pace(NamedTuple):
+    """How fast probes leave, and how long after the last one replies are heard."""
+
+    rate_pps: float
+    timeout_s: float
 
 
 class Prober:
@@ -25,7 +34,7 @@ class Prober:
 
     def __init__(self, src_ip: int, device: str, *, rate_pps: int = RATE_PPS, timeout_s: float = TIMEOUT_S) -> None:
         """Open the sockets; raises OSError, PermissionError among them."""
-        self.sent = 0
+        self.sent = self.unsent = 0
         self._src_ip, self._rate_pps, self._timeout_s, self._identification = src_ip, rate_pps, timeout_s, 0
         self._out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
         try:
@@ -53,28 +62,42 @@ class Prober:
         found: dict[Question, int] = {}
         left = list(dict.fromkeys(questions))
         for _ in range(TRIES):
-            self._round(left, qpn, found)
+            found |= self.once(left, Pace(self._rate_pps, self._timeout_s), qpn)
             left = [question for question in left if question not in found]
             if not left:
                 break
         return found
 
-    def _round(self, questions: list[Question], qpn: int, found: dict[Question, int]) -> None:
-        """Send each question once and hear replies until the last one is too old."""
+    def once(
+        self, questions: Sequence[Question], pace: Pace, qpn: int = 0, goes_on: Callable[[], bool] = lambda: True
+    ) -> dict[Question, int]:
+        """Send each question once and hear replies until the last one is too old, or until it no longer `goes_on`."""
+        found: dict[Question, int] = {}
         waiting: dict[tuple[int, int, int], Question] = {}
-        began_s = last_s = time.monotonic()
+        began_s = last_s = now_s = time.monotonic()
         number = 0
-        while number < len(questions) or (waiting and time.monotonic() - last_s < self._timeout_s):
-            due = min(len(questions), int((time.monotonic() - began_s) * self._rate_pps) + 1)
+        while goes_on() and (number < len(questions) or (waiting and now_s - last_s < pace.timeout_s)):
+            due = min(len(questions), int((now_s - began_s) * pace.rate_pps) + 1)
             for question in questions[number:due]:
-                self._identification = self._identification % 0xFFFF + 1
-                packet = probe(self._src_ip, question, self._identification, qpn)
-                self._out.sendto(packet, (socket.inet_ntoa(question.dst_ip.to_bytes(4, "big")), 0))
-                waiting[question.dst_ip, question.port, self._identification] = question
-                self.sent, last_s = self.sent + 1, time.monotonic()
+                self._send(question, qpn, waiting)
+                last_s = time.monotonic()
             number = due
-            select.select([self._in], [], [], PAUSE_S)
+            next_s = began_s + number / pace.rate_pps if number < len(questions) else last_s + pace.timeout_s
+            select.select([self._in], [], [], min(max(next_s - time.monotonic(), PAUSE_S), MAX_PAUSE_S))
             self._collect(waiting, found)
+            now_s = time.monotonic()
+        return found
+
+    def _send(self, question: Question, qpn: int, waiting: dict[tuple[int, int, int], Question]) -> None:
+        self._identification = self._identification % 0xFFFF + 1
+        packet = probe(self._src_ip, question, self._identification, qpn)
+        try:
+            self._out.sendto(packet, (socket.inet_ntoa(question.dst_ip.to_bytes(4, "big")), 0))
+        except OSError:  # no route, a filter, a full queue: the question is silent
+            self.unsent += 1
+            return
+        waiting[question.dst_ip, question.port, self._identification] = question
+        self.sent += 1
 
     def _collect(self, waiting: dict[tuple[int, int, int], Question], found: dict[Question, int]) -> None:
         while True:

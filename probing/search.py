@@ -96,6 +96,13 @@ class Search:
         for flow_id in sorted(self._of_source[src_ip]):
             self._conclude(flow_id)
 
+    def abandon(self, src_ip: int) -> list[str]:
+        """End the search for the flows of a source that cannot ask any more; return their ids."""
+        left = sorted(self._of_source.pop(src_ip, ()))
+        for flow_id in left:
+            del self._open[flow_id]
+        return left
+
     def _confirming(self, seek: _Seek) -> list[Question]:
         if seek.candidate is None:
             return []

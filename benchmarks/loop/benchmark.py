@@ -6,11 +6,12 @@ Wall times: run it on a machine that does nothing else, and compare figures of o
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, TextIO
 
 import numpy as np
 
-from benchmarks.loop import admission, churn, failures, hostile, neighbours, previews, ratios, restarts, toggles
+from benchmarks.loop import admission, churn, costs, failures, hostile, neighbours, previews, ratios, restarts, toggles
 from benchmarks.loop.world import world
 from benchmarks.planning.cases import two_tiers
 from benchmarks.planning.events.arrivals import FABRICS, Scene
@@ -72,6 +73,29 @@ def journal_costs(out: TextIO) -> dict[str, Any]:
         found[name] = {"per_second": rate.per_second, "alone_ms": spread(rate.alone_ms)}
         print(f"  {name}: {rate.per_second:.1f} jobs a second", file=out, flush=True)
         line(out, f"one caller alone, {name}", spread(rate.alone_ms))
+    return found
+
+
+def identity_costs(out: TextIO) -> dict[str, Any]:
+    """Compare SubmitJob of controllers side by side: plain, with a journal, and with a journal and mutual TLS."""
+    with ExitStack() as running:
+        worlds = {name: running.enter_context(world(SMALL, **more)) for name, more in costs.KINDS.items()}
+        times_ms = costs.measured(worlds, SEED)
+    found: dict[str, Any] = {name: spread(values) for name, values in times_ms.items()}
+    plain = np.array(times_ms[costs.PLAIN])
+    for name, values in times_ms.items():
+        line(out, name, found[name])
+        row = found[name]
+        row["to_plain"] = {
+            "p50": row["p50"] / found[costs.PLAIN]["p50"], "p99": row["p99"] / found[costs.PLAIN]["p99"],
+            "paired_ms": float(np.median(np.array(values) - plain)),
+        }  # fmt: skip
+        ratios_of = row["to_plain"]
+        print(
+            f"    to plain: p50 {ratios_of['p50']:.2f}, p99 {ratios_of['p99']:.2f}; "
+            f"median of the pairs' differences {ratios_of['paired_ms']:+.2f} ms",
+            file=out,
+        )
     return found
 
 
@@ -230,6 +254,7 @@ PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "failures": ("a cable fails under planned flows, 4 x 8 x 32", cables_fail),
     "admission": ("SubmitJob by 8 callers, rings of two NICs of their own, 16 x 64 x 3,072", jobs_arrive),
     "journal": ("SubmitJob by 8 callers with a journal and without, 16 x 64 x 3,072", journal_costs),
+    "identity": ("SubmitJob plain, with a journal, with a journal and mutual TLS, 4 x 8 x 32", identity_costs),
     "restart": ("a controller with 1,000 jobs is killed and starts again, 64 x 128 x 1,024", controller_restarts),
     "toggles": ("10,000 port toggles in a second, 64 x 128 x 1,024, 2,000 flows", ports_toggle),
     "lag": ("single cables fail and return, 64 x 128 x 1,024, 100,000 flows", loop_lags),

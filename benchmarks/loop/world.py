@@ -15,6 +15,9 @@ import grpc
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.config import load_fabric
 from controller.model.fabric import Fabric
+from foundation.identity import Role
+from foundation.tls_files import Tls
+from tests.support.certificates import authority, files_of
 from tests.support.controller_process import Controller
 from tests.support.running_switches import Switches, switches
 
@@ -34,22 +37,48 @@ class World(NamedTuple):
     """Kills the controller and starts another on its ports and state, which it returns."""
 
 
+class Certificates:
+    """Certificates of a controller, of every switch of a fabric, and of an operator, for a few hours."""
+
+    def __init__(self, folder: Path, fabric: Fabric) -> None:
+        ca = authority(fabric.name)
+
+        def of(role: Role, name: str) -> Tls:
+            return Tls(files_of(ca, role, name, folder / name), print)
+
+        files = files_of(ca, Role.CONTROLLER, "c1", folder / "c1")
+        self.section = f"{{certificate: {files.certificate}, key: {files.key}, ca: {files.ca}}}"
+        self.operator = of(Role.OPERATOR, "ada")
+        self.switches = {each.id: of(Role.SWITCH, each.id).client_context() for each in fabric.switches}
+
+
 @contextmanager
 def world(
-    shape: str, program: str = "controller.cli.main", *, is_journaled: bool = False, **config: str
+    shape: str,
+    program: str = "controller.cli.main",
+    *,
+    is_journaled: bool = False,
+    has_tls: bool = False,
+    **config: str,
 ) -> Iterator[World]:
-    """Run a controller for a generated fabric of 100 Gbit/s, and wait until every switch holds its rules."""
+    """Run a controller for a generated fabric of 100 Gbit/s, and wait until every switch holds its rules.
+
+    With `has_tls` switches and client have certificates.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fabric.yaml"
         path.write_text(f"version: 1\nname: bench\ngenerate: {{{shape}, gbps: 100}}\n")
-        settings = Path(folder) / "config.yaml"
+        settings, fabric = Path(folder) / "config.yaml", load_fabric(path)
+        certificates = Certificates(Path(folder), fabric) if has_tls else None
+        if certificates is not None:
+            config["tls"] = certificates.section
+        tls = certificates.operator if certificates is not None else None
         settings.write_text("".join(f"{key}: {value}\n" for key, value in {"port_hold_ms": HOLD_MS, **config}.items()))
         state = str(Path(folder) / "state") if is_journaled else "none"
         more = ("--config", str(settings), "--state", state)
-        running = Controller(path, more=more, program=program)
-        fabric = load_fabric(path)
+        running = Controller(path, more=more, program=program, tls=tls)
         try:
-            with switches(fabric, running.openflow) as fakes:
+            with switches(fabric, running.openflow, certificates.switches if certificates is not None else {}) as fakes:
                 running.wait_for_rules()
                 _warm(running, fabric)
 
@@ -57,7 +86,7 @@ def world(
                     nonlocal running
                     before = running
                     before.kill()
-                    running = Controller(path, before.openflow, (*more, "--grpc", before.grpc), program)
+                    running = Controller(path, before.openflow, (*more, "--grpc", before.grpc), program, tls=tls)
                     return running
 
                 yield World(running, fakes, fabric, restart)

@@ -24,7 +24,7 @@ _READER = _TENANT | {Role.VIEWER}
 _ANY = _READER | {Role.AGENT, Role.GATEWAY, Role.CONTROLLER}
 
 _JOBS, _FABRIC, _TELEMETRY = "/heddle.v1.JobService/", "/heddle.v1.FabricService/", "/heddle.v1.TelemetryService/"
-_VPCS, _GATEWAYS = "/heddle.v1.VpcService/", "/heddle.v1.GatewayService/"
+_VPCS, _GATEWAYS, _PROBES = "/heddle.v1.VpcService/", "/heddle.v1.GatewayService/", "/heddle.v1.ProbeService/"
 
 ROWS: Mapping[str, Row] = {
     f"{_JOBS}SubmitJob": Row(_TENANT, mutates=True),
@@ -60,6 +60,7 @@ ROWS: Mapping[str, Row] = {
     f"{_GATEWAYS}ListGateways": Row(_VIEWER),
     f"{_GATEWAYS}ForgetGateway": Row(_OPERATOR, mutates=True),
     f"{_GATEWAYS}ReadTables": Row(_OPERATOR),
+    f"{_PROBES}Attach": Row(_OPERATOR | {Role.AGENT}, mutates=True),
     "/grpc.health.v1.Health/Check": Row(_ANY),
     "/grpc.health.v1.Health/List": Row(_ANY),
     "/grpc.health.v1.Health/Watch": Row(_ANY),

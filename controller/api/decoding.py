@@ -10,10 +10,8 @@ from typing import Any
 import grpc
 
 from controller.access.call import current
+from controller.access.wrapping import Handler, called, calling
 from controller.api.errors import errors_as_status
-
-Handler = Any
-"""An `RpcMethodHandler`; grpcio has no types for it."""
 
 
 class Decoding(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore]
@@ -28,15 +26,12 @@ class Decoding(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore]
         handler = await continuation(handler_call_details)
         if handler is None or handler.request_deserializer is None:
             return handler
+        method = called(handler)
         if handler.request_streaming:
-            kind = "stream_stream" if handler.response_streaming else "stream_unary"
             wrap = _both_streamed if handler.response_streaming else _read
-            wrapped = wrap(getattr(handler, kind), handler.request_deserializer)
-            return handler._replace(request_deserializer=None, **{kind: wrapped})
-        kind = "unary_stream" if handler.response_streaming else "unary_unary"
-        method = getattr(handler, kind)
-        wrap = _streamed if inspect.isasyncgenfunction(method) else _called
-        return handler._replace(request_deserializer=None, **{kind: wrap(method, handler.request_deserializer)})
+        else:
+            wrap = _streamed if inspect.isasyncgenfunction(method) else _called
+        return calling(handler, wrap(method, handler.request_deserializer), request_deserializer=None)
 
 
 def _called(method: Any, decode: Callable[[bytes], Any]) -> Any:

@@ -6,26 +6,22 @@ those without a call are logged.
 """
 
 import asyncio
-import inspect
 import logging
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import grpc
 
+from controller.access.wrapping import Around, Context, Handler
 from controller.api.connections import POLL_S, Connections
 from foundation.certificate import OwnCertificate, Peer, PeerRefusedError
 from foundation.tls_files import Tls
 
 _LOG = logging.getLogger("heddle.api")
-Handler = Any
-"""An `RpcMethodHandler`; grpcio has no types for it."""
-Context = Any
-"""A `grpc.aio.ServicerContext`."""
 RENEWAL = timedelta(hours=2)
 """A certificate that ends sooner should have been renewed."""
 
@@ -53,27 +49,13 @@ def certificate_of(context: Context) -> bytes | None:
     return bytes(shown[0]) if shown else None
 
 
-class KnownPeers(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore]
+class KnownPeers(Around):
     """Admit calls of certificates that are of this fabric and not denied; calls of socket files as they are."""
 
     def __init__(self, tls: Tls) -> None:
         self._tls = tls
         self._connections = Connections()
         self._running: defaultdict[int, set[asyncio.Task[Any]]] = defaultdict(set)
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler:
-        """Return the method's handler, which admits the peer first; None for an unknown method."""
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        kind = f"{_arity(handler.request_streaming)}_{_arity(handler.response_streaming)}"
-        method = getattr(handler, kind)
-        wrap = self._streamed if inspect.isasyncgenfunction(method) else self._called
-        return handler._replace(**{kind: wrap(method)})
 
     def credentials(self) -> grpc.ServerCredentials:
         """Return the credentials of the listener."""
@@ -94,23 +76,8 @@ class KnownPeers(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore
                 _LOG.warning("the certificate of %s ends %s; renew its files", uri, end)
             self._connections.report(time.monotonic())
 
-    def _called(self, method: Any) -> Any:
-        async def call(request: Any, context: Context) -> Any:
-            async with self._admitted(context):
-                return await method(request, context)
-
-        return call
-
-    def _streamed(self, method: Any) -> Any:
-        async def call(request: Any, context: Context) -> AsyncIterator[Any]:
-            async with self._admitted(context):
-                async for reply in method(request, context):
-                    yield reply
-
-        return call
-
     @asynccontextmanager
-    async def _admitted(self, context: Context) -> AsyncIterator[None]:
+    async def around(self, method: str, handler: Handler, context: Context) -> AsyncIterator[None]:
         """Run a call of an admitted peer; end it with UNAUTHENTICATED once the peer is denied."""
         certificate = certificate_of(context)
         if certificate is None:
@@ -140,10 +107,6 @@ class KnownPeers(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore
         running.discard(task)
         if not running:
             del self._running[peer.serial]
-
-
-def _arity(streaming: bool) -> str:
-    return "stream" if streaming else "unary"
 
 
 def _this_task() -> "asyncio.Task[Any]":

@@ -11,7 +11,7 @@ from grpc_reflection.v1alpha import reflection
 
 from controller.access.audit import Audit
 from controller.access.guard import Access, Guard
-from controller.api import fabric, gateways, jobs, telemetry, vpc
+from controller.api import fabric, gateways, jobs, probes, telemetry, vpc
 from controller.api.connections import HANDSHAKE_MS
 from controller.api.decoding import Decoding
 from controller.api.leading import Leading
@@ -29,7 +29,7 @@ from foundation.keepalive import KEEPALIVE_MS, server_options
 from foundation.tls_files import Tls
 from foundation.unix_socket import is_listening
 
-_SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService")
+_SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService", "ProbeService")
 _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SERVED)
 
 
@@ -68,6 +68,7 @@ class ApiServer:
         telemetry.add_to(self._server, loop)
         vpc.add_to(self._server, loop, vteps)
         gateways.add_to(self._server, loop)
+        probes.add_to(self._server, loop)
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)

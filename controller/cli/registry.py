@@ -50,7 +50,7 @@ COMMANDS = {
     "balancer": Source("Run or inspect an L4 load balancer."),
     "vtep": Source("Run a host's VTEP agent."),
     "verify": Source("Verify the isolation of virtual networks, or SONiC's RoCE settings."),
-    "agent": Source("Publish counters of switches and NICs by MQTT."),
+    "agent": Source("Publish counters of switches and NICs by MQTT, or send probes."),
     "demo": Source("Compare planned paths with ECMP on real packets."),
     "lab": Source("Build a fabric or virtual networks on this machine, to play with."),
     "bench": Source("Run benchmarks."),

@@ -14,6 +14,7 @@ from controller.config import load_fabric
 from controller.config.service import ServiceConfig, load_service, printed
 from controller.model.error import InputError, SteppedDownError
 from controller.runtime.interpreter import shorten_pauses
+from controller.runtime.leadership import ClusterCounts
 from controller.runtime.log_limit import LogLimit
 from controller.store.state_directory import default_directory
 
@@ -31,7 +32,7 @@ def run_controller(
     insecure: bool,
     print_config: bool,
 ) -> None:
-    """Run until SIGINT, SIGTERM or SIGHUP; raises HeddleError where it cannot start."""
+    """Run until SIGINT or SIGTERM (SIGHUP where there is no policy file); raises HeddleError where it cannot start."""
     if print_config:
         sys.stdout.write(printed())
         return
@@ -44,10 +45,10 @@ def run_controller(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     with _limited_log() as limit:
-        fabric = load_fabric(fabric_path)
+        fabric, counts = load_fabric(fabric_path), ClusterCounts()
 
         def made(config: ServiceConfig) -> Application:
-            application = Application(fabric, config)
+            application = Application(fabric, config, counts=counts)
             application.loop.suppressed_lines = lambda: limit.suppressed
             return application
 
@@ -68,7 +69,7 @@ def _limited_log() -> Iterator[LogLimit]:
 
 
 async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceConfig) -> None:
-    ended = asyncio.Event()
+    ended, reload = asyncio.Event(), asyncio.Event()
     running = asyncio.get_running_loop()
 
     def end(wanted: signal.Signals) -> None:
@@ -78,6 +79,8 @@ async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceCo
     for wanted in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if wanted is not signal.SIGHUP or signal.getsignal(wanted) is not signal.SIG_IGN:  # nohup ignores it
             running.add_signal_handler(wanted, end, wanted)
+    if config.policy is not None:
+        running.add_signal_handler(signal.SIGHUP, reload.set)
     waiting = asyncio.create_task(ended.wait())
     is_first = True
     while not ended.is_set():
@@ -88,7 +91,10 @@ async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceCo
                 print(json.dumps({"ready": True, **addresses}), flush=True)
                 config, is_first = config.model_copy(update=addresses), False
             failing = asyncio.create_task(application.failed())
-            await asyncio.wait({waiting, failing}, return_when=asyncio.FIRST_COMPLETED)
+            reloading = asyncio.create_task(_reload(application, reload))
+            await asyncio.wait({waiting, failing, reloading}, return_when=asyncio.FIRST_COMPLETED)
+            if not reloading.cancel():
+                reloading.result()  # a fault of the controller
             if not failing.done():
                 failing.cancel()
             try:
@@ -98,3 +104,10 @@ async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceCo
             except SteppedDownError as why:  # of several controllers: it waits again, with nothing of before
                 _LOG.warning("this controller leads no longer: %s", why)
     waiting.cancel()
+
+
+async def _reload(application: Application, wanted: asyncio.Event) -> None:
+    """Read the policy file again whenever `wanted` is set."""
+    while await wanted.wait():
+        wanted.clear()
+        await application.reload_policy()

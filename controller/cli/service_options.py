@@ -40,9 +40,10 @@ def run(
 ) -> None:
     """Run the controller: OpenFlow 1.3 for switches, gRPC for jobs, HTTP for a page and metrics.
 
-    Prints one JSON line with its addresses when it is ready; logs go to standard error. SIGINT, SIGTERM and SIGHUP
-    end it. The rules stay in the switches (fail-static); the next start reads them and sends only the difference. Jobs,
-    virtual networks and drains are in the state directory, which the next start reads as well.
+    Prints one JSON line with its addresses when it is ready; logs go to standard error. SIGINT and SIGTERM end it;
+    SIGHUP re-reads the policy file, and ends it where there is none. The rules stay in the switches (fail-static); the
+    next start reads them and sends only the difference. Jobs, virtual networks and drains are in the state directory,
+    which the next start reads as well.
     """
     from controller.cli.run import run_controller
 

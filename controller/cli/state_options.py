@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from controller.cli.option import Json
 from controller.model.error import InputError
+from foundation.identity import TLS_VARIABLE
+
+if TYPE_CHECKING:
+    from controller.store.etcd.state_in_etcd import Place
 
 state = typer.Typer(
     help="What survives a restart of the controller: jobs, virtual networks, drains.",
@@ -27,18 +31,27 @@ Above = Annotated[
 
 Etcd = Annotated[
     str | None,
-    typer.Option("--etcd", metavar="ADDR:PORT,…", help="The state of several controllers (config key cluster)."),
+    typer.Option("--etcd", metavar="ADDR:PORT,…", help="The state of several controllers; https:// for TLS."),
 ]
+TlsOfEtcd = Annotated[
+    str | None,
+    typer.Option(
+        "--tls", metavar="DIR", envvar=TLS_VARIABLE,
+        help="With --etcd https://…: the directory of cert.pem, key.pem and ca.pem.",
+    ),
+]  # fmt: skip
 OfFabric = Annotated[str | None, typer.Option("--fabric", metavar="NAME", help="With --etcd: the fabric's name.")]
 
 
 @state.command("init")
-def init(directory: State = None, above: Above = 0, etcd: Etcd = None, fabric: OfFabric = None) -> None:
+def init(
+    directory: State = None, above: Above = 0, etcd: Etcd = None, fabric: OfFabric = None, tls: TlsOfEtcd = None
+) -> None:
     """Create an empty journal. With --above its generations are higher than one that switches obey already."""
     if etcd is not None:
         from controller.store.etcd import state_in_etcd
 
-        print(f"{etcd}: an empty journal, epoch {state_in_etcd.init(*_in_etcd(etcd, fabric), above)}")
+        print(f"{etcd}: an empty journal, epoch {state_in_etcd.init(_in_etcd(etcd, fabric, tls), above)}")
         return
     from controller.store import state_directory as store
 
@@ -47,7 +60,9 @@ def init(directory: State = None, above: Above = 0, etcd: Etcd = None, fabric: O
 
 
 @state.command("raise")
-def raise_epoch(above: Above, directory: State = None, etcd: Etcd = None, fabric: OfFabric = None) -> None:
+def raise_epoch(
+    above: Above, directory: State = None, etcd: Etcd = None, fabric: OfFabric = None, tls: TlsOfEtcd = None
+) -> None:
     """Let the next start have a generation above one that switches obey, while no controller runs.
 
     Several controllers may run: the one that leads begins again, with such a generation.
@@ -55,7 +70,7 @@ def raise_epoch(above: Above, directory: State = None, etcd: Etcd = None, fabric
     if etcd is not None:
         from controller.store.etcd import state_in_etcd
 
-        print(f"{etcd}: epoch {state_in_etcd.raise_epoch(*_in_etcd(etcd, fabric), above)}")
+        print(f"{etcd}: epoch {state_in_etcd.raise_epoch(_in_etcd(etcd, fabric, tls), above)}")
         return
     from controller.store import state_directory as store
 
@@ -64,13 +79,15 @@ def raise_epoch(above: Above, directory: State = None, etcd: Etcd = None, fabric
 
 
 @state.command("check")
-def check(directory: State = None, as_json: Json = False, etcd: Etcd = None, fabric: OfFabric = None) -> None:
+def check(
+    directory: State = None, as_json: Json = False, etcd: Etcd = None, fabric: OfFabric = None, tls: TlsOfEtcd = None
+) -> None:
     """Check every page and row of the journal, also while a controller uses it; exit status 2 where it is damaged."""
     wanted: str | Path
     if etcd is not None:
         from controller.store.etcd import state_in_etcd
 
-        wanted, found = etcd, state_in_etcd.check(*_in_etcd(etcd, fabric))
+        wanted, found = etcd, state_in_etcd.check(_in_etcd(etcd, fabric, tls))
     else:
         from controller.store import state_directory as store
 
@@ -83,13 +100,13 @@ def check(directory: State = None, as_json: Json = False, etcd: Etcd = None, fab
 @state.command("backup")
 def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE")], directory: State = None, etcd: Etcd = None,
-    fabric: OfFabric = None,
+    fabric: OfFabric = None, tls: TlsOfEtcd = None,
 ) -> None:  # fmt: skip
     """Copy the journal to a new file, also while a controller uses it."""
     if etcd is not None:
         from controller.store.etcd import state_in_etcd
 
-        state_in_etcd.backup(*_in_etcd(etcd, fabric), file)
+        state_in_etcd.backup(_in_etcd(etcd, fabric, tls), file)
     else:
         from controller.store import state_directory as store
 
@@ -100,7 +117,7 @@ def backup(
 @state.command("restore")
 def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE")], directory: State = None, above: Above = 0,
-    etcd: Etcd = None, fabric: OfFabric = None,
+    etcd: Etcd = None, fabric: OfFabric = None, tls: TlsOfEtcd = None,
 ) -> None:  # fmt: skip
     """Replace the journal by a copy, while no controller runs; the one of before is kept beside it.
 
@@ -109,7 +126,7 @@ def restore(
     if etcd is not None:
         from controller.store.etcd import state_in_etcd
 
-        print(f"{etcd}: restored, epoch {state_in_etcd.restore(*_in_etcd(etcd, fabric), file, above)}")
+        print(f"{etcd}: restored, epoch {state_in_etcd.restore(_in_etcd(etcd, fabric, tls), file, above)}")
         return
     from controller.store import state_directory as store
 
@@ -125,7 +142,9 @@ def _directory(given: Path | None) -> Path:
     return given if given is not None else store.default_directory()
 
 
-def _in_etcd(etcd: str, fabric: str | None) -> tuple[list[str], str]:
+def _in_etcd(etcd: str, fabric: str | None, tls: str | None) -> "Place":
+    from controller.store.etcd.state_in_etcd import place_of
+
     if fabric is None:
         raise InputError("--etcd needs --fabric: the name in the fabric file")
-    return etcd.split(","), fabric
+    return place_of(etcd.split(","), fabric, tls)

@@ -72,3 +72,4 @@ class FabricShape(Shape):
     hosts: list[HostShape] = Field(default_factory=list)
     failed: list[str] = Field(default_factory=list)
     steering: Literal["openflow", "hash"] = "openflow"
+    port_addresses: dict[str, str] = Field(default_factory=dict)

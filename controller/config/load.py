@@ -12,6 +12,7 @@ from controller.config.fabric_file import FabricShape
 from controller.config.generate import Parts, generate, generate_problems
 from controller.config.jobs_file import JobShape, JobsShape, request_of
 from controller.config.merge import Merge
+from controller.config.port_addresses import port_addresses_of
 from controller.config.text.complaint import refusal, shown
 from controller.config.text.document import Document, parse_document, read_document
 from controller.config.text.field import Shape
@@ -72,6 +73,10 @@ def fabric_of(document: Document) -> Fabric:
     fabric = Fabric(name=shape.name, switches=switches, cables=cables, nics=nics, steered_by=steered_by)
     if not leaves_are_joined(fabric):
         raise refusal(document.name, [Problem("switches", _NO_SPINE)])
+    addresses, found = port_addresses_of(shape.port_addresses, fabric)
+    if found:
+        raise refusal(document.name, found)
+    fabric = replace(fabric, port_addresses=addresses) if addresses else fabric
     if not shape.failed:
         return fabric
     failed, found = failed_of(shape.failed, fabric)

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from controller.config.access import HttpAccessConfig, exposure_problem
-from controller.config.cluster import ClusterConfig
+from controller.config.cluster import ClusterConfig, EtcdTlsConfig
 from controller.config.exposure import exposed, refusal_of
 from controller.config.limits import LimitsConfig
 from controller.config.moves import MovesConfig
@@ -104,6 +104,12 @@ class ServiceConfig(BaseModel):
         ge=100,
         le=3_600_000,
         description="the rules of every switch are read and compared once in this time, milliseconds",
+    )
+    probes_per_switch_pps: int = Field(
+        default=300,
+        ge=1,
+        le=1_000_000,
+        description="on a fabric that hashes: the probes per second that may expire at one switch",
     )
     quarantine_ms: int = Field(
         default=10_000,
@@ -203,6 +209,10 @@ def load_service(
         raise _refused(name, errors) from None
     if config.cluster.is_on and config.state not in (None, "none"):
         raise refusal(name, [Problem("state", "with cluster the journal is in etcd: leave state out, or none")])
+    try:
+        config.cluster.tls_files(config.tls)
+    except ValueError as error:
+        raise refusal(name, [Problem("cluster.endpoints", str(error))]) from None
     if (problem := exposure_problem(config.http, config.http_access, config.tls)) is not None:
         raise refusal(name, [Problem("http", problem)])
     if config.exposed and not config.insecure:
@@ -213,13 +223,15 @@ def load_service(
     return config
 
 
-_SECTIONS: dict[object, type[BaseModel]] = {
+_SECTIONS: dict[str, type[BaseModel]] = {
     "telemetry": TelemetryConfig,
     "moves": MovesConfig,
     "http_access": HttpAccessConfig,
     "tls": TlsConfig,
     "limits": LimitsConfig,
     "cluster": ClusterConfig,
+    "cluster.tls": EtcdTlsConfig,
+    "": ServiceConfig,
 }
 _YAML = {"None": "null", "True": "true", "False": "false"}
 
@@ -228,7 +240,7 @@ def _refused(name: str, errors: ValidationError) -> InputError:
     found = []
     for error in errors.errors():
         key = ".".join(str(step) for step in error["loc"])
-        inside = _SECTIONS[error["loc"][0]] if len(error["loc"]) > 1 else ServiceConfig
+        inside = next(_SECTIONS[loc] for loc in (key.rpartition(".")[0], str(error["loc"][0]), "") if loc in _SECTIONS)
         keys = ", ".join(inside.model_fields)
         text = f"unknown key; the keys are {keys}" if error["type"] == "extra_forbidden" else error["msg"]
         found.append(Problem(key, text.removeprefix("Value error, ")))

@@ -10,6 +10,8 @@ from controller.dashboard.exposition import Family, label_text, lines
 from controller.model.job_state import JobState
 from controller.runtime.journal.writer import JournalWriter
 from controller.runtime.limited import Limit
+from controller.runtime.probing.assembly import Lie
+from controller.runtime.probing.sessions import ProbeAgents
 from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from telemetry.detection.signal import Kind
@@ -63,6 +65,33 @@ LIMITED = Family(
     ("port", "limit"),
 )
 RULES = Family("heddle_switch_rules", "gauge", "Rules that a switch is known to hold.", ("switch",))
+AGENTS = Family("heddle_probe_agents", "gauge", "Probe agents that are attached.")
+PROBES = {
+    "probes": Family("heddle_probes_total", "counter", "Probes that agents report as sent."),
+    "replies": Family("heddle_probe_replies_total", "counter", "Replies to them that were asked for."),
+    "orders": Family("heddle_probe_orders_total", "counter", "Orders to probe agents."),
+    "orders_refused": Family(
+        "heddle_probe_orders_refused_total", "counter", "Orders that an agent refused, or had too many of."
+    ),
+    "orders_overdue": Family("heddle_probe_orders_overdue_total", "counter", "Orders without a report in time."),
+    "reports_late": Family("heddle_probe_reports_late_total", "counter", "Reports of orders that were overdue."),
+    "unknown_addresses": Family(
+        "heddle_probe_unknown_addresses_total", "counter", "Replies from addresses that are no port of the fabric."
+    ),
+    "searches_refused": Family(
+        "heddle_probe_searches_refused_total", "counter", "Searches for ports refused because too many waited."
+    ),
+}
+PROBES_OF = Family(
+    "heddle_switch_probes_total",
+    "counter",
+    "Probes that a switch was expected to reply to; where several could, its part of them.",
+    ("switch",),
+)
+REPLIES_OF = Family("heddle_switch_probe_replies_total", "counter", "Replies to probes by a switch.", ("switch",))
+LIES = Family(
+    "heddle_probe_lies_total", "counter", "What agents reported and cannot be so, by kind; it is ignored.", ("kind",)
+)
 CONFIGURED = Family("heddle_telemetry_configured", "gauge", "1 if a broker is configured.")
 TICKS = Family("heddle_telemetry_ticks_total", "counter", "Periods that were published to readers.")
 SKIPPED = Family("heddle_telemetry_skipped_ticks_total", "counter", "Periods skipped because readers were too slow.")
@@ -96,7 +125,8 @@ HISTORY = {
 FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
     SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(),
-    LIMITED, RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
+    LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
+    CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
 
@@ -111,12 +141,13 @@ def metrics_text(
     suppressed_lines: int = 0,
     limited: Mapping[Limit, int] | None = None,
     unaudited: int = 0,
+    probing: ProbeAgents | None = None,
 ) -> Iterator[str]:
     """Yield all metrics in pieces.
 
     `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
     `reported` what hosts have reported, `suppressed_lines` log lines that were not written, `limited` what limits have
-    refused, `unaudited` lines that the audit trail lacks.
+    refused, `unaudited` lines that the audit trail lacks, `probing` has what agents were asked and reported.
     """
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
@@ -129,6 +160,7 @@ def metrics_text(
         _preview_lines(previews),
         chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),
         lines(LIMITED, [(_limit_label(limit), (limited or {}).get(limit, 0)) for limit in Limit]),
+        _probe_lines(probing or ProbeAgents(lambda note: None)),
         _telemetry_lines(telemetry),
         fabric,
     )
@@ -165,6 +197,15 @@ def _limit_label(limit: Limit) -> str:
 def _preview_lines(previews: Shares) -> Iterator[str]:
     yield from lines(PREVIEWS, [("", previews.limit)])
     yield from lines(REFUSED_PREVIEWS, [("", previews.refused)])
+
+
+def _probe_lines(probing: ProbeAgents) -> Iterator[str]:
+    yield from lines(AGENTS, [("", len(probing.by_host))])
+    for name, family in PROBES.items():
+        yield from lines(family, [("", probing.counts[name])])
+    yield from lines(PROBES_OF, [(label_text(("switch", name)), round(count)) for name, count in probing.asked.items()])
+    yield from lines(REPLIES_OF, [(label_text(("switch", name)), count) for name, count in probing.replied.items()])
+    yield from lines(LIES, [(label_text(("kind", lie)), probing.lies[lie]) for lie in Lie])
 
 
 def _telemetry_lines(telemetry: Telemetry) -> Iterator[str]:

@@ -3,11 +3,12 @@
 import time
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
+from itertools import chain
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from controller.access.audit import Audit
 from controller.dashboard import metrics
@@ -20,6 +21,7 @@ from controller.dashboard.documents.shapes.site import HttpCounts
 from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.http import NO_STORE, HttpServer, Page, Render
 from controller.dashboard.interface import Interface
+from controller.dashboard.leader_metrics import Cluster, cluster_lines, while_waiting
 from controller.dashboard.openapi import openapi_text
 from controller.dashboard.pages import page_routes, refuse
 from controller.dashboard.pieces import PiecedResponse
@@ -42,8 +44,12 @@ class Dashboard:
         rules: AccessRules | None = None,
         tls: PageTls | None = None,
         audit: Audit | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
-        """Serve to callers within `rules`, by default to anyone on loopback; `read_jobs` reads a jobs file's text."""
+        """Serve to callers within `rules`, by default to anyone on loopback; `read_jobs` reads a jobs file's text.
+
+        One of several controllers, in a `cluster`, serves metrics and health alone while it waits.
+        """
         self._audit = audit or Audit(loop.telemetry, time.time_ns)
         self._loop, self._tls = loop, tls
         self._logins = Logins(rules or AccessRules(), time.monotonic)
@@ -54,14 +60,27 @@ class Dashboard:
         self._documents = Interface(
             loop, self._pulse, self._recent, self._publisher.boot, self._http_counts
         ).documents()
-        guard = partial(Guard, logins=self._logins)
-        self.http = HttpServer(self._pages(), self._routes(), guard=guard, refuse=refuse)
+        self._cluster = cluster
+        self.http = HttpServer(self._pages(), self._routes(), guard=self._guarded, refuse=refuse)
 
-    async def start(self, host: str, port: int) -> int:
+    def _guarded(self, application: ASGIApp) -> ASGIApp:
+        if self._cluster is not None:
+            application = while_waiting(application, self._cluster.leadership)
+        return Guard(application, self._logins)
+
+    async def listen(self, host: str, port: int) -> int:
         """Listen and return the port; raises OSError where the address is taken."""
-        bound = await self.http.start(host, port, self._tls)
+        return await self.http.start(host, port, self._tls)
+
+    def begin(self) -> None:
+        """Follow the loop, which runs now."""
         for part in (self._publisher, self._pulse, self._recent):
             part.start()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen, follow the loop, and return the port; raises OSError where the address is taken."""
+        bound = await self.listen(host, port)
+        self.begin()
         return bound
 
     async def close(self) -> None:
@@ -106,12 +125,16 @@ class Dashboard:
         return {"/metrics": self._metrics, "/healthz": self._health}
 
     async def _metrics(self) -> Page:
-        loop = self._loop
+        loop, cluster = self._loop, self._cluster
+        of_cluster = cluster_lines(cluster) if cluster is not None else ()
+        if cluster is not None and not cluster.leadership.may_act():  # what it knows of the fabric is of no use
+            return Page(CONTENT_TYPE, "".join(of_cluster))
         text = metrics.metrics_text(
             loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
             loop.journal, loop.suppressed_lines(), loop.limited | self._http_limited(), self._audit.lost,
+            loop.probe_agents,
         )  # fmt: skip
-        return Page(CONTENT_TYPE, text)
+        return Page(CONTENT_TYPE, chain(of_cluster, text))
 
     async def _health(self) -> Page:
         return Page("text/plain", "ok\n")

@@ -133,6 +133,8 @@ class Fabric:
     nics: tuple[Nic, ...]
     failed: Health = field(default_factory=Health)
     steered_by: SteeredBy = SteeredBy.OPENFLOW
+    port_addresses: tuple[tuple[PortRef, int], ...] = ()
+    """IPv4 addresses of switch ports, where the fabric file lists them; `model.port_addresses` has those that count."""
 
     @property
     def hashes(self) -> bool:

@@ -7,6 +7,7 @@ and never again in the same life of `Application`.
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from controller.model.error import UnavailableError
 from controller.model.lease_clock import LeaseClock
@@ -17,6 +18,18 @@ def boot_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
+@dataclass(slots=True)
+class ClusterCounts:
+    """What a controller of several has counted since its process began, over all its terms."""
+
+    takeovers: int = 0
+    refused_writes: int = 0
+    etcd_calls: int = 0
+    etcd_failed: int = 0
+    etcd_s: float = 0.0
+    """The time that the calls took which had a reply."""
+
+
 class Leadership:
     """One controller's part. Used in the event loop's thread alone; `end` may be called twice."""
 
@@ -25,6 +38,8 @@ class Leadership:
         """Where clients reach the controller that leads, as far as known; empty otherwise."""
         self.why_over = ""
         self.now_ns = now_ns
+        self.since_ns = now_ns()
+        """When this controller began to wait, then when it began to lead."""
         self.lease: LeaseClock | None = None
         """None for a controller without others."""
         self._generation: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -32,6 +47,7 @@ class Leadership:
 
     def begin(self, generation: int) -> None:
         """Lead: serve calls and send to switches, with roles of this generation."""
+        self.since_ns = self.now_ns()
         self._generation.set_result(generation)
 
     def end(self, why: str) -> None:

@@ -55,6 +55,7 @@ from controller.runtime.limited import Limit
 from controller.runtime.owners import Owners
 from controller.runtime.port_search import PortSearch
 from controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
+from controller.runtime.probing.sessions import ProbeAgents
 from controller.runtime.recording.batch import Turn, fault_text
 from controller.runtime.recording.recorder import Recorder
 from controller.runtime.shares import Shares
@@ -95,6 +96,7 @@ class Loop:
         self.plans: Watchers[JobPlan] = Watchers()
         self.topology: Watchers[int] = Watchers()
         self.gateways = Gateways()
+        self.probe_agents = ProbeAgents(self.note)
         self.previews = Shares("previews", MAX_PREVIEWS)
         self.reported: Counter[str] = Counter()
         self.limited: Counter[Limit] = Counter()

@@ -4,6 +4,10 @@ The datapath is the kernel's if the openvswitch module is available and not in u
 datapath. For the latter the lab uses type `dummy`, which is the netdev datapath without tap devices for internal ports.
 With type `netdev` every instance on a machine creates a tap named `ovs-netdev`: a second lab (or any other userspace
 Open vSwitch) fails to start, and a killed daemon leaves its persistent taps behind.
+
+The userspace datapath caches flows without wildcards. With them (3.1.0), rules that come and go leave cached flows that
+overlap. Open vSwitch then changes the actions of a flow by the key of a packet, which may match another flow: packets
+follow a rule that is gone, for as long as they keep coming.
 """
 
 import os
@@ -84,6 +88,8 @@ class OpenVSwitch:
         resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (max_files, max_files))
         set_niceness(self.pid)
         self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
+        if self.datapath is Datapath.USERSPACE:
+            self.appctl("upcall/disable-megaflows")
 
     def stop(self) -> None:
         """Release the kernel's datapath for other labs; the lab's registration ends the daemons."""

@@ -1,14 +1,24 @@
-"""The command `heddle agent`: its options. `telemetry.agent.options` checks and runs them."""
+"""The commands `heddle agent` and `heddle agent probe`: their options.
+
+`telemetry.agent.options` checks and runs the one, `probing.agent.command` the other.
+"""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from controller.model.error import InputError
+
+agent = typer.Typer(
+    help="Publish counters of switches and NICs by MQTT, or send the probes of a fabric that hashes.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
 Fabric = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="The fabric's name, or its file, which maps NICs to hosts.")
+    str | None, typer.Option(metavar="NAME|FILE", help="The fabric's name, or its file, which maps NICs to hosts.")
 ]
-Source = Annotated[str, typer.Option(help="emulated (a lab), sonic (COUNTERS_DB) or ethtool (a host's NICs).")]
+Source = Annotated[str | None, typer.Option(help="emulated (a lab), sonic (COUNTERS_DB) or ethtool (a host's NICs).")]
 Broker = Annotated[str, typer.Option(metavar="HOST:PORT", envvar="HEDDLE_BROKER", help="The MQTT broker.")]
 Period = Annotated[str | None, typer.Option(help="Sampling period. [default: 100ms for a lab, else 1s]")]
 Id = Annotated[str | None, typer.Option("--id", help="This agent's id. [default: its switch, host or source]")]
@@ -31,11 +41,20 @@ PasswordFile = Annotated[Path | None, typer.Option(metavar="FILE", help="File wi
 TlsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Use TLS; CA of the broker's certificate.")]
 TlsCert = Annotated[Path | None, typer.Option(metavar="FILE", help="Client certificate for TLS.")]
 TlsKey = Annotated[Path | None, typer.Option(metavar="FILE", help="Private key of --tls-cert.")]
+Controllers = Annotated[
+    str,
+    typer.Option(metavar="ADDR:PORT", envvar="HEDDLE_SERVER", help="The controller; of several all, with commas."),
+]
+Host = Annotated[str, typer.Option(help="The host's id in the fabric file.")]
+Devices = Annotated[list[str], typer.Option(help="The network device of a NIC; repeatable.")]
+Rate = Annotated[int, typer.Option(min=1, max=1_000_000, help="The most probes per second from one NIC.")]
 
 
-def agent(
-    fabric: Fabric,
-    source: Source,
+@agent.callback()
+def publish(
+    context: typer.Context,
+    fabric: Fabric = None,
+    source: Source = None,
     broker: Broker = "127.0.0.1:1883",
     period: Period = None,
     agent_id: Id = None,
@@ -66,6 +85,10 @@ def agent(
 
     With --controller, and --fabric FILE, the host's RDMA queue pairs are reported too (`rdma -j resource show qp`).
     """
+    if context.invoked_subcommand is not None:
+        return
+    if fabric is None or source is None:
+        raise InputError(f"--{'fabric' if fabric is None else 'source'} is missing (heddle agent --help)")
     from telemetry.agent.options import AgentOptions, run_agent
 
     options = AgentOptions(
@@ -75,3 +98,19 @@ def agent(
         password_file=password_file, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key,
     )  # fmt: skip
     run_agent(options)
+
+
+@agent.command()
+def probe(host: Host, device: Devices, controller: Controllers = "127.0.0.1:50051", rate_pps: Rate = 1_000) -> None:
+    """Send the probes that the controller orders, and report which routers replied: for fabrics that hash.
+
+    Probes leave from the addresses of --device alone. Prints one JSON line when its sockets are open; logs go to
+    standard error. SIGINT and SIGTERM end it. Needs CAP_NET_RAW. With certificates HEDDLE_TLS names their directory.
+
+    Exit status: 0; 2 for bad options; 1 if it cannot run on this host, with a one-line reason.
+
+    Example: heddle agent probe --host h1 --device eth2 --device eth3 --controller 10.0.0.9:50051
+    """
+    from probing.agent.command import ProbeOptions, run_probe_agent
+
+    run_probe_agent(ProbeOptions(controller=controller, host=host, devices=device, rate_pps=rate_pps))

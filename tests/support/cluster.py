@@ -6,39 +6,48 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import grpc
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tests.support.etcd import EtcdCluster
+from foundation.tls_files import TlsFiles
+from tests.support.etcd import LOOPBACK, EtcdCluster, Host
 from tests.support.free_ports import free_ports
 
 JOBS = "heddle.v1.JobService"
 START_S = 120
+HEDDLE = (sys.executable, "-m", "controller.cli.main")
 
 
 class ControllerProcess:
     """One of several controllers, on fixed ports; it can be killed, stopped and started again."""
 
-    def __init__(self, folder: Path, fabric: Path, number: int, etcd: EtcdCluster) -> None:
+    def __init__(
+        self, folder: Path, fabric: Path, number: int, etcd: EtcdCluster, etcd_files: TlsFiles | None = None,
+        host: Host = LOOPBACK,
+    ) -> None:  # fmt: skip
+        shown = {name: str(getattr(etcd_files, name)) for name in ("certificate", "key", "ca") if etcd_files}
         openflow, api, http = free_ports(3)
         self.name = f"c{number}"
-        self.openflow, self.grpc = f"127.0.0.1:{openflow}", f"127.0.0.1:{api}"
+        self.http = f"127.0.0.1:{http}"
+        self.openflow, self.grpc = f"{host.address}:{openflow}", f"{host.address}:{api}"
         config = folder / f"{self.name}.yaml"
         config.write_text(
             yaml.safe_dump(
                 {
                     "openflow": self.openflow,
                     "grpc": self.grpc,
-                    "http": f"127.0.0.1:{http}",
-                    "cluster": {"endpoints": etcd.endpoints, "name": self.name, "advertise": self.grpc},
+                    "http": self.http,
+                    "insecure": bool(host.entrance),
+                    "cluster": {"endpoints": etcd.endpoints, "name": self.name, "advertise": self.grpc, "tls": shown},
                 }
             )
         )
         self.log = folder / f"{self.name}.log"
-        self._command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric), "--config", str(config)]
+        self._command = [*host.entrance, *HEDDLE, "run", str(fabric), "--config", str(config)]
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -86,8 +95,14 @@ class ControllerProcess:
 class ControllerCluster:
     """Three controllers; `addresses` is what `heddle --server` takes."""
 
-    def __init__(self, folder: Path, fabric: Path, etcd: EtcdCluster, count: int = 3) -> None:
-        self.members = [ControllerProcess(folder, fabric, number, etcd) for number in range(count)]
+    def __init__(
+        self, folder: Path, fabric: Path, etcd: EtcdCluster, count: int = 3, etcd_files: TlsFiles | None = None,
+        hosts: Sequence[Host] = (),
+    ) -> None:  # fmt: skip
+        places = hosts or [LOOPBACK] * count
+        self.members = [
+            ControllerProcess(folder, fabric, number, etcd, etcd_files, host) for number, host in enumerate(places)
+        ]
         self.addresses = ",".join(member.grpc for member in self.members)
         for member in self.members:
             member.start()
@@ -107,3 +122,9 @@ class ControllerCluster:
     def close(self) -> None:
         for member in self.members:
             member.kill()
+
+    def __enter__(self) -> "ControllerCluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

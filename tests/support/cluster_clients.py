@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import grpc
 
@@ -15,6 +15,7 @@ from tests.support.linearizable import Call, Kind
 CALL_S = 0.6
 """Short: the address of a stopped leader is tried again until another leads."""
 NAMES = 12
+TIMEOUT_S = 60.0
 UNKNOWN = (
     grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
     grpc.StatusCode.UNKNOWN,
@@ -91,3 +92,14 @@ class ClusterClient:
                        ("grpc.max_reconnect_backoff_ms", 200)]  # fmt: skip
             self._channels[address] = grpc.insecure_channel(address, options=options)
         return self._channels[address]
+
+
+def wait_for_write(clients: Sequence[ClusterClient], began_s: float) -> float:
+    """Return how long after `began_s` a write is acknowledged that was called later."""
+    end = time.monotonic() + TIMEOUT_S
+    while True:
+        returned = [back for client in clients for call, back in client.acknowledged_s[-3:] if call > began_s + 0.05]
+        if returned:
+            return min(returned) - began_s
+        assert time.monotonic() < end, [client.faults for client in clients]
+        time.sleep(0.01)

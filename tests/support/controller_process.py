@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import grpc
-
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from foundation.channel import channel_to
+from foundation.tls_files import Tls
 from tests.support.free_ports import free_ports
 
 PATIENCE_S = 60
@@ -27,12 +27,13 @@ class Controller:
         more: Sequence[str] = (),
         program: str = "controller.cli.main",
         limit: Sequence[str] = (),
+        tls: Tls | None = None,
     ) -> None:
         """Start `heddle run`, or another program with the same command line and first line of output.
 
         OpenFlow and gRPC get ports that stay free while a controller starts again: while it is dead, one of the
         ephemeral range could be given to any connection, also to one of its own clients that connects to itself.
-        `limit` is a command that runs another, such as prlimit.
+        `limit` is a command that runs another, such as prlimit. `tls` are the client's files.
         """
         ports = [f"127.0.0.1:{port}" for port in free_ports(2)]
         openflow = ports[0] if openflow.endswith(":0") else openflow
@@ -45,7 +46,7 @@ class Controller:
         self._out = self.process.stdout
         ready = json.loads(self._out.readline())
         self.openflow, self.grpc, self.http = ready["openflow"], ready["grpc"], ready.get("http", "")
-        self.channel = grpc.insecure_channel(self.grpc)
+        self.channel = channel_to(self.grpc, (), tls)
         self.jobs, self.fabric = rpc.JobServiceStub(self.channel), rpc.FabricServiceStub(self.channel)
         self.telemetry = rpc.TelemetryServiceStub(self.channel)
 

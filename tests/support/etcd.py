@@ -1,32 +1,56 @@
 """A private etcd of one or three members on free ports of loopback, with its data in a directory of the test."""
 
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 
 from controller.store.etcd.proto import etcd_pb2 as pb
 from controller.store.etcd.proto import etcd_pb2_grpc as rpc
+from foundation.channel import channel_to
+from foundation.tls_files import Tls, TlsFiles
 from tests.support.free_ports import free_ports
 
+_LOG = logging.getLogger(__name__)
 PROGRAM = shutil.which("etcd") or "/usr/bin/etcd"
 START_TIMEOUT_S = 60.0
+
+
+class Host(NamedTuple):
+    """Where a program listens, and the command prefix that runs it there."""
+
+    address: str
+    entrance: tuple[str, ...] = ()
+
+
+LOOPBACK = Host("127.0.0.1")
 
 
 class EtcdCluster:
     """The members; each can be killed, stopped and started again on its ports."""
 
-    def __init__(self, folder: Path, members: int = 1, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, members: int = 1, options: tuple[str, ...] = (), tls: TlsFiles | None = None,
+        hosts: Sequence[Host] = (),
+    ) -> None:  # fmt: skip
+        """Start it; with `tls` by mutual TLS, between members too; with `hosts` each member on one of them."""
         ports = free_ports(2 * members)
-        self.endpoints = [f"127.0.0.1:{port}" for port in ports[:members]]
-        self._peers = [f"http://127.0.0.1:{port}" for port in ports[members:]]
-        self._folder, self._options = folder, options
+        self._hosts = hosts or [LOOPBACK] * members
+        names = [host.address for host in self._hosts]
+        self._scheme = "http" if tls is None else "https"
+        self.addresses = [f"{name}:{port}" for name, port in zip(names, ports[:members], strict=True)]
+        self.endpoints = self.addresses if tls is None else [f"https://{each}" for each in self.addresses]
+        peers = zip(names, ports[members:], strict=True)
+        self._peers = [f"{self._scheme}://{name}:{port}" for name, port in peers]
+        self._folder, self._options, self._tls = folder, options + _tls_options(tls), tls
         self.processes: list[subprocess.Popen[bytes] | None] = [None] * members
         for number in range(members):
             self.start(number)
@@ -34,8 +58,8 @@ class EtcdCluster:
 
     def start(self, number: int) -> None:
         name = f"m{number}"
-        client = f"http://{self.endpoints[number]}"
-        command = [PROGRAM, "--name", name, "--data-dir", str(self._folder / name)]
+        client = f"{self._scheme}://{self.addresses[number]}"
+        command = [*self._hosts[number].entrance, PROGRAM, "--name", name, "--data-dir", str(self._folder / name)]
         command += ["--listen-client-urls", client, "--advertise-client-urls", client]
         command += ["--listen-peer-urls", self._peers[number], "--initial-advertise-peer-urls", self._peers[number]]
         command += ["--initial-cluster", ",".join(f"m{each}={url}" for each, url in enumerate(self._peers))]
@@ -64,9 +88,10 @@ class EtcdCluster:
     def wait_for_leader(self) -> None:
         """Wait until a linearizable read through every running member has succeeded."""
         end = time.monotonic() + START_TIMEOUT_S
-        for number, endpoint in enumerate(self.endpoints):
+        tls = Tls(self._tls, _LOG.error) if self._tls is not None else None
+        for number, address in enumerate(self.addresses):
             while self.processes[number] is not None:
-                with grpc.insecure_channel(endpoint) as channel:
+                with channel_to(address, (), tls) as channel:
                     try:
                         rpc.KVStub(channel).Range(pb.RangeRequest(key=b"0"), timeout=2)
                         break
@@ -78,11 +103,11 @@ class EtcdCluster:
         """Return the number of the member that leads, by its own metrics; raises LookupError where none does."""
         import httpx
 
-        for number, endpoint in enumerate(self.endpoints):
+        for number, address in enumerate(self.addresses):
             if self.processes[number] is None:
                 continue
             try:
-                text = httpx.get(f"http://{endpoint}/metrics", timeout=1).text
+                text = httpx.get(f"http://{address}/metrics", timeout=1).text
             except httpx.HTTPError:
                 continue
             if "\netcd_server_is_leader 1" in text:
@@ -94,11 +119,22 @@ class EtcdCluster:
             self.kill(number)
 
 
+def _tls_options(files: TlsFiles | None) -> tuple[str, ...]:
+    if files is None:
+        return ()
+    named = [("cert-file", files.certificate), ("key-file", files.key), ("trusted-ca-file", files.ca)]
+    options = [f"--{side}{name}={path}" for side in ("", "peer-") for name, path in named]
+    return (*options, "--client-cert-auth", "--peer-client-cert-auth")
+
+
 @contextmanager
-def etcd(folder: Path, members: int = 1, options: tuple[str, ...] = ()) -> Iterator[EtcdCluster]:
+def etcd(
+    folder: Path, members: int = 1, options: tuple[str, ...] = (), tls: TlsFiles | None = None,
+    hosts: Sequence[Host] = (),
+) -> Iterator[EtcdCluster]:  # fmt: skip
     """Run a cluster while the context lasts."""
     folder.mkdir(parents=True, exist_ok=True)
-    cluster = EtcdCluster(folder, members, options)
+    cluster = EtcdCluster(folder, members, options, tls, hosts)
     try:
         yield cluster
     finally:

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import math
+import ssl
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TypeVar
 
 from controller.model.fabric import Cable, Fabric, PortRef
@@ -146,9 +148,13 @@ class Switches:
 
 
 @contextmanager
-def switches(fabric: Fabric, address: str) -> Iterator[Switches]:
-    """Connect every switch of a fabric while the context lasts."""
+def switches(
+    fabric: Fabric, address: str, tls: Mapping[str, ssl.SSLContext] = MappingProxyType({})
+) -> Iterator[Switches]:
+    """Connect every switch of a fabric while the context lasts; `tls` has contexts by switch id."""
     found = Switches(fabric)
+    for name, context in tls.items():
+        found.by_id[name].tls = context
     try:
         found.connect(address)
         yield found

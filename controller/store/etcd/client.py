@@ -12,13 +12,17 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from controller.runtime.leadership import ClusterCounts
 from controller.store.etcd.proto import etcd_pb2 as pb
 from controller.store.etcd.proto import etcd_pb2_grpc as rpc
+from controller.store.etcd.tls import EtcdTls, Shown, address_in, has_tls, plain_cause
 
 FIRST_TRY_S = 0.5
 """A member has so long to reply at first; doubled once none has replied."""
 MAX_TRY_S = 8.0
 CALL_S = 5.0
+GRACE_S = 10.0
+"""Connections that have shown a former certificate end after so long, which is longer than any call lasts."""
 PAUSE_S = 0.05
 RANGE_KEYS = 1_000
 """The keys of one reply."""
@@ -44,6 +48,10 @@ class EtcdError(Exception):
 
 class EtcdUnavailableError(EtcdError):
     """No member replies in time; a transaction may be applied nevertheless, now or later."""
+
+
+class EtcdTlsError(EtcdUnavailableError):
+    """No member replies in time, and a certificate is why, or TLS at one end alone."""
 
 
 class CompactedError(EtcdError):
@@ -87,13 +95,23 @@ def prefix_end(prefix: bytes) -> bytes:
 
 
 class EtcdClient:
-    """Calls to the members at `endpoints` (ADDR:PORT). Used in one event loop."""
+    """Calls to the members at `endpoints` (ADDR:PORT, http:// or https:// before it). Used in one event loop."""
 
-    def __init__(self, endpoints: Sequence[str], credentials: grpc.ChannelCredentials | None = None) -> None:
-        """Connect when needed; with `credentials` over TLS."""
+    def __init__(
+        self, endpoints: Sequence[str], tls: EtcdTls | None = None, counts: ClusterCounts | None = None
+    ) -> None:
+        """Connect when needed; by `tls` to members with https://, which need it. Raises ValueError.
+
+        Calls are counted in `counts`.
+        """
+        if tls is None and any(map(has_tls, endpoints)):
+            raise ValueError("an endpoint with https:// needs a certificate")
         self.place = f"etcd at {', '.join(endpoints)}"
-        self._members = [_member(endpoint, credentials) for endpoint in endpoints]
-        self._now = 0
+        self._endpoints, self._tls, self._now = endpoints, tls, 0
+        self._counts = counts or ClusterCounts()
+        self._shown = tls.shown() if tls is not None else None
+        self._members = [_member(endpoint, self._shown) for endpoint in endpoints]
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def range(self, start: bytes, end: bytes = b"") -> Values:
         """Return the value of a key, or of all keys from `start` up to `end`, of one revision (linearizable)."""
@@ -156,7 +174,7 @@ class EtcdClient:
         Raises CompactedError where the next revision is gone.
         """
         while True:
-            member = self._members[self._now]
+            member = self._member()
             try:
                 async for reply in _watched(member, start, end, revision):
                     for event in reply.events:
@@ -170,28 +188,50 @@ class EtcdClient:
 
     async def close(self) -> None:
         """Close the connections."""
-        await asyncio.gather(*(member.channel.close() for member in self._members))
+        await asyncio.gather(*(member.channel.close() for member in self._members), *self._closing)
 
     async def _call(self, method: Callable[[Member], Any], request: Any, within_s: float = CALL_S) -> Any:
         """Call one member after the other until one replies; raises EtcdError."""
         clock = asyncio.get_running_loop().time
-        end, tries, why = clock() + within_s, 0, "no reply"
+        end, tries, why, tls_why = clock() + within_s, 0, "no reply", ""
         while (left_s := end - clock()) > 0:
-            member = self._members[self._now]
+            member = self._member()
             try_s = min(FIRST_TRY_S * 2 ** (tries // len(self._members)), MAX_TRY_S, left_s)
             try:
-                return await method(member)(request, timeout=try_s)
+                reply = await method(member)(request, timeout=try_s)
+                self._counts.etcd_calls += 1
+                self._counts.etcd_s += clock() - (end - within_s)
+                return reply
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _NEXT:
                     raise EtcdError(error.details() or error.code().name) from None
                 why = f"{member.endpoint}: {error.details() or error.code().name}"
+                if (cause := self._tls_cause(member, error.details() or "")) is not None:
+                    tls_why = f"{member.endpoint}: {cause}"
             except (EtcdUnavailableError, asyncio.InvalidStateError) as error:
                 why = f"{member.endpoint}: {error}"
             self._leave(member)
             tries += 1
             if tries % len(self._members) == 0:
                 await asyncio.sleep(min(PAUSE_S, max(end - clock(), 0)))
-        raise EtcdUnavailableError(f"{self.place}: no reply within {within_s:g} s ({why})")
+        self._counts.etcd_failed += 1
+        kind = EtcdTlsError if tls_why else EtcdUnavailableError
+        raise kind(f"{self.place}: no reply within {within_s:g} s ({tls_why or why})")
+
+    def _member(self) -> Member:
+        """Return the member to call: by new connections where the certificate's files have changed."""
+        if self._tls is not None and (shown := self._tls.shown()) is not self._shown:
+            for member in self._members:
+                closing = asyncio.create_task(member.channel.close(GRACE_S))
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+            self._shown, self._members = shown, [_member(endpoint, shown) for endpoint in self._endpoints]
+        return self._members[self._now]
+
+    def _tls_cause(self, member: Member, details: str) -> str | None:
+        if self._tls is not None and has_tls(member.endpoint):
+            return self._tls.cause(details)
+        return plain_cause(details)
 
     def _leave(self, member: Member) -> None:
         """Call the next member from now on, where none has done so since."""
@@ -199,11 +239,12 @@ class EtcdClient:
             self._now = (self._now + 1) % len(self._members)
 
 
-def _member(endpoint: str, credentials: grpc.ChannelCredentials | None) -> Member:
+def _member(endpoint: str, shown: Shown | None) -> Member:
+    address = address_in(endpoint)
     channel = (
-        grpc.aio.insecure_channel(endpoint, options=_OPTIONS)
-        if credentials is None
-        else grpc.aio.secure_channel(endpoint, credentials, options=_OPTIONS)
+        grpc.aio.secure_channel(address, shown.credentials, options=_OPTIONS)
+        if shown is not None and has_tls(endpoint)
+        else grpc.aio.insecure_channel(address, options=_OPTIONS)
     )
     return Member(endpoint, channel, rpc.KVStub(channel), rpc.LeaseStub(channel), rpc.WatchStub(channel))
 

@@ -3,21 +3,24 @@
 import asyncio
 from collections.abc import Sequence
 
-from controller.runtime.leadership import Leadership
+from controller.runtime.leadership import ClusterCounts, Leadership
 from controller.store.etcd.client import EtcdClient
 from controller.store.etcd.election import Election
 from controller.store.etcd.journal import EtcdStore
 from controller.store.etcd.keys import Keys
 from controller.store.etcd.term import Leader, Term
+from controller.store.etcd.tls import EtcdTls
 
 
 class ClusterMember:
     """Used in one event loop, for one term at most."""
 
     def __init__(
-        self, endpoints: Sequence[str], fabric: str, me: Leader, leadership: Leadership, *, lease_s: int
-    ) -> None:
-        self._client = EtcdClient(endpoints)
+        self, endpoints: Sequence[str], fabric: str, me: Leader, leadership: Leadership, *, lease_s: int,
+        tls: EtcdTls | None = None, counts: ClusterCounts | None = None,
+    ) -> None:  # fmt: skip
+        self._counts = counts or ClusterCounts()
+        self._client = EtcdClient(endpoints, tls, self._counts)
         self._keys = Keys(fabric)
         self._leadership = leadership
         self._election = Election(self._client, self._keys, me, leadership, lease_s)
@@ -27,9 +30,14 @@ class ClusterMember:
     async def won(self) -> EtcdStore:
         """Wait until this controller leads; return the journal of its term. From now on the lease is kept."""
         self._term = await self._election.won()
+        self._counts.takeovers += 1
         self._keeping = asyncio.create_task(self._keep())
         running = asyncio.get_running_loop()
-        return EtcdStore(self._client, self._keys, self._term, running, self._leadership.end)
+        return EtcdStore(self._client, self._keys, self._term, running, self._refused)
+
+    def _refused(self, why: str) -> None:
+        self._counts.refused_writes += 1
+        self._leadership.end(why)
 
     async def close(self) -> None:
         """Let another controller lead, and close the connections."""

@@ -8,18 +8,22 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from controller.model.error import InputError, InUseError, UnavailableError
 from controller.runtime.ports import EPOCH_SHIFT, StoreError
 from controller.store.etcd import contents
-from controller.store.etcd.client import EtcdClient, EtcdError, prefix_end
+from controller.store.etcd.client import EtcdClient, EtcdError, EtcdTlsError, prefix_end
 from controller.store.etcd.journal import EtcdStore, epoch_of
 from controller.store.etcd.keys import Keys, created_at, delete, put
 from controller.store.etcd.proto import etcd_pb2 as pb
 from controller.store.etcd.term import Leader, Term, take
+from controller.store.etcd.tls import EtcdTls, has_tls
 from controller.store.journal import SqliteStore, check_file, create, read_values
 from controller.store.state_directory import epoch_in
+from foundation.certificate import CertificateError
+from foundation.identity import TLS_VARIABLE
+from foundation.tls_files import files_in
 
 COMMAND_LEASE_S = 60
 """A command that is killed leaves the controllers without a leader for so long."""
@@ -27,20 +31,40 @@ Key = tuple[str, str]
 Result = TypeVar("Result")
 
 
-def init(endpoints: Sequence[str], fabric: str, above: int) -> int:
+class Place(NamedTuple):
+    """Where several controllers have the state of a fabric."""
+
+    endpoints: Sequence[str]
+    fabric: str
+    tls: EtcdTls | None = None
+
+
+def place_of(endpoints: Sequence[str], fabric: str, directory: str | None) -> Place:
+    """Return a place; `directory` has cert.pem, key.pem and ca.pem for members with https://. Raises InputError."""
+    if not any(map(has_tls, endpoints)):
+        return Place(endpoints, fabric)
+    if not directory:
+        raise InputError(f"https:// needs a certificate: --tls or {TLS_VARIABLE} names its directory")
+    try:
+        return Place(endpoints, fabric, EtcdTls(files_in(Path(directory)), lambda line: None))
+    except CertificateError as error:
+        raise InputError(f"--tls: {error}") from None
+
+
+def init(place: Place, above: int) -> int:
     """Set the epoch of a fabric that has none, above a generation that a switch has reported; return it."""
 
     async def work(client: EtcdClient, keys: Keys) -> int:
         epoch = (above >> EPOCH_SHIFT) + 1
         absent = [created_at(keys.epoch, 0), created_at(keys.sequence, 0)]
         if not (await client.txn(pb.TxnRequest(compare=absent, success=[put(keys.epoch, b"%d" % epoch)]))).succeeded:
-            raise InUseError(f"{client.place} has a journal of fabric {fabric} already; nothing was changed")
+            raise InUseError(f"{client.place} has a journal of fabric {place.fabric} already; nothing was changed")
         return epoch
 
-    return _run(endpoints, fabric, work)
+    return _run(place, work)
 
 
-def raise_epoch(endpoints: Sequence[str], fabric: str, above: int) -> int:
+def raise_epoch(place: Place, above: int) -> int:
     """Raise the generations above one that a switch has reported; return the epoch. The leader begins a new term."""
 
     async def work(client: EtcdClient, keys: Keys) -> int:
@@ -48,10 +72,10 @@ def raise_epoch(endpoints: Sequence[str], fabric: str, above: int) -> int:
         await client.txn(pb.TxnRequest(success=[put(keys.epoch, b"%d" % epoch), delete(keys.leader)]))
         return epoch
 
-    return _run(endpoints, fabric, work)
+    return _run(place, work)
 
 
-def check(endpoints: Sequence[str], fabric: str) -> dict[str, int]:
+def check(place: Place) -> dict[str, int]:
     """Return the epoch, and how many values of each kind there are; raises InputError for a foreign key."""
 
     async def work(client: EtcdClient, keys: Keys) -> dict[str, int]:
@@ -60,10 +84,10 @@ def check(endpoints: Sequence[str], fabric: str) -> dict[str, int]:
             counts[kind] = counts.get(kind, 0) + 1
         return counts
 
-    return _run(endpoints, fabric, work)
+    return _run(place, work)
 
 
-def backup(endpoints: Sequence[str], fabric: str, file: Path) -> None:
+def backup(place: Place, file: Path) -> None:
     """Copy the journal to a new file, also while a controller leads."""
 
     async def work(client: EtcdClient, keys: Keys) -> None:
@@ -75,10 +99,10 @@ def backup(endpoints: Sequence[str], fabric: str, file: Path) -> None:
         store.write(values)
         store.close()
 
-    _run(endpoints, fabric, work)
+    _run(place, work)
 
 
-def restore(endpoints: Sequence[str], fabric: str, file: Path, above: int) -> int:
+def restore(place: Place, file: Path, above: int) -> int:
     """Replace the journal by a copy, while no controller leads; return its epoch, above that of both and a number."""
     if check_file(file, thoroughly=True) is None:
         raise InputError(f"{file}: there is no such copy")
@@ -93,14 +117,16 @@ def restore(endpoints: Sequence[str], fabric: str, file: Path, above: int) -> in
             await asyncio.to_thread(store.write, {**dict.fromkeys(before), **wanted})
             return epoch
 
-    return _run(endpoints, fabric, work)
+    return _run(place, work)
 
 
-def _run(endpoints: Sequence[str], fabric: str, work: Callable[[EtcdClient, Keys], Awaitable[Result]]) -> Result:
+def _run(place: Place, work: Callable[[EtcdClient, Keys], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        client = EtcdClient(endpoints)
+        client = EtcdClient(place.endpoints, place.tls)
         try:
-            return await work(client, Keys(fabric))
+            return await work(client, Keys(place.fabric))
+        except EtcdTlsError as error:
+            raise InputError(str(error)) from None
         except (EtcdError, StoreError) as error:
             raise UnavailableError(str(error)) from None
         finally:

@@ -27,6 +27,8 @@ class SharedSwitch:
         self.accepted_of_old = 0
         """Changes that were accepted from a controller which is not the newest master."""
         self.refused_of_old = 0
+        self.obeys_roles = True
+        """False: a switch at fault, which obeys every controller."""
         self.sessions: list[ControllerSession] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -92,7 +94,7 @@ class ControllerSession(FakeSwitch):
 
     def _replies(self, kind: int, whole: bytes) -> list[tuple[int, bytes]]:
         if kind in (FLOW_MOD, GROUP_MOD):
-            if self.role == SLAVE:
+            if self.role == SLAVE and self.shared.obeys_roles:
                 self.shared.refused_of_old += 1
                 raise Refusal(BAD_REQUEST, IS_SLAVE)
             self.shared.accepted += 1

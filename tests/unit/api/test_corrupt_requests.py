@@ -15,6 +15,7 @@ CORRUPT = b"\xff\xff\xff"
         ("unary_stream", "heddle.v1.FabricService/WatchTopology"),
         ("stream_unary", "heddle.v1.JobService/ReportFlows"),
         ("stream_stream", "heddle.v1.GatewayService/Attach"),
+        ("stream_stream", "heddle.v1.ProbeService/Attach"),
         ("unary_unary", "grpc.health.v1.Health/Check"),
         ("unary_stream", "grpc.health.v1.Health/Watch"),
         ("stream_stream", "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"),

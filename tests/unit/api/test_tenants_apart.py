@@ -87,6 +87,27 @@ def hides(message):
     return not [name for name in SECRETS if f'"{name}' in text or f" {name}" in text or f"{name}>" in text]
 
 
+async def test_a_policy_is_read_again_and_a_wrong_one_changes_nothing(both, tmp_path, caplog):
+    application, file = both.controller.application, tmp_path / "policy.yaml"
+    wrong = POLICY.replace("h3-n0", "h99-n0")
+    file.write_text(wrong)
+    await application.reload_policy()
+    assert "h99-n0" in caplog.text
+    assert "the former one stays in use; correct the file" in caplog.text
+    assert (await both.red.jobs.SubmitJob(job("mine", RED))).tenant == "red"
+    file.write_text(
+        POLICY.replace(
+            "red: {nics: [h1-n0, h3-n0, h5-n0], quotas: {jobs: 1", "red: {nics: [h1-n0, h6-n0], quotas: {jobs: 2"
+        )
+    )
+    await application.reload_policy()
+    assert (await refusal(both.red.jobs.PreviewJob(job("new", RED))))[0] is not grpc.StatusCode.OK
+    assert (await both.red.jobs.SubmitJob(job("new", ("h1-n0", "h6-n0")))).tenant == "red"
+    file.write_text("tenants: {blue: {nics: [h2-n0]}}")
+    await application.reload_policy()
+    assert (await refusal(both.red.jobs.GetJob(pb.GetJobRequest(job_id="mine"))))[0] is DENIED
+
+
 async def test_neither_sees_or_touches_what_is_the_other_s(both):
     red, blue = both.red, both.blue
     assert (await red.jobs.SubmitJob(job("mine", RED))).tenant == "red"

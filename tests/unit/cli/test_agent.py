@@ -71,6 +71,47 @@ def test_an_invalid_option_is_refused_in_one_line(arguments, text, monkeypatch, 
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["--device", "lo"], 2, "--host"),
+        (["--host", "h1"], 2, "--device"),
+        (["--host", "h1", "--device", "lo", "--device", "lo"], 2, "--device: one is given twice"),
+        (["--host", "h1", "--device", "lo", "--controller", "here"], 2, "--controller here: must be ADDR:PORT"),
+        (["--host", "h1", "--device", "eth999"], 1, "eth999: there is no such network device here; `ip link` lists"),
+    ],
+)
+def test_a_probe_agent_that_cannot_start_says_why(arguments, status, text, monkeypatch, capsys):
+    from controller.cli.main import main
+
+    monkeypatch.setattr(sys, "argv", ["heddle", "agent", "probe", *arguments])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == status
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["fabric", "source"])
+def test_an_agent_needs_a_fabric_and_a_source(missing, monkeypatch, capsys):
+    from controller.cli.main import main
+
+    given = {"fabric": "lab", "source": "emulated"} | {missing: None}
+    arguments = [word for name, value in given.items() if value for word in (f"--{name}", value)]
+    monkeypatch.setattr(sys, "argv", ["heddle", "agent", *arguments])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == 2
+    assert f"--{missing} is missing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("line", ["Ethernet0", "Ethernet0 x", "Ethernet0 0", "Ethernet0 1 2", "Ethernet0 99999"])
 def test_an_invalid_line_of_the_port_map_is_named(tmp_path, line):
     from controller.model.error import InputError

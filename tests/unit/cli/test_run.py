@@ -17,6 +17,7 @@ class Application:
     """A controller that only starts and ends."""
 
     is_closed = False
+    reloads = 0
 
     def __init__(self, number):
         self._number = number
@@ -30,6 +31,10 @@ class Application:
     async def failed(self):
         await asyncio.Event().wait()
 
+    async def reload_policy(self):
+        self.reloads += 1
+        os.kill(os.getpid(), signal.SIGTERM)
+
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_closes_the_controller_and_is_logged(caplog, number):
@@ -42,6 +47,15 @@ def test_a_signal_closes_the_controller_and_is_logged(caplog, number):
         signal.signal(signal.SIGHUP, before)
     assert application.is_closed
     assert f"{number.name}: ending" in caplog.messages
+
+
+def test_sighup_reloads_the_policy_and_ends_nothing_where_there_is_a_policy_file(caplog):
+    caplog.set_level(logging.INFO)
+    application = Application(signal.SIGHUP)
+    config = ServiceConfig(policy="policy.yaml")
+    asyncio.run(asyncio.wait_for(run._serve(lambda _: cast("Any", application), config), 20))
+    assert application.reloads == 1
+    assert [text for text in caplog.messages if "ending" in text] == ["SIGTERM: ending"]
 
 
 def test_the_limit_of_the_log_ends_with_the_controller():

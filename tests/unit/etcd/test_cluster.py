@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import grpc
+import httpx
 import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
@@ -33,6 +34,12 @@ def vpc(name: str, vni: int) -> pb.Vpc:
     return found
 
 
+def metric(member, name):
+    """Return a metric without labels; None where the controller has none of that name."""
+    lines = httpx.get(f"http://{member.http}/metrics").text.splitlines()
+    return next((float(line.split()[1]) for line in lines if line.startswith(f"{name} ")), None)
+
+
 def test_a_follower_names_the_leader_and_takes_over_with_everything_that_was_acknowledged(cluster):
     leader = cluster.leader()
     (follower,) = (member for member in cluster.members if member is not leader)
@@ -41,10 +48,19 @@ def test_a_follower_names_the_leader_and_takes_over_with_everything_that_was_ack
             rpc.VpcServiceStub(channel).ListVpcs(pb.ListVpcsRequest())
         assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
         assert leader_in(refusal.value.trailing_metadata()) == leader.grpc in refusal.value.details()
+    assert httpx.get(f"http://{follower.http}/healthz").text == "ok\n"
+    page = httpx.get(f"http://{follower.http}/")
+    assert page.status_code == 503
+    assert leader.grpc in page.text
+    assert (metric(leader, "heddle_leader"), metric(follower, "heddle_leader")) == (1, 0)
+    assert metric(follower, "heddle_switches") is None  # it knows nothing of them
     with connected(follower.grpc) as client:  # follows the trailer
         client.vpcs.ApplyVpc(vpc("kept", 7))
     assert leader.end() == 0  # it resigns
     assert cluster.leader() is follower
+    assert metric(follower, "heddle_leader") == metric(follower, "heddle_leader_takeovers_total") == 1
+    assert metric(follower, "heddle_etcd_call_seconds_total") > 0
+    assert metric(follower, "heddle_switches") == 3
     with connected(cluster.addresses) as client:
         assert [each.id for each in client.vpcs.ListVpcs(pb.ListVpcsRequest()).vpcs] == ["kept"]
         client.vpcs.ApplyVpc(vpc("more", 8))

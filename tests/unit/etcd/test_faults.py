@@ -11,13 +11,12 @@ import pytest
 
 from controller.config import load_fabric
 from tests.support.cluster import ControllerCluster, ControllerProcess
-from tests.support.cluster_clients import ClusterClient
+from tests.support.cluster_clients import ClusterClient, wait_for_write
 from tests.support.etcd import EtcdCluster
 from tests.support.linearizable import Kind, violated
 from tests.support.shared_switches import SharedSwitches, shared_switches
 
 CLIENTS = 4
-PATIENCE_S = 60.0
 KINDS = ("kill leader", "stop leader", "kill etcd", "stop etcd", "stop leader, restart switch")
 FAULTS = [
     pytest.param(("kill leader", "stop leader, restart switch", "kill etcd"), 3.0, id="short"),
@@ -66,16 +65,6 @@ class Site:
             self.etcd.resume(number)
         self.etcd.wait_for_leader()
         time.sleep(0.5)
-
-
-def wait_for_write(clients: list[ClusterClient], began_s: float) -> float:
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        returned = [back for client in clients for call, back in client.acknowledged_s[-3:] if call > began_s + 0.05]
-        if returned:
-            return min(returned) - began_s
-        assert time.monotonic() < end, [client.faults for client in clients]
-        time.sleep(0.01)
 
 
 @pytest.mark.timeout(3_600)

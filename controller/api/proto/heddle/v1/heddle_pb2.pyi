@@ -1162,3 +1162,73 @@ class TablesPart(_message.Message):
     last: bool
     refused: str
     def __init__(self, request: _Optional[int] = ..., data: _Optional[bytes] = ..., last: _Optional[bool] = ..., refused: _Optional[str] = ...) -> None: ...
+
+class ProbeReport(_message.Message):
+    __slots__ = ("hello", "replies")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    REPLIES_FIELD_NUMBER: _ClassVar[int]
+    hello: ProbeHello
+    replies: ProbeReplies
+    def __init__(self, hello: _Optional[_Union[ProbeHello, _Mapping]] = ..., replies: _Optional[_Union[ProbeReplies, _Mapping]] = ...) -> None: ...
+
+class ProbeHello(_message.Message):
+    __slots__ = ("host", "nics", "rate_pps")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    NICS_FIELD_NUMBER: _ClassVar[int]
+    RATE_PPS_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    nics: _containers.RepeatedCompositeFieldContainer[ProbeNic]
+    rate_pps: int
+    def __init__(self, host: _Optional[str] = ..., nics: _Optional[_Iterable[_Union[ProbeNic, _Mapping]]] = ..., rate_pps: _Optional[int] = ...) -> None: ...
+
+class ProbeNic(_message.Message):
+    __slots__ = ("ip", "device")
+    IP_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    ip: str
+    device: str
+    def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ...) -> None: ...
+
+class ProbeOrder(_message.Message):
+    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms")
+    ORDER_ID_FIELD_NUMBER: _ClassVar[int]
+    SRC_IP_FIELD_NUMBER: _ClassVar[int]
+    QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    RATE_PPS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    order_id: int
+    src_ip: str
+    questions: _containers.RepeatedCompositeFieldContainer[ProbeQuestion]
+    rate_pps: float
+    timeout_ms: int
+    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class ProbeQuestion(_message.Message):
+    __slots__ = ("dst_ip", "port", "ttl")
+    DST_IP_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    TTL_FIELD_NUMBER: _ClassVar[int]
+    dst_ip: str
+    port: int
+    ttl: int
+    def __init__(self, dst_ip: _Optional[str] = ..., port: _Optional[int] = ..., ttl: _Optional[int] = ...) -> None: ...
+
+class ProbeReplies(_message.Message):
+    __slots__ = ("order_id", "sent", "replies", "refused")
+    ORDER_ID_FIELD_NUMBER: _ClassVar[int]
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    REPLIES_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    order_id: int
+    sent: int
+    replies: _containers.RepeatedCompositeFieldContainer[ProbeReply]
+    refused: str
+    def __init__(self, order_id: _Optional[int] = ..., sent: _Optional[int] = ..., replies: _Optional[_Iterable[_Union[ProbeReply, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
+
+class ProbeReply(_message.Message):
+    __slots__ = ("question", "router_ip")
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    ROUTER_IP_FIELD_NUMBER: _ClassVar[int]
+    question: ProbeQuestion
+    router_ip: str
+    def __init__(self, question: _Optional[_Union[ProbeQuestion, _Mapping]] = ..., router_ip: _Optional[str] = ...) -> None: ...

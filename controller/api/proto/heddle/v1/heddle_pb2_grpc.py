@@ -1682,3 +1682,83 @@ class GatewayService:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class ProbeServiceStub:
+    """---------------------------------------------------------------- probing
+
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Attach = channel.stream_stream(
+                '/heddle.v1.ProbeService/Attach',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.ProbeReport.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.ProbeOrder.FromString,
+                _registered_method=True)
+
+
+class ProbeServiceServicer:
+    """---------------------------------------------------------------- probing
+
+    """
+
+    def Attach(self, request_iterator, context):
+        """The probe agent of a host, on a fabric that hashes. It says which NICs it has; then it sends the probes of each order and reports once
+        per order what it saw. It decides nothing, and the controller locates. A second session of a host ends the first one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_ProbeServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Attach': grpc.stream_stream_rpc_method_handler(
+                    servicer.Attach,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.ProbeReport.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.ProbeOrder.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'heddle.v1.ProbeService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('heddle.v1.ProbeService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class ProbeService:
+    """---------------------------------------------------------------- probing
+
+    """
+
+    @staticmethod
+    def Attach(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/heddle.v1.ProbeService/Attach',
+            heddle_dot_v1_dot_heddle__pb2.ProbeReport.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.ProbeOrder.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

@@ -1,0 +1,176 @@
+"""Keep the sessions of probe agents: send them orders, and take their reports.
+
+An order is open until its report, its session's end, or its time-out. What an agent reports of anything else is counted
+and ignored, and the agent is named once for each kind of it.
+"""
+
+import asyncio
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from controller.model.effect import Note
+from controller.runtime.probing.assembly import Lie, Reply, heard
+from probing.probe import Question
+
+MAX_QUESTIONS = 4_096
+"""The most questions of an order."""
+MAX_ORDERS = 4
+"""The most open orders of an agent for each of its NICs."""
+MAX_OVERDUE = 1_024
+MAX_LIES = 1_000
+"""A session with so many lies ends: reading more of them would take the time of others."""
+GRACE_S = 5.0
+"""How much longer than its probes take an order may take: the agent may still be busy with one before it."""
+
+
+class AgentError(Exception):
+    """An agent cannot ask: none is attached, it went away, it refuses, or it does not report. The text says which."""
+
+
+class Order(NamedTuple):
+    """Questions for one agent, asked from one of its NICs."""
+
+    number: int
+    src_ip: int
+    questions: tuple[Question, ...]
+    rate_pps: float
+    timeout_s: float
+
+
+class Answers(NamedTuple):
+    """What an agent reports of an order: by question the address of the router that replied, and the probes sent."""
+
+    replies: dict[Question, int]
+    sent: int
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """The session of one agent. `wake` is set when its stream has to check for work."""
+
+    host: str
+    ips: frozenset[int]
+    rate_pps: float
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: str = ""
+    """The reason for which the stream has to end; empty while it runs."""
+    to_send: deque[Order] = field(default_factory=deque)
+    open: dict[int, tuple[Order, "asyncio.Future[Answers]"]] = field(default_factory=dict)
+    overdue: deque[int] = field(default_factory=lambda: deque(maxlen=MAX_OVERDUE))
+    """The newest orders whose reports are awaited no more."""
+    lies: int = 0
+
+    def end(self, why: str) -> None:
+        """End the stream; open orders have no answers."""
+        self.ended = self.ended or why
+        self.wake.set()
+        for _, future in self.open.values():
+            if not future.done():
+                future.set_exception(AgentError(f"the probe agent at {self.host} went away"))
+
+
+class ProbeAgents:
+    """All sessions by the addresses of their NICs, one for each host."""
+
+    def __init__(self, note: Callable[[Note], None]) -> None:
+        """Begin with none; `note` writes to the event log."""
+        self.by_ip: dict[int, Session] = {}
+        self.by_host: dict[str, Session] = {}
+        self.counts: Counter[str] = Counter()
+        self.lies: Counter[Lie] = Counter()
+        self.asked: defaultdict[str, float] = defaultdict(float)
+        """By switch the probes that it was expected to reply to."""
+        self.replied: Counter[str] = Counter()
+        """By switch the replies that were located there."""
+        self._named: set[tuple[str, str]] = set()
+        self._note = note
+        self._next_order = 1
+
+    def attach(self, session: Session) -> None:
+        """Make a session that of its host; an older one ends."""
+        before = self.by_host.get(session.host)
+        if before is not None:
+            self.detach(before, "another session attached for the same host")
+        self.by_host[session.host] = session
+        self.by_ip |= dict.fromkeys(session.ips, session)
+
+    def detach(self, session: Session, why: str = "the session ended") -> None:
+        """Remove a session."""
+        session.end(why)
+        if self.by_host.get(session.host) is session:
+            del self.by_host[session.host]
+            for address in session.ips:
+                del self.by_ip[address]
+
+    async def ask(self, src_ip: int, questions: Sequence[Question], rate_pps: float, timeout_s: float) -> Answers:
+        """Have the agent of a NIC ask, and return its answers; raises AgentError.
+
+        Args:
+            src_ip: the NIC's address.
+            questions: MAX_QUESTIONS at most, each once.
+            rate_pps: probes per second.
+            timeout_s: a probe without a reply for so long is silent.
+        """
+        session = self.by_ip.get(src_ip)
+        if session is None:
+            raise AgentError("no probe agent is attached for this NIC")
+        if len(session.open) >= MAX_ORDERS * len(session.ips):
+            self.counts["orders_refused"] += 1
+            raise AgentError(f"{len(session.open)} orders of the probe agent at {session.host} are open already")
+        number, self._next_order = self._next_order, self._next_order + 1
+        order = Order(number, src_ip, tuple(questions), rate_pps, timeout_s)
+        future: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
+        session.open[number] = order, future
+        session.to_send.append(order)
+        session.wake.set()
+        self.counts["orders"] += 1
+        limit_s = len(questions) / rate_pps + timeout_s + GRACE_S
+        try:
+            async with asyncio.timeout(limit_s):
+                return await future
+        except TimeoutError:
+            self.counts["orders_overdue"] += 1
+            text = f"the probe agent at {session.host} did not report within {limit_s:.1f} s"
+            raise AgentError(text) from None
+        finally:
+            del session.open[number]
+            if future.cancelled():
+                session.overdue.append(number)
+
+    def report(self, session: Session, number: int, sent: int, refused: str, replies: Sequence[Reply]) -> None:
+        """Take a report: answer the order that it is of, and count what cannot be so."""
+        order, future = session.open.get(number, (None, None))
+        if order is None or future is None or future.done():
+            if number in session.overdue or (future is not None and future.cancelled()):
+                self.counts["reports_late"] += 1
+                session.overdue = deque((each for each in session.overdue if each != number), MAX_OVERDUE)
+            else:
+                self.lied(session, Lie.UNASKED_ORDER)
+            return
+        if refused:
+            self.counts["orders_refused"] += 1
+            future.set_exception(AgentError(f"the probe agent at {session.host} refuses: {refused}"))
+            return
+        if len(replies) > len(order.questions) or sent > len(order.questions):
+            self.lied(session, Lie.SURPLUS)
+            future.set_result(Answers({}, 0))
+            return
+        accepted, lies = heard(frozenset(order.questions), replies)
+        for lie, times in lies.items():
+            self.lied(session, lie, times)
+        self.counts["probes"] += sent
+        self.counts["replies"] += len(accepted)
+        future.set_result(Answers(accepted, sent))
+
+    def lied(self, session: Session, lie: Lie, times: int = 1) -> None:
+        """Count what an agent reported and cannot be so; name it once for each kind."""
+        self.lies[lie] += times
+        session.lies += times
+        if (session.host, lie) not in self._named:
+            self._named.add((session.host, lie))
+            text = f"its probe agent reports what cannot be so ({lie.replace('_', ' ')}); this is ignored"
+            self._note(Note(severity="warning", subject=session.host, text=text))
+        if session.lies >= MAX_LIES:
+            session.end(f"{session.lies:,} replies of this session cannot be so")

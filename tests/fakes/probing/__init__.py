@@ -1,0 +1,1 @@
+"""Routers that hash a fabric file's traffic, and agents that probe them."""

@@ -1,0 +1,85 @@
+"""A proxy before a controller's OpenFlow port: each message waits for a random time, and some until the test allows it.
+
+Messages of one connection stay in order, as TCP keeps them; those of different controllers and switches overtake each
+other. What a controller has sent before it ended is delivered later nevertheless.
+"""
+
+import asyncio
+import random
+
+DELAYS_S = (0.0, 0.0, 0.0, 0.002, 0.005, 0.03)
+"""The upper ends of delays, of which each message draws one."""
+
+
+class DelayedWire:
+    """The connections of all switches to one controller, whose address may change."""
+
+    def __init__(self, drawn: random.Random) -> None:
+        self.target = ("", 0)
+        self.address = ""
+        self.waiting = 0
+        """Messages on their way."""
+        self._drawn = drawn
+        self._gates: list[asyncio.Event] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.address = "127.0.0.1:{1}".format(*self._server.sockets[0].getsockname())
+
+    def hold(self, share: float) -> None:
+        """Keep back what the controller sends on some of the connections."""
+        for gate in self._gates:
+            if self._drawn.random() < share:
+                gate.clear()
+
+    async def release(self) -> None:
+        """Deliver what is kept back, one connection after the other."""
+        for gate in self._drawn.sample(self._gates, len(self._gates)):
+            await asyncio.sleep(self._drawn.uniform(0, 0.03))
+            gate.set()
+
+    async def close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        gate, is_open = asyncio.Event(), asyncio.Event()
+        gate.set()
+        is_open.set()
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*self.target)
+        except OSError:
+            writer.close()
+            return
+        self._gates.append(gate)
+        both = [
+            asyncio.create_task(self._carry(reader, far_writer, is_open)),
+            asyncio.create_task(self._carry(far_reader, writer, gate)),
+        ]
+        self._tasks.update(both)
+        await asyncio.wait(both)
+        self._tasks.difference_update(both)
+        self._gates.remove(gate)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event) -> None:
+        try:
+            while True:
+                header = await reader.readexactly(8)
+                whole = header + await reader.readexactly(int.from_bytes(header[2:4]) - 8)
+                self.waiting += 1
+                try:
+                    await asyncio.sleep(self._drawn.uniform(0, self._drawn.choice(DELAYS_S)))
+                    await gate.wait()
+                    writer.write(whole)
+                    await writer.drain()
+                finally:
+                    self.waiting -= 1
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
+            writer.close()

@@ -1,0 +1,50 @@
+"""What an agent carries out: orders from its own addresses, of bounded size, at its own rate at most."""
+
+from typing import Any
+
+import pytest
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from probing.agent.orders import MAX_QUESTIONS, OrderError, order_in
+from probing.probe import Question
+
+OWN = {0x0A000001}
+
+
+def order(**changed: Any) -> pb.ProbeOrder:
+    asked = [pb.ProbeQuestion(dst_ip="10.0.0.2", port=50_000, ttl=2)]
+    usual: dict[str, Any] = {"order_id": 7, "src_ip": "10.0.0.1", "questions": asked, "rate_pps": 50.0}
+    return pb.ProbeOrder(**usual | {"timeout_ms": 250} | changed)
+
+
+def test_an_order_is_read():
+    found = order_in(order(), OWN, 1_000)
+    assert (found.number, found.src_ip, found.questions) == (7, 0x0A000001, (Question(0x0A000002, 50_000, 2),))
+    assert found.pace == (50.0, 0.25)
+
+
+def test_an_agent_asks_no_faster_than_its_own_rate():
+    assert order_in(order(rate_pps=1e6), OWN, 1_000).pace.rate_pps == 1_000
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"src_ip": "10.0.0.9"}, "src_ip: 10.0.0.9 is no address of this agent"),
+        ({"src_ip": "here"}, "src_ip: no IPv4 address"),
+        ({"questions": []}, "questions: must be 1 to"),
+        ({"questions": [pb.ProbeQuestion()] * (MAX_QUESTIONS + 1)}, "questions: must be 1 to"),
+        ({"rate_pps": 0.0}, "rate_pps"),
+        ({"rate_pps": float("nan")}, "rate_pps"),
+        ({"rate_pps": float("inf")}, "rate_pps"),
+        ({"timeout_ms": 0}, "timeout_ms"),
+        ({"timeout_ms": 1 << 31}, "timeout_ms"),
+        ({"questions": [pb.ProbeQuestion(dst_ip="10.0.0.2", port=80, ttl=2)]}, r"questions\[0\].port: must be 49152"),
+        ({"questions": [pb.ProbeQuestion(dst_ip="10.0.0.2", port=50_000)]}, r"questions\[0\].ttl"),
+        ({"questions": [pb.ProbeQuestion(dst_ip="10.0.0.2", port=50_000, ttl=64)]}, r"questions\[0\].ttl"),
+        ({"questions": [pb.ProbeQuestion(dst_ip="224.0.0.1", port=50_000, ttl=2)]}, r"questions\[0\].dst_ip"),
+    ],
+)
+def test_an_order_that_an_agent_does_not_carry_out_is_refused(changed, text):
+    with pytest.raises(OrderError, match=text):
+        order_in(order(**changed), OWN, 1_000)
