@@ -32,7 +32,7 @@ class BrokenFinder:
 @asynccontextmanager
 async def served(finder):
     config = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0")
-    application = Application(FABRIC, config, ThreadPlanner(FABRIC), ThreadCompiler(FABRIC), finder)
+    application = Application(FABRIC, config, ThreadPlanner(FABRIC), ThreadCompiler(FABRIC), finder=finder)
     async with application.started() as addresses, grpc.aio.insecure_channel(addresses["grpc"]) as channel:
         yield addresses, rpc.JobServiceStub(channel)
 
@@ -50,7 +50,7 @@ async def test_a_job_is_planned_without_a_switch_and_its_certificate_says_what_w
     assert read.certificate.paths_confirmed == watched.certificate.paths_confirmed == len(plan.flows)
 
 
-@pytest.mark.parametrize(("finder", "why"), [(None, "no probe agents"), (BrokenFinder(), "a fault of the test")])
+@pytest.mark.parametrize(("finder", "why"), [(None, "no probe agent at h"), (BrokenFinder(), "a fault of the test")])
 async def test_without_working_probes_a_job_is_refused_with_the_reason(finder, why):
     async with served(finder) as (_, jobs):
         with pytest.raises(grpc.aio.AioRpcError, match=why):
