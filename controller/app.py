@@ -36,6 +36,7 @@ from controller.dashboard.server import Dashboard
 from controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
+from controller.model.port_addresses import links_by_address
 from controller.model.server_address import joined, split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
@@ -46,7 +47,8 @@ from controller.runtime.journal.restart import continued, remember_fabric
 from controller.runtime.leadership import ClusterCounts, Leadership
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
-from controller.runtime.ports import Compiler, Planner, StateStore, StoreError
+from controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
+from controller.runtime.probing.finder import ProbeFinder
 from controller.runtime.recording.recorder import Recorder
 from controller.runtime.rules import with_pins
 from controller.southbound.posting import Inbound, Outbound
@@ -146,11 +148,12 @@ class Application:
 
     def __init__(
         self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None, compiler: Compiler | None = None,
-        counts: ClusterCounts | None = None,
+        counts: ClusterCounts | None = None, finder: PortFinder | None = None,
     ) -> None:  # fmt: skip
         """Create the parts; `planner` and `compiler` are processes of their own by default, which tests may replace.
 
-        `counts` continue over the lives of one of several controllers.
+        `counts` continue over the lives of one of several controllers. `finder` finds source ports on a fabric that
+        hashes, by default with the probe agents.
         """
         settings = Settings(
             default_lease_ms=config.default_lease_ms,
@@ -180,6 +183,7 @@ class Application:
             compiler=self._compiler,
             clock=clock,
         )
+        self.loop.port_search.finder = finder or self._finder(fabric)
         self.collecting = self._collecting(fabric)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None
@@ -304,7 +308,12 @@ class Application:
         leadership.begin(generation)
 
     async def _listen(self, server: OpenFlowServer, api: ApiServer) -> dict[str, str]:
-        """Listen for switches and callers; raises PrerequisiteError where an address is in use."""
+        """Listen for switches and callers; raises PrerequisiteError where an address is in use.
+
+        On a fabric that hashes no switch is to connect.
+        """
+        if self.loop.state.fabric.hashes:
+            return {"grpc": await api.start(self._config.grpc)}
         try:
             bound = await server.start()
         except OSError as error:
@@ -365,6 +374,13 @@ class Application:
             *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
             leadership=leadership, limited=self.loop.limited, tls=tls,
         )  # fmt: skip
+
+    def _finder(self, fabric: Fabric) -> PortFinder | None:
+        """Return what finds source ports by the probe agents, None on a fabric with rules in its switches."""
+        if not fabric.hashes:
+            return None
+        switch_pps = self._config.probes_per_switch_pps
+        return ProbeFinder(self.loop.probe_agents, fabric, links_by_address(fabric), switch_pps=switch_pps)
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""

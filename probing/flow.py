@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 
 class Wanted(NamedTuple):
-    """A flow and its planned path: directed links from the source NIC to the destination NIC; addresses as integers."""
+    """A flow and its planned path: directed links from the source NIC to the destination NIC; addresses as integers.
+
+    A `port` that the flow has already is confirmed first, and another one sought where it leads elsewhere.
+    """
 
     flow_id: str
     src_ip: int
     dst_ip: int
     path: tuple[str, ...]
+    port: int = 0
 
     @property
     def top(self) -> int:

@@ -55,7 +55,9 @@ class Search:
                 self.ports[flow.flow_id] = next(order)
             else:
                 self._of_source.setdefault(flow.src_ip, set()).add(flow.flow_id)
-                self._open[flow.flow_id] = _Seek(flow, order, BUDGET_FACTOR * ways + len(flow.path))
+                budget = BUDGET_FACTOR * ways + len(flow.path)
+                self._open[flow.flow_id] = _Seek(flow, order, budget, flow.port or None)
+                self._taken(flow).update({flow.port} - {0})
 
     @property
     def missing(self) -> list[str]:
@@ -105,7 +107,8 @@ class Search:
         if seek.candidate is None:
             return []
         wanted = seek.wanted
-        hops = (hop for hop in range(2, len(wanted.path)) if hop != wanted.top)  # at the top it was seen when chosen
+        seen = self._seen.get((wanted.src_ip, wanted.dst_ip), {})
+        hops = (hop for hop in range(2, len(wanted.path)) if seek.candidate << 8 | hop not in seen)
         return [Question(wanted.dst_ip, seek.candidate, hop) for hop in hops]
 
     def _seeking(self, seek: _Seek) -> list[Question]:

@@ -175,9 +175,18 @@ class JobService(rpc.JobServiceServicer):
         return self._publisher()(plan)
 
     def _publisher(self) -> Callable[[JobPlan], JobPlan]:
-        """Return what makes plans as the caller sees them: leases end at a time of the clients' clocks."""
+        """Return what makes plans as the caller sees them: their times are those of the clients' clocks."""
         call, published = current(), self._loop.published_unix_ms
-        return lambda plan: call.plan(replace(plan, lease_expires_unix_ms=published(plan.lease_expires_unix_ms)))
+
+        def seen(plan: JobPlan) -> JobPlan:
+            proof = plan.certificate
+            if proof.oldest_confirmation_unix_ms:
+                confirmed = published(proof.oldest_confirmation_unix_ms)
+                proof = replace(proof, oldest_confirmation_unix_ms=confirmed)
+            expires = published(plan.lease_expires_unix_ms)
+            return call.plan(replace(plan, certificate=proof, lease_expires_unix_ms=expires))
+
+        return seen
 
     def _job(self, job_id: str) -> Job:
         job = self._loop.state.jobs.get(job_id)

@@ -262,4 +262,8 @@ def certificate_to(certificate: Certificate, own_max_link_utilisation: float) ->
         mean_share=certificate.mean_share,
         worst_share=certificate.worst_share,
         links_over_capacity=certificate.links_over_capacity,
+        probed=certificate.probed,
+        paths_confirmed=certificate.paths_confirmed,
+        oldest_confirmation_unix_ms=certificate.oldest_confirmation_unix_ms,
+        probes=certificate.probes,
     )

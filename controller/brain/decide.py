@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
-from controller.brain import congestion, drains, durable, jobs, previews, replan, storms, suggestions, switches
+from controller.brain import congestion, drains, durable, jobs, previews, replan, seeking, storms, suggestions, switches
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
 from controller.brain.networks import gateways, load_balancers, vpcs
@@ -31,6 +31,7 @@ from controller.model.event import (
     GatewayUp,
     Installed,
     InstallFailed,
+    PortsFound,
     PortStatus,
     Release,
     Renew,
@@ -148,8 +149,21 @@ def _solved(state: State, event: Solved, now: int) -> Outcome:
     active = state.active
     if active is None or active.token != event.token:
         return state, ()
+    return _sought(seeking.begin(state, event, now), now)
+
+
+def _ports_found(state: State, event: PortsFound, now: int) -> Outcome:
+    return _sought(seeking.ports_found(state, event, now), now)
+
+
+def _sought(step: seeking.Step, now: int) -> Outcome:
+    """Handle a plan once its flows have ports; at once where they need no search."""
+    state, active = step.state, step.state.active
+    if active is None or step.solved is None:
+        return state, step.effects
     solved = WORK_HANDLERS[active.work.kind].solved
-    return solved(state, active.work, event, now) if solved is not None else (state, ())
+    state, effects = solved(state, active.work, step.solved, now) if solved is not None else (state, ())
+    return state, (*step.effects, *effects)
 
 
 def _installed(state: State, event: Installed, now: int) -> Outcome:
@@ -203,6 +217,7 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     Release: jobs.release,
     Tick: _tick,
     Solved: _solved,
+    PortsFound: _ports_found,
     SwitchUp: switches.switch_up,
     SwitchDown: switches.switch_down,
     RulesRead: switches.rules_read,

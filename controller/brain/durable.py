@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 from controller.brain.intent import dead_links, pin_rules_of
 from controller.brain.networks.state import Gateway, Networks
-from controller.brain.state import Job, State
+from controller.brain.state import Job, State, underlay_of
 from controller.brain.switches import health_of
 from controller.model.effect import Persist
 from controller.model.fabric import PortRef
 from controller.model.job_state import JobState
 from controller.model.plan import Certificate
-from controller.rules.compile import compile_fabric
 from dataplane.config.balancers import LoadBalancer
 from dataplane.config.check import claims_of, neighbours_of
 from dataplane.config.desired import Kind
@@ -131,7 +130,7 @@ def restored(state: State, values: Values, now: int) -> State:
     )
     state = replace(state, health=health_of(state))
     if state.out_of_use != state.compiled_for:
-        underlay = compile_fabric(state.fabric, state.layout, state.out_of_use, ())
+        underlay = underlay_of(state.fabric, state.layout, state.out_of_use)
         state = replace(state, underlay=underlay, compiled_for=state.out_of_use)
     dead = dead_links(state.fabric, state.out_of_use)
     jobs = sorted(found["job"].values(), key=lambda job: job.number)

@@ -24,7 +24,7 @@ from controller.model.error import (
 from controller.model.event import InstallFailed, Release, Renew, Solved
 from controller.model.job import JobRequest
 from controller.model.moves import Cause
-from controller.model.plan import Effort, Infeasible, JobPlan, Replan
+from controller.model.plan import Confirmed, Effort, Infeasible, JobPlan, Replan
 
 MAX_ATTEMPTS = 5
 """The maximum number of times that a request is planned because the fabric changed during planning."""
@@ -58,7 +58,8 @@ def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcom
     if refused is not None:
         return _refuse(state, work, refused)
     # An existing pin that also carries ACKs is installed already: its switches get no further barrier.
-    needed = path_switches(chain.from_iterable((*job.flows.link_loads_bps, *job.flows.reverse_links) for job in jobs))
+    links = chain.from_iterable((*job.flows.link_loads_bps, *job.flows.reverse_links) for job in jobs)
+    needed = frozenset[str]() if state.fabric.hashes else path_switches(links)
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
         where = f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
@@ -115,6 +116,7 @@ def planned_job(
     counts = rule_counts(state, {request.job_id: pins})
     lease_ms = request.lease_ms or state.settings.default_lease_ms
     moved = sum(moved.flows for moved in plan.moved.values())
+    seen = plan.confirmed.get(request.job_id, Confirmed())
     return Job(
         request=request,
         number=state.next_job_number,
@@ -128,6 +130,10 @@ def planned_job(
             flows_moved=moved,
             rules_installed=sum(map(len, pins.values())),
             max_rules_on_a_switch=max(counts.values(), default=0),
+            probed=state.fabric.hashes,
+            paths_confirmed=len(flows.flows) if seen.is_whole else 0,
+            oldest_confirmation_unix_ms=seen.unix_ms,
+            probes=seen.probes,
         ),
         pin_rules=pins,
         lease_ms=lease_ms,
@@ -141,6 +147,7 @@ def _admitted_jobs(state: State, work: PlanWork) -> dict[str, Job]:
 
 def plan_installed(state: State, work: PlanWork, active: Active, install_ns: int) -> Outcome:
     """Set jobs to running after the last barrier reply; only now their callers get their replies."""
+    install_ns += active.seeking.search_ns if active.seeking is not None else 0
     running = {
         name: replace(
             job, state=after(job.state, JobEvent.INSTALLED), effort=replace(job.effort, install_ns=install_ns)

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 from controller.brain.install import Outcome, take_token
 from controller.brain.lifecycle import JobEvent, WorkKind, after, allows
+from controller.brain.port_search import Seeking
 from controller.brain.state import Active, Job, MoveRecord, ReplanWork, State, Work
 from controller.model.effect import Announce, Effect, Note, Solve
 from controller.model.event import InstallFailed, Solved
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.moves import NO_MOVES, Cause, MoveLimit
-from controller.model.plan import Certificate, JobFlows, JobPlan, Replan
+from controller.model.plan import Certificate, Confirmed, Effort, JobFlows, JobPlan, Replan
 
 MAX_RECORDS = 256
 """The decisions whose moves `heddle explain` can name."""
@@ -68,8 +69,16 @@ def solve_for(
     """Begin a transaction: ask the planner for `requests` beside the jobs that hold paths."""
     state, token = take_token(state)
     solve = replace(problem(state, requests), token=token, limit=limit, subject=subject, urgent=urgent)
-    solve = replace(solve, health=health or solve.health, has_happened=has_happened)
-    return replace(state, active=Active(token=token, work=work, health=state.out_of_use)), (solve,)
+    solve = replace(solve, health=health or solve.health, has_happened=has_happened, confirm=_is_suspect(state, work))
+    seeking = Seeking(solve=solve) if state.fabric.hashes else None
+    active = Active(token=token, work=work, health=state.out_of_use, seeking=seeking)
+    return replace(state, active=active), (solve,)
+
+
+def _is_suspect(state: State, work: Work) -> bool:
+    """Return whether flows may have left their paths: a link that fails or returns changes what ports lead where."""
+    changed = work.kind is WorkKind.REPLAN and work.cause in (Cause.FAILURE, Cause.RECOVERY)
+    return state.fabric.hashes and changed
 
 
 def problem(state: State, requests: tuple[JobRequest, ...]) -> Solve:
@@ -165,8 +174,9 @@ def _slowed(job: Job, flows: JobFlows, reason: str) -> Job:
 
 def _is_as_before(job: Job, flows: JobFlows, plan: Replan) -> bool:
     """Return whether a plan leaves a job that runs as it should as it is: most jobs of most plans, at little cost."""
-    well = not job.stranded and job.healthy_utilisation is None and job.request.job_id not in plan.stranded
-    return well and flows is job.flows
+    job_id = job.request.job_id
+    well = not job.stranded and job.healthy_utilisation is None and job_id not in plan.stranded
+    return well and flows is job.flows and job_id not in plan.confirmed
 
 
 def _record(job: Job, plan: Replan, now: int) -> MoveRecord:
@@ -194,13 +204,15 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
     unchanged = flows.flows is before.flows and flows.notes == before.notes
     unchanged = unchanged and flows.own_max_link_utilisation == before.own_max_link_utilisation
     if unchanged and len(stranded) == job.stranded and job.healthy_utilisation is None:
-        return job
+        return replace(job, effort=_effort(job, plan)) if job_id in plan.confirmed else job
     flows = flows if moved is not None else replace(flows, guards=job.flows.guards)
     healthy = _healthy_utilisation(state, job, flows, cause)
     harmed = bool(stranded) or healthy is not None
     now = after(job.state, JobEvent.HARMED if harmed else JobEvent.RECOVERED)
     same = flows.flows is job.flows.flows and now is job.state and len(stranded) == job.stranded
     reasons = [reason, *_harm(flows, stranded, healthy), *flows.notes]
+    if (reaimed := plan.confirmed.get(job_id, Confirmed()).reaimed) > 0:
+        reasons.insert(1, f"{reaimed} flows have new ports for their paths")
     if moved is not None:
         reasons.insert(1, f"{moved.flows} flows moved")
     return replace(
@@ -211,9 +223,27 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
         healthy_utilisation=healthy,
         generation=job.generation if same else job.generation + 1,
         reason=job.reason if same else "; ".join(reasons),
-        effort=job.effort if same else replace(job.effort, flows_moved=moved.flows if moved is not None else 0),
+        effort=job.effort if same and job_id not in plan.confirmed else _effort(job, plan),
         pin_rules=plan.pins.get(job_id, job.pin_rules),
         severed=bool(stranded) if job_id in plan.pins else job.severed,
+    )
+
+
+def _effort(job: Job, plan: Replan) -> Effort:
+    """Return what a plan took for a running job."""
+    job_id = job.request.job_id
+    moved, seen = plan.moved.get(job_id), plan.confirmed.get(job_id)
+    effort = replace(job.effort, flows_moved=moved.flows if moved is not None else 0)
+    if not effort.probed:
+        return effort
+    without = len(plan.stranded.get(job_id, ()))
+    if seen is None:
+        return replace(effort, paths_confirmed=min(effort.paths_confirmed, len(job.flows.flows) - without), probes=0)
+    return replace(
+        effort,
+        paths_confirmed=len(job.flows.flows) - without - seen.unseen,
+        oldest_confirmation_unix_ms=seen.unix_ms if seen.is_whole else effort.oldest_confirmation_unix_ms,
+        probes=seen.probes,
     )
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from controller.brain.lifecycle import JobEvent, WorkKind
 from controller.brain.networks.state import Networks
+from controller.brain.port_search import Seeking
 from controller.model.effect import Drained
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health
@@ -196,6 +197,8 @@ Work = PlanWork | ReleaseWork | ReplanWork | DrainWork
 class Active:
     """The active transaction: being solved, then (with `before`) waiting until switches have acknowledged its rules.
 
+    On a fabric that hashes, probes seek ports for what is solved (`seeking`) before anything else changes.
+
     `health` is the planner's input; a plan for any other is void. `before` are the jobs that the plan has changed, as
     they were, and `announces` those whose new generation is published after the acknowledgement. `response` is the
     reply to a drain, and `certificate` is the one before. `slowed` are the jobs whose lower rates have been published;
@@ -213,6 +216,7 @@ class Active:
     certificate: Certificate = field(default_factory=Certificate)
     slowed: tuple[str, ...] = ()
     wait_ms: int = 0
+    seeking: Seeking | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,11 +365,18 @@ def begin(fabric: Fabric, settings: Settings | None = None, started_unix_ms: int
         settings=settings or Settings(),
         health=fabric.failed,
         compiled_for=fabric.failed,
-        underlay=compile_fabric(fabric, layout, fabric.failed, ()),
+        underlay=underlay_of(fabric, layout, fabric.failed),
         switches={switch.id: SwitchState() for switch in fabric.switches},
         started_unix_ms=started_unix_ms,
         next_job_number=first,
     )
+
+
+def underlay_of(fabric: Fabric, layout: SteeringLayout, health: Health) -> dict[str, SwitchRules]:
+    """Return the underlay of each switch; no rules where the fabric hashes."""
+    if fabric.hashes:
+        return {switch.id: SwitchRules() for switch in fabric.switches}
+    return compile_fabric(fabric, layout, health, ())
 
 
 def wanted(state: State, switch: str) -> SwitchRules:

@@ -34,8 +34,11 @@ MAX_AUDITS = 8
 
 
 def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
-    """Record a new session and the rules that the switch holds already; only the difference will be sent."""
-    if event.switch not in state.switches:
+    """Record a new session and the rules that the switch holds already; only the difference will be sent.
+
+    Where the fabric hashes, switches are not ours to change.
+    """
+    if event.switch not in state.switches or state.fabric.hashes:
         return state, ()
     state = with_older_pins(out_of_installation(state, event.switch), event.switch, event.installed)
     installed = shared(event.installed, wanted(state, event.switch))
@@ -177,6 +180,8 @@ def start_compile(state: State, now: int) -> Outcome:
 
     After one, the next waits as long as it took: a fabric that flaps gets its rules in between. The clock may be set.
     """
+    if state.fabric.hashes:
+        return replace(state, compiled_for=state.out_of_use), ()
     pauses = 0 < state.compile_pause_unix_ms - now <= MAX_COMPILE_PAUSE_MS
     if state.compiling is not None or state.compiled_for == state.out_of_use or pauses:
         return state, ()

@@ -138,6 +138,8 @@ def _print_plan(plan: pb.JobPlan) -> None:
         f"  of all jobs' flows {proof.flows_slowed} are slowed (share {proof.mean_share:.3f} on average, "
         f"{proof.worst_share:.3f} at worst), {proof.links_over_capacity} links are over their capacity"
     )
+    if proof.probed:
+        print(f"  probed: {screen.confirmed(proof.paths_confirmed, proof.oldest_confirmation_unix_ms, proof.probes)}")
     for flow in plan.flows[:MAX_FLOWS_SHOWN]:
         switches = " ".join(link.split(">")[1].split(":")[0] for link in flow.links[:-1])
         print(f"  {flow.flow_id}: port {flow.udp_source_port}, {screen.rate(flow.rate_bps)}, {switches}")

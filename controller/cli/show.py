@@ -6,6 +6,7 @@ Rich is imported when a table is made, not before.
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from controller.model.plan import AdmissionWindow, FlowPlan, JobPlan
@@ -84,6 +85,14 @@ def plans(jobs: Sequence[JobPlan], hint: str | None = None, changed: "Changes | 
             out.print(f"  … and {len(flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")
 
 
+def confirmed(paths: int, oldest_unix_ms: int, probes: int) -> str:
+    """Return what probes have confirmed of a job's plan on a fabric that hashes."""
+    if not oldest_unix_ms:
+        return "no path is confirmed: a running controller finds the source ports by probes"
+    when = datetime.fromtimestamp(oldest_unix_ms / 1000, UTC).isoformat(" ", "milliseconds")
+    return f"the paths of {paths} flows are confirmed, the oldest at {when}; {probes} probes for this plan"
+
+
 def _certificate(job: JobPlan, hint: str | None) -> "Table":
     from rich.table import Table
 
@@ -108,6 +117,9 @@ def _certificate(job: JobPlan, hint: str | None) -> "Table":
     table.add_row(
         "rules", f"{proof.rules_installed} for these jobs; {proof.max_rules_on_a_switch} on the fullest switch"
     )
+    if proof.probed:
+        seen = confirmed(proof.paths_confirmed, proof.oldest_confirmation_unix_ms, proof.probes)
+        table.add_row("probed", seen)
     if hint is not None:
         table.add_row("hint", hint)
     return table

@@ -71,3 +71,5 @@ class FabricShape(Shape):
     links: list[LinkShape] = Field(default_factory=list)
     hosts: list[HostShape] = Field(default_factory=list)
     failed: list[str] = Field(default_factory=list)
+    steering: Literal["openflow", "hash"] = "openflow"
+    port_addresses: dict[str, str] = Field(default_factory=dict)

@@ -12,13 +12,14 @@ from controller.config.fabric_file import FabricShape
 from controller.config.generate import Parts, generate, generate_problems
 from controller.config.jobs_file import JobShape, JobsShape, request_of
 from controller.config.merge import Merge
+from controller.config.port_addresses import port_addresses_of
 from controller.config.text.complaint import refusal, shown
 from controller.config.text.document import Document, parse_document, read_document
 from controller.config.text.field import Shape
 from controller.config.text.shape_error import shape_problems as pydantic_problems
 from controller.model.admission import Problem, flow_plans, problems, shape_problems, too_many_flow_plans
 from controller.model.connectivity import leaves_are_joined
-from controller.model.fabric import Fabric
+from controller.model.fabric import Fabric, SteeredBy
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.limit import MAX_CABLES, MAX_FLOW_PLANS, MAX_NICS, MAX_SWITCHES
@@ -68,9 +69,14 @@ def fabric_of(document: Document) -> Fabric:
         if merge.problems:
             raise refusal(document.name, merge.problems)
     switches, cables, nics = tuple(parts.switches), tuple(parts.cables), tuple(parts.nics)
-    fabric = Fabric(name=shape.name, switches=switches, cables=cables, nics=nics)
+    steered_by = SteeredBy(shape.steering)
+    fabric = Fabric(name=shape.name, switches=switches, cables=cables, nics=nics, steered_by=steered_by)
     if not leaves_are_joined(fabric):
         raise refusal(document.name, [Problem("switches", _NO_SPINE)])
+    addresses, found = port_addresses_of(shape.port_addresses, fabric)
+    if found:
+        raise refusal(document.name, found)
+    fabric = replace(fabric, port_addresses=addresses) if addresses else fabric
     if not shape.failed:
         return fabric
     failed, found = failed_of(shape.failed, fabric)

@@ -105,6 +105,12 @@ class ServiceConfig(BaseModel):
         le=3_600_000,
         description="the rules of every switch are read and compared once in this time, milliseconds",
     )
+    probes_per_switch_pps: int = Field(
+        default=300,
+        ge=1,
+        le=1_000_000,
+        description="on a fabric that hashes: the probes per second that may expire at one switch",
+    )
     quarantine_ms: int = Field(
         default=10_000,
         ge=0,

@@ -25,6 +25,10 @@ def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape
     yield from (f"# {one_line(line)}" for line in header)
     yield "version: 1"
     yield f"name: {_flow(fabric.name)}"
+    if fabric.hashes:
+        yield f"steering: {fabric.steered_by}"
+    if fabric.port_addresses:
+        yield f"port_addresses: {_flow(_addresses(fabric))}"
     if shape is not None:
         yield f"generate: {_flow(_generate(shape))}"
         return
@@ -37,6 +41,8 @@ def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape
 def fabric_document(fabric: Fabric, shape: GenerateShape | None = None) -> Entry:
     """Return the contents of the fabric file as a mapping."""
     head: Entry = {"version": 1, "name": fabric.name}
+    head |= {"steering": fabric.steered_by.value} if fabric.hashes else {}
+    head |= {"port_addresses": _addresses(fabric)} if fabric.port_addresses else {}
     return head | ({"generate": _generate(shape)} if shape is not None else dict(_parts(fabric)))
 
 
@@ -77,6 +83,10 @@ def _parts(fabric: Fabric) -> Iterator[tuple[str, list[Entry]]]:
     yield "links", [_link(cable) for cable in fabric.cables]
     hosts = groupby(fabric.nics, key=lambda nic: nic.host)
     yield "hosts", [{"id": host, "nics": [_nic(nic) for nic in nics]} for host, nics in hosts]
+
+
+def _addresses(fabric: Fabric) -> Entry:
+    return {str(port): ip_text(address) for port, address in fabric.port_addresses}
 
 
 def _generate(shape: GenerateShape) -> Entry:

@@ -71,6 +71,8 @@ def too_many_flow_plans(subject: str) -> str:
 
 def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
     yield from _shape_problems(request, len(request.ranks))
+    if fabric.hashes:
+        yield from _pins_on_hashes(request)
     if fabric.nic_by_id.keys() >= set(request.ranks):
         return
     suggested = 0
@@ -80,6 +82,17 @@ def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
             guess = guess or _like(fabric)
             suggested += 1
             yield Problem(f"ranks[{index}]", f"no NIC named {quoted(name)} in the fabric{guess}")
+
+
+def _pins_on_hashes(request: JobRequest) -> Iterator[Problem]:
+    """Yield the problem of each pin: it needs a rule, and switches that hash hold none."""
+    if request.steering is Steering.PIN:
+        yield Problem("steering", "PIN needs rules in switches, and this fabric hashes; use SOURCE_PORT")
+    for index, collective in enumerate(request.collectives):
+        for number, flow in enumerate(collective.flows):
+            if flow.udp_source_port:
+                text = "a fixed port has one path only where the fabric hashes; 0 lets probes find a port"
+                yield Problem(f"collectives[{index}].flows[{number}].udp_source_port", text)
 
 
 def _like(fabric: Fabric) -> str:

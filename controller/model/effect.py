@@ -8,8 +8,9 @@ from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.moves import NO_MOVES, MoveLimit
 from controller.model.placement import Placement, Shape
-from controller.model.plan import Certificate, JobFlows, JobPlan
+from controller.model.plan import Amend, Certificate, JobFlows, JobPlan
 from controller.model.rule import Step, SwitchRules
+from probing.flow import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,9 @@ class Solve:
     Flows of kept jobs move as far as `limit` allows, on behalf of the job `subject`. `background` is the load in bit/s
     that traffic of no job puts on links. What `has_happened` cannot be refused: a job may then exceed its
     `require_utilisation`. `numbers` has the job number of
-    every job with pins. A `preview` uses another worker, and an `urgent` request does not wait for one before it.
+    every job with pins. A `preview` uses another worker, and an `urgent` request does not wait for one before it. With
+    `amend` only the flows that it names get other paths. With `confirm`, on a fabric that hashes, flows that stay where
+    they are have their ports confirmed.
     """
 
     token: int
@@ -33,6 +36,20 @@ class Solve:
     numbers: Mapping[str, int] = field(default_factory=dict)
     preview: bool = False
     urgent: bool = False
+    amend: Amend | None = None
+    confirm: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindPorts:
+    """Find by probes the source ports that lead over the paths of flows; `event.PortsFound` returns them.
+
+    A flow has at most `ways` paths. A search that is still under way ends: nothing waits for it any more.
+    """
+
+    token: int
+    flows: tuple[Wanted, ...]
+    ways: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +182,7 @@ class EndSession:
 
 Effect = (
     Solve
+    | FindPorts
     | Compile
     | Place
     | Install

@@ -18,6 +18,7 @@ from controller.model.tenant import Tenant
 from dataplane.config.balancers import BackEndState, LoadBalancer
 from dataplane.config.desired import Kind
 from dataplane.config.network import Address, BorderRule, Peering, Vpc
+from probing.flow import Found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +170,15 @@ class Solved:
     token: int
     outcome: Replan | Infeasible | HeddleError
     solve_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortsFound:
+    """What the search of the `effect.FindPorts` of the same token has found, and the time that it took."""
+
+    token: int
+    found: Found
+    search_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +363,7 @@ Event = (
     | Drain
     | Congested
     | Solved
+    | PortsFound
     | Compiled
     | Suggested
     | Installed

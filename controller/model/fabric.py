@@ -29,6 +29,15 @@ class Role(StrEnum):
         return {"leaf": 0, "agg": 1}.get(self.value, 2)
 
 
+class SteeredBy(StrEnum):
+    """What makes a flow take its planned path."""
+
+    OPENFLOW = "openflow"
+    """Rules in switches, which read the path from the flow's source port, or are pins."""
+    HASH = "hash"
+    """The hashes of switches that have routes only: probes find a source port that leads over the path."""
+
+
 class PortRef(NamedTuple):
     """A switch port, written `switch:number`."""
 
@@ -123,6 +132,31 @@ class Fabric:
     cables: tuple[Cable, ...]
     nics: tuple[Nic, ...]
     failed: Health = field(default_factory=Health)
+    steered_by: SteeredBy = SteeredBy.OPENFLOW
+    port_addresses: tuple[tuple[PortRef, int], ...] = ()
+    """IPv4 addresses of switch ports, where the fabric file lists them; `model.port_addresses` has those that count."""
+
+    @property
+    def hashes(self) -> bool:
+        """Return whether switches hold no rules and flows follow their hashes."""
+        return self.steered_by is SteeredBy.HASH
+
+    @cached_property
+    def paths_up(self) -> int:
+        """Return how many ways up from a leaf a flow has at most: the product of the choices of leaf and agg."""
+        choices = dict.fromkeys(Role, 1)
+        for switch in self.switches:
+            choices[switch.role] = max(choices[switch.role], len(self.up_choices[switch.id]))
+        return choices[Role.LEAF] * choices[Role.AGG]
+
+    @cached_property
+    def max_paths(self) -> int:
+        """Return how many paths a flow has at most, parallel cables on the way down included."""
+        choices = dict.fromkeys((1, 2), 1)
+        for switch, groups in self.down_groups.items():
+            tier = self.switch_by_id[switch].role.tier
+            choices[tier] = max(choices[tier], *(len(group.cables) for group in groups), 1)
+        return self.paths_up * choices[1] * choices[2]
 
     @cached_property
     def digest(self) -> str:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from controller.model.job_state import JobState
 from controller.model.rule import FlowRule
+from probing.flow import Wanted
 
 DATA_DSCP = 26
 DATA_PRIORITY = 3
@@ -53,7 +55,11 @@ class FlowPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """The utilisation that the whole plan reaches, and a lower bound that no plan can beat."""
+    """The utilisation that the whole plan reaches, and a lower bound that no plan can beat.
+
+    On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of the job, the oldest
+    of them last at `oldest_confirmation_unix_ms`; `probes` were sent for the newest generation.
+    """
 
     max_link_utilisation: float = 0.0
     lower_bound: float = 0.0
@@ -73,6 +79,10 @@ class Certificate:
     mean_share: float = 1.0
     worst_share: float = 1.0
     links_over_capacity: int = 0
+    probed: bool = False
+    paths_confirmed: int = 0
+    oldest_confirmation_unix_ms: int = 0
+    probes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +144,26 @@ class Moved:
     old_links: Mapping[str, tuple[str, ...]]
 
 
+class WantedRows(NamedTuple):
+    """Flows of a job that need a source port: their rows in the job's flows, and their paths."""
+
+    rows: tuple[int, ...]
+    flows: tuple[Wanted, ...]
+
+
+class Confirmed(NamedTuple):
+    """What probes have confirmed of a job's plan: when, by how many probes, and whether all flows' paths.
+
+    `reaimed` flows have another port for the path that they had; the ports of `unseen` flows could not be confirmed.
+    """
+
+    unix_ms: int = 0
+    probes: int = 0
+    is_whole: bool = False
+    reaimed: int = 0
+    unseen: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replan:
     """A plan beside running jobs, which come first, and what it changes for them.
@@ -141,7 +171,8 @@ class Replan:
     A running job whose paths and rates are unchanged has the same `flows.flows` object as before. `moved` has the flows
     with other paths, `stranded` the ids of flows that have no live path, both by job id. `pins` has the pin rules by
     job and switch, of new jobs and of jobs whose flows moved. `slowed` has running jobs with the lower rates that they
-    need before switches move pinned flows, on their old paths.
+    need before switches move pinned flows, on their old paths. On a fabric that hashes, `wanted` has by job the flows
+    whose ports probes have to find, and `confirmed` what they have found.
     """
 
     jobs: tuple[JobFlows, ...]
@@ -150,6 +181,23 @@ class Replan:
     stranded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     pins: Mapping[str, Mapping[str, tuple[FlowRule, ...]]] = field(default_factory=dict)
     slowed: Mapping[str, JobFlows] = field(default_factory=dict)
+    wanted: Mapping[str, WantedRows] = field(default_factory=dict)
+    confirmed: Mapping[str, Confirmed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amend:
+    """A plan whose flows get other paths where no source port leads over the planned ones; all else stays.
+
+    `jobs` are those of the plan, kept ones first. By flow id: `avoid` are the paths that found no port, and `reached`
+    the links at the top of the fabric that the flow's probes were seen on, where that is known. The flows `stay` keep
+    the paths that they have while the jobs run.
+    """
+
+    jobs: tuple[JobFlows, ...]
+    avoid: Mapping[str, frozenset[tuple[str, ...]]]
+    reached: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    stay: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +218,10 @@ class Effort:
     flows_moved: int = 0
     rules_installed: int = 0
     max_rules_on_a_switch: int = 0
+    probed: bool = False
+    paths_confirmed: int = 0
+    oldest_confirmation_unix_ms: int = 0
+    probes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

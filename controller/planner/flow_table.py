@@ -1,6 +1,6 @@
 """A job's flow plans as a sequence that builds each `FlowPlan` on access."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
 import numpy as np
@@ -33,6 +33,15 @@ class FlowTable(Sequence[FlowPlan]):
         return FlowTable(
             self.topology, self.request, self.flows, self.hops, self.ports, self.reverse_hops, self.reverse_ports,
             rates, turns,
+        )  # fmt: skip
+
+    def with_ports(self, ports: Mapping[int, int]) -> "FlowTable":
+        """Return the same paths and rates with other source ports of the data, given by row."""
+        changed = self.ports.copy()
+        changed[list(ports)] = list(ports.values())
+        return FlowTable(
+            self.topology, self.request, self.flows, self.hops, changed, self.reverse_hops, self.reverse_ports,
+            self.rates, self.turns,
         )  # fmt: skip
 
     def sends_at(self, rates: Ints, turns: Turns | None) -> bool:

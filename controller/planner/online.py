@@ -15,7 +15,8 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
-from controller.model.plan import Infeasible, Moved, Replan
+from controller.model.plan import Amend, Infeasible, Moved, Replan
+from controller.planner.amend import amended
 from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, joined
 from controller.planner.flow_table import FlowTable
@@ -60,13 +61,14 @@ class OnlinePlanner:
     def solve(
         self, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed], limit: MoveLimit = NO_MOVES,
         subject: str = "", background: Mapping[str, int] | None = None, has_happened: bool = False,
+        amend: Amend | None = None,
     ) -> Replan | Infeasible:  # fmt: skip
         """Plan `requests` beside the jobs in `kept`, of which flows move as far as `limit` allows.
 
         `background` is the load in bit/s by link that traffic of no job causes. Figures do not count it; rates are what
         it leaves on links into NICs. What `has_happened` is not refused where a job exceeds its `require_utilisation`.
-        OWN_JOB, TENANT and LOWER_PRIORITY refer to the job `subject`, which is one of either. Raises InputError and
-        AlreadyExistsError as `solve.solve` does.
+        OWN_JOB, TENANT and LOWER_PRIORITY refer to the job `subject`, which is one of either. With `amend` only the
+        flows that it names move, from its plan. Raises InputError and AlreadyExistsError as `solve.solve` does.
         """
         self._changed: set[str] = set()
         if self._background != (background or {}):
@@ -74,6 +76,8 @@ class OnlinePlanner:
         if self._health != health:
             self._health, live = health, Live.of(self._topology, health)
             self._router = Router(topology=self._topology, live=live)
+        if amend is not None:
+            return self._amended(requests, health, kept, amend, has_happened)
         found: Replan | Infeasible | None = None
         try:
             found = self._solved(requests, health, kept, limit, subject, has_happened)
@@ -121,6 +125,25 @@ class OnlinePlanner:
             moved=_moved(kept, running, drafted.whole),
             stranded={job_id: tuple(flows) for job_id, flows in stranded.items()},
         )
+
+    def _amended(
+        self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], amend: Amend, has_happened: bool
+    ) -> Replan | Infeasible:
+        """Return a plan with other paths for some flows; the session follows with the next plan."""
+        found = amended(self._router, requests, kept, amend)
+        if isinstance(found, Infeasible):
+            return found
+        drafted = draft(
+            self._fabric, requests, health=health, kept=kept, hops=found.hops, moved=found.moved, running=found.running,
+            left=self._left_at_nics, router=self._router, as_given=True,
+        )  # fmt: skip
+        if isinstance(drafted, Infeasible):
+            return drafted
+        plan = certified(drafted, has_happened=has_happened, hashed=self._hashed)
+        if isinstance(plan, Infeasible):
+            return plan
+        moved = _moved(kept, found.running, drafted.whole)
+        return Replan(jobs=plan.jobs, certificate=plan.certificate, moved=moved, stranded=found.stranded)
 
     def _apply_background(self, background: Mapping[str, int]) -> None:
         loads = np.zeros(len(self._topology.capacity))

@@ -90,7 +90,7 @@ def solve(
 def draft(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
     hops: Ints | None = None, replan_dead: bool = False, moved: Flags | None = None, running: Paths | None = None,
-    left: Topology | None = None, router: Router | None = None,
+    left: Topology | None = None, router: Router | None = None, as_given: bool = False,
 ) -> Draft | Infeasible:  # fmt: skip
     """Find paths, ports and rates; the time of this step is the certificate's `solve_ns`.
 
@@ -98,7 +98,7 @@ def draft(
     marks the flows of running jobs, job by job, whose paths a session has changed: `hops` then begins with theirs.
     `running` are the joined paths of `kept`, where the caller has them. `left` is the topology with the capacity that
     traffic of no job leaves on links into NICs, where there is such traffic. `router` is one for `health`, where the
-    caller has it.
+    caller has it. `as_given` leaves `hops` as they are, incasts too.
     """
     topology = topology_of(fabric)
     router = router or Router(topology=topology, live=Live.of(topology, health))
@@ -119,7 +119,7 @@ def draft(
         return Infeasible(why=why)
     streams = with_guards(old.streams(topology), topology, kept)
     routed = hops
-    if hops is None or moved is not None:
+    if hops is None or (moved is not None and not as_given):
         routed, hops = paths_beside(router, jobs, old, streams, new, hops)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)

@@ -18,6 +18,7 @@ from controller.model.effect import (
     Compile,
     Effect,
     EndSession,
+    FindPorts,
     Install,
     NetworksChanged,
     Note,
@@ -52,6 +53,7 @@ from controller.runtime.journal.gate import Gate
 from controller.runtime.journal.writer import JournalWriter
 from controller.runtime.limited import Limit
 from controller.runtime.owners import Owners
+from controller.runtime.port_search import PortSearch
 from controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
 from controller.runtime.probing.sessions import ProbeAgents
 from controller.runtime.recording.batch import Turn, fault_text
@@ -112,6 +114,8 @@ class Loop:
         """Where what survives a restart is written, if anywhere."""
         self.suppressed_lines: Callable[[], int] = int
         """Returns how many log lines of the process were not written."""
+        self.port_search = PortSearch(clock)
+        """What finds source ports on a fabric that hashes."""
         self._planner, self._compiler = planner, compiler
         self._clock = clock
         self._switches: Switches | None = None
@@ -236,10 +240,11 @@ class Loop:
     def _perform(self, effect: Effect) -> None:
         _PERFORM[type(effect)](self, effect)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
+        return task
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -253,6 +258,9 @@ class Loop:
             _LOG.exception("the planner failed")
             outcome, solve_ns = _fault("the planner", fault), 0
         self.post(Solved(token=problem.token, outcome=outcome, solve_ns=solve_ns))
+
+    async def _find_ports(self, search: FindPorts) -> None:
+        self.post(await self.port_search.result(search))
 
     async def _place(self, problem: Place) -> None:
         try:
@@ -305,6 +313,9 @@ class Loop:
     def _on_solve(self, effect: Solve) -> None:
         self._spawn(self._solve(effect))
 
+    def _on_find_ports(self, effect: FindPorts) -> None:
+        self.port_search.replace(self._spawn(self._find_ports(effect)))
+
     def _on_compile(self, effect: Compile) -> None:
         self._spawn(self._compile(effect))
 
@@ -356,6 +367,7 @@ class Loop:
 
 _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {
     Solve: Loop._on_solve,
+    FindPorts: Loop._on_find_ports,
     Compile: Loop._on_compile,
     Wake: Loop._on_wake,
     Place: Loop._on_place,

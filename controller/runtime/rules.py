@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from controller.brain.intent import dead_links, pin_rules_of, severed_pins
 from controller.brain.transition import slowed
+from controller.brain.wanted import with_wanted
 from controller.model.effect import Compile, Solve
 from controller.model.event import Compiled
 from controller.model.fabric import Fabric
@@ -27,8 +28,11 @@ def compile_beside(fabric: Fabric, work: Compile) -> Compiled:
 def with_pins(fabric: Fabric, problem: Solve, plan: Replan) -> Replan:
     """Return a plan with the pin rules of new jobs and of running jobs whose paths have changed.
 
-    Where switches move running flows, it also has the rates for that time.
+    Where switches move running flows, it also has the rates for that time. On a fabric that hashes there are no pins:
+    it has the flows that need a source port.
     """
+    if fabric.hashes:
+        return with_wanted(fabric, problem, plan)
     kept = {request.job_id: (request, job) for request, job in problem.kept}
     new = {request.job_id: request for request in problem.requests}
     moving = [job for job in plan.jobs if job.pinned and (job.job_id in new or job.job_id in plan.moved)]

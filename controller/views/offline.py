@@ -60,6 +60,7 @@ def offline(
     certificate = replace(
         plan.certificate,
         solve_ns=solve_ns,
+        probed=state.fabric.hashes,
         flows_moved=sum(origin.flows_moved for origin in origins.values()),
         rules_installed=sum(len(rules) for job in state.jobs.values() for rules in job.pin_rules.values()),
         max_rules_on_a_switch=max(counts.values(), default=0),

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from controller.model.address import ip_text
 from controller.model.error import InputError
 from controller.model.fabric import Cable, Fabric, PortRef
+from controller.model.port_addresses import FIRST_ADDRESS, MAX_CABLES, links_by_address, numbered_addresses
 
-FIRST_ADDRESS = 100 << 24 | 64 << 16
-MAX_CABLES = 1 << 21
 GROUP_BASE = 1 << 20
 """Ids of nexthop groups begin here; those of single next hops are the cables' numbers."""
 
@@ -42,23 +41,16 @@ class Routes:
         if len(fabric.cables) > MAX_CABLES:
             raise InputError(f"{len(fabric.cables):,} cables are more than the {MAX_CABLES:,} that have addresses")
         self._fabric, self._routing = fabric, routing
-        self._number = {cable.id: number for number, cable in enumerate(fabric.cables)}
 
     @cached_property
     def address_of(self) -> Mapping[PortRef, int]:
         """Return the address of every port of a cable: the even one below, the odd one above."""
-        found = {}
-        for cable, number in zip(self._fabric.cables, self._number.values(), strict=True):
-            found[cable.lower] = FIRST_ADDRESS + 2 * number
-            found[cable.upper] = found[cable.lower] + 1
-        return found
+        return numbered_addresses(self._fabric)
 
     @cached_property
     def link_at(self) -> Mapping[int, str]:
         """Return by address the directed link that ends at the port with this address: where a probe came in."""
-        cables = self._fabric.cables
-        into = {self.address_of[cable.lower]: cable.down_link for cable in cables}
-        return into | {self.address_of[cable.upper]: cable.up_link for cable in cables}
+        return links_by_address(self._fabric)
 
     def lines(self, switch: str, names: Mapping[PortRef, str], failed: Collection[str] = ()) -> list[str]:
         """Return the lines that replace all routes of a router around failed cables; a leaf without a way has none.

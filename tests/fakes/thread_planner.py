@@ -53,7 +53,7 @@ class ThreadPlanner:
             plan = self._planners[problem.preview].solve(
                 problem.requests, health=problem.health, kept=problem.kept, limit=problem.limit,
                 subject=problem.subject, background=problem.background,
-                has_happened=problem.has_happened,
+                has_happened=problem.has_happened, amend=problem.amend,
             )  # fmt: skip
         except HeddleError as error:
             plan = error

@@ -5,17 +5,19 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
 from controller.model.error import HeddleError
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
-from controller.model.plan import Infeasible, JobFlows, Replan
+from controller.model.plan import Amend, Infeasible, JobFlows, Replan
 from controller.planner.clos import topology_of
 from controller.planner.online import OnlinePlanner
 from controller.planner.placement.suggest import suggest
 from controller.planner.warm import PLANNING, warm
 from controller.runtime.planning.wire import (
+    AmendMessage,
     Begin,
     Jobs,
     PlaceMessage,
@@ -57,6 +59,7 @@ class Child:
         plan = self._planner.solve(
             message.requests, health=message.health, kept=kept, limit=message.limit, subject=message.subject,
             background=message.background, has_happened=message.has_happened,
+            amend=self._amend([*(request for request, _ in kept), *message.requests], message.amend),
         )  # fmt: skip
         if not isinstance(plan, Replan):
             return plan
@@ -74,6 +77,13 @@ class Child:
             moved=plan.moved,
             stranded=plan.stranded,
         )
+
+    def _amend(self, requests: Sequence[JobRequest], message: AmendMessage | None) -> Amend | None:
+        if message is None:
+            return None
+        placed = zip(requests, message.jobs, strict=True)
+        jobs = tuple(job_of(self._topology, request, columns, None) for request, columns in placed)
+        return Amend(jobs=jobs, avoid=message.avoid, reached=message.reached, stay=message.stay)
 
     def _known(self, job_id: str) -> JobFlows | None:
         return self._jobs[job_id][1] if job_id in self._jobs else None

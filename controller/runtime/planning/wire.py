@@ -51,6 +51,15 @@ class Jobs(NamedTuple):
     changed: tuple[tuple[JobRequest, JobColumns], ...]
 
 
+class AmendMessage(NamedTuple):
+    """A plan to amend; `model.plan.Amend` has the meaning of the fields."""
+
+    jobs: tuple[JobColumns, ...]
+    avoid: Mapping[str, frozenset[tuple[str, ...]]]
+    reached: Mapping[str, frozenset[str]]
+    stay: frozenset[str]
+
+
 class SolveMessage(NamedTuple):
     """A request to plan; `effect.Solve` has the meaning of the fields."""
 
@@ -61,6 +70,7 @@ class SolveMessage(NamedTuple):
     subject: str
     background: Mapping[str, int]
     has_happened: bool
+    amend: AmendMessage | None = None
 
 
 class PlaceMessage(NamedTuple):

@@ -13,6 +13,7 @@ from controller.planner.clos import topology_of
 from controller.planner.placed import is_same
 from controller.runtime import child_process
 from controller.runtime.planning.wire import (
+    AmendMessage,
     Begin,
     Jobs,
     PlaceMessage,
@@ -81,6 +82,7 @@ class Worker:
             subject=problem.subject,
             background=problem.background,
             has_happened=problem.has_happened,
+            amend=self._amend(problem),
         )
         outcome, solve_ns = self._exchange(message)
         if isinstance(outcome, ReplanMessage):
@@ -110,6 +112,15 @@ class Worker:
         )
         self._jobs = {request.job_id: (request, job) for request, job in kept}
         return Jobs(order=tuple(self._jobs), changed=changed)
+
+    def _amend(self, problem: Solve) -> AmendMessage | None:
+        amend = problem.amend
+        if amend is None:
+            return None
+        requests = (*(request for request, _ in problem.kept), *problem.requests)
+        placed = zip(requests, amend.jobs, strict=True)
+        jobs = tuple(columns_of(self._topology, each, None) for each in placed)
+        return AmendMessage(jobs=jobs, avoid=dict(amend.avoid), reached=dict(amend.reached), stay=amend.stay)
 
     def _replan(self, problem: Solve, message: ReplanMessage) -> Replan:
         """Build the plan's jobs; those that are unchanged are the objects of the request."""

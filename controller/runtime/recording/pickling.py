@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 import controller.brain.lifecycle
 import controller.brain.networks.state
+import controller.brain.port_search
 import controller.brain.state
 import controller.model.effect
 import controller.model.error
@@ -38,6 +39,7 @@ import controller.rules.pipeline
 import dataplane.config.balancers
 import dataplane.config.desired
 import dataplane.config.network
+import probing.flow
 from controller.model.error import InputError
 from controller.model.fabric import Cable, Fabric, Nic, Switch
 from controller.model.health import Health
@@ -49,12 +51,13 @@ from controller.planner.proof.loads import LinkLoads
 from controller.runtime.recording.batch import Batch, Decided
 
 _MODULES: tuple[ModuleType, ...] = (
-    controller.brain.lifecycle, controller.brain.networks.state, controller.brain.state, controller.model.effect,
+    controller.brain.lifecycle, controller.brain.networks.state, controller.brain.port_search,
+    controller.brain.state, controller.model.effect,
     controller.model.error, controller.model.event, controller.model.fabric, controller.model.health,
     controller.model.job, controller.model.job_state, controller.model.moves, controller.model.placement,
     controller.model.plan, controller.model.rule, controller.model.steering, controller.model.tenant,
     controller.rules.pipeline,
-    dataplane.config.balancers, dataplane.config.desired, dataplane.config.network,
+    dataplane.config.balancers, dataplane.config.desired, dataplane.config.network, probing.flow,
 )  # fmt: skip
 _NARROW = (np.int8, np.int16, np.int32)
 

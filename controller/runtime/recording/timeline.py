@@ -124,6 +124,9 @@ _EVENTS: Mapping[type, Callable[[Any], Line | None]] = {
     ),
     event.Congested: _congested,
     event.Solved: _solved,
+    event.PortsFound: lambda e: Line(
+        f"{len(e.found.ports)} ports found by {e.found.probes} probes, {len(e.found.missing)} flows have none"
+    ),
     event.Compiled: lambda e: Line(f"underlay compiled: {len(e.differing)} switches differ", frozenset(e.pins)),
     event.Suggested: lambda e: Line("places found" if isinstance(e.outcome, tuple) else f"no places: {e.outcome}"),
     event.Installed: lambda e: Line(f"acknowledged in {e.install_ns / 1e6:.1f} ms"),
@@ -132,6 +135,7 @@ _EVENTS: Mapping[type, Callable[[Any], Line | None]] = {
 }
 _EFFECTS: Mapping[type, Callable[[Any], Line]] = {
     effect.Solve: _solve,
+    effect.FindPorts: lambda e: Line(f"find the source ports of {len(e.flows)} flows by probes"),
     effect.Compile: lambda e: Line("compile the underlay for what is out of use now"),
     effect.Place: lambda e: Line(f"find places for {e.shape.ranks} ranks beside {len(e.kept)} jobs"),
     effect.Install: _install,

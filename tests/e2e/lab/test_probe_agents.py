@@ -1,19 +1,17 @@
-"""Agents in the hosts' namespaces and the controller find the ports of planned paths over gRPC, within the budgets."""
+"""A job on routers that hash: agents in the hosts' namespaces find its ports for the controller, within the budgets."""
 
-import asyncio
 from math import ceil
 from pathlib import Path
 
 import pytest
 
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.config import load_fabric
 from controller.model.fabric import Fabric
-from controller.runtime.probing.finder import ProbeFinder
 from mininet_topos.routed.lab import RoutedLab
 from probing.search import BUDGET_FACTOR
-from tests.e2e.lab.test_routed_fabric import assert_on_planned_cables, planned, sent
+from tests.e2e.lab.test_routed_fabric import assert_on_planned_cables, sent
 from tests.support.probe_agents import probe_agents, until_attached
-from tests.support.probed_ports import wanted_of
 from tests.unit.api.conftest import running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
@@ -31,7 +29,7 @@ SWITCH_PPS = 60
 @pytest.fixture
 def fabric(request, tmp_path) -> Fabric:
     path = tmp_path / "fabric.yaml"
-    path.write_text(f"version: 1\nname: routed\ngenerate: {{{SHAPES[request.param][0]}, gbps: 0.02}}\n")
+    path.write_text(f"version: 1\nname: routed\nsteering: hash\ngenerate: {{{SHAPES[request.param][0]}, gbps: 0.02}}\n")
     return load_fabric(path)
 
 
@@ -45,37 +43,42 @@ def errors_sent(lab: RoutedLab) -> dict[str, int]:
     return found
 
 
+def permutation(fabric: Fabric) -> pb.SubmitJobRequest:
+    """Return a job in which every NIC sends at its rate to one of another leaf."""
+    count = len(fabric.nics)
+    flows = [
+        pb.FlowDemand(src_rank=rank, dst_rank=(rank + count // 2) % count, rate_bps=nic.capacity_bps)
+        for rank, nic in enumerate(fabric.nics)
+    ]
+    sent_once = pb.Collective(kind=pb.Collective.CUSTOM, flows=flows)
+    return pb.SubmitJobRequest(job_id="routed", ranks=[nic.id for nic in fabric.nics], collectives=[sent_once])
+
+
 @pytest.mark.parametrize(
     "fabric", [SHORT, *(pytest.param(name, marks=pytest.mark.soak) for name in SHAPES if name != SHORT)], indirect=True
 )
-async def test_agents_find_the_ports_of_a_planned_permutation(fabric, request, tmp_path):
-    ways = SHAPES[request.node.callspec.params["fabric"]][1]
-    flows, server = planned(fabric), f"unix:{tmp_path}/grpc"
+async def test_a_job_gets_the_ports_that_lead_its_flows_over_their_planned_paths(fabric, request, tmp_path):
+    ways, server = SHAPES[request.node.callspec.params["fabric"]][1], f"unix:{tmp_path}/grpc"
     with RoutedLab(fabric) as lab:
-        wanted, hosts = wanted_of(lab, flows), list(lab.net.nics_of_host)
-        async with running(fabric, server) as controller:
+        hosts = list(lab.net.nics_of_host)
+        async with running(fabric, server, probes_per_switch_pps=SWITCH_PPS) as controller:
             agents = controller.application.loop.probe_agents
-            finder = ProbeFinder(agents, fabric, lab.routers.routes.link_at, switch_pps=SWITCH_PPS)
             with probe_agents(lab, server, hosts) as processes:
                 await until_attached(agents, hosts)
-                clock = asyncio.get_running_loop().time
-                began_s = clock()
-                found = await finder.find(wanted, ways)
-                took_s, asked = clock() - began_s, errors_sent(lab)
+                plan, asked = await controller.jobs.SubmitJob(permutation(fabric)), errors_sent(lab)
                 processes[hosts[0]].kill()
                 await until_attached(agents, hosts[1:])
-                without = await finder.find(wanted[:1], ways)
-        result = sent(lab, flows, dict(found.ports))
+        flows, took_s = list(plan.flows), plan.certificate.install_ns / 1e9
+        result = sent(lab, flows, {flow.flow_id: flow.udp_source_port for flow in flows})
         print(
-            f"FIGURES {found.probes / len(flows):.1f} probes a flow of {ways} paths in {took_s:.2f} s; "
+            f"FIGURES {sum(asked.values()) / len(flows):.1f} probes a flow of {ways} paths in {took_s:.2f} s; "
             f"errors sent by each router {asked}"
         )
-        assert not found.missing
-        assert found.probes <= len(flows) * BUDGET_FACTOR * ways
+        assert plan.certificate.probed
+        assert plan.certificate.paths_confirmed == len(flows) == len(fabric.nics)
         assert {switch: count for switch, count in asked.items() if count} == agents.replied
-        assert sum(asked.values()) == found.probes
+        assert sum(asked.values()) <= len(flows) * BUDGET_FACTOR * ways
         assert max(asked.values()) <= ceil(SWITCH_PPS * took_s) + len(flows)  # the last round is not paid back
         assert not agents.lies
-        assert without.missing == {wanted[0].flow_id: f"no probe agent at {hosts[0]}"}
         assert result.completed
         assert_on_planned_cables(lab, flows, result)

@@ -1,6 +1,7 @@
 """Planned paths on Linux routers without any rule: ports that probes find lead every packet over the planned cables."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def planned(fabric: Fabric, down: Sequence[str] = (), share: float = 1.0) -> lis
     return list(plan.jobs[0].flows)
 
 
-def sent(lab: RoutedLab, flows: Sequence[FlowPlan], ports: dict[str, int]) -> RunResult:
+def sent(lab: RoutedLab, flows: Sequence[Any], ports: dict[str, int]) -> RunResult:
     """Send every flow from its port at its planned rate."""
     requests = [
         FlowRequest(
@@ -60,7 +61,7 @@ def sent(lab: RoutedLab, flows: Sequence[FlowPlan], ports: dict[str, int]) -> Ru
     return lab.run_flows(requests, TIMEOUT_S)
 
 
-def assert_on_planned_cables(lab: RoutedLab, flows: Sequence[FlowPlan], result: RunResult) -> None:
+def assert_on_planned_cables(lab: RoutedLab, flows: Sequence[Any], result: RunResult) -> None:
     for flow, done in zip(flows, result.flows, strict=True):
         seen = result.capture.links_of(lab.stream_of(done.request))
         assert set(seen) == set(flow.links)

@@ -5,12 +5,25 @@ from dataclasses import dataclass, field
 
 from controller.brain.decide import decide
 from controller.brain.state import Settings, State, begin, wanted
-from controller.model.effect import Announce, Compile, Effect, Install, Note, Place, ReadRules, Reply, Response, Solve
+from controller.model.effect import (
+    Announce,
+    Compile,
+    Effect,
+    FindPorts,
+    Install,
+    Note,
+    Place,
+    ReadRules,
+    Reply,
+    Response,
+    Solve,
+)
 from controller.model.error import HeddleError
 from controller.model.event import (
     Event,
     Installed,
     InstallFailed,
+    PortsFound,
     PortStatus,
     RulesRead,
     Solved,
@@ -26,6 +39,7 @@ from controller.planner.online import OnlinePlanner
 from controller.planner.placement.suggest import suggest
 from controller.runtime.recording.batch import Turn
 from controller.runtime.rules import compile_beside, with_pins
+from tests.fakes.hashing_switches import HashingSwitches
 from tests.support.rule_changes import apply_changes
 
 
@@ -77,6 +91,7 @@ class Driver:
     refuse: set[str] = field(default_factory=set)
     hold: tuple[type, ...] = ()
     on_turn: Callable[[Turn], None] = lambda turn: None
+    hashing: HashingSwitches | None = None
 
     def __post_init__(self) -> None:
         self.state: State = begin(self.fabric, self.settings)
@@ -132,13 +147,17 @@ class Driver:
         try:
             outcome = planner.solve(
                 effect.requests, health=effect.health, kept=effect.kept, limit=effect.limit, subject=effect.subject,
-                background=effect.background, has_happened=effect.has_happened,
+                background=effect.background, has_happened=effect.has_happened, amend=effect.amend,
             )  # fmt: skip
         except HeddleError as error:
             outcome = error
         if isinstance(outcome, Replan):
             outcome = with_pins(self.fabric, effect, outcome)
         return [Solved(token=effect.token, outcome=outcome, solve_ns=5)]
+
+    def _findports(self, effect: FindPorts) -> list[Event]:
+        assert self.hashing is not None
+        return [PortsFound(token=effect.token, found=self.hashing.found(effect.flows, effect.ways), search_ns=11)]
 
     def _compile(self, effect: Compile) -> list[Event]:
         return [compile_beside(self.fabric, effect)]

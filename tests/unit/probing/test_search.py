@@ -134,3 +134,26 @@ def test_a_port_whose_way_down_is_another_is_not_taken(hashes):
     search, _ = run(fabric, ring(fabric, 8), 4)
     assert all(port % 2 == 0 for port in search.ports.values())
     assert search.astray > 0
+
+
+def test_a_port_that_still_leads_over_the_path_is_confirmed_by_a_probe_a_hop():
+    fabric = HashingFabric((4,), mixing)
+    flows = ring(fabric, 8)
+    first, _ = run(fabric, flows, 4)
+    fabric.probes = 0
+    again = [flow._replace(port=first.ports[flow.flow_id]) for flow in flows]
+    second, _ = run(fabric, again, 4)
+    assert second.ports == first.ports
+    assert fabric.probes == 2 * len(flows)
+
+
+def test_a_port_that_leads_elsewhere_now_is_replaced():
+    fabric = HashingFabric((4,), mixing)
+    flows = ring(fabric, 8)
+    first, _ = run(fabric, flows, 4)
+    rehashed = HashingFabric((4,), crc_modulo)
+    second, _ = run(rehashed, [flow._replace(port=first.ports[flow.flow_id]) for flow in flows], 4)
+    assert second.ports != first.ports
+    for flow in flows:
+        port = second.ports[flow.flow_id]
+        assert fabric.links(flow.src_ip, flow.dst_ip, rehashed.way(flow.src_ip, flow.dst_ip, port)) == flow.path

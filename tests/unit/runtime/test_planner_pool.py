@@ -14,7 +14,7 @@ from controller.model.health import Health
 from controller.model.job import Steering
 from controller.model.moves import MoveLimit, Whose
 from controller.model.placement import Shape
-from controller.model.plan import Replan
+from controller.model.plan import Amend, Replan
 from controller.runtime.planning import pool as module
 from controller.runtime.planning.pool import Limits, PlannerPool
 from controller.runtime.rules import with_pins
@@ -82,6 +82,21 @@ async def test_a_preview_and_a_place_are_those_of_the_planner_in_this_process(po
     shape = Shape(ranks=4, collectives=shift_job("x", ranks=4).collectives)
     place = Place(token=1, shape=shape, kept=(), health=Health())
     assert await pool.place(place) == await ThreadPlanner(FABRIC).place(place)
+
+
+async def amended(planner):
+    """Plan a job, then other paths for two of its flows."""
+    plan, _ = await planner.solve(problem(requests=(shift_job("a"),)))
+    avoid = {flow.flow_id: frozenset((flow.links,)) for flow in plan.jobs[0].flows[:2]}
+    again, _ = await planner.solve(problem(requests=(shift_job("a"),), amend=Amend(jobs=plan.jobs, avoid=avoid)))
+    assert isinstance(again, Replan)
+    changed = [one != other for one, other in zip(plan.jobs[0].flows, again.jobs[0].flows, strict=True)]
+    assert changed == [True, True, *[False] * 6]
+    return figures(again)
+
+
+async def test_a_process_gives_flows_other_paths_as_the_planner_in_this_process_does(pool):
+    assert await amended(pool) == await amended(ThreadPlanner(FABRIC))
 
 
 async def test_an_error_of_the_request_is_returned(pool):
