@@ -53,6 +53,7 @@ class RoutedPlayground(Playground):
         cable, host, leaf = self.lab.fabric.cables[0].id, self.lab.fabric.nics[0].host, self.lab.fabric.leaves[0]
         return [
             ("a workload on hashed ports", "heddle lab traffic permutation --hashed"),
+            ("can ports steer here?", f"heddle check fabric {self.directory}"),
             ("a cable fails, and returns", f"heddle lab cut '{cable}'; heddle lab heal '{cable}'"),
             ("the routes of a router", f"heddle lab exec {leaf} ip route"),
             ("a shell in a host", f"heddle lab exec {host} bash"),
