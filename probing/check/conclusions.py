@@ -189,7 +189,7 @@ def _silent(pairs: Sequence[Pair], tally: Tally) -> Iterator[Finding]:
 
 
 def _of_replies(pairs: Sequence[Pair], tally: Tally) -> Iterator[Finding]:
-    """Yield what the addresses of replies do not tell."""
+    """Yield what the addresses of replies do not name."""
     strangers, links = (
         tally.named[Named.NOTHING],
         {step.link for pair in pairs for steps in pair.steps for step in steps},
@@ -205,7 +205,7 @@ def _of_replies(pairs: Sequence[Pair], tally: Tally) -> Iterator[Finding]:
         if tally.named[named]:
             yield Finding(kind, f"{listed(tally.named[named])} {text}")
     for group in sorted(tally.merged | _one_of_each(tally)):
-        yield Finding(Kind.MERGED, f"no reply tells {listed(group)} apart")
+        yield Finding(Kind.MERGED, f"no reply distinguishes {listed(group)}")
 
 
 def _one_of_each(tally: Tally) -> set[tuple[str, ...]]:
@@ -222,7 +222,7 @@ def _one_of_each(tally: Tally) -> set[tuple[str, ...]]:
 
 
 def _open_choices(tally: Tally, hop: int) -> dict[Choice, Counter[str]]:
-    """Return what switches chose of several links that replies tell apart."""
+    """Return what switches chose of several links that replies distinguish."""
     hidden = {link for links in tally.merged | _one_of_each(tally) for link in links}
     return {
         choice: seen

@@ -31,7 +31,7 @@ class Kind(Enum):
     LOOPBACK = "replies_from_loopback"
     ROUTE_BACK = "replies_from_another_port"
     ASTRAY = "unexpected_router"
-    MERGED = "cables_not_told_apart"
+    MERGED = "cables_not_distinguished"
     UNNAMED = "no_addresses"
     POLARISED = "polarised"
     UNSEEN = "never_used"

@@ -28,8 +28,8 @@ def check(
 
     Sends RoCEv2 packets with a small TTL to UDP port 4791 from the NICs of this host, and reads the ICMP errors of the
     switches where they expire. For the leaf of every NIC: does the source port matter, do repeats agree, are the queue
-    pair number or the DSCP in the hash, which links do ports lead over, which never, and which cables can no reply tell
-    apart? A leaf that cannot be steered is named with the remedy. Run it on a host of every leaf, as root
+    pair number or the DSCP in the hash, over which links do ports lead, over which never, and which cables does no
+    reply distinguish? A leaf that cannot be steered is named with the remedy. Run it on a host of every leaf, as root
     (CAP_NET_RAW).
 
     On a lab of `heddle lab fabric --routed`, give its directory instead of a file: all of its NICs probe.

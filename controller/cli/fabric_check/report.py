@@ -6,7 +6,7 @@ from typing import Any
 from probing.check.conclusions import Answer, LeafCheck
 from probing.check.findings import Kind, listed
 
-_TOLD = {
+_PHRASES = {
     "ports_matter": {"yes": "source ports matter", "no": "source ports do not matter",
                      "unknown": "source ports: unknown"},
     "repeats_agree": {"yes": "repeats agree", "no": "repeats disagree", "unknown": "repeats: unknown"},
@@ -21,7 +21,7 @@ def lines(checks: Sequence[LeafCheck]) -> Iterator[str]:
     for check in checks:
         state = "fit" if check.is_fit else "NOT FIT"
         limited = ", with limits" if check.is_fit and check.findings else ""
-        yield f"{check.leaf}: {state}{limited}: {', '.join(_TOLD[key][_answers(check)[key]] for key in _TOLD)}"
+        yield f"{check.leaf}: {state}{limited}: {', '.join(_PHRASES[key][_answers(check)[key]] for key in _PHRASES)}"
         yield f"  {check.replied:,} of {check.asked:,} probes between {check.pairs} pairs of NICs had a reply"
         for reach in check.reach:
             never = f"; never: {listed(reach.unseen)}" if reach.unseen else ""

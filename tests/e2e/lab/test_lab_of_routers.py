@@ -60,6 +60,11 @@ def test_a_lab_of_routers_carries_traffic_routes_around_a_cut_and_leaves_nothing
     with pytest.raises(HeddleError, match=r"^storm needs switches that mark and pause; routers run permutation, ring"):
         call(lab, TRAFFIC | {"workload": "storm"})
 
+    words = (*HEDDLE[:-1], "check", "fabric", ready["directory"], "--rate", "1000")
+    check = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert check.returncode == 0, check
+    assert check.stdout.splitlines()[-1] == "2 of 2 leaves are fit for steering by source ports"
+
     both = routes_of_leaf1(lab.id)
     assert both.count("group") == 1
     assert "group 2/4 " in both

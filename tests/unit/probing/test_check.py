@@ -118,7 +118,7 @@ def test_replies_from_loopbacks_leave_parallel_cables_unknown_and_single_ones_na
     parallel = checks_of(CheckedFabric(PARALLEL, loopbacks=spines))["leaf1"]
     assert kinds(parallel) == {Kind.LOOPBACK, Kind.MERGED}
     assert {finding.text for finding in parallel.findings if finding.kind is Kind.MERGED} == {
-        f"no reply tells leaf1:{n}>spine{n}:1, leaf1:{n + 50}>spine{n}:51 apart" for n in (1, 2)
+        f"no reply distinguishes leaf1:{n}>spine{n}:1, leaf1:{n + 50}>spine{n}:51" for n in (1, 2)
     }
     single = checks_of(CheckedFabric(TWO_TIERS, loopbacks={"spine1"}))["leaf1"]
     assert kinds(single) == {Kind.LOOPBACK}
@@ -134,7 +134,7 @@ def test_replies_that_name_the_route_back_are_found_with_single_and_with_paralle
     assert not parallel.is_fit
 
 
-def test_addresses_that_nobody_knows_refuse_and_leave_the_answers_about_the_hash():
+def test_unknown_addresses_refuse_and_leave_the_answers_about_the_hash():
     check = checks_of(CheckedFabric(TWO_TIERS), places=Places({}, {}))["leaf1"]
     assert kinds(check) == {Kind.UNNAMED}
     assert (check.ports_matter, check.repeats_agree, check.qpn_hashed) == (Answer.YES, Answer.YES, Answer.NO)
