@@ -63,10 +63,12 @@ _RULES = {
         True, "let errors name the port by which a packet came in: on Linux icmp_errors_use_inbound_ifaddr=1"
     ),
     Kind.ASTRAY: Rule(
-        True, "compare the fabric file and the addresses with the cabling; a tunnel or MPLS may hide hops from the TTL"
+        True,
+        "compare the fabric file and its port_addresses with the cabling; list loopbacks by --addresses; "
+        "a tunnel or MPLS may hide hops from the TTL",
     ),
     Kind.MERGED: Rule(True, "let errors name the port by which a packet came in (RFC 5837 where the switch has it)"),
-    Kind.UNNAMED: Rule(True, "name the addresses of the switches' ports by --addresses"),
+    Kind.UNNAMED: Rule(True, "list the addresses of the switches' ports under port_addresses in the fabric file"),
     Kind.POLARISED: Rule(
         False, "give every tier a hash seed or offset of its own (SONiC: ecmp_hash_seed, ecmp_hash_offset)"
     ),

@@ -12,6 +12,7 @@ from controller.config.text.document import read_text
 from controller.model.address import ip_text, parse_ip
 from controller.model.error import InputError, PrerequisiteError
 from controller.model.fabric import Fabric, Nic
+from controller.model.port_addresses import links_by_address
 from controller.model.suggest import did_you_mean
 from foundation.network_namespace import network_namespace
 from probing.check.places import Places
@@ -36,13 +37,17 @@ def entered(pid: int) -> Iterator[None]:
 
 
 def places_of(fabric: Fabric, path: Path | None) -> Places:
-    """Return what the addresses of a file stand for; raises InputError with all problems. None: nothing is known."""
+    """Return what addresses stand for: those of ports in the fabric file or as numbered, and those of a file beside it.
+
+    Raises InputError with all problems.
+    """
+    link_at = dict(links_by_address(fabric))
+    switch_at = {address: link.partition(">")[2].partition(":")[0] for address, link in link_at.items()}
     if path is None:
-        return Places({}, {})
+        return Places(link_at, switch_at)
     links = {str(port): link for cable in fabric.cables for port, link in (
         (cable.lower, cable.down_link), (cable.upper, cable.up_link))}  # fmt: skip
-    link_at: dict[int, str] = {}
-    switch_at: dict[int, str] = {}
+    listed: dict[int, str] = {}
     problems = []
     name = one_line(str(path))
     for port, text in _object(path).items():
@@ -55,9 +60,10 @@ def places_of(fabric: Fabric, path: Path | None) -> Places:
         if switch not in fabric.switch_by_id or (":" in port and port not in links):
             known = did_you_mean(port, [*links, *fabric.switch_by_id])
             problems.append(f"{name}: {one_line(port)} is no port of a cable and no switch{known}")
-        elif address in switch_at:
-            problems.append(f"{name}: {one_line(port)}: {ip_text(address)} is the address of {switch_at[address]} too")
+        elif address in listed:
+            problems.append(f"{name}: {one_line(port)}: {ip_text(address)} is the address of {listed[address]} too")
         else:
+            listed[address] = port
             switch_at[address] = switch
             link_at |= {address: links[port]} if port in links else {}
     if problems:

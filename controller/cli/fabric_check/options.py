@@ -19,7 +19,9 @@ def check(
     ] = None,
     addresses: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help='JSON: the address of each switch port ("leaf1:3") and loopback ("leaf1").'),
+        typer.Option(
+            metavar="FILE", help='JSON: loopbacks ("leaf1": "10.255.0.1"), and ports that FABRIC does not list.'
+        ),
     ] = None,
     rate: Annotated[int, typer.Option(min=1, max=10_000, help="Probes a second from each NIC.")] = 300,
     as_json: Json = False,
@@ -36,7 +38,7 @@ def check(
 
     Exit status: 0 fit; 1 not fit or unknown, or no permission; 2 for malformed files or unknown NICs.
 
-    Example: heddle check fabric fabric.yaml --addresses addresses.json
+    Example: heddle check fabric fabric.yaml --addresses loopbacks.json
     """
     from controller.cli.fabric_check.command import run_check_fabric
 

@@ -29,10 +29,12 @@ def addresses(tmp_path, found):
 
 
 def test_a_port_s_address_names_the_link_into_it_and_a_loopback_its_switch(tmp_path):
-    path = addresses(tmp_path, {"leaf1:1": "100.64.0.0", "spine1:1": "100.64.0.1", "spine2": "10.255.0.2"})
-    places = places_of(FABRIC, path)
-    assert places.link_at == {0x64400000: "spine1:1>leaf1:1", 0x64400001: "leaf1:1>spine1:1"}
-    assert places.switch_at == {0x64400000: "leaf1", 0x64400001: "spine1", 0x0AFF0002: "spine2"}
+    path = addresses(tmp_path, {"leaf1:1": "10.1.0.0", "spine2": "10.255.0.2"})
+    places, numbered = places_of(FABRIC, path), places_of(FABRIC, None)
+    assert (numbered.link_at[0x64400000], numbered.link_at[0x64400001]) == ("spine1:1>leaf1:1", "leaf1:1>spine1:1")
+    assert (numbered.switch_at[0x64400000], numbered.switch_at[0x64400001]) == ("leaf1", "spine1")
+    assert places.link_at == {**numbered.link_at, 0x0A010000: "spine1:1>leaf1:1"}
+    assert places.switch_at == {**numbered.switch_at, 0x0A010000: "leaf1", 0x0AFF0002: "spine2"}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_a_port_s_address_names_the_link_into_it_and_a_loopback_its_switch(tmp_p
     [
         ({"leaf1:9": "10.0.0.1"}, r"addresses.json: leaf1:9 is no port of a cable and no switch, did you mean leaf1"),
         ({"leaf1:1": "10.0.0"}, r"addresses.json: leaf1:1: '10.0.0' is no IPv4 address$"),
-        ({"leaf1:1": "10.0.0.1", "leaf2:1": "10.0.0.1"}, r"leaf2:1: 10.0.0.1 is the address of leaf1 too$"),
+        ({"leaf1:1": "10.0.0.1", "leaf2:1": "10.0.0.1"}, r"leaf2:1: 10.0.0.1 is the address of leaf1:1 too$"),
         ([], r"addresses.json: must be a JSON object, is a list$"),
     ],
 )
