@@ -34,6 +34,7 @@ from mininet_topos.switches.ecmp import EcmpRules
 from mininet_topos.switches.fabric_net import FabricNet, require_lab_tools
 from mininet_topos.switches.ovs import Datapath, OpenVSwitch, require_open_vswitch
 from mininet_topos.switches.path_trace import PathTracer
+from telemetry.counter_page import QUEUE_FIELDS
 
 T = TypeVar("T")
 
@@ -177,6 +178,15 @@ class Lab:
     def modify_flow(self, flow_id: str, change: FlowChange) -> None:
         """Change ports, rate or admission window of a running flow; call it from `run_flows`' `on_progress`."""
         self._runner.modify({flow_id: change})
+
+    def delivered_bytes(self) -> int:
+        """Return the bytes that leaves have sent to NICs so far; needs the queue model."""
+        page = self.queues.latest()
+        return sum(page.port(str(nic.port))["tx_bytes"] for nic in self.fabric.nics)
+
+    def pfc_frames(self) -> int:
+        """Return the PFC frames that switch ports have sent so far; needs the queue model."""
+        return int(self.queues.counters().queues[:, :, QUEUE_FIELDS.index("pfc_tx_frames")].sum())
 
     def observed_flows(self) -> dict[str, pb.ObservedFlows]:
         """Return what each host's agent would report: its queue pairs. Call it like `modify_flow`."""

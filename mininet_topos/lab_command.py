@@ -24,6 +24,16 @@ def fabric(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FABRIC]", help="A fabric file, instead of 2 spines, 4 leaves, 8 hosts.")
     ] = None,
+    routed: Annotated[
+        bool, typer.Option("--routed", help="Linux routers with kernel ECMP instead of OpenFlow switches.")
+    ] = False,
+    routing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="With --routed, how next hops are held: route, group or resilient (ip-nexthop(8)). [default: route]",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="A name for the lab, where several are to run.")] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
@@ -32,13 +42,18 @@ def fabric(
     Prints the page's URL, and stays until Ctrl-C, which removes everything. Rates that software switches do not carry
     are scaled down. In other terminals: `heddle lab traffic`, `heddle lab cut`, `heddle lab heal`, `heddle top`.
 
-    Exit status: 0; 1 where the lab cannot be built; 2 for a malformed file or name.
+    With --routed every switch is a Linux router in a network namespace, as in a fabric of SONiC switches without
+    OpenFlow: a hash of addresses and ports chooses among equal-cost next hops. It has no controller, marks and pauses
+    no packet, and runs workloads with --hashed. `heddle lab exec leaf1 ip route` shows the routes of a router.
 
-    Example: heddle lab fabric examples/lab.yaml
+    Exit status: 0; 1 where the lab cannot be built; 2 for a malformed file, name or option.
+
+    Examples: heddle lab fabric examples/lab.yaml; heddle lab fabric --routed --routing resilient
     """
     from mininet_topos.playground.command import run_fabric_lab
+    from mininet_topos.playground.routed import routing_of
 
-    run_fabric_lab(file, name, as_json)
+    run_fabric_lab(file, name, as_json, routing_of(routed, routing))
 
 
 @lab.command("traffic")

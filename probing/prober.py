@@ -57,20 +57,21 @@ class Prober:
         if hasattr(self, "_in"):
             self._in.close()
 
-    def ask(self, questions: Iterable[Question], qpn: int = 0) -> dict[Question, int]:
+    def ask(self, questions: Iterable[Question], qpn: int = 0, dscp: int = 0) -> dict[Question, int]:
         """Ask, the silent ones again; return by question the address of the router that replied."""
         found: dict[Question, int] = {}
         left = list(dict.fromkeys(questions))
         for _ in range(TRIES):
-            found |= self.once(left, Pace(self._rate_pps, self._timeout_s), qpn)
+            found |= self.once(left, Pace(self._rate_pps, self._timeout_s), qpn, dscp=dscp)
             left = [question for question in left if question not in found]
             if not left:
                 break
         return found
 
     def once(
-        self, questions: Sequence[Question], pace: Pace, qpn: int = 0, goes_on: Callable[[], bool] = lambda: True
-    ) -> dict[Question, int]:
+        self, questions: Sequence[Question], pace: Pace, qpn: int = 0, goes_on: Callable[[], bool] = lambda: True,
+        dscp: int = 0,
+    ) -> dict[Question, int]:  # fmt: skip
         """Send each question once and hear replies until the last one is too old, or until it no longer `goes_on`."""
         found: dict[Question, int] = {}
         waiting: dict[tuple[int, int, int], Question] = {}
@@ -79,7 +80,7 @@ class Prober:
         while goes_on() and (number < len(questions) or (waiting and now_s - last_s < pace.timeout_s)):
             due = min(len(questions), int((now_s - began_s) * pace.rate_pps) + 1)
             for question in questions[number:due]:
-                self._send(question, qpn, waiting)
+                self._send(question, qpn, dscp, waiting)
                 last_s = time.monotonic()
             number = due
             next_s = began_s + number / pace.rate_pps if number < len(questions) else last_s + pace.timeout_s
@@ -88,9 +89,9 @@ class Prober:
             now_s = time.monotonic()
         return found
 
-    def _send(self, question: Question, qpn: int, waiting: dict[tuple[int, int, int], Question]) -> None:
+    def _send(self, question: Question, qpn: int, dscp: int, waiting: dict[tuple[int, int, int], Question]) -> None:
         self._identification = self._identification % 0xFFFF + 1
-        packet = probe(self._src_ip, question, self._identification, qpn)
+        packet = probe(self._src_ip, question, self._identification, qpn, dscp)
         try:
             self._out.sendto(packet, (socket.inet_ntoa(question.dst_ip.to_bytes(4, "big")), 0))
         except OSError:  # no route, a filter, a full queue: the question is silent

@@ -29,6 +29,7 @@ class Source(NamedTuple):
 
 COMMANDS = {
     "check": Source("Check fabric and jobs files.", "controller.cli.offline_options", "check"),
+    "check fabric": Source("Check by probes if hashes can be steered.", "controller.cli.fabric_check.options", "check"),
     "plan": Source("Plan jobs offline, with proof.", "controller.cli.offline_options", "plan"),
     "import": Source("Convert other formats to a fabric file.", "controller.cli.offline_options", "import_file"),
     "export": Source("Write what a plan assumes as SONiC's config_db.", "controller.cli.export_options", "export"),
@@ -78,7 +79,12 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, source.help) for name, source in COMMANDS.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments start with; an unknown name is an error with suggestions."""
+        """Return the command that the arguments start with; an unknown name is an error with suggestions.
+
+        A name may have two words: `heddle check fabric` is no file of that name.
+        """
+        if " ".join(args[:2]) in COMMANDS:
+            args = [" ".join(args[:2]), *args[2:]]
         if args[0] not in COMMANDS:
             names: Any = dict.fromkeys(COMMANDS)
             self.commands = names  # `super` searches them for names like the unknown one

@@ -1,31 +1,5 @@
-"""Enter the network namespace of another process with one thread (setns(2))."""
+"""Enter the network namespace of a lab's host or router."""
 
-import ctypes
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from foundation.network_namespace import network_namespace
 
-from controller.model.error import PrerequisiteError
-
-CLONE_NEWNET = 0x40000000
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-@contextmanager
-def network_namespace(pid: int) -> Iterator[None]:
-    """Run the block in the network namespace of a process (this thread only)."""
-    own, other = (os.open(f"/proc/{process}/ns/net", os.O_RDONLY | os.O_CLOEXEC) for process in ("thread-self", pid))
-    try:
-        _enter(other)
-        try:
-            yield
-        finally:
-            _enter(own)
-    finally:
-        os.close(own)
-        os.close(other)
-
-
-def _enter(namespace: int) -> None:
-    if _libc.setns(namespace, CLONE_NEWNET) != 0:
-        raise PrerequisiteError(f"a host's namespace cannot be entered: {os.strerror(ctypes.get_errno())}")
+__all__ = ["network_namespace"]

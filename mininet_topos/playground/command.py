@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -17,22 +16,27 @@ from controller.model.fabric import Fabric
 from mininet_topos.playground.client import NAME, call, check_name, find_lab
 from mininet_topos.playground.control import ControlServer, Message, Report
 from mininet_topos.playground.fabric import LabFabric, lab_fabric
-from mininet_topos.playground.lab import GRPC, Playground
+from mininet_topos.playground.lab import Playground
 from mininet_topos.playground.result import TrafficResult, table
+from mininet_topos.playground.routed import RoutedPlayground
 from mininet_topos.playground.traffic import TrafficRequest, request_of
+from mininet_topos.routed.routes import Routing
 
 PIPED_WIDTH = 100
 
 
-def run_fabric_lab(path: Path | None, name: str | None, as_json: bool) -> None:
-    """Build the lab, print its addresses, and serve it until Ctrl-C or SIGTERM; then remove everything."""
+def run_fabric_lab(path: Path | None, name: str | None, as_json: bool, routing: Routing | None = None) -> None:
+    """Build the lab, print its addresses, and serve it until Ctrl-C or SIGTERM; then remove everything.
+
+    With `routing` its switches are routers, and there is no controller.
+    """
     # A shell starts background processes with SIGINT ignored; the lab must end on it all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     wanted = lab_fabric(path)
     if name is not None:
         check_name(name)
     begun = time.monotonic()
-    with _progress() as progress, Playground(wanted, progress) as playground:
+    with _progress() as progress, _playground(wanted, progress, routing) as playground:
         if name is not None:
             (playground.directory / NAME).write_text(name)
         with ControlServer(playground.directory, _operations(playground)):
@@ -42,6 +46,10 @@ def run_fabric_lab(path: Path | None, name: str | None, as_json: bool) -> None:
                 threading.Event().wait()
             except KeyboardInterrupt:
                 progress("removing the lab")
+
+
+def _playground(wanted: LabFabric, progress: Callable[[str], None], routing: Routing | None) -> Playground:
+    return Playground(wanted, progress) if routing is None else RoutedPlayground(wanted, progress, routing)
 
 
 def _operations(playground: Playground) -> dict[str, Callable[[Message, Report], Message]]:
@@ -54,11 +62,11 @@ def _operations(playground: Playground) -> dict[str, Callable[[Message, Report],
 
     def cut(request: Message, _report: Report) -> Message:
         cable, known_s = playground.cut(str(request.get("link")))
-        return {"link": cable.id, "known_after_ms": round(known_s * 1e3)}
+        return {"link": cable.id, "known": playground.known, "known_after_ms": round(known_s * 1e3)}
 
     def heal(request: Message, _report: Report) -> Message:
         cable, known_s = playground.heal(str(request.get("link")))
-        return {"link": cable.id, "known_after_ms": round(known_s * 1e3)}
+        return {"link": cable.id, "known": playground.known, "known_after_ms": round(known_s * 1e3)}
 
     return {"traffic": traffic, "cut": cut, "heal": heal}
 
@@ -86,30 +94,21 @@ def run_lab_traffic(request: TrafficRequest, name: str | None, as_json: bool) ->
 
 
 def cut_or_heal(operation: str, link: str, name: str | None) -> None:
-    """Cut or repair a cable of a running lab, and print when the controller knew."""
+    """Cut or repair a cable of a running lab, and print when it was known."""
     found = call(find_lab(name), {"op": operation, "link": link})
     done = {"cut": "is cut", "heal": "is repaired"}[operation]
-    print(f"{found['link']} {done}; the controller knew after {found['known_after_ms']} ms")
+    print(f"{found['link']} {done}; {found['known']} after {found['known_after_ms']} ms")
 
 
 def _print_ready(playground: Playground, wanted: LabFabric, built_s: float, as_json: bool) -> None:
-    fabric, addresses = wanted.fabric, playground.addresses
-    url, cable = f"http://{addresses['http']}/", fabric.cables[0].id
+    facts = playground.facts()
     if as_json:
-        found: dict[str, Any] = {"lab": playground.lab.id, "url": url, "built_s": round(built_s, 2)}
-        found |= {"directory": str(playground.directory), **{key: addresses[key] for key in ("grpc", "openflow")}}
-        print(json.dumps(found), flush=True)
+        print(json.dumps({**facts, "built_s": round(built_s, 2)}), flush=True)
         return
-    server = "" if addresses["grpc"] == GRPC else f" --server {addresses['grpc']}"
-    print(f"lab {playground.lab.id} is up after {built_s:.1f} s: {_described(fabric, wanted.scale)}")
-    print(f"\n  {url}\n\nin another terminal, as root:")
-    for what, command in (
-        ("a workload on planned paths", "heddle lab traffic permutation"),
-        ("the same on hashed ports", "heddle lab traffic permutation --hashed"),
-        ("a cable fails, and returns", f"heddle lab cut '{cable}'; heddle lab heal '{cable}'"),
-        ("live rates of all ports", f"heddle top{server}"),
-        ("a shell in a host", f"heddle lab exec {fabric.nics[0].host} bash"),
-    ):
+    print(f"lab {playground.lab.id} is up after {built_s:.1f} s: {_described(wanted.fabric, wanted.scale)}")
+    where = facts.get("url") or f"no controller; routers and hosts are network namespaces; files: {facts['directory']}"
+    print(f"\n  {where}\n\nin another terminal, as root:")
+    for what, command in playground.hints():
         print(f"  {what + ':':<29}{command}")
     print("\nCtrl-C removes the lab.", flush=True)
 

@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Self
 
 from controller.model.error import AlreadyExistsError, InUseError, NotFoundError, PrerequisiteError, UnavailableError
 from controller.model.fabric import Cable
@@ -43,26 +44,27 @@ END_TIMEOUT_S = 10.0
 class Playground:
     """A running lab; `addresses` are its controller's, by name."""
 
+    known = "the controller knew"
+    """What has happened when a cable is cut or healed."""
+
     def __init__(self, wanted: LabFabric, progress: Callable[[str], None] = lambda line: None) -> None:
         """Prepare the lab; `with` builds it. `progress` is called with a line before each step."""
         self._wanted, self._progress = wanted, progress
         settings = replace(NicSettings.for_fabric(wanted.fabric), dcqcn=True)
-        self.lab = Lab(wanted.fabric, settings=settings, queues=QueueSettings())
+        self.lab: Lab = Lab(wanted.fabric, settings=settings, queues=QueueSettings())
         self.addresses: dict[str, str] = {}
         self._stack = ExitStack()
         self._client: ControllerClient | None = None
+        self._is_up = False
         self._traffic, self._cables = threading.Lock(), threading.Lock()
         self._runs, self._ends_s = "", 0.0
         self._cut: set[str] = set()
         self._is_ending = False
 
-    def __enter__(self) -> "Playground":
-        why = why_no_broker()
-        if why is not None:
-            raise PrerequisiteError(why)
-        self._progress("switches, hosts and NICs")
+    def __enter__(self) -> Self:
         try:
             self._start()
+            self._is_up = True
         except BaseException:
             self.stop()
             raise
@@ -76,11 +78,11 @@ class Playground:
     def stop(self) -> None:
         """End the workload and all processes, and remove the lab; may be called again."""
         with stop_deferred():
-            if self._client is not None and not self._traffic.acquire(blocking=False):
+            if self._is_up and not self._traffic.acquire(blocking=False):
                 self._is_ending = True
                 self.lab.end_flows()
                 self._traffic.acquire(timeout=END_TIMEOUT_S)
-            self._client = None
+            self._client, self._is_up = None, False
             self._stack.close()
 
     @property
@@ -102,7 +104,7 @@ class Playground:
             raise InUseError(f"{self._runs}, is running, for another {left_s:.0f} s; end it by Ctrl-C in its terminal")
         try:
             self._runs, self._ends_s = request.text, time.monotonic() + request.seconds
-            found = run_traffic(self.lab, self.client, request, on_progress)
+            found = run_traffic(self.lab, self._client, request, on_progress)
             if self._is_ending:
                 raise UnavailableError(f"lab {self.lab.id} has ended")
             return found
@@ -114,28 +116,48 @@ class Playground:
         self.lab.end_flows()
 
     def cut(self, link: str) -> tuple[Cable, float]:
-        """Cut a cable; return it, and after how many seconds the controller knew."""
+        """Cut a cable; return it, and after how many seconds it is `known`."""
         cable = self._cable(link)
         with self._cables:
             if cable.id in self._cut:
                 raise AlreadyExistsError(f"{cable.id} is cut already; repair it with `heddle lab heal {cable.id!r}`")
             self._cut.add(cable.id)
-            return cable, self._set(cable, up=False)
+            return cable, self._timed(cable, up=False)
 
     def heal(self, link: str) -> tuple[Cable, float]:
-        """Repair a cable that is cut; return it, and after how many seconds the controller used it again."""
+        """Repair a cable that is cut; return it, and after how many seconds it is `known`."""
         cable = self._cable(link)
         with self._cables:
             if cable.id not in self._cut:
                 raise NotFoundError(f"{cable.id} is not cut; cut are: {', '.join(sorted(self._cut)) or 'none'}")
             self._cut.discard(cable.id)
-            return cable, self._set(cable, up=True)
+            return cable, self._timed(cable, up=True)
 
-    def _set(self, cable: Cable, *, up: bool) -> float:
+    def facts(self) -> dict[str, Any]:
+        """Return what --json prints."""
+        found = {"lab": self.lab.id, "url": f"http://{self.addresses['http']}/", "directory": str(self.directory)}
+        return found | {key: self.addresses[key] for key in ("grpc", "openflow")}
+
+    def hints(self) -> list[tuple[str, str]]:
+        """Return what one may do next, each with its command."""
+        cable = self.lab.fabric.cables[0].id
+        server = "" if self.addresses["grpc"] == GRPC else f" --server {self.addresses['grpc']}"
+        return [
+            ("a workload on planned paths", "heddle lab traffic permutation"),
+            ("the same on hashed ports", "heddle lab traffic permutation --hashed"),
+            ("a cable fails, and returns", f"heddle lab cut '{cable}'; heddle lab heal '{cable}'"),
+            ("live rates of all ports", f"heddle top{server}"),
+            ("a shell in a host", f"heddle lab exec {self.lab.fabric.nics[0].host} bash"),
+        ]
+
+    def _timed(self, cable: Cable, *, up: bool) -> float:
         began = time.monotonic()
+        self._set(cable, up=up)
+        return time.monotonic() - began
+
+    def _set(self, cable: Cable, *, up: bool) -> None:
         self.lab.net.set_cable(cable.id, up=up)
         self.client.await_link(cable.up_link, up=up)
-        return time.monotonic() - began
 
     def _cable(self, link: str) -> Cable:
         cables = self.lab.fabric.cable_by_link
@@ -147,6 +169,10 @@ class Playground:
         return cables[link]
 
     def _start(self) -> None:
+        why = why_no_broker()
+        if why is not None:
+            raise PrerequisiteError(why)
+        self._progress("switches, hosts and NICs")
         self._stack.enter_context(self.lab)
         entry = entry_of(self.lab.id)
         write_nodes(entry, {host.name: host.pid for host in self.lab.net.mininet.hosts})

@@ -20,12 +20,10 @@ from mininet_topos.services.controller_client import ControllerClient
 from mininet_topos.traffic.cast import Cast
 from mininet_topos.traffic.stage import Played, Stage
 from mininet_topos.traffic.workloads import WORKLOADS, Workload, compute_nics
-from telemetry.counter_page import QUEUE_FIELDS, CounterSnapshot
 
 SCENES: dict[str, Callable[[Fabric, int], Scene]] = {"hog": Hog, "storm": Storm}
 KINDS = (*WORKLOADS, *SCENES)
 MAX_SECONDS, MIN_RATE_MBPS = 3_600.0, 0.1
-PFC_TX = QUEUE_FIELDS.index("pfc_tx_frames")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +70,27 @@ def traffic_request(workload: str, planned: bool, seconds: float, rate_mbps: flo
     return TrafficRequest(workload=workload, planned=planned, seconds=seconds, rate_bps=rate_bps, seed=seed)
 
 
+def check_unplanned(request: TrafficRequest) -> None:
+    """Raise InputError for a workload that needs a controller, or switches that mark and pause."""
+    if request.planned:
+        raise InputError("this lab of routers has no controller that plans: send the workload with --hashed")
+    if request.workload in SCENES:
+        raise InputError(f"{request.workload} needs switches that mark and pause; routers run {', '.join(WORKLOADS)}")
+
+
 def run_traffic(
-    lab: Lab, client: ControllerClient, request: TrafficRequest, on_progress: Callable[[float, float], None]
+    lab: Lab, client: ControllerClient | None, request: TrafficRequest, on_progress: Callable[[float, float], None]
 ) -> TrafficResult:
     """Run a workload for its time, or until `Lab.end_flows`; the job is released and the fabric repaired in any case.
 
+    Raises InputError for what a lab of routers, which has no `client`, does not run.
     `on_progress` is called a few times a second with the seconds so far and the rate in bit/s that NICs receive now.
     """
+    if client is None:
+        check_unplanned(request)
     stage = Stage(lab, client, request.seconds)
     scene = SCENES[request.workload](lab.fabric, request.seed) if request.workload in SCENES else None
-    before = _counters(lab)
+    before = lab.pfc_frames()
     try:
         if scene is None:
             cast = _cast(stage, _workload(lab.fabric, request), request.planned)
@@ -128,21 +137,15 @@ class _Rate:
 
     def on_progress(self, seconds: float) -> None:
         """Report the rate since the last call."""
-        page = self._lab.queues.latest()
-        received = sum(page.port(str(nic.port))["tx_bytes"] for nic in self._lab.fabric.nics)
+        received = self._lab.delivered_bytes()
         since_s, before = self._last or (seconds, received)
         rate_bps = (received - before) * 8 / (seconds - since_s) if seconds > since_s else 0.0
         self._last = (seconds, received)
         self._on_progress(seconds, rate_bps)
 
 
-def _counters(lab: Lab) -> CounterSnapshot:
-    return lab.queues.counters()
-
-
-def _result(lab: Lab, request: TrafficRequest, played: Played, before: CounterSnapshot) -> TrafficResult:
+def _result(lab: Lab, request: TrafficRequest, played: Played, pfc_before: int) -> TrafficResult:
     result, plans = played.result, played.plans
-    grown = _counters(lab).since(before)
     nics = result.nics.values()
     moved = [move.flow_id for move in result.moves]
     moments = [Moment(at_ns=act.at_ns, kind="event", text=act.text) for act in played.acts]
@@ -165,7 +168,7 @@ def _result(lab: Lab, request: TrafficRequest, played: Played, before: CounterSn
         flows=flows,
         marked_packets=sum(nic.counters.get("np_ecn_marked_roce_packets", 0) for nic in nics),
         cnps=sum(nic.np_cnp_sent for nic in nics),
-        pfc_frames=int(grown.queues[:, :, PFC_TX].sum()),
+        pfc_frames=lab.pfc_frames() - pfc_before,
         dropped_packets=sum(result.queue_drops.values()),
         moments=tuple(sorted(moments, key=lambda moment: moment.at_ns)),
         problems=shortened([_worded(problem) for problem in result.integrity.problems]),

@@ -40,6 +40,15 @@ class RoutedLab(Lab):
         assert isinstance(net, RoutedNet)
         return net
 
+    def delivered_bytes(self) -> int:
+        """Return the bytes that leaves have sent to NICs so far."""
+        sent = {leaf: self.routers.sent_bytes(leaf) for leaf in self.fabric.nics_of_leaf}
+        return sum(sent[nic.port.switch][self.net.interface_of[nic.port]] for nic in self.fabric.nics)
+
+    def pfc_frames(self) -> int:
+        """Return 0: routers send no PFC frames."""
+        return 0
+
     def _build(self) -> None:
         with stop_deferred():
             self._registration = LabRegistration()

@@ -28,6 +28,7 @@ SETTINGS = {
 }
 SEED = "fib_multipath_hash_seed"
 SEED_STEP = 7919
+_DEV_HEADINGS, _DEV_SENT_BYTES = 2, 8
 
 
 class RoutedNet(FabricNet):
@@ -83,6 +84,12 @@ class RoutedNet(FabricNet):
             text = subprocess.run(words, text=True, capture_output=True, check=True).stdout
             found |= shaping.parse_counters(text, self._interfaces(switch.id))
         return found
+
+    def sent_bytes(self, switch: str) -> Mapping[str, int]:
+        """Return the bytes that each interface of a router has sent, from /proc/PID/net/dev (proc_pid_net(5))."""
+        with open(f"/proc/{self.mininet[switch].pid}/net/dev") as file:
+            rows = (line.split(":", 1) for line in file.readlines()[_DEV_HEADINGS:])
+            return {name.strip(): int(counters.split()[_DEV_SENT_BYTES]) for name, counters in rows}
 
     def _interfaces(self, switch: str) -> list[str]:
         return [name for port, name in self.interface_of.items() if port.switch == switch]

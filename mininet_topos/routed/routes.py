@@ -12,6 +12,7 @@ from typing import NamedTuple
 from controller.model.address import ip_text
 from controller.model.error import InputError
 from controller.model.fabric import Cable, Fabric, PortRef
+from controller.model.next_hops import next_hops
 from controller.model.port_addresses import FIRST_ADDRESS, MAX_CABLES, links_by_address, numbered_addresses
 
 GROUP_BASE = 1 << 20
@@ -81,17 +82,8 @@ class Routes:
 
     def hops(self, switch: str, leaf: str, failed: Collection[str] = ()) -> tuple[Hop, ...]:
         """Return the next hops of a router towards a leaf over live cables, by port number."""
-        fabric = self._fabric
-        if leaf in fabric.leaves_below[switch]:
-            ends = [(cable, cable.upper, cable.lower) for cable in fabric.down_cables[switch]]
-            ends = [end for end in ends if leaf in fabric.leaves_below[end[2].switch]]
-        else:
-            ends = [(cable, cable.lower, cable.upper) for cable in fabric.up_choices[switch]]
-        live = [(own, far) for cable, own, far in ends if cable.id not in failed and self._leads(far, leaf, failed)]
-        return tuple(Hop(own, self.address_of[far]) for own, far in sorted(live))
-
-    def _leads(self, far: PortRef, leaf: str, failed: Collection[str]) -> bool:
-        return far.switch == leaf or bool(self.hops(far.switch, leaf, failed))
+        found = next_hops(self._fabric, switch, leaf, failed)
+        return tuple(Hop(hop.own, self.address_of[hop.far]) for hop in found)
 
 
 def cables_of(fabric: Fabric, switch: str) -> list[tuple[Cable, PortRef]]:

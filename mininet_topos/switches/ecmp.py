@@ -12,6 +12,7 @@ from math import gcd
 
 from controller.model.address import ip_text
 from controller.model.fabric import Cable
+from controller.model.next_hops import next_hops
 from mininet_topos.switches.fabric_net import FabricNet
 
 HASH_FIELDS = "ip_src,ip_dst,nw_proto,tcp_src,tcp_dst,udp_src,udp_dst"
@@ -78,18 +79,8 @@ class EcmpRules:
         return {leaf: found for leaf, found in hops.items() if found and found != self._next_hops(switch, leaf, ())}
 
     def _next_hops(self, switch: str, leaf: str, failed: Collection[str]) -> dict[int, Cable]:
-        """Return the live cables, by port, over which a leaf is reached: down if it is below the switch, else up."""
-        fabric = self._net.fabric
-        if leaf in fabric.leaves_below[switch]:
-            hops = [(cable.upper, cable.lower.switch, cable) for cable in fabric.down_cables[switch]]
-            hops = [hop for hop in hops if leaf in fabric.leaves_below[hop[1]]]
-        else:
-            hops = [(cable.lower, cable.upper.switch, cable) for cable in fabric.up_choices[switch]]
-        return {
-            port.number: cable
-            for port, beyond, cable in hops
-            if cable.id not in failed and (beyond == leaf or self._next_hops(beyond, leaf, failed))
-        }
+        """Return the live cables, by port, over which a leaf is reached."""
+        return {hop.own.number: hop.cable for hop in next_hops(self._net.fabric, switch, leaf, failed)}
 
     def _detour_groups(self, switch: str, failed: Collection[str]) -> list[str]:
         detours = enumerate(self._detours(switch, failed).values(), start=DETOUR_GROUP)

@@ -44,7 +44,7 @@ def test_every_installed_command_has_a_line_of_help_and_can_be_imported(heddle):
     installed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
     assert installed.keys() == {name for name, source in COMMANDS.items() if not source.module}
     for name in COMMANDS:
-        status, text, _ = heddle(name, "--help")
+        status, text, _ = heddle(*name.split(), "--help")
         assert status == 0
         assert f"heddle {name} " in text.splitlines()[0]
 

@@ -23,6 +23,7 @@ def playground() -> Any:
         id="abcd", fabric=found.lab.fabric, end_flows=lambda: None,
         net=SimpleNamespace(set_cable=lambda cable, up: found.done.append((cable, up))),
     )  # fmt: skip
+    found._is_up = True
     found._client = SimpleNamespace(await_link=lambda link, up: found.done.append((link, up, "known")))
     return found
 

@@ -4,6 +4,8 @@ import pytest
 
 from controller.model.error import InputError
 from mininet_topos.playground.fabric import LAB_RATES_BPS, lab_fabric
+from mininet_topos.playground.routed import routing_of
+from mininet_topos.routed.routes import Routing
 
 FABRIC = """
 version: 1
@@ -55,3 +57,20 @@ def test_a_fabric_of_one_host_is_refused(tmp_path):
     )
     with pytest.raises(InputError, match="at least 2 hosts"):
         lab_fabric(path)
+
+
+@pytest.mark.parametrize(
+    ("routed", "routing", "problem"),
+    [
+        (False, "route", r"^--routing: only a lab of routers has it, add --routed$"),
+        (True, "rout", r"^--routing rout: must be one of route, group, resilient, did you mean route\?$"),
+    ],
+)
+def test_a_way_to_hold_next_hops_is_one_of_three_and_only_of_routers(routed, routing, problem):
+    with pytest.raises(InputError, match=problem):
+        routing_of(routed, routing)
+
+
+def test_a_lab_of_routers_holds_next_hops_in_routes_by_default():
+    assert routing_of(True, None) is Routing.ROUTE
+    assert routing_of(False, None) is None
