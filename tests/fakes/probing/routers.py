@@ -6,7 +6,7 @@ from ipaddress import IPv4Address
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from mininet_topos.routed.routes import Routes, Routing
 from probing.probe import ROCE_PORT, Question
-from tests.fakes.hashing_fabric import mixing
+from tests.fakes.probing.hashing_fabric import mixing
 
 
 class ProbedFabric:

@@ -11,8 +11,8 @@ from controller.model.effect import FindPorts, Solve
 from controller.model.event import Drain, PortsFound, PortStatus, Release, Renew, Submit, Tick, Withdraw
 from controller.model.fabric import SteeredBy
 from probing.flow import Found
-from tests.fakes.hashing_fabric import Hash, crc_modulo, mixing, xor
-from tests.fakes.hashing_switches import HashingSwitches
+from tests.fakes.probing.hashing_fabric import Hash, crc_modulo, mixing, xor
+from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 

@@ -11,7 +11,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.app import Application
 from controller.config.service import ServiceConfig
 from controller.model.fabric import SteeredBy
-from tests.fakes.hashing_switches import HashingSwitches
+from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.unit.brain.driver import small_fabric

@@ -39,7 +39,7 @@ from controller.planner.online import OnlinePlanner
 from controller.planner.placement.suggest import suggest
 from controller.runtime.recording.batch import Turn
 from controller.runtime.rules import compile_beside, with_pins
-from tests.fakes.hashing_switches import HashingSwitches
+from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.rule_changes import apply_changes
 
 

@@ -13,8 +13,8 @@ from controller.model.fabric import Fabric, SteeredBy
 from controller.model.job import Steering
 from controller.model.plan import Certificate, JobPlan
 from probing.flow import Found
-from tests.fakes.hashing_fabric import Hash, crc_modulo, mixing
-from tests.fakes.hashing_switches import HashingSwitches
+from tests.fakes.probing.hashing_fabric import Hash, crc_modulo, mixing
+from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 CLOS3 = """

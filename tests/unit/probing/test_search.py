@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from probing.flow import Wanted
 from probing.search import BUDGET_FACTOR, Search
-from tests.fakes.hashing_fabric import HashingFabric, crc_modulo, crc_scaled, mixing, xor
+from tests.fakes.probing.hashing_fabric import HashingFabric, crc_modulo, crc_scaled, mixing, xor
 from tests.support.examples import examples
 
 HASHES = [crc_modulo, crc_scaled, xor, mixing]

@@ -12,7 +12,7 @@ from controller.model.fabric import Cable, Fabric, Nic
 from probing.flow import Found, Wanted
 from probing.probe import ROCE_PORT, Question
 from probing.search import Search
-from tests.fakes.hashing_fabric import Hash, mixing
+from tests.fakes.probing.hashing_fabric import Hash, mixing
 
 
 class HashingSwitches:
