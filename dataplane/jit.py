@@ -4,7 +4,7 @@ Python calls a `kernel`, whose code is cached on disk; kernels call `inline` fun
 other files of the dataplane: a cache entry is valid for one state of all files of the package.
 
 With `HEDDLE_BOUNDS_CHECK=1` in the environment every access to an array or to a packet's bytes is checked and raises
-IndexError, also for a negative index; this code is several times slower and is not cached on disk.
+IndexError, also for a negative index; this code is several times slower, and cached on disk beside the other.
 """
 
 import os
@@ -57,11 +57,16 @@ class _Inner(CPUDispatcher):
         raise TypeError(f"{self.py_func.__name__} is called by kernels only; wrap it in a kernel")
 
 
+def _stamp(file: Path) -> str:
+    """Return what the code of a kernel in `file` is valid for: all files of the dataplane, and those beside a test."""
+    package = Path(__file__).parent
+    return digest(package) + ("" if package in file.parents else digest(file.parent))
+
+
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that Python calls, at its first call for each set of argument types."""
     compiled: Callable[Parameters, Result] = numba.njit(**_OPTIONS)(function)
-    if not CHECKED:
-        keep_on_disk(compiled, stamp=digest(Path(__file__).parent))
+    keep_on_disk(compiled, stamp=_stamp(Path(function.__code__.co_filename)), variant="-checked" if CHECKED else "")
     return compiled
 
 

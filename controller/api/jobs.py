@@ -1,6 +1,6 @@
 """Serve JobService: submit, preview, renew, release and watch jobs."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from math import inf
 from operator import attrgetter
@@ -16,7 +16,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.rendezvous import Rendezvous
 from controller.api.reports import FlowReports
 from controller.api.requests import read_job, read_shape
-from controller.api.translate import changed_flows, pages_of, placements_to, plan_to, plans_to
+from controller.api.translate import pages_of, placements_to, plan_to, plans_to
 from controller.api.worker import Reader, in_worker
 from controller.brain.jobs import no_job
 from controller.brain.state import Job, State
@@ -26,7 +26,8 @@ from controller.model.effect import Response
 from controller.model.error import DeadlineError, HeddleError, InputError
 from controller.model.event import Release, Renew, Submit, Suggest
 from controller.model.job_state import JobState
-from controller.model.plan import JobPlan
+from controller.model.plan import FlowPlan, JobPlan
+from controller.planner.flow_table import FlowTable
 from controller.runtime.loop import Loop
 
 MAX_TOKEN_LENGTH = 20
@@ -213,7 +214,18 @@ def _listed(state: State, tenant: str, after: int, published: Callable[[JobPlan]
 
 
 def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:
-    return plan_to(after, flows=changed_flows(before, after))
+    return plan_to(after, flows=_changed_flows(before, after))
+
+
+def _changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
+    """Return the flows of a later generation that differ from an earlier one's."""
+    was, now = before.flows.flows, after.flows.flows
+    if was is now:
+        return ()
+    if isinstance(was, FlowTable) and isinstance(now, FlowTable):
+        return now.changed_since(was)  # builds those flow plans only
+    known = {flow.flow_id: flow for flow in was}
+    return tuple(flow for flow in now if known.get(flow.flow_id) != flow)
 
 
 def _whole(before: JobPlan, after: JobPlan) -> pb.JobPlan:

@@ -10,7 +10,6 @@ from controller.model.job_fields import read_collective, read_request
 from controller.model.moves import Cause, MoveLimit, Whose
 from controller.model.placement import Placement, Shape
 from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
-from controller.planner.flow_table import FlowTable
 
 FLOWS_PER_PAGE = 1_000
 
@@ -192,17 +191,6 @@ def _add_flows(message: pb.JobPlan, flows: Sequence[FlowPlan], room: Room | None
 def _size_in(message: pb.JobPlan | pb.FlowPlan | pb.Placement) -> int:
     """Return the bytes of a message inside another: with its tag and its length (four bytes, below 256 MiB)."""
     return message.ByteSize() + 5
-
-
-def changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
-    """Return the flows of a later generation that differ from an earlier one's."""
-    was, now = before.flows.flows, after.flows.flows
-    if was is now:
-        return ()
-    if isinstance(was, FlowTable) and isinstance(now, FlowTable):
-        return now.changed_since(was)  # builds those flow plans only
-    known = {flow.flow_id: flow for flow in was}
-    return tuple(flow for flow in now if known.get(flow.flow_id) != flow)
 
 
 def pages_of(generation: int, flows: Sequence[FlowPlan]) -> Iterator[pb.FlowPlanPage]:

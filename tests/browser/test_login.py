@@ -14,6 +14,7 @@ from cryptography.x509.oid import NameOID
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from tests.browser.test_views import AXE, SERIOUS
 from tests.support.browser import Browser, Page
+from tests.support.free_ports import free_ports
 from tests.unit.api.conftest import running
 from tests.unit.dashboard.test_page_security import LOGIN, PASSWORD
 
@@ -85,9 +86,9 @@ def in_the_browser(browser: Browser, url: str) -> None:
 
 async def test_a_controller_that_starts_again_is_acted_on_and_asks_for_the_login_again(browser: Browser):
     with browser.page() as page:
-        async with running() as first:
+        address = f"127.0.0.1:{free_ports(1)[0]}"  # no other program gets it between the two
+        async with running(http=address) as first:
             await first.connect_all()
-            address = first.addresses["http"]
             await asyncio.to_thread(page.open, f"http://{address}/fabric?switch=spine2")
             await asyncio.to_thread(page.wait_for_text, "Drain …")
         await asyncio.to_thread(page.wait_for_text, "No connection to the controller since", "#banner")

@@ -7,6 +7,7 @@ from controller.config.load import parse_fabric
 from tests.fakes.dashboard_documents import troubled_documents
 from tests.fakes.dashboard_site import DashboardSite, drawn_state, fabric_document
 from tests.support.browser import Browser
+from tests.support.free_ports import free_ports
 
 CUT = "leaf2:1>spine1:2"
 LARGE = "version: 1\nname: large\ngenerate: {kind: spine_leaf, spines: 8, leaves: 64, hosts_per_leaf: 2, gbps: 400}\n"
@@ -37,13 +38,13 @@ def test_a_link_that_is_cut_is_a_problem_a_dashed_line_and_a_cross(browser: Brow
 
 
 def test_the_page_keeps_the_last_picture_without_its_controller_and_comes_back_by_itself(
-    browser: Browser, site: DashboardSite
+    browser: Browser,
 ) -> None:
+    (port,) = free_ports(1)  # no other program gets it between the two
     with browser.page() as page:
-        page.open(site.url)
-        page.wait_for_text("problems", "#verdict")
-        port = site.server.server_port
-        site.close()
+        with closing(DashboardSite(troubled_documents(), port)) as site:
+            page.open(site.url)
+            page.wait_for_text("problems", "#verdict")
         page.wait_for_text("No connection to the controller since", "#banner")
         assert page.run("document.querySelectorAll('.node').length") == 14
         again = DashboardSite(troubled_documents(), port)

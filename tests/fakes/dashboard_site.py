@@ -136,8 +136,8 @@ class DashboardSite:
 
     def _stream(self, request: BaseHTTPRequestHandler) -> None:
         queue: SimpleQueue[bytes | None] = SimpleQueue()
+        self._clients.append(queue)  # first: what is published from here on is either in the queue or read below
         queue.put(_event("state", self.documents["/api/state"]))  # as the controller: a client begins with the newest
-        self._clients.append(queue)
         request.send_response(200)
         request.send_header("Content-Type", "text/event-stream")
         request.end_headers()

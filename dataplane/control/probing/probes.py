@@ -35,7 +35,9 @@ async def probe(target: Target) -> bool:
     try:
         async with asyncio.timeout(target.check.timeout_ms / 1000):
             return await _PROBES[target.check.kind](target)
-    except (OSError, TimeoutError):
+    except TimeoutError:
+        return target.check.kind is Probe.UDP  # silence is its success, also where this process ran too late
+    except OSError:
         return False
 
 

@@ -40,6 +40,12 @@ def test_a_command_imports_no_other_package_s_commands():
     assert modules.isdisjoint((*HEAVY, *OURS, "controller.cli.job_options"))
 
 
+def test_a_client_of_a_controller_imports_no_planner():
+    _, modules = imported_by("job", "list", "--server", "nonsense")
+    assert "grpc" in modules
+    assert modules.isdisjoint(("numba", "numpy", "controller.planner"))
+
+
 def test_every_installed_command_has_a_line_of_help_and_can_be_imported(heddle):
     installed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
     assert installed.keys() == {name for name, source in COMMANDS.items() if not source.module}

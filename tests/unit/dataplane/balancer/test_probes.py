@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import time
 from ipaddress import IPv4Address
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dataplane.config.balancers import HealthCheck, Probe
 from dataplane.control.probing.prober import Prober
 from dataplane.control.probing.probes import Target, probe
+from tests.support.free_ports import free_ports
 
 HERE = IPv4Address("127.0.0.1")
 PATIENCE_S = 60
@@ -17,12 +19,6 @@ PATIENCE_S = 60
 
 def target(port, kind=Probe.TCP, **check):
     return Target(ip=HERE, port=port, check=HealthCheck(kind=kind, **{"interval_ms": 50, "timeout_ms": 40, **check}))
-
-
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as end:
-        end.bind(("127.0.0.1", 0))
-        return end.getsockname()[1]
 
 
 async def serving(reply):
@@ -44,7 +40,7 @@ async def test_a_handshake_is_a_success_of_tcp():
     server, port = await serving(b"")
     async with server:
         assert await probe(target(port, timeout_ms=5000))
-    assert not await probe(target(free_port()))
+    assert not await probe(target(free_ports(1)[0]))
 
 
 @pytest.mark.parametrize(
@@ -70,9 +66,11 @@ async def test_a_server_that_does_not_reply_in_time_has_failed():
 
 
 async def test_udp_fails_by_an_icmp_error_alone():
-    assert not await probe(target(free_port(socket.SOCK_DGRAM), Probe.UDP, timeout_ms=5000))
+    assert not await probe(target(free_ports(1)[0], Probe.UDP, timeout_ms=5000))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
+        assert await probe(target(silent.getsockname()[1], Probe.UDP))
+        asyncio.get_running_loop().call_later(0.005, time.sleep, 0.1)  # a loaded machine: beyond every time-out
         assert await probe(target(silent.getsockname()[1], Probe.UDP))
 
 
@@ -90,7 +88,7 @@ async def test_the_process_reports_each_change_of_a_back_end():
             changed.clear()
 
     prober = Prober(turned, print)
-    prober.watch({"one": target(port, interval_ms=100, timeout_ms=100), "never": target(free_port())})
+    prober.watch({"one": target(port, interval_ms=100, timeout_ms=100), "never": target(free_ports(1)[0])})
     running = asyncio.create_task(prober.run())
     try:
         await next_turn(1)
