@@ -6,6 +6,8 @@ each departure. After each arrival, the fullest link and the speed of each job a
 predicted time at full demand over that at its max-min fair rates.
 """
 
+import argparse
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TextIO
@@ -172,8 +174,8 @@ def _column(fabric: Fabric, method: Method, jobs: Iterable[Event]) -> dict[str, 
     }  # fmt: skip
 
 
-def run(out: TextIO, arrivals: int = ARRIVALS, seed: int = 1) -> dict[str, object]:
-    """Measure all scenes, print a table and return the figures."""
+def run(out: TextIO, arrivals: int = ARRIVALS, seed: int = 1, scene: str = "") -> dict[str, object]:
+    """Measure all scenes whose name has `scene` in it, print a table and return the figures."""
     names = ["never", "all", *map(str, BUDGETS)]
     print(
         f"\n{arrivals} arrivals and departures on {GPUS:,} GPUs, seed {seed}: mean fullest link / mean job speed "
@@ -181,8 +183,22 @@ def run(out: TextIO, arrivals: int = ARRIVALS, seed: int = 1) -> dict[str, objec
         file=out,
     )
     found: dict[str, object] = {"seed": seed, "arrivals": arrivals}
-    for scene in SCENES:
-        found[scene.name] = row = measured(scene, arrivals, seed)
+    for one in (one for one in SCENES if scene in one.name):
+        found[one.name] = row = measured(one, arrivals, seed)
         cells = (f"{row[name]['fullest']:.2f}/{row[name]['speed']:.2f} ({row[name]['moved']:.0f})" for name in names)
-        print(f"  {scene.name:44}" + "".join(f"{cell:>18}" for cell in cells), file=out, flush=True)
+        print(f"  {one.name:44}" + "".join(f"{cell:>18}" for cell in cells), file=out, flush=True)
     return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning.events.arrivals", description=__doc__)
+    parser.add_argument("--arrivals", type=int, default=ARRIVALS)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scene", default="", help="a part of the names of the scenes to measure; default: all")
+    options = parser.parse_args(arguments)
+    run(sys.stdout, options.arrivals, options.seed, options.scene)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
