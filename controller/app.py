@@ -14,30 +14,27 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from ipaddress import IPv4Network, ip_network
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import NoReturn
 
 from controller.access.audit import Audit
-from controller.access.audit_file import AuditFile
 from controller.access.guard import Access
 from controller.access.policy import Policy
 from controller.api.server import ApiServer
-from controller.brain.state import Settings, begin
-from controller.config.load import parse_jobs
+from controller.brain.state import begin
 from controller.config.policy_file import load_policy
 from controller.config.service import ServiceConfig
-from controller.config.telemetry import acts_on, broker_of, detector_settings, ports_of
+from controller.config.telemetry import broker_of, detector_settings, ports_of
 from controller.config.tls import opened
-from controller.dashboard.access.certificates import PageFiles, PageTls
-from controller.dashboard.access.login import AccessRules
 from controller.dashboard.leader_metrics import Cluster
 from controller.dashboard.server import Dashboard
 from controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
 from controller.model.port_addresses import links_by_address
 from controller.model.server_address import joined, split_address
+from controller.parts import access_rules, audit_file, brain_settings, history, jobs_in, page_tls, recorder
+from controller.runtime.clock import SystemClock
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
 from controller.runtime.descriptors import Places, places_of_process, report_shortage
@@ -49,98 +46,22 @@ from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
 from controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
 from controller.runtime.probing.finder import ProbeFinder
-from controller.runtime.recording.recorder import Recorder
 from controller.runtime.rules import with_pins
 from controller.southbound.posting import Inbound, Outbound
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
-from controller.store.database import Retention
 from controller.store.etcd.member import ClusterMember
 from controller.store.etcd.term import Leader
 from controller.store.etcd.tls import EtcdTls
 from controller.store.history import SqliteHistory
 from controller.store.state_directory import NONE, StateDirectory
 from foundation.certificate import CertificateError
-from foundation.identity import Role
 from foundation.tls_files import Tls
 from telemetry.collector.bus import MqttBus
 from telemetry.observer import Observer
 from telemetry.warm import warm as warm_telemetry
 
 _LOG = logging.getLogger("heddle.controller")
-
-
-class SystemClock:
-    """The machine's own clocks."""
-
-    def __init__(self) -> None:
-        self._start_ns = time.time_ns() - time.monotonic_ns()
-
-    def unix_ms(self) -> int:
-        """Return Unix time in milliseconds."""
-        return time.time_ns() // 1_000_000
-
-    def steady_unix_ms(self) -> int:
-        """Return Unix time in milliseconds at the start plus the time since: setting the clock does not change it."""
-        return (self._start_ns + time.monotonic_ns()) // 1_000_000
-
-    def monotonic_ns(self) -> int:
-        """Return a time that only grows, in nanoseconds."""
-        return time.monotonic_ns()
-
-
-def _history(config: ServiceConfig) -> SqliteHistory | None:
-    """Open the history file, if one is configured; raises PrerequisiteError."""
-    retention = Retention(max_bytes=config.history_megabytes << 20)
-    return SqliteHistory(Path(config.history), retention) if config.history else None
-
-
-def _recorder(config: ServiceConfig) -> Recorder | None:
-    """Begin a recording, if one is configured; raises PrerequisiteError."""
-    return Recorder(Path(config.record), config.record_megabytes << 20) if config.record else None
-
-
-def _audit_file(config: ServiceConfig) -> AuditFile | None:
-    """Open the audit file, if there is to be one; raises HeddleError."""
-    path = config.audit
-    if path is None and config.state not in (None, NONE):
-        path = str(Path(config.state or "") / "audit.jsonl")
-    return AuditFile(Path(path), config.audit_megabytes << 20) if path not in (None, NONE) else None
-
-
-def _access_rules(config: ServiceConfig, callers: Access) -> AccessRules:
-    """Return what a caller of the page has to show."""
-    access = config.http_access
-    return AccessRules(
-        hosts=frozenset({split_address(config.http)[0], *access.hosts}),
-        has_tls=access.certificate is not None or config.tls.is_on,
-        user=access.user,
-        password_hash=access.password_hash,
-        proxy_header=access.proxy_header,
-        may_act=lambda user: callers.policy.role_of_user(user) is Role.OPERATOR,
-        proxies=tuple(map(ip_network, access.proxies)),
-        has_certificates=config.tls.is_on,
-    )
-
-
-def _page_tls(config: ServiceConfig, callers: Tls | None) -> PageTls | None:
-    """Return the TLS of the page, if a certificate is configured; raises PrerequisiteError."""
-    access = config.http_access
-    certificate, key = access.certificate or config.tls.certificate, access.key or config.tls.key
-    if certificate is None or key is None:
-        return None
-    files = PageFiles(
-        certificate=Path(certificate), key=Path(key), ca=Path(config.tls.ca) if config.tls.ca is not None else None
-    )
-    try:
-        return PageTls(files, callers, _LOG.error)
-    except CertificateError as error:
-        raise PrerequisiteError(f"http_access: certificate or key cannot be used: {error}") from None
-
-
-def _jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:
-    """Return the jobs in the text of a jobs file; raises InputError."""
-    return parse_jobs(text, "jobs", fabric)
 
 
 class Application:
@@ -155,28 +76,12 @@ class Application:
         `counts` continue over the lives of one of several controllers. `finder` finds source ports on a fabric that
         hashes, by default with the probe agents.
         """
-        settings = Settings(
-            default_lease_ms=config.default_lease_ms,
-            max_lease_ms=config.max_lease_ms,
-            max_waiting=config.max_waiting,
-            max_jobs=config.max_jobs,
-            gateway_timeout_ms=config.gateway_timeout_ms,
-            moves=config.moves.limits(),
-            hold_ms=config.port_hold_ms,
-            pin_grace_ms=config.pin_grace_ms,
-            follow_ms=config.follow_ms,
-            audit_ms=config.audit_ms,
-            acts_on_telemetry=acts_on(config.telemetry, config.tls),
-            period_ms=detector_settings(config.telemetry).period_ms,
-            quarantine_ms=config.quarantine_ms,
-            congestion_pause_ms=config.congestion_pause_ms,
-        )
         self._config, self._counts = config, counts or ClusterCounts()
         self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
         self._compiler = compiler or ProcessCompiler(fabric)
-        self._initial = partial(begin, fabric, settings)
+        self._initial = partial(begin, fabric, brain_settings(config))
         self.loop = Loop(
             self._initial(clock.steady_unix_ms()),
             planner=self._planner,
@@ -243,7 +148,7 @@ class Application:
         room = places_of_process(len(self._known), config.limits.grpc_connections)
         server = self._openflow(room, leadership, tls)
         vteps = tuple(IPv4Network(text) for text in config.vteps)
-        lines = await asyncio.to_thread(_audit_file, config)
+        lines = await asyncio.to_thread(audit_file, config)
         audit = Audit(loop.telemetry, time.time_ns, lines)
         access = self._access = Access(loop, audit, self._policy)
         api = ApiServer(
@@ -251,7 +156,7 @@ class Application:
             leadership=leadership if member else None, limits=config.limits.of_calls(), connections=room.grpc,
         )  # fmt: skip
         http = Dashboard(
-            loop, _jobs_in, _access_rules(config, access), _page_tls(config, tls), audit,
+            loop, jobs_in, access_rules(config, access), page_tls(config, tls), audit,
             Cluster(leadership, self._counts) if member else None,
         )  # fmt: skip
         loop.connect(Outbound(server))
@@ -278,23 +183,27 @@ class Application:
                     self._running = asyncio.create_task(self._take_part(member, leadership, api, http))
                     yield addresses
         finally:
-            if self.collecting is not None:
-                await self.collecting.close()
-            await http.close()
-            await api.close()
-            await server.close()
-            if self._history is not None:
-                await asyncio.to_thread(self._history.close)
-            for task in (self._running, self._looping):
-                if task is not None:
-                    task.cancel()
-                    with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup, HeddleError):
-                        await task
-            loop.close()
-            if loop.recorder is not None:
-                await asyncio.to_thread(loop.recorder.close)
+            await self._close(http, api, server)
             if lines is not None:
                 await asyncio.to_thread(lines.close)
+
+    async def _close(self, http: Dashboard, api: ApiServer, server: OpenFlowServer) -> None:
+        """End what listens, then the loop, then what it writes to."""
+        if self.collecting is not None:
+            await self.collecting.close()
+        await http.close()
+        await api.close()
+        await server.close()
+        if self._history is not None:
+            await asyncio.to_thread(self._history.close)
+        for task in (self._running, self._looping):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup, HeddleError):
+                    await task
+        self.loop.close()
+        if self.loop.recorder is not None:
+            await asyncio.to_thread(self.loop.recorder.close)
 
     async def _begin(self, opened: Callable[[], StateStore] | None, leadership: Leadership) -> None:
         """Continue with the journal, if there is one, and run the loop; raises HeddleError and StoreError."""
@@ -302,8 +211,8 @@ class Application:
         if opened is not None:
             store, generation = await asyncio.to_thread(self._kept, opened)
             self.loop.keep_in(store)
-        self._history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
-        self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
+        self._history = self.loop.telemetry.history = await asyncio.to_thread(history, self._config)
+        self.loop.recorder = await asyncio.to_thread(recorder, self._config)
         self._looping = asyncio.create_task(self.loop.run())
         leadership.begin(generation)
 

@@ -27,7 +27,6 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from benchmarks.fabric import page_cut
-from controller.app import SystemClock
 from controller.brain.state import Job, State, begin
 from controller.config.telemetry import ports_of
 from controller.dashboard.server import Dashboard
@@ -37,6 +36,7 @@ from controller.model.job import Collective, CollectiveKind, JobRequest, RankPai
 from controller.model.job_state import JobState
 from controller.model.plan import DATA_PRIORITY, Plan
 from controller.planner.solve import solve
+from controller.runtime.clock import SystemClock
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.loop import Loop
 from telemetry.detection.signal import Kind, Signal

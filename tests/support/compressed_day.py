@@ -27,6 +27,7 @@ from controller.api.translate import request_to
 from controller.brain import replan
 from controller.model.event import Tick
 from controller.runtime import loop, owners, telemetry
+from controller.runtime.clock import SystemClock
 from tests.fakes.gateway.gateway_session import GatewaySession
 from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
 from tests.unit.api.conftest import Running, running
@@ -40,7 +41,7 @@ FEW = 50
 """How many values are kept of what is kept up to a number."""
 
 
-class Clock(controller.app.SystemClock):
+class Clock(SystemClock):
     """The machine's clocks, and the time that was skipped."""
 
     skipped_ms = 0
@@ -160,7 +161,7 @@ async def pass_hours(hours: int, steps: int, folder: Path, *, has_top: bool) -> 
 
 
 def main() -> None:
-    controller.app.SystemClock = Clock  # type: ignore[misc]
+    controller.app.SystemClock = Clock  # type: ignore[attr-defined,misc]
     loop.MAX_ANNOUNCED = telemetry.MAX_RECENT = replan.MAX_RECORDS = owners.MAX_JOBS = FEW
     tracemalloc.start()
     hours, steps, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])

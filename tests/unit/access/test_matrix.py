@@ -13,8 +13,8 @@ from controller.access.policy import Policy, TenantPolicy
 from controller.access.table import ROWS
 from controller.api.decoding import Decoding
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.app import SystemClock
 from controller.brain.state import Settings, begin
+from controller.runtime.clock import SystemClock
 from controller.runtime.loop import Loop
 from foundation.identity import Role
 from tests.fakes.thread_compiler import ThreadCompiler

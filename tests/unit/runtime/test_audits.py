@@ -2,11 +2,11 @@
 
 import asyncio
 
-from controller.app import SystemClock
 from controller.brain.state import begin
 from controller.model.effect import ReadRules
 from controller.model.rule import SwitchRules
 from controller.runtime import loop as module
+from controller.runtime.clock import SystemClock
 from controller.runtime.loop import Loop
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from controller.app import SystemClock
 from controller.brain.state import begin
 from controller.model.event import PortStatus, Submit, SwitchUp
+from controller.runtime.clock import SystemClock
 from controller.runtime.loop import Loop
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner

@@ -1,0 +1,101 @@
+"""Make the parts of a controller that its configuration describes."""
+
+import logging
+from ipaddress import ip_network
+from pathlib import Path
+
+from controller.access.audit_file import AuditFile
+from controller.access.guard import Access
+from controller.brain.state import Settings
+from controller.config.load import parse_jobs
+from controller.config.service import ServiceConfig
+from controller.config.telemetry import acts_on, detector_settings
+from controller.dashboard.access.certificates import PageFiles, PageTls
+from controller.dashboard.access.login import AccessRules
+from controller.model.error import PrerequisiteError
+from controller.model.fabric import Fabric
+from controller.model.job import JobRequest
+from controller.model.server_address import split_address
+from controller.runtime.recording.recorder import Recorder
+from controller.store.database import Retention
+from controller.store.history import SqliteHistory
+from controller.store.state_directory import NONE
+from foundation.certificate import CertificateError
+from foundation.identity import Role
+from foundation.tls_files import Tls
+
+_LOG = logging.getLogger("heddle.controller")
+
+
+def history(config: ServiceConfig) -> SqliteHistory | None:
+    """Open the history file, if one is configured; raises PrerequisiteError."""
+    retention = Retention(max_bytes=config.history_megabytes << 20)
+    return SqliteHistory(Path(config.history), retention) if config.history else None
+
+
+def recorder(config: ServiceConfig) -> Recorder | None:
+    """Begin a recording, if one is configured; raises PrerequisiteError."""
+    return Recorder(Path(config.record), config.record_megabytes << 20) if config.record else None
+
+
+def audit_file(config: ServiceConfig) -> AuditFile | None:
+    """Open the audit file, if there is to be one; raises HeddleError."""
+    path = config.audit
+    if path is None and config.state not in (None, NONE):
+        path = str(Path(config.state or "") / "audit.jsonl")
+    return AuditFile(Path(path), config.audit_megabytes << 20) if path not in (None, NONE) else None
+
+
+def access_rules(config: ServiceConfig, callers: Access) -> AccessRules:
+    """Return what a caller of the page has to show."""
+    access = config.http_access
+    return AccessRules(
+        hosts=frozenset({split_address(config.http)[0], *access.hosts}),
+        has_tls=access.certificate is not None or config.tls.is_on,
+        user=access.user,
+        password_hash=access.password_hash,
+        proxy_header=access.proxy_header,
+        may_act=lambda user: callers.policy.role_of_user(user) is Role.OPERATOR,
+        proxies=tuple(map(ip_network, access.proxies)),
+        has_certificates=config.tls.is_on,
+    )
+
+
+def page_tls(config: ServiceConfig, callers: Tls | None) -> PageTls | None:
+    """Return the TLS of the page, if a certificate is configured; raises PrerequisiteError."""
+    access = config.http_access
+    certificate, key = access.certificate or config.tls.certificate, access.key or config.tls.key
+    if certificate is None or key is None:
+        return None
+    files = PageFiles(
+        certificate=Path(certificate), key=Path(key), ca=Path(config.tls.ca) if config.tls.ca is not None else None
+    )
+    try:
+        return PageTls(files, callers, _LOG.error)
+    except CertificateError as error:
+        raise PrerequisiteError(f"http_access: certificate or key cannot be used: {error}") from None
+
+
+def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:
+    """Return the jobs in the text of a jobs file; raises InputError."""
+    return parse_jobs(text, "jobs", fabric)
+
+
+def brain_settings(config: ServiceConfig) -> Settings:
+    """Return what of a configuration the brain decides by."""
+    return Settings(
+        default_lease_ms=config.default_lease_ms,
+        max_lease_ms=config.max_lease_ms,
+        max_waiting=config.max_waiting,
+        max_jobs=config.max_jobs,
+        gateway_timeout_ms=config.gateway_timeout_ms,
+        moves=config.moves.limits(),
+        hold_ms=config.port_hold_ms,
+        pin_grace_ms=config.pin_grace_ms,
+        follow_ms=config.follow_ms,
+        audit_ms=config.audit_ms,
+        acts_on_telemetry=acts_on(config.telemetry, config.tls),
+        period_ms=detector_settings(config.telemetry).period_ms,
+        quarantine_ms=config.quarantine_ms,
+        congestion_pause_ms=config.congestion_pause_ms,
+    )
