@@ -26,7 +26,7 @@ class FakeProber(Prober):
         self.may_reply = threading.Event()
         self.may_reply.set()
 
-    def once(self, questions, pace, qpn=0, goes_on=lambda: True):
+    def once(self, questions, pace, qpn=0, goes_on=lambda: True, dscp=0):
         while goes_on() and not self.may_reply.wait(0.01):
             pass
         self.sent += len(questions)
