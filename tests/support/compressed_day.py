@@ -161,7 +161,7 @@ async def pass_hours(hours: int, steps: int, folder: Path, *, has_top: bool) -> 
 
 
 def main() -> None:
-    controller.app.SystemClock = Clock  # type: ignore[attr-defined,misc]
+    controller.app.SystemClock = Clock  # type: ignore[attr-defined]
     loop.MAX_ANNOUNCED = telemetry.MAX_RECENT = replan.MAX_RECORDS = owners.MAX_JOBS = FEW
     tracemalloc.start()
     hours, steps, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
