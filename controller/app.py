@@ -37,11 +37,11 @@ from controller.parts import access_rules, audit_file, brain_settings, history, 
 from controller.runtime.clock import SystemClock
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
-from controller.runtime.descriptors import Places, places_of_process, report_shortage
-from controller.runtime.exposure import warned
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.journal.restart import continued, remember_fabric
 from controller.runtime.leadership import ClusterCounts, Leadership
+from controller.runtime.limits.descriptors import Places, places_of_process, report_shortage
+from controller.runtime.limits.exposure import warned
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
 from controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError

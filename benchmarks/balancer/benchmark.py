@@ -10,7 +10,7 @@ from benchmarks.balancer.packets import LIVE
 from benchmarks.balancer.processor import costs
 from benchmarks.balancer.proxies import available
 from benchmarks.balancer.wire import speeds
-from tests.support.balancer_processes import ENDS
+from tests.support.processes.balancer_processes import ENDS
 
 Found = dict[str, Any]
 MIN_OF_PLAIN, MIN_CONNECTIONS_PER_S, MAX_P99 = 0.8, 200_000, 1.5

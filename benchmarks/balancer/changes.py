@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.support.balancer_processes import ENDS, FALL, GATEWAY, INTERVAL_MS, TIMEOUT_MS, Running, Site
 from tests.support.balancer_trials import Wrk, churn, end_flood, out_after_s, start_flood, wrk_result
+from tests.support.processes.balancer_processes import ENDS, FALL, GATEWAY, INTERVAL_MS, TIMEOUT_MS, Running, Site
 
 CHURN_S, KILLED_S, FLOOD_S, FLOOD_RATE, SOURCES, DEATHS = 60.0, 12.0, 20.0, 50_000, 500_000, 10
 SERVICES = {80: "direct return", 443: "full NAT"}

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from benchmarks.balancer.proxies import Opener, Route, advertise_mss, available
 from benchmarks.gateway.wire.processor import TaskClock, soft_interrupts
-from tests.support.balancer_processes import ENDS, Site
 from tests.support.balancer_trials import wrk_result
+from tests.support.processes.balancer_processes import ENDS, Site
 
 SECONDS, ROUNDS, CONNECTIONS, BODY_BYTES = 2.0, 5, 8, 250_000
 FEATURES = ("tx", "rx", "sg", "tso", "gso", "gro")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.balancer_processes import ENDS, LB, PROBER, VIP, Running, Site, vtep
-from tests.support.namespaces import Namespace
+from tests.support.packets.namespaces import Namespace
+from tests.support.processes.balancer_processes import ENDS, LB, PROBER, VIP, Running, Site, vtep
 
 NGINX_STREAM = "/usr/lib/nginx/modules/ngx_stream_module.so"
 START_S = 20

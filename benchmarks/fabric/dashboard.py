@@ -42,7 +42,7 @@ from controller.runtime.loop import Loop
 from telemetry.detection.signal import Kind, Signal
 from telemetry.detection.window import SECOND_NS, Snapshot
 from telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
 
 SPINES, LEAVES, HOSTS, FLOWS, JOBS = 64, 128, 8_192, 10_000, 50
 BPS = 100 * 10**9

@@ -15,7 +15,7 @@ from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
 from mininet_topos.switches.shaping import FULL_FRAME_BYTES
 from telemetry.counter_page import CounterSnapshot
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
 
 SECONDS = 4.0
 PLANNED_SHARE = 0.95

@@ -36,8 +36,8 @@ from telemetry.detection.thresholds import DetectorSettings
 from telemetry.observer import Observer, Scan
 from telemetry.samples.decode import TIMESTAMP
 from telemetry.warm import warm
-from tests.support.mosquitto import mosquitto
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
+from tests.support.processes.mosquitto import mosquitto
 
 SHAPE = Incast("31 to 1, 10 Mbit/s", 4, 8, 32, 10_000_000)
 MODE = Mode("PFC and DCQCN", pfc=True, dcqcn=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 
 from controller.config.load import parse_fabric
 from tests.fakes.dashboard_site import DashboardSite, drawn_state, fabric_document
-from tests.support.browser import Browser, Page
+from tests.support.processes.browser import Browser, Page
 
 FABRIC = (
     "version: 1\nname: large\ngenerate: {kind: spine_leaf, spines: 64, leaves: 128, hosts_per_leaf: 64, gbps: 400}\n"

@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 from mininet_topos.playground.client import call, find_lab
 from mininet_topos.queues.model import why_unavailable
-from tests.support.browser import Browser, Page, chromium
-from tests.support.live_lab import lab, traffic
+from tests.support.processes.browser import Browser, Page, chromium
+from tests.support.processes.live_lab import lab, traffic
 
 NAME = "page-cut"
 CUTS, QUICK_CUTS = 20, 3

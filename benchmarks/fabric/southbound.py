@@ -24,8 +24,8 @@ from controller.model.rule import (
     Step,
 )
 from controller.southbound.server import OpenFlowServer
-from tests.support.private_ovs import PrivateOvs, private_ovs
-from tests.support.southbound_events import RecordedEvents
+from tests.support.fabrics.southbound_events import RecordedEvents
+from tests.support.processes.private_ovs import PrivateOvs, private_ovs
 
 PINS = 10_000
 REPETITIONS = 7

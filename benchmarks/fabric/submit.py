@@ -9,7 +9,7 @@ from typing import TextIO
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.config import load_fabric
 from mininet_topos.lab import Lab
-from tests.support.controller_process import controller
+from tests.support.controllers.controller_process import controller
 
 SUBMISSIONS = 300
 HOSTS = 8

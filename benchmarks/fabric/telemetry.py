@@ -28,7 +28,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2
 from controller.brain.state import begin
 from controller.dashboard.metrics import metrics_text
 from controller.runtime.interpreter import shorten_pauses
-from controller.runtime.shares import Shares
+from controller.runtime.limits.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from controller.store.history import SqliteHistory
 from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
@@ -39,8 +39,8 @@ from telemetry.observer import Observer, Scan
 from telemetry.samples.counters import PRIORITIES
 from telemetry.samples.topic import Source, ports_topic
 from telemetry.warm import warm
-from tests.support.mosquitto import mosquitto
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
+from tests.support.processes.mosquitto import mosquitto
 
 SWITCHES, PORTS = 125, 80
 PERIOD_S, RATE_BPS = 1.0, 100 * 10**9

@@ -21,7 +21,7 @@ from controller.planner.proof.fluid import completion_ns, max_min_rates, planned
 from controller.planner.proof.loads import link_loads, link_places
 from controller.planner.route import Router
 from controller.planner.warm import warm as warm_planner
-from tests.support.packet_simulator import REFERENCE, Run
+from tests.support.packets.packet_simulator import REFERENCE, Run
 
 SIZES = ((10_240, 64, 1), (32_768, 64, 1), (32_768, 128, 3))
 """Hosts, spines and queue pairs per flow."""

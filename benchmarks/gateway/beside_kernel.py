@@ -25,8 +25,8 @@ import yaml
 from benchmarks.gateway.wire.processor import soft_interrupts
 from dataplane.config.addresses import gateway_mac
 from foundation.address import mac_text
-from tests.support import nat_clients
-from tests.support.namespaces import Namespace, join
+from tests.support.packets import nat_clients
+from tests.support.packets.namespaces import Namespace, join
 
 VNI, VTEP, HOST, CLIENT, SERVER, PUBLIC = 100, "192.0.2.1", "192.0.2.10", "10.0.0.10", "203.0.113.1", "203.0.113.10"
 CLIENT_MAC, UNDERLAY_MTU_BYTES, VXLAN_BYTES = "02:00:00:00:00:10", 4300, 50

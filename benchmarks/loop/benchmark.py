@@ -15,7 +15,7 @@ from benchmarks.loop import admission, churn, costs, failures, hostile, neighbou
 from benchmarks.loop.world import world
 from benchmarks.planning.cases import two_tiers
 from benchmarks.planning.events.arrivals import FABRICS, Scene
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
 
 SEED = 1
 FAILURES = 16

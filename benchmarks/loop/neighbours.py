@@ -32,7 +32,7 @@ def loaded(world: World, kind: str, count: int) -> Iterator[None]:
         return
     controller = world.controller
     addresses = {"openflow": controller.openflow, "grpc": controller.grpc, "http": controller.http}
-    command = [sys.executable, "-m", "tests.support.neighbours", kind, json.dumps(addresses), str(count)]
+    command = [sys.executable, "-m", "tests.support.controllers.neighbours", kind, json.dumps(addresses), str(count)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -89,7 +89,14 @@ def stopped(world: World) -> dict[str, float]:
     controller = world.controller
     controller.jobs.SubmitJob(pairs_job(world.fabric, 1, "large", LARGE_PAIRS, QUEUE_PAIRS, "SOURCE_PORT"))
     before_mb = _resident_mb(controller.process.pid)
-    command = [sys.executable, "-m", "tests.support.stopped_client", controller.grpc, str(STOPPED_CALLS), "large"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.controllers.stopped_client",
+        controller.grpc,
+        str(STOPPED_CALLS),
+        "large",
+    ]
     with subprocess.Popen(command) as client:
         time.sleep(STOPPED_S)
         grown_mb = _resident_mb(controller.process.pid) - before_mb

@@ -18,8 +18,8 @@ from controller.model.fabric import Fabric
 from foundation.identity import Role
 from foundation.tls_files import Tls
 from tests.support.certificates import authority, files_of
-from tests.support.controller_process import Controller
-from tests.support.running_switches import Switches, switches
+from tests.support.controllers.controller_process import Controller
+from tests.support.processes.running_switches import Switches, switches
 
 HOLD_MS = 20
 """A port that came up is used after so long: a benchmark does not wait half a second for each cable."""

@@ -13,8 +13,8 @@ from controller.planner.expand import expand
 from controller.planner.flow_table import FlowTable
 from controller.planner.proof.loads import link_places
 from controller.planner.solve import solve
-from tests.support.planner_cases import custom, fabric_of, job_of
-from tests.support.planning import fabric_file, job_files, shapes
+from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
+from tests.support.fabrics.planning import fabric_file, job_files, shapes
 
 GBPS = 10**9
 

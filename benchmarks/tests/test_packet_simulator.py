@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.fluid.completion import completion_times
-from tests.support.packet_simulator import REFERENCE, Run, address, murmur3, node_at
+from tests.support.packets.packet_simulator import REFERENCE, Run, address, murmur3, node_at
 
 
 def compared(case):

@@ -14,7 +14,7 @@ from benchmarks.planning.peers.shortest_path import shortest_path
 from benchmarks.planning.peers.simulated_annealing import annealed, simulated_annealing
 from benchmarks.tests.path_checker import path_faults
 from controller.model.health import Health
-from tests.support.planner_cases import custom, fabric_of, job_of
+from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 
 PEERS = (ecmp, e_ecmp, global_first_fit, least_loaded, simulated_annealing, shortest_path)
 SHAPES = (

@@ -155,7 +155,7 @@ def test_every_benchmark_is_a_command():
 
 
 def test_a_benchmark_without_the_source_tree_names_the_remedy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tests.support.private_ovs", None)
+    monkeypatch.setitem(sys.modules, "tests.support.processes.private_ovs", None)
     monkeypatch.delitem(sys.modules, "benchmarks.fabric.southbound", raising=False)
     ran = CliRunner().invoke(bench, ["southbound"])
     assert isinstance(ran.exception, PrerequisiteError)

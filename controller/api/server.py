@@ -11,19 +11,19 @@ from grpc_reflection.v1alpha import reflection
 
 from controller.access.audit import Audit
 from controller.access.guard import Access, Guard
-from controller.api import fabric, gateways, jobs, probes, telemetry, vpc
 from controller.api.connections import HANDSHAKE_MS
 from controller.api.decoding import Decoding
 from controller.api.leading import Leading
 from controller.api.limits import MAX_CALLS, Limits, connection_options
 from controller.api.mutual_tls import KnownPeers
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
 from controller.model.call_limits import CallLimits
 from controller.model.error import PrerequisiteError
 from controller.model.limit import MAX_MESSAGE_BYTES
 from controller.model.server_address import UNIX, joined, split_address
-from controller.runtime.callers import Callers
 from controller.runtime.leadership import Leadership
+from controller.runtime.limits.callers import Callers
 from controller.runtime.loop import Loop
 from foundation.keepalive import KEEPALIVE_MS, server_options
 from foundation.tls_files import Tls

@@ -13,8 +13,8 @@ from controller.brain.install import Outcome
 from controller.brain.intent import dead_links
 from controller.brain.lifecycle import JobEvent, after
 from controller.brain.receivers import capacity_bps, is_receiver, others_share_bps
-from controller.brain.replan import enqueue_replan, limit_of
 from controller.brain.state import HotPort, Job, ReplanWork, State
+from controller.brain.transactions.replan import enqueue_replan, limit_of
 from controller.model.effect import Announce, Effect, Note
 from controller.model.event import Congested, HotLink
 from controller.model.moves import Cause

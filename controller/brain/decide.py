@@ -5,12 +5,14 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
-from controller.brain import congestion, drains, durable, jobs, previews, replan, seeking, storms, suggestions, switches
+from controller.brain import congestion, durable, storms, switches
+from controller.brain.hash_ports import seeking
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
 from controller.brain.networks import gateways, load_balancers, vpcs
 from controller.brain.state import Active, ReplanWork, State
-from controller.brain.submissions import submit, withdraw
+from controller.brain.transactions import drains, jobs, previews, replan, suggestions
+from controller.brain.transactions.submissions import submit, withdraw
 from controller.model.effect import Effect
 from controller.model.event import (
     ApplyBorder,

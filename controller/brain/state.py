@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from controller.brain.hash_ports.port_search import Seeking
 from controller.brain.lifecycle import JobEvent, WorkKind
 from controller.brain.networks.state import Networks
-from controller.brain.port_search import Seeking
 from controller.model.effect import Drained
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health

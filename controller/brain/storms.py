@@ -8,8 +8,8 @@ MAX_QUARANTINED NICs at a time: more would rather be a fault of what is measured
 from dataclasses import replace
 
 from controller.brain.install import Outcome, changed_topology
-from controller.brain.replan import enqueue_replan
 from controller.brain.state import Quarantine, ReplanWork, State
+from controller.brain.transactions.replan import enqueue_replan
 from controller.model.effect import Effect, Note
 from controller.model.event import Congested
 from controller.model.moves import Cause

@@ -15,8 +15,8 @@ from controller.brain.install import (
     with_older_pins,
     within_grace,
 )
-from controller.brain.replan import enqueue_replan
 from controller.brain.state import Compiling, Hold, ReplanWork, State, SwitchState, wanted
+from controller.brain.transactions.replan import enqueue_replan
 from controller.model.effect import Compile, Effect, Note, ReadRules, Wake
 from controller.model.event import Compiled, PortStatus, RulesRead, SwitchDown, SwitchUp
 from controller.model.fabric import PortRef

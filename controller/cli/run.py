@@ -15,7 +15,7 @@ from controller.config.service import ServiceConfig, load_service, printed
 from controller.model.error import InputError, SteppedDownError
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.leadership import ClusterCounts
-from controller.runtime.log_limit import LogLimit
+from controller.runtime.limits.log_limit import LogLimit
 from controller.store.state_directory import default_directory
 
 _LOG = logging.getLogger("heddle.controller")

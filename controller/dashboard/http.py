@@ -28,8 +28,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from controller.dashboard.access.certificates import PageTls
+from controller.runtime.limits.unread import has_unread
 from controller.runtime.tls_front import TlsFront
-from controller.runtime.unread import has_unread
 from foundation.certificate import Peer, PeerRefusedError
 
 MAX_HEAD_BYTES = 16 << 10

@@ -9,10 +9,10 @@ from controller.dashboard import fabric_metrics
 from controller.dashboard.exposition import Family, label_text, lines
 from controller.model.job_state import JobState
 from controller.runtime.journal.writer import JournalWriter
-from controller.runtime.limited import Limit
+from controller.runtime.limits.limited import Limit
+from controller.runtime.limits.shares import Shares
 from controller.runtime.probing.assembly import Lie
 from controller.runtime.probing.sessions import ProbeAgents
-from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from telemetry.detection.signal import Kind
 

@@ -30,7 +30,7 @@ from controller.dashboard.pulse import Pulse
 from controller.dashboard.recent import Recent
 from controller.dashboard.routes import MEDIA_TYPE, Renderer
 from controller.dashboard.stream import Streams
-from controller.runtime.limited import Limit
+from controller.runtime.limits.limited import Limit
 from controller.runtime.loop import Loop
 
 

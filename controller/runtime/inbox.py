@@ -9,7 +9,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 
 from controller.model.event import Event, PortStatus, SwitchDown, SwitchUp
-from controller.runtime.limited import Limit
+from controller.runtime.limits.limited import Limit
 
 INBOX_LIMIT = 65_536
 PEER_SHARE = 4_096

@@ -51,14 +51,14 @@ from controller.runtime.gateways import Gateways
 from controller.runtime.inbox import Inbox
 from controller.runtime.journal.gate import Gate
 from controller.runtime.journal.writer import JournalWriter
-from controller.runtime.limited import Limit
+from controller.runtime.limits.limited import Limit
+from controller.runtime.limits.shares import Shares
 from controller.runtime.owners import Owners
 from controller.runtime.port_search import PortSearch
 from controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
 from controller.runtime.probing.sessions import ProbeAgents
 from controller.runtime.recording.batch import Turn, fault_text
 from controller.runtime.recording.recorder import Recorder
-from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from controller.runtime.watch import Watchers
 

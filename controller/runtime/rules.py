@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from controller.brain.hash_ports.wanted import with_wanted
 from controller.brain.intent import dead_links, pin_rules_of, severed_pins
-from controller.brain.transition import slowed
-from controller.brain.wanted import with_wanted
+from controller.brain.transactions.transition import slowed
 from controller.model.effect import Compile, Solve
 from controller.model.event import Compiled
 from controller.model.fabric import Fabric

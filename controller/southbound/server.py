@@ -11,7 +11,7 @@ from typing import Protocol
 
 from controller.model.rule import Step, SwitchRules
 from controller.runtime.leadership import Leadership
-from controller.runtime.limited import Limit
+from controller.runtime.limits.limited import Limit
 from controller.runtime.ports import InstallError
 from controller.runtime.tls_front import TlsFront
 from controller.southbound.codec import encode

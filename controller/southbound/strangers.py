@@ -3,7 +3,7 @@
 from collections import Counter
 
 from controller.model.server_address import split_address
-from controller.runtime.limited import Limit
+from controller.runtime.limits.limited import Limit
 from controller.southbound.session import Session, SessionRejectedError, State
 from controller.southbound.settings import SouthboundSettings
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from controller.model.server_address import joined
-from controller.runtime.unread import has_unread
+from controller.runtime.limits.unread import has_unread
 from controller.southbound.codec.check import MalformedMessageError, check, check_header
 from controller.southbound.codec.wire import HEADER, HEADER_BYTES
 

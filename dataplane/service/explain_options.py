@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.option import DEFAULT_SERVER, Json, Server
+from controller.cli.options.option import DEFAULT_SERVER, Json, Server
 from controller.model.error import InputError
 
 

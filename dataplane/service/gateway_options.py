@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.option import Json
+from controller.cli.options.option import Json
 from controller.model.error import InputError
 
 gateway = typer.Typer(

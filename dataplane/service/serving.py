@@ -13,7 +13,7 @@ from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.http import HttpServer, Page
 from controller.model.error import PrerequisiteError
 from controller.model.server_address import joined
-from controller.runtime.exposure import warned
+from controller.runtime.limits.exposure import warned
 from dataplane.control.gateway import Gateway
 from dataplane.control.heartbeats import address_of
 from dataplane.control.status_socket import StatusServer, socket_path

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.option import DEFAULT_SERVER, Json, Server
+from controller.cli.options.option import DEFAULT_SERVER, Json, Server
 
 verify = typer.Typer(
     help="Compare installed state with the desired state.", no_args_is_help=True, rich_markup_mode=None

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.dashboard_documents import troubled_documents
 from tests.fakes.dashboard_site import DashboardSite
-from tests.support.browser import Browser, chromium
+from tests.support.processes.browser import Browser, chromium
 
 
 @pytest.fixture(scope="session")

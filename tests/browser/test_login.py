@@ -13,8 +13,8 @@ from cryptography.x509.oid import NameOID
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from tests.browser.test_views import AXE, SERIOUS
-from tests.support.browser import Browser, Page
 from tests.support.free_ports import free_ports
+from tests.support.processes.browser import Browser, Page
 from tests.unit.api.conftest import running
 from tests.unit.dashboard.test_page_security import LOGIN, PASSWORD
 

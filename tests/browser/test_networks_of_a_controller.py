@@ -4,7 +4,7 @@ import asyncio
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from tests.browser.test_page_of_a_controller import ROWS
-from tests.support.browser import Browser
+from tests.support.processes.browser import Browser
 from tests.unit.api.conftest import running
 from tests.unit.api.test_gateway_service import Controller, attached
 from tests.unit.api.test_load_balancers import pools, translating, vpc, web

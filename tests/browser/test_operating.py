@@ -6,8 +6,8 @@ from contextlib import closing
 from controller.config.load import parse_fabric
 from tests.fakes.dashboard_documents import troubled_documents
 from tests.fakes.dashboard_site import DashboardSite, drawn_state, fabric_document
-from tests.support.browser import Browser
 from tests.support.free_ports import free_ports
+from tests.support.processes.browser import Browser
 
 CUT = "leaf2:1>spine1:2"
 LARGE = "version: 1\nname: large\ngenerate: {kind: spine_leaf, spines: 8, leaves: 64, hosts_per_leaf: 2, gbps: 400}\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.dashboard_site import DashboardSite
-from tests.support.browser import Browser, Page
+from tests.support.processes.browser import Browser, Page
 
 AXE = Path(__file__).parents[1] / "data" / "axe" / "axe.min.js"
 SHOWS = {

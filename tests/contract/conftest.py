@@ -4,7 +4,7 @@ import pytest
 import pytest_asyncio
 
 from tests.contract.openflow_labs import FakeLab, OvsLab
-from tests.support.private_ovs import private_ovs
+from tests.support.processes.private_ovs import private_ovs
 
 
 @pytest.fixture(scope="module")

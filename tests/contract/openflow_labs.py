@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
 from tests.fakes.openflow.openflow_switch import FakeSwitch
-from tests.support.private_ovs import PrivateOvs
-from tests.support.southbound_events import RecordedEvents
+from tests.support.fabrics.southbound_events import RecordedEvents
+from tests.support.processes.private_ovs import PrivateOvs
 
 SETTINGS = SouthboundSettings(generation_id=7)
 PORTS = 4

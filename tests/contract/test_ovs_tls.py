@@ -15,7 +15,7 @@ from foundation.identity import Role
 from foundation.tls_files import Tls
 from tests.contract.openflow_labs import SETTINGS
 from tests.support.certificates import authority, files_of
-from tests.support.southbound_events import RecordedEvents
+from tests.support.fabrics.southbound_events import RecordedEvents
 
 pytestmark = pytest.mark.e2e
 RULE = FlowRule(table=0, priority=5, match=Match(in_port=1), actions=(Output(2),), cookie=6)

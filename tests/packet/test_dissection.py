@@ -15,7 +15,7 @@ from tests.fakes.gateway.gateway_bench import GatewayBench
 from tests.fakes.gateway.gateway_frames import arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import CUSTOMER, EXTERNAL, PROVIDER, UNDERLAY
 from tests.fakes.gateway.two_tenants import BLUE, FLOATING, HOSTS, LOCAL, MACS, NAT, RED, VLANS, tenants_tables
-from tests.support.wireshark import wireshark_faults
+from tests.support.packets.wireshark import wireshark_faults
 
 ROUNDS = 100
 A, B, WORLD, STORAGE = "10.0.0.10", "10.0.0.11", "198.51.100.7", "172.16.5.5"

@@ -7,8 +7,8 @@ import sys
 import time
 from dataclasses import dataclass
 
-from tests.support.balancer_processes import ENDS, LB, VIP, VNI, Running
-from tests.support.namespaces import Namespace
+from tests.support.packets.namespaces import Namespace
+from tests.support.processes.balancer_processes import ENDS, LB, VIP, VNI, Running
 
 _MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 _ERRORS = re.compile(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)")
@@ -59,7 +59,9 @@ def start_flood(space: Namespace, to_mac: str, sources: int, rate: float, second
     """Start a flood; it sends once this returns."""
     words = ("u0", to_mac, LB, str(VNI), VIP, "80", str(sources), str(rate), str(seconds))
     process = subprocess.Popen(
-        [*space.entrance, sys.executable, "-m", "tests.support.syn_flood", *words], stdout=subprocess.PIPE, text=True
+        [*space.entrance, sys.executable, "-m", "tests.support.packets.syn_flood", *words],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

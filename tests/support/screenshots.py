@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.browser import Browser
-from tests.support.live_lab import LAB, lab, read, traffic
+from tests.support.processes.browser import Browser
+from tests.support.processes.live_lab import LAB, lab, read, traffic
 
 NAME = "screenshots"
 CUT = "leaf1:1>spine1:1"

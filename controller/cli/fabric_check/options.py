@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.option import Json
+from controller.cli.options.option import Json
 
 
 def check(

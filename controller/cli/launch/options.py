@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.option import DEFAULT_SERVER, Server
+from controller.cli.options.option import DEFAULT_SERVER, Server
 
 
 def exec_command(

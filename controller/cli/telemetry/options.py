@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.option import Json
+from controller.cli.options.option import Json
 
 telemetry = typer.Typer(help="Record telemetry to a file, and replay it.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -18,9 +18,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+import controller.brain.hash_ports.port_search
 import controller.brain.lifecycle
 import controller.brain.networks.state
-import controller.brain.port_search
 import controller.brain.state
 import controller.model.effect
 import controller.model.error
@@ -51,7 +51,7 @@ from controller.planner.proof.loads import LinkLoads
 from controller.runtime.recording.batch import Batch, Decided
 
 _MODULES: tuple[ModuleType, ...] = (
-    controller.brain.lifecycle, controller.brain.networks.state, controller.brain.port_search,
+    controller.brain.lifecycle, controller.brain.networks.state, controller.brain.hash_ports.port_search,
     controller.brain.state, controller.model.effect,
     controller.model.error, controller.model.event, controller.model.fabric, controller.model.health,
     controller.model.job, controller.model.job_state, controller.model.moves, controller.model.placement,

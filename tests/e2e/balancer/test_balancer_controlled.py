@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from dataplane.control.status_socket import read_status, socket_path
-from tests.support.namespaces import Namespace, join
-from tests.support.served_controller import served
+from tests.support.controllers.served_controller import served
+from tests.support.packets.namespaces import Namespace, join
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 HEDDLE = (sys.executable, "-m", "controller.cli.main")

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.support.balancer_processes import ENDS, VIP, Running, Site
 from tests.support.balancer_trials import wrk_result
+from tests.support.processes.balancer_processes import ENDS, VIP, Running, Site
 
 pytestmark = [
     pytest.mark.e2e,

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from tests.support.balancer_processes import ENDS, FALL, GATEWAY, INTERVAL_MS, TIMEOUT_MS, Running, Site
 from tests.support.balancer_trials import churn, end_flood, out_after_s, start_flood, wrk_result
+from tests.support.processes.balancer_processes import ENDS, FALL, GATEWAY, INTERVAL_MS, TIMEOUT_MS, Running, Site
 
 pytestmark = [
     pytest.mark.e2e,

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from tests.support.etcd import PROGRAM
-from tests.support.partitioned_site import LEADER, LEADER_FROM_ETCD, LEADING_MEMBER, MEMBER
+from tests.support.clusters.etcd import PROGRAM
+from tests.support.clusters.partitioned_site import LEADER, LEADER_FROM_ETCD, LEADING_MEMBER, MEMBER
 
 pytestmark = [pytest.mark.e2e]
 
@@ -28,7 +28,7 @@ def test_no_acknowledged_write_is_lost_and_no_old_leader_changes_a_switch(tmp_pa
         pytest.skip("no etcd here: `scripts/setup all` installs it")
     # A process namespace too: whatever ends the site ends all that it has started.
     apart = ["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child", "--"]
-    command = [*apart, sys.executable, "-m", "tests.support.partitioned_site"]
+    command = [*apart, sys.executable, "-m", "tests.support.clusters.partitioned_site"]
     done = subprocess.run(
         [*command, str(tmp_path), str(cut_s), ",".join(faults)], capture_output=True, text=True, check=False
     )

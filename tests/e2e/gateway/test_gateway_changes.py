@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from mininet_topos.vpc.gateways import network_file
+from tests.support.controllers.site_controller import ADDRESS, SiteController
 from tests.support.pair.datagrams import Datagrams, datagrams
 from tests.support.pair.gateways import Gateways
 from tests.support.pair.site import FLOATING, HOSTS, SERVER, Site, network
 from tests.support.pair.streams import Route
-from tests.support.site_controller import ADDRESS, SiteController
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 RELOADS = 10

@@ -12,12 +12,12 @@ import pytest
 
 from dataplane.control import segment
 from mininet_topos.vpc.gateways import network_file
-from tests.support.live_streams import assert_streams_continue
+from tests.support.controllers.site_controller import ADDRESS, SiteController
+from tests.support.packets.live_streams import assert_streams_continue
 from tests.support.pair.gateways import Death, Gateways
 from tests.support.pair.site import FIRST_PORT, Site, network
 from tests.support.pair.streams import Streams
 from tests.support.pair.takeover import kill, routes
-from tests.support.site_controller import ADDRESS, SiteController
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 CONTENT = network_file(network())

@@ -12,8 +12,8 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Packet
 
 from tests.support.free_ports import free_ports
-from tests.support.gateway_process import PATIENCE_S, Running
-from tests.support.veth_ports import Wires
+from tests.support.packets.veth_ports import Wires
+from tests.support.processes.gateway_process import PATIENCE_S, Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 MAX_GAP_S = 10.0

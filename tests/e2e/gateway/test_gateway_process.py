@@ -17,7 +17,8 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import Ether
 
 from mininet_topos.host.namespace import network_namespace
-from tests.support.gateway_process import (
+from tests.support.packets.veth_ports import Wires
+from tests.support.processes.gateway_process import (
     GATEWAY_MACS,
     HEDDLE,
     NETWORK,
@@ -27,7 +28,6 @@ from tests.support.gateway_process import (
     ROUTER_MAC,
     Running,
 )
-from tests.support.veth_ports import Wires
 
 MAX_STOP_S = 0.5
 """Ten times the promised value."""

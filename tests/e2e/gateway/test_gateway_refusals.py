@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.gateway_process import GATEWAY_MACS, HEDDLE, READY_S, Running
-from tests.support.veth_ports import Wires
+from tests.support.packets.veth_ports import Wires
+from tests.support.processes.gateway_process import GATEWAY_MACS, HEDDLE, READY_S, Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live_streams import assert_streams_continue, assert_unharmed
+from tests.support.packets.live_streams import assert_streams_continue, assert_unharmed
 from tests.support.pair.gateways import Death, Gateways
 from tests.support.pair.streams import Streams
 from tests.support.pair.takeover import EACH, ONE, Plan, kill, running

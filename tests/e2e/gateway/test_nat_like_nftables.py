@@ -20,7 +20,7 @@ from tests.fakes.gateway.gateway_frames import arriving, inner, tunnelled
 from tests.fakes.gateway.gateway_site import EXTERNAL, HOST_A, HOST_C, UNDERLAY
 from tests.fakes.gateway.two_tenants import LOCAL, MACS, RED, tenants_tables
 from tests.oracles.inet_checksum import ones_complement
-from tests.support.kernel_nat import KernelNat
+from tests.support.packets.kernel_nat import KernelNat
 
 pytestmark = [
     pytest.mark.e2e,

@@ -18,8 +18,8 @@ from dataplane.io.interface import SENDING, read_interface, switch_off_offloads
 from dataplane.io.opening import Backend, open_ports
 from dataplane.io.settings import PortSettings
 from mininet_topos.host.namespace import network_namespace
-from tests.support.nic_pair import wait_for
-from tests.support.veth_ports import Gateway, Wires, frame_of, gateway_on
+from tests.support.packets.nic_pair import wait_for
+from tests.support.packets.veth_ports import Gateway, Wires, frame_of, gateway_on
 
 pytestmark = pytest.mark.e2e
 

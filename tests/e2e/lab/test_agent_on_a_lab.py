@@ -17,8 +17,8 @@ from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS
 from tests.fakes.telemetry.telemetry_listener import listening
-from tests.support.mosquitto import PROGRAM, mosquitto
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
+from tests.support.processes.mosquitto import PROGRAM, mosquitto
 
 pytestmark = [
     pytest.mark.e2e,

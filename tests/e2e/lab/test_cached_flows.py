@@ -8,7 +8,7 @@ import pytest
 
 from mininet_topos.lab import Lab
 from mininet_topos.switches.ovs import Datapath, OpenVSwitch
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
 
 pytestmark = pytest.mark.e2e
 

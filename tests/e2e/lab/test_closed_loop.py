@@ -18,7 +18,7 @@ from controller.config import load_fabric
 from mininet_topos.lab import Lab
 from mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, RunResult
 from mininet_topos.measure.job_follower import JobFollower
-from tests.support.controller_process import Controller
+from tests.support.controllers.controller_process import Controller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 

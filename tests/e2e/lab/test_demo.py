@@ -15,7 +15,7 @@ import pytest
 
 from mininet_topos.demo.results.scenes import KINDS
 from mininet_topos.queues.model import why_unavailable
-from tests.support.mosquitto import PROGRAM
+from tests.support.processes.mosquitto import PROGRAM
 from tests.support.traces_of_labs import assert_settings_as_before, free_settings, settings_held_under
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.usefixtures("own_registry")]

@@ -28,12 +28,12 @@ from mininet_topos.measure.flow_run import FlowRequest
 from tests.oracles.openflow_interpreter import Network
 from tests.oracles.plan_checker import check
 from tests.property.planner.test_planner_steering import walked
-from tests.support.controller_process import Controller
-from tests.support.lab_agent import lab_agent
-from tests.support.mosquitto import Mosquitto, mosquitto
-from tests.support.ovs_rules import read_rules
-from tests.support.planning import CERTIFICATE_FIELDS, FLOW_FIELDS
-from tests.support.quiet_fabric import fabric_as_file
+from tests.support.controllers.controller_process import Controller
+from tests.support.fabrics.ovs_rules import read_rules
+from tests.support.fabrics.planning import CERTIFICATE_FIELDS, FLOW_FIELDS
+from tests.support.fabrics.quiet_fabric import fabric_as_file
+from tests.support.processes.lab_agent import lab_agent
+from tests.support.processes.mosquitto import Mosquitto, mosquitto
 
 pytestmark = pytest.mark.e2e  # it measures no rate: beside other tests it only takes longer
 

@@ -27,9 +27,9 @@ from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
 from telemetry.detection.thresholds import DetectorSettings
-from tests.support.controller_process import Controller
-from tests.support.lab_agent import lab_agent
-from tests.support.mosquitto import PROGRAM, mosquitto
+from tests.support.controllers.controller_process import Controller
+from tests.support.processes.lab_agent import lab_agent
+from tests.support.processes.mosquitto import PROGRAM, mosquitto
 
 pytestmark = [
     pytest.mark.e2e,

@@ -12,8 +12,8 @@ from mininet_topos.lab import Lab
 from mininet_topos.measure.flow_run import FiveTuple, FlowRequest
 from mininet_topos.measure.job_follower import JobFollower
 from mininet_topos.nic.settings import NicSettings
-from tests.support.plan_server import PlanServer, serving
-from tests.support.small_fabrics import spine_leaf
+from tests.support.controllers.plan_server import PlanServer, serving
+from tests.support.fabrics.small_fabrics import spine_leaf
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 

@@ -13,7 +13,7 @@ from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
 from telemetry.agent.sources.emulated import EmulatedNics
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
 
 pytestmark = [
     pytest.mark.e2e,

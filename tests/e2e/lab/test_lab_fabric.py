@@ -22,8 +22,8 @@ from mininet_topos.host.registry import clear_dead_labs
 from mininet_topos.playground.client import call, find_lab
 from mininet_topos.queues.model import why_unavailable
 from tests.browser.test_page_of_a_controller import ROWS, TITLES, loads
-from tests.support.browser import Browser, Page, chromium
-from tests.support.mosquitto import PROGRAM
+from tests.support.processes.browser import Browser, Page, chromium
+from tests.support.processes.mosquitto import PROGRAM
 from tests.support.traces_of_labs import NOTHING, traces_of
 
 pytestmark = [

@@ -11,7 +11,7 @@ from mininet_topos.host.registry import clear_dead_labs
 from mininet_topos.lab import Lab
 from mininet_topos.measure.flow_run import FlowRequest
 from mininet_topos.switches.fabric_net import FabricNet
-from tests.support.small_fabrics import clos3, spine_leaf
+from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 from tests.support.traces_of_labs import NOTHING, assert_settings_as_before, free_settings, traces_of
 
 pytestmark = pytest.mark.e2e
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 def start_lab_process() -> tuple[subprocess.Popen, str]:
     """Start a lab in a process of its own; return it and the lab's id, once traffic flows."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.lab_process"],
+        [sys.executable, "-m", "tests.support.processes.lab_process"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

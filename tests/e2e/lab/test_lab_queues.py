@@ -27,8 +27,8 @@ from mininet_topos.measure.flow_run import FlowRequest
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
 from telemetry.counter_page import CounterPageReader
-from tests.support.paced_load import run_load
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
+from tests.support.packets.paced_load import run_load
 from tests.support.traces_of_labs import NOTHING, traces_of
 
 pytestmark = [
@@ -239,7 +239,7 @@ def processes_of(lab: Lab, program: str) -> list[int]:
 
 def test_the_queues_of_a_killed_lab_are_removed_with_it():
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.lab_process", "queues"],
+        [sys.executable, "-m", "tests.support.processes.lab_process", "queues"],
         cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -7,7 +7,7 @@ import pytest
 
 from mininet_topos.lab import Lab
 from mininet_topos.measure.flow_run import FlowRequest
-from tests.support.small_fabrics import rails, spine_leaf
+from tests.support.fabrics.small_fabrics import rails, spine_leaf
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 

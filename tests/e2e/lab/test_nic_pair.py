@@ -17,7 +17,7 @@ from scapy.layers.l2 import Ether
 from controller.model.error import PrerequisiteError
 from mininet_topos.nic import roce
 from mininet_topos.queues.pause_frame import pause_frame
-from tests.support.nic_pair import LINE_BPS, NicPair, pcap, wait_for
+from tests.support.packets.nic_pair import LINE_BPS, NicPair, pcap, wait_for
 
 pytestmark = pytest.mark.e2e
 

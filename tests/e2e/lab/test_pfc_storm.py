@@ -23,8 +23,8 @@ from mininet_topos.measure.flow_run import FlowRequest, RunResult
 from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
-from tests.support.controller_process import Controller
-from tests.support.mosquitto import PROGRAM, mosquitto
+from tests.support.controllers.controller_process import Controller
+from tests.support.processes.mosquitto import PROGRAM, mosquitto
 
 pytestmark = [
     pytest.mark.e2e,

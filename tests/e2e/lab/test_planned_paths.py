@@ -13,7 +13,7 @@ from mininet_topos.lab import Lab
 from mininet_topos.measure.flow_run import FlowRequest
 from mininet_topos.measure.job_follower import JobFollower
 from mininet_topos.measure.runner import FlowChanges
-from tests.support.controller_process import Controller, controller
+from tests.support.controllers.controller_process import Controller, controller
 
 pytestmark = pytest.mark.e2e
 

@@ -11,7 +11,7 @@ from controller.model.fabric import Fabric
 from mininet_topos.routed.lab import RoutedLab
 from probing.search import BUDGET_FACTOR
 from tests.e2e.lab.test_routed_fabric import assert_on_planned_cables, sent
-from tests.support.probe_agents import probe_agents, until_attached
+from tests.support.processes.probe_agents import probe_agents, until_attached
 from tests.unit.api.conftest import running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]

@@ -6,8 +6,8 @@ import pytest
 
 from mininet_topos.host.namespace import network_namespace
 from mininet_topos.measure.receive_ring import DIRECTION_AT, MAC_AT, PACKET_OUTGOING, ReceiveRing, roce_filter
-from tests.support.namespaces import Namespace
-from tests.support.nic_pair import wait_for
+from tests.support.packets.namespaces import Namespace
+from tests.support.packets.nic_pair import wait_for
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,7 @@ from mininet_topos.measure.flow_run import FlowRequest, RunResult
 from mininet_topos.routed.lab import RoutedLab
 from mininet_topos.routed.routes import Routing
 from probing.search import BUDGET_FACTOR
-from tests.support.probed_ports import searched
+from tests.support.packets.probed_ports import searched
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 

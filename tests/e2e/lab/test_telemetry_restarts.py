@@ -18,10 +18,10 @@ import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
-from tests.support.controller_process import Controller
-from tests.support.mosquitto import PROGRAM, Mosquitto, mosquitto
-from tests.support.redis_server import PROGRAM as REDIS
-from tests.support.redis_server import RedisServer, SonicCounters, redis_server
+from tests.support.controllers.controller_process import Controller
+from tests.support.processes.mosquitto import PROGRAM, Mosquitto, mosquitto
+from tests.support.processes.redis_server import PROGRAM as REDIS
+from tests.support.processes.redis_server import RedisServer, SonicCounters, redis_server
 
 pytestmark = [
     pytest.mark.e2e,

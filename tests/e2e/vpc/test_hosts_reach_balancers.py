@@ -15,8 +15,8 @@ from dataplane.vtep.desired import wanted
 from dataplane.vtep.linux import LinuxVtep
 from foundation.address import mac_text
 from tests.e2e.vpc.test_linux_vtep import GATEWAYS, NETWORK, VNIS, mac_of, vtep_of
-from tests.support.namespaces import Namespace, endpoint, join
-from tests.support.ovs_host import OvsHost
+from tests.support.packets.namespaces import Namespace, endpoint, join
+from tests.support.processes.ovs_host import OvsHost
 
 pytestmark = pytest.mark.e2e
 

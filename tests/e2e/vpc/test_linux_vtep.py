@@ -10,7 +10,7 @@ from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
 from dataplane.vtep.desired import HostState, wanted
 from dataplane.vtep.linux import LinuxVtep, VtepError
 from foundation.address import mac_text
-from tests.support.namespaces import Namespace, endpoint, join
+from tests.support.packets.namespaces import Namespace, endpoint, join
 
 pytestmark = pytest.mark.e2e
 

@@ -24,8 +24,8 @@ from dataplane.vtep.linux import LinuxVtep, VtepError
 from foundation.address import mac_text
 from mininet_topos.host.namespace import network_namespace
 from tests.e2e.vpc.test_linux_vtep import GATEWAY, mac_of, vtep_of
-from tests.support.namespaces import Namespace, endpoint, join
-from tests.support.ovs_host import OvsHost
+from tests.support.packets.namespaces import Namespace, endpoint, join
+from tests.support.processes.ovs_host import OvsHost
 
 pytestmark = pytest.mark.e2e
 

@@ -24,7 +24,7 @@ from mininet_topos.vpc.probes import SERVICES, Probe, Prober
 from mininet_topos.vpc.reach import all_probes, nodes
 from mininet_topos.vpc.served import ServedLab
 from tests.e2e.vpc.test_vpc_lab import ear_of
-from tests.support.namespaces import Namespace
+from tests.support.packets.namespaces import Namespace
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 TIMEOUT_S = 60

@@ -13,7 +13,7 @@ from dataplane.control.status_socket import read_status, socket_path
 from mininet_topos.vpc.description import VPC_MTU_BYTES, network
 from mininet_topos.vpc.reach import Row
 from mininet_topos.vpc.served import ServedLab
-from tests.support.nic_pair import wait_for
+from tests.support.packets.nic_pair import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 

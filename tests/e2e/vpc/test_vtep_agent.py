@@ -13,9 +13,9 @@ import yaml
 
 from dataplane.vtep.linux import LinuxVtep
 from foundation.address import mac_text
-from tests.support.controller_process import PATIENCE_S
-from tests.support.namespaces import Namespace, endpoint, join
-from tests.support.ovs_host import OvsHost
+from tests.support.controllers.controller_process import PATIENCE_S
+from tests.support.packets.namespaces import Namespace, endpoint, join
+from tests.support.processes.ovs_host import OvsHost
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

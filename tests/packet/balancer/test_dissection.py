@@ -10,7 +10,7 @@ from scapy.packet import Padding, Raw
 
 from tests.fakes.balancer_site import GATEWAY, HOST_B, VIP, VIP6, BalancerLoop, tunnelled
 from tests.fakes.gateway.gateway_frames import dissected
-from tests.support.wireshark import wireshark_faults
+from tests.support.packets.wireshark import wireshark_faults
 
 ROUNDS = 40
 pytestmark = pytest.mark.timeout(900)  # the first run compiles the kernels

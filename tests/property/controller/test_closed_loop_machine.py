@@ -38,10 +38,10 @@ from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequ
 from controller.model.placement import Shape
 from controller.model.rule import SwitchRules
 from tests.support.examples import examples
-from tests.support.faulty_fabric import FaultyFabric
-from tests.support.hot_links import hot_link
-from tests.support.quiet_fabric import faults
-from tests.support.small_fabrics import clos3, rails
+from tests.support.fabrics.faulty_fabric import FaultyFabric
+from tests.support.fabrics.hot_links import hot_link
+from tests.support.fabrics.quiet_fabric import faults
+from tests.support.fabrics.small_fabrics import clos3, rails
 from tests.unit.brain.driver import small_fabric
 
 STEPS = 60

@@ -12,7 +12,7 @@ from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequ
 from controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause
 from tests.oracles.job_shares import job_shares
 from tests.support.examples import examples
-from tests.support.hot_links import hot_link
+from tests.support.fabrics.hot_links import hot_link
 from tests.unit.brain.driver import Driver, small_fabric
 
 PERIOD_MS, PAUSE_MS = 200, 2_000

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.views.congestion import congestion
 from telemetry.detection.signal import Kind, Signal
-from tests.support.small_fabrics import clos3, spine_leaf
+from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 
 PRIORITY = 3
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controller.runtime.probing.hops import Hops
 from tests.support.examples import examples
-from tests.support.small_fabrics import clos3, spine_leaf
+from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 
 WHOLE = [spine_leaf(3, 3, 3), clos3(2, 2, 2, 4)]
 

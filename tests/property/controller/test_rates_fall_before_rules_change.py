@@ -17,7 +17,7 @@ from controller.model.job_state import JobState
 from controller.model.plan import FlowPlan
 from controller.rules.trace import Packet, Tracer
 from tests.support.examples import examples
-from tests.support.rule_changes import apply_changes
+from tests.support.fabrics.rule_changes import apply_changes
 from tests.unit.brain.driver import Driver, small_fabric
 
 ROUNDING = 1 + 1e-6

@@ -12,7 +12,7 @@ from controller.rules.diff import diff, same_purpose
 from controller.rules.order import order
 from controller.rules.trace import Packet, Tracer
 from tests.support.examples import examples
-from tests.support.rule_changes import apply_changes
+from tests.support.fabrics.rule_changes import apply_changes
 from tests.unit.rules.strategies import fabrics, failures
 
 PORTS = [0xC000, 0xC801, 0xD402, 0xDFFF, 0xE803, 0xF7FF, 0xFFFF]

@@ -12,7 +12,7 @@ from controller.sonic.differences import differences
 from controller.sonic.export import PortNames, config_tables, switch_ports
 from tests.oracles.sonic_schema import schema_violations
 from tests.support.examples import examples
-from tests.support.small_fabrics import clos3, spine_leaf
+from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 
 SPEEDS_MBPS = st.sampled_from([20, 1_000, 10_000, 25_000, 56_000, 100_000, 200_000, 400_000, 800_000])
 EXPORTS = st.builds(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mininet_topos.nic import roce
 from mininet_topos.nic.queue_pair import Response
-from tests.support.queue_pair_ends import MS, read, receiver, sender
+from tests.support.packets.queue_pair_ends import MS, read, receiver, sender
 
 FIRST_PORT = 0xC123
 TIMEOUT_NS = 60 * MS

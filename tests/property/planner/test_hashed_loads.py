@@ -18,7 +18,7 @@ from controller.planner.proof.ecmp import ecmp_figures, name_of
 from controller.planner.proof.hashed import HashedLoads
 from controller.planner.search.segments import segments_of
 from tests.support.examples import examples
-from tests.support.planning import fabric_file, job_files, planned, sick_fabrics
+from tests.support.fabrics.planning import fabric_file, job_files, planned, sick_fabrics
 
 
 @given(data=st.data())

@@ -13,7 +13,7 @@ from controller.planner.proof.bound import lower_bound
 from tests.oracles.phased_plan import TooLarge, least_utilisation_in_phases
 from tests.oracles.plan_checker import Network
 from tests.support.examples import examples
-from tests.support.planning import fabric_file, shapes
+from tests.support.fabrics.planning import fabric_file, shapes
 
 GBPS = 10**9
 WIDTHS = st.lists(st.sampled_from([10, 10, 20, 40, 15]), min_size=1, max_size=3)

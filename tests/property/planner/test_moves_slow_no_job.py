@@ -13,7 +13,7 @@ from controller.model.plan import Infeasible, JobFlows, Replan
 from controller.planner.online import OnlinePlanner
 from tests.oracles.job_shares import job_shares
 from tests.support.examples import examples
-from tests.support.small_fabrics import clos3, rails
+from tests.support.fabrics.small_fabrics import clos3, rails
 from tests.unit.brain.driver import small_fabric
 
 FABRICS = (

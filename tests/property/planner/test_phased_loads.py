@@ -16,7 +16,7 @@ from controller.planner.search.joint import Joint, above
 from controller.planner.search.layers import carry, phased
 from controller.planner.search.segments import LoadedNet, segments_of
 from tests.support.examples import examples
-from tests.support.planning import job_files, sick_fabrics
+from tests.support.fabrics.planning import job_files, sick_fabrics
 
 
 @given(

@@ -14,7 +14,7 @@ from controller.planner.placement.suggest import suggest
 from controller.planner.solve import solve
 from tests.oracles.fewest_leaves import fewest_leaves, free_shares
 from tests.support.examples import examples
-from tests.support.planner_cases import fabric_of
+from tests.support.fabrics.planner_cases import fabric_of
 
 KINDS = (
     CollectiveKind.RING_ALL_REDUCE,

@@ -11,7 +11,7 @@ from controller.model.plan import Infeasible, Plan
 from controller.planner import beside
 from tests.oracles.plan_checker import Network, check, heaviest
 from tests.support.examples import examples
-from tests.support.planning import fabric_file, job_files, plan_as_json, planned, sick_fabrics, solved
+from tests.support.fabrics.planning import fabric_file, job_files, plan_as_json, planned, sick_fabrics, solved
 
 LAB = fabric_file(kind="spine_leaf", spines=8, leaves=8, hosts_per_leaf=8)
 RANKS = [f"h{i + 1}-n0" for i in range(64)]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.oracles.best_plan import least_utilisation
 from tests.oracles.plan_checker import Network
 from tests.support.examples import examples
-from tests.support.planning import fabric_file, planned, shapes
+from tests.support.fabrics.planning import fabric_file, planned, shapes
 
 RATES = [10**10, 2 * 10**10, 5 * 10**10, 10**11]
 TINY = settings(max_examples=examples(80))

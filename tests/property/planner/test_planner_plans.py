@@ -14,7 +14,7 @@ from controller.model.plan import FlowPlan, Infeasible, Plan
 from controller.planner.solve import certified, draft, solve
 from tests.oracles.plan_checker import Network, check, expected_flows, heaviest
 from tests.support.examples import examples
-from tests.support.planning import (
+from tests.support.fabrics.planning import (
     clos3_shapes,
     fabric_file,
     job_files,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controller.model.plan import Plan
 from tests.support.examples import examples
-from tests.support.planning import collectives, fabric_file, planned, spine_leaf_shapes
+from tests.support.fabrics.planning import collectives, fabric_file, planned, spine_leaf_shapes
 
 
 def answers_on_links(plan: Plan) -> Counter[str]:

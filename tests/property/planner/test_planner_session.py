@@ -18,7 +18,7 @@ from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
 from controller.planner.solve import solve
 from tests.support.examples import examples
-from tests.support.planning import clos3_shapes, fabric_file, rail_shapes, spine_leaf_shapes
+from tests.support.fabrics.planning import clos3_shapes, fabric_file, rail_shapes, spine_leaf_shapes
 
 FREE = Moves(who=Movable.ALL)
 KINDS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_TO_ALL, CollectiveKind.GATHER)

@@ -7,7 +7,7 @@ from controller.model.plan import Infeasible
 from controller.planner import refusal
 from controller.planner.solve import solve
 from tests.support.examples import examples
-from tests.support.planner_cases import custom, fabric_of, job_of
+from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 
 SHAPES = (
     {"spines": 2, "leaves": 4, "hosts_per_leaf": 1},

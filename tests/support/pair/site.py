@@ -33,7 +33,7 @@ from dataplane.vtep.bridge_ports import bridge_of
 from dataplane.vtep.desired import wanted
 from dataplane.vtep.linux import LinuxVtep
 from foundation.address import mac_text
-from tests.support.namespaces import Namespace, join
+from tests.support.packets.namespaces import Namespace, join
 
 UNDERLAY_MTU_BYTES, VPC_MTU_BYTES = 1550, 1500
 HOSTS = {"host1": IPv4Address("192.168.100.1"), "host2": IPv4Address("192.168.100.2")}

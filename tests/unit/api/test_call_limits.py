@@ -11,8 +11,8 @@ from controller.api.peer import caller_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.config.limits import LimitsConfig
-from controller.runtime.limited import Limit
-from tests.support.small_fabrics import spine_leaf
+from controller.runtime.limits.limited import Limit
+from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.unit.api.conftest import running
 
 LIST = pb.ListJobsRequest()
@@ -59,7 +59,14 @@ async def test_more_parallel_calls_than_are_in_progress_at_a_time_are_all_answer
 async def test_replies_that_a_stopped_client_does_not_read_are_bounded_and_another_client_is_served():
     many = {"calls_in_progress": 1_000, "unread_megabytes": 1}
     async with running(spine_leaf(4, 8, 16, 10**11), limits=LimitsConfig(**many)) as controller:
-        command = (sys.executable, "-m", "tests.support.stopped_client", controller.addresses["grpc"], "600", "")
+        command = (
+            sys.executable,
+            "-m",
+            "tests.support.controllers.stopped_client",
+            controller.addresses["grpc"],
+            "600",
+            "",
+        )
         stopped = await asyncio.create_subprocess_exec(*command)
         try:
             async with asyncio.timeout(60):

@@ -9,8 +9,8 @@ import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.config import load_fabric
-from tests.support.controller_process import Controller
-from tests.support.running_switches import switches
+from tests.support.controllers.controller_process import Controller
+from tests.support.processes.running_switches import switches
 
 FABRIC = "version: 1\nname: few\ngenerate: {kind: spine_leaf, spines: 2, leaves: 4, hosts_per_leaf: 2, gbps: 100}\n"
 
@@ -21,7 +21,7 @@ def test_idle_connections_leave_descriptors_to_every_port(tmp_path):
     path.write_text(FABRIC)
     controller = Controller(path, limit=("prlimit", "--nofile=1024"))
     addresses = {"openflow": controller.openflow, "grpc": controller.grpc, "http": controller.http}
-    command = [sys.executable, "-m", "tests.support.neighbours", "idle", json.dumps(addresses), "1500"]
+    command = [sys.executable, "-m", "tests.support.controllers.neighbours", "idle", json.dumps(addresses), "1500"]
     pipe = subprocess.PIPE
     try:
         controller.fabric.GetTopology(pb.GetTopologyRequest(), timeout=60)

@@ -20,7 +20,7 @@ from foundation.tls_files import Tls
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.certificates import authority, files_of
-from tests.support.tls_controller import BLUE, RED, config_of, served
+from tests.support.controllers.tls_controller import BLUE, RED, config_of, served
 from tests.unit.brain.driver import small_fabric
 
 LIMIT_S = 20

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.runtime.limited import Limit
+from controller.runtime.limits.limited import Limit
 from tests.unit.api.conftest import running
 
 HELD_BY = {"idle": Limit.SWITCH_GAVE_WAY}
@@ -19,7 +19,14 @@ HELD_BY = {"idle": Limit.SWITCH_GAVE_WAY}
 @contextlib.asynccontextmanager
 async def loaded(controller, kind, count):
     nics = [nic.id for nic in controller.application.loop.state.fabric.nics]
-    command = (sys.executable, "-m", "tests.support.neighbours", kind, json.dumps(controller.addresses), str(count))
+    command = (
+        sys.executable,
+        "-m",
+        "tests.support.controllers.neighbours",
+        kind,
+        json.dumps(controller.addresses),
+        str(count),
+    )
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
     assert process.stdin is not None

@@ -12,7 +12,7 @@ from controller.api.translate import plan_to
 from controller.brain.state import begin
 from controller.model.plan import JobPlan
 from controller.views.offline import Offline, offline
-from tests.support.planner_cases import custom, fabric_of, job_of, plan_of
+from tests.support.fabrics.planner_cases import custom, fabric_of, job_of, plan_of
 
 FABRIC = fabric_of(spines=2, leaves=3, hosts_per_leaf=2)
 

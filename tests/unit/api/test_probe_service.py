@@ -20,7 +20,7 @@ from probing.probe import Question
 from tests.fakes.probing.agent import FakeProbeAgent
 from tests.fakes.probing.routers import ProbedFabric
 from tests.support.certified_callers import certified
-from tests.support.probe_agents import until_attached
+from tests.support.processes.probe_agents import until_attached
 from tests.unit.api.conftest import running
 from tests.unit.brain.driver import small_fabric
 

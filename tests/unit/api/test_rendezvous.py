@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.rendezvous import Met, Rendezvous
+from controller.api.services.rendezvous import Met, Rendezvous
 from controller.model.error import AlreadyExistsError, BudgetExceededError, InputError
 
 

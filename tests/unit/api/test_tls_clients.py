@@ -14,7 +14,7 @@ from foundation.certificate import serial_text
 from foundation.identity import TLS_VARIABLE, Role
 from foundation.tls_files import Tls
 from tests.support.certificates import authority, files_of
-from tests.support.tls_controller import BLUE, served
+from tests.support.controllers.tls_controller import BLUE, served
 from tests.unit.api.conftest import running
 from tests.unit.api.test_vpc_service import blue
 

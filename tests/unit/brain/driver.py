@@ -40,7 +40,7 @@ from controller.planner.placement.suggest import suggest
 from controller.runtime.recording.batch import Turn
 from controller.runtime.rules import compile_beside, with_pins
 from tests.fakes.probing.hashing_switches import HashingSwitches
-from tests.support.rule_changes import apply_changes
+from tests.support.fabrics.rule_changes import apply_changes
 
 
 def small_fabric(spines: int = 2, leaves: int = 4, hosts_per_leaf: int = 2) -> Fabric:

@@ -5,7 +5,7 @@ import pytest
 from controller.brain.state import Settings
 from controller.model.event import Congested, Submit
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest
-from tests.support.hot_links import hot_link
+from tests.support.fabrics.hot_links import hot_link
 from tests.unit.brain.driver import Driver, small_fabric
 
 PERIOD_MS, PAUSE_MS = 200, 2_000

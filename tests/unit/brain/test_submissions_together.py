@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.brain.submissions import MAX_TOGETHER
+from controller.brain.transactions.submissions import MAX_TOGETHER
 from controller.model.effect import Announce, Solve
 from controller.model.error import NoAdmissiblePlanError, UnavailableError
 from controller.model.event import PortStatus, Submit, Withdraw
@@ -65,7 +65,7 @@ def test_no_more_than_a_limit_are_planned_together(driver):
 
 
 def test_many_flows_are_not_planned_together(driver, monkeypatch):
-    monkeypatch.setattr("controller.brain.submissions.MAX_FLOWS_TOGETHER", 10)
+    monkeypatch.setattr("controller.brain.transactions.submissions.MAX_FLOWS_TOGETHER", 10)
     submit(driver, *(shift_job(name, ranks=4) for name in "abcd"))
     driver.release_held()
     assert planned(driver) == [["a"], ["b", "c"], ["d"]]

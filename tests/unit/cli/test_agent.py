@@ -14,7 +14,7 @@ import pytest
 
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, CounterPageWriter
 from tests.fakes.telemetry.telemetry_listener import listening
-from tests.support.mosquitto import PROGRAM, free_port, mosquitto
+from tests.support.processes.mosquitto import PROGRAM, free_port, mosquitto
 
 HEDDLE = [sys.executable, "-m", "controller.cli.main"]
 needs_broker = pytest.mark.skipif(

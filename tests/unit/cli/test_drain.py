@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.served_controller import served
+from tests.support.controllers.served_controller import served
 
 
 @pytest.fixture(scope="module")

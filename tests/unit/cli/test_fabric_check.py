@@ -11,7 +11,7 @@ from controller.model.error import InputError
 from probing.check.conclusions import concluded
 from probing.check.questions import rounds
 from tests.fakes.checked_fabric import CheckedFabric
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
 
 FABRIC = spine_leaf(2, 2, 2)
 PAIRS = pairs_of(FABRIC, FABRIC.nics)

@@ -14,8 +14,8 @@ from controller.api.translate import request_to
 from controller.model.job import Steering
 from controller.runtime.recording.segment import header
 from tests.fakes.openflow.openflow_switch import FakeSwitch
-from tests.support.controller_process import Controller
-from tests.support.planner_cases import fabric_of
+from tests.support.controllers.controller_process import Controller
+from tests.support.fabrics.planner_cases import fabric_of
 from tests.unit.brain.driver import shift_job
 
 
@@ -89,7 +89,7 @@ def test_a_damaged_file_is_one_line_and_status_2(heddle, recording, tmp_path):
 
 def test_another_decision_is_named_with_status_1(heddle, recording, tmp_path, monkeypatch):
     shutil.copytree(recording, tmp_path / "record")
-    monkeypatch.setattr("controller.brain.replan.MAX_REASONS", 0)
+    monkeypatch.setattr("controller.brain.transactions.replan.MAX_REASONS", 0)
     monkeypatch.setattr("controller.brain.switches.MAX_NAMED", 0)
     status, _, error = heddle("replay", tmp_path / "record")
     assert status == 1

@@ -37,7 +37,7 @@ def test_help_imports_no_command_and_no_large_library():
 
 def test_a_command_imports_no_other_package_s_commands():
     _, modules = imported_by("plan", "--help")
-    assert modules.isdisjoint((*HEAVY, *OURS, "controller.cli.job_options"))
+    assert modules.isdisjoint((*HEAVY, *OURS, "controller.cli.options.job"))
 
 
 def test_a_client_of_a_controller_imports_no_planner():

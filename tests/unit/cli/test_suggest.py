@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.support.served_controller import served
+from tests.support.controllers.served_controller import served
 
 RING = ("--collective", "RING_ALL_REDUCE", "--bytes", "1000000")
 

@@ -10,7 +10,7 @@ import pytest
 from telemetry.samples.recording import MAGIC, Recorded, frame, read
 from telemetry.samples.sample import encode
 from telemetry.samples.topic import ports_topic, status_topic
-from tests.support.mosquitto import mosquitto
+from tests.support.processes.mosquitto import mosquitto
 from tests.unit.telemetry.builders import START, S, queue, sample
 
 TOPIC = ports_topic("lab", "leaf1")

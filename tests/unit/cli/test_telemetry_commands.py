@@ -14,7 +14,7 @@ from controller.cli.telemetry.rates import PortRates
 from controller.cli.telemetry.top import table
 from controller.model.error import InputError
 from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
-from tests.support.served_controller import served
+from tests.support.controllers.served_controller import served
 
 
 def feed_once(feed):

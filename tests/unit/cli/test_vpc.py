@@ -9,7 +9,7 @@ import pytest
 from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
 from dataplane.config.network import Realm
 from tests.fakes.gateway.compiling_gateway import CompilingGateway
-from tests.support.served_controller import served
+from tests.support.controllers.served_controller import served
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "vpc.yaml"
 NETWORK = """

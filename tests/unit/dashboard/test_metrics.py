@@ -15,9 +15,9 @@ from controller.dashboard import fabric_metrics, metrics
 from controller.dashboard.exposition import label_text
 from controller.dashboard.fabric_metrics import fabric_lines
 from controller.model.effect import Note
-from controller.runtime.log_limit import LogLimit
+from controller.runtime.limits.log_limit import LogLimit
+from controller.runtime.limits.shares import Shares
 from controller.runtime.ports import StoreError
-from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from tests.fakes.telemetry.telemetry_feed import START_NS, S, TelemetryFeed
 from tests.support.metrics_catalogue import markdown

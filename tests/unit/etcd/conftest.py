@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from tests.support.etcd import PROGRAM, etcd
+from tests.support.clusters.etcd import PROGRAM, etcd
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.cli.client import connected
 from foundation.leader_address import LEADER, LeaderAddress, leader_in
-from tests.support.cluster import ControllerCluster
+from tests.support.clusters.cluster import ControllerCluster
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import time
 import pytest
 
 from controller.config import load_fabric
-from tests.support.cluster import ControllerCluster, ControllerProcess
-from tests.support.cluster_clients import ClusterClient, wait_for_write
-from tests.support.etcd import EtcdCluster
-from tests.support.linearizable import Kind, violated
-from tests.support.shared_switches import SharedSwitches, shared_switches
+from tests.support.clusters.cluster import ControllerCluster, ControllerProcess
+from tests.support.clusters.cluster_clients import ClusterClient, wait_for_write
+from tests.support.clusters.etcd import EtcdCluster
+from tests.support.clusters.linearizable import Kind, violated
+from tests.support.clusters.shared_switches import SharedSwitches, shared_switches
 
 CLIENTS = 4
 KINDS = ("kill leader", "stop leader", "kill etcd", "stop etcd", "stop leader, restart switch")

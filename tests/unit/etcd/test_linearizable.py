@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.linearizable import Call, Kind, violated
+from tests.support.clusters.linearizable import Call, Kind, violated
 
 PUT, DELETE, READ = Kind.PUT, Kind.DELETE, Kind.READ
 FAULTS = {

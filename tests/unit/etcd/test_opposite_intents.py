@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.support.opposite_intents import Rivals
+from tests.support.clusters.opposite_intents import Rivals
 
 AT_ONE_TIME = 10
 RUNS = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.cli.state_options import state
+from controller.cli.options.state import state
 from controller.model.error import InUseError
 from controller.runtime.ports import EPOCH_SHIFT, FencedError
 from controller.store.etcd import state_in_etcd

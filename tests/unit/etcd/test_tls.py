@@ -9,15 +9,15 @@ from datetime import timedelta
 import pytest
 from typer.testing import CliRunner
 
-from controller.cli.state_options import state
+from controller.cli.options.state import state
 from controller.model.error import InputError
 from controller.store.etcd.client import EtcdClient, EtcdTlsError
 from controller.store.etcd.tls import EtcdTls
 from foundation.certificate import CertificateError
 from foundation.identity import Role
 from tests.support.certificates import authority, files_of
-from tests.support.cluster import ControllerCluster
-from tests.support.etcd import PROGRAM, etcd
+from tests.support.clusters.cluster import ControllerCluster
+from tests.support.clusters.etcd import PROGRAM, etcd
 
 BLUE, RED, NEW = authority("blue"), authority("red"), authority("blue")
 FABRIC = "generate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 1, gbps: 100}\n"

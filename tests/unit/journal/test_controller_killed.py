@@ -12,8 +12,8 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.config import load_fabric
 from controller.model.fabric import Fabric
-from tests.support.controller_process import Controller
-from tests.support.running_switches import Switches, switches
+from tests.support.controllers.controller_process import Controller
+from tests.support.processes.running_switches import Switches, switches
 from tests.unit.journal.clients import Client, Known
 
 CLIENTS = 8

@@ -5,9 +5,9 @@ import grpc
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from mininet_topos.measure.flow_reporter import FlowReporter
 from mininet_topos.measure.observed_flows import observed_flows
-from tests.support.nic_pair import wait_for
-from tests.support.plan_server import PlanServer, serving
-from tests.support.small_fabrics import rails
+from tests.support.controllers.plan_server import PlanServer, serving
+from tests.support.fabrics.small_fabrics import rails
+from tests.support.packets.nic_pair import wait_for
 
 PLANS = pb.JobPlan(job_id="job")
 FAST_RECONNECT = [("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 50)]

@@ -9,8 +9,8 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from mininet_topos.host.json_lines import wait_readable
 from mininet_topos.measure.flow_run import FlowChange
 from mininet_topos.measure.job_follower import JobFollower
-from tests.support.nic_pair import wait_for
-from tests.support.plan_server import PlanServer, serving
+from tests.support.controllers.plan_server import PlanServer, serving
+from tests.support.packets.nic_pair import wait_for
 
 FAST_RECONNECT = [("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 50)]
 TIMEOUT_S = 30.0

@@ -10,7 +10,7 @@ from controller.model.error import PrerequisiteError
 from mininet_topos.host.registry import living_labs
 from mininet_topos.lab import Lab
 from mininet_topos.switches import ovs
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
 
 
 @pytest.fixture(autouse=True)

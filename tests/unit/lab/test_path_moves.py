@@ -4,7 +4,7 @@ from typing import Any
 
 from mininet_topos.nic import roce
 from mininet_topos.nic.path_move import MoveRecord
-from tests.support.queue_pair_ends import LINE_BPS, MS, send, sender
+from tests.support.packets.queue_pair_ends import LINE_BPS, MS, send, sender
 
 OLD, NEW = 0xC123, 0xD456
 

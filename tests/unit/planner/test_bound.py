@@ -1,6 +1,6 @@
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
-from tests.support.planner_cases import custom, fabric_of, job_of, plan_of
+from tests.support.fabrics.planner_cases import custom, fabric_of, job_of, plan_of
 
 LINK_BPS = 100 * 10**9
 

@@ -7,7 +7,7 @@ from controller.model.error import InputError
 from controller.model.job import Collective, CollectiveKind, JobRequest
 from controller.planner.clos import topology_of
 from controller.planner.expand import _bytes_per_flow, expand
-from tests.support.planner_cases import custom, fabric_of, flows_of
+from tests.support.fabrics.planner_cases import custom, fabric_of, flows_of
 
 G100 = 100 * 10**9
 UNLISTED: Any = max(CollectiveKind) + 1

@@ -3,7 +3,7 @@ import numpy as np
 from controller.planner.clos import topology_of
 from controller.planner.expand import expand
 from controller.planner.proof.fluid import completion_ns
-from tests.support.planner_cases import custom, fabric_of, job_of
+from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 
 GBPS = 10**9
 

@@ -13,7 +13,7 @@ from controller.planner.exact.colouring import colour_edges
 from controller.planner.jit import kernel
 from controller.planner.proof.deadlock import deadlock_free
 from controller.planner.proof.ecmp import _CRC_TABLE, crc32_of_tuple
-from tests.support.planner_cases import fabric_of, job_of, plan_of
+from tests.support.fabrics.planner_cases import fabric_of, job_of, plan_of
 
 
 @given(

@@ -1,7 +1,7 @@
 import pytest
 
 from controller.model.error import AlreadyExistsError
-from tests.support.planner_cases import custom, fabric_of, flows_of, job_of, plan_of
+from tests.support.fabrics.planner_cases import custom, fabric_of, flows_of, job_of, plan_of
 
 PORT = 50000
 

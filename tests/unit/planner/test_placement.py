@@ -8,7 +8,7 @@ from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequ
 from controller.model.placement import MAX_SUGGESTIONS, Placement, Shape
 from controller.model.plan import Infeasible
 from controller.planner.placement.suggest import suggest
-from tests.support.planner_cases import fabric_of, plan_of
+from tests.support.fabrics.planner_cases import fabric_of, plan_of
 
 RING = (Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=1000),)
 GATHER = Collective(kind=CollectiveKind.GATHER, size_bytes=1, root=2)

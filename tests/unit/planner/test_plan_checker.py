@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from tests.oracles.plan_checker import check
-from tests.support.planning import fabric_file, plan_as_json, planned
+from tests.support.fabrics.planning import fabric_file, plan_as_json, planned
 
 FABRIC = fabric_file(kind="spine_leaf", spines=2, leaves=2, hosts_per_leaf=2)
 JOBS = {

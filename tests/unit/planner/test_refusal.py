@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from tests.support.planner_cases import custom, fabric_of, job_of, plan_of, refusal_of
+from tests.support.fabrics.planner_cases import custom, fabric_of, job_of, plan_of, refusal_of
 
 ALL = {"kind": "ALL_TO_ALL", "bytes": 1}
 

@@ -14,7 +14,7 @@ from controller.planner.session.delta import Delta
 from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
 from controller.planner.solve import solve
-from tests.support.small_fabrics import rails
+from tests.support.fabrics.small_fabrics import rails
 
 FREE = Moves(who=Movable.ALL)
 GBPS = 10**9

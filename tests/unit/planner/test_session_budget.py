@@ -7,7 +7,7 @@ from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequ
 from controller.planner.session.delta import Delta
 from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
-from tests.support.planner_cases import fabric_of
+from tests.support.fabrics.planner_cases import fabric_of
 
 GBPS = 10**9
 

@@ -10,7 +10,7 @@ from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
 from controller.model.plan import Plan
 from controller.planner.solve import solve
-from tests.support.planning import fabric_file
+from tests.support.fabrics.planning import fabric_file
 
 
 def shift(fabric, by, *, queue_pairs=1):

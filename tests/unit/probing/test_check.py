@@ -15,7 +15,7 @@ from probing.check.places import Places
 from probing.check.questions import SAMPLE, Variation, rounds
 from tests.fakes.checked_fabric import CheckedFabric
 from tests.support.examples import examples
-from tests.support.small_fabrics import clos3, spine_leaf
+from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 
 DSCP = 26
 FEW = 15

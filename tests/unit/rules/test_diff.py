@@ -18,7 +18,7 @@ from controller.model.rule import (
     SwitchRules,
 )
 from controller.rules.diff import diff
-from tests.support.rule_changes import apply_changes
+from tests.support.fabrics.rule_changes import apply_changes
 
 PIN = FlowRule(
     table=1, priority=1000, match=Match(in_port=1), actions=(Output(1),), cookie=Cookie(CookieKind.PIN, 5, 1).pack()

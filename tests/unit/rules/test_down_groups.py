@@ -3,7 +3,7 @@
 import pytest
 
 from controller.config.load import parse_fabric
-from tests.support.planner_cases import fabric_of
+from tests.support.fabrics.planner_cases import fabric_of
 
 SHAPES = {
     "two tiers": {"spines": 2, "leaves": 3},

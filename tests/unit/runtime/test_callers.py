@@ -7,9 +7,9 @@ import pytest
 
 from controller.model.call_limits import CallLimits
 from controller.model.error import BudgetExceededError
-from controller.runtime import callers as module
-from controller.runtime.callers import Callers, TooManyCallsError
-from controller.runtime.limited import Limit
+from controller.runtime.limits import callers as module
+from controller.runtime.limits.callers import Callers, TooManyCallsError
+from controller.runtime.limits.limited import Limit
 
 LIMITS = CallLimits(per_second=10, burst=100, in_progress=2, waiting=3, streams=2, unread_bytes=1_000)
 

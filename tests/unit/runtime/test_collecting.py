@@ -13,7 +13,7 @@ from telemetry.observer import Observer
 from telemetry.samples.sample import PortSample, QueueSample, encode
 from telemetry.samples.topic import ports_topic, status_topic
 from tests.fakes.telemetry.bus import FakeBus
-from tests.support.mosquitto import mosquitto
+from tests.support.processes.mosquitto import mosquitto
 from tests.unit.api.conftest import running
 from tests.unit.brain.driver import small_fabric
 

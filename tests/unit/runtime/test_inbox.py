@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from controller.model.event import PortStatus, SwitchDown, Tick
 from controller.runtime import inbox as module
 from controller.runtime.inbox import Inbox
-from controller.runtime.limited import Limit
+from controller.runtime.limits.limited import Limit
 
 
 def port(number, up, switch="leaf1"):

@@ -16,7 +16,14 @@ MAX_GROWTH = {"python_bytes": 2_000_000, "resident_bytes": 100_000_000}
     ("hours", "steps_per_hour"), [(7, 3), pytest.param(24, 12, marks=[pytest.mark.soak, pytest.mark.slow])]
 )
 def test_memory_is_flat_while_jobs_streams_and_networks_come_and_go(hours, steps_per_hour, tmp_path):
-    command = [sys.executable, "-m", "tests.support.compressed_day", str(hours), str(steps_per_hour), str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.controllers.compressed_day",
+        str(hours),
+        str(steps_per_hour),
+        str(tmp_path),
+    ]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=1_200)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["hour"] for row in rows] == list(range(1, hours + 1))

@@ -17,7 +17,7 @@ from controller.rules.compile import compile_fabric
 from controller.rules.pipeline import Table
 from controller.runtime.compiling import wire
 from controller.runtime.compiling.compiler import ProcessCompiler
-from tests.support.small_fabrics import clos3, rails
+from tests.support.fabrics.small_fabrics import clos3, rails
 from tests.unit.brain.driver import small_fabric
 
 FABRIC = clos3(2, 3, 2, 2)

@@ -6,7 +6,7 @@ import pytest_asyncio
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
 from tests.fakes.openflow.openflow_switch import FakeSwitch
-from tests.support.southbound_events import RecordedEvents
+from tests.support.fabrics.southbound_events import RecordedEvents
 
 QUICK = SouthboundSettings(
     echo_period_s=0.1, handshake_timeout_s=20.0, probe_timeout_s=5.0, request_timeout_s=20.0, generation_id=7

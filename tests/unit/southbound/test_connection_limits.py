@@ -5,11 +5,11 @@ import dataclasses
 
 import pytest
 
-from controller.runtime.limited import Limit
-from controller.runtime.unread import has_unread
+from controller.runtime.limits.limited import Limit
+from controller.runtime.limits.unread import has_unread
 from controller.southbound.server import OpenFlowServer
 from tests.fakes.openflow.openflow_switch import ECHO_REQUEST, FakeSwitch, message
-from tests.support.southbound_events import RecordedEvents
+from tests.support.fabrics.southbound_events import RecordedEvents
 from tests.unit.southbound.conftest import NAMES, QUICK
 
 

@@ -10,7 +10,7 @@ from controller.runtime.leadership import Leadership
 from controller.runtime.ports import InstallError
 from controller.southbound.server import OpenFlowServer
 from tests.fakes.openflow.openflow_switch import FLOW_MOD, ROLE_REQUEST, FakeSwitch
-from tests.support.southbound_events import RecordedEvents
+from tests.support.fabrics.southbound_events import RecordedEvents
 from tests.unit.southbound.conftest import NAMES, QUICK
 
 RULE = FlowRule(table=0, priority=1, match=Match(in_port=1), actions=(Output(2),), cookie=0)

@@ -14,7 +14,7 @@ import aiomqtt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from controller.cli.mqtt_options import config
+from controller.cli.options.mqtt import config
 from controller.cli.telemetry.streams import record
 from controller.config.mosquitto import ACCESS, CONFIG
 from controller.model.error import InputError
@@ -27,7 +27,7 @@ from telemetry.broker_tls import BrokerTls
 from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
 from telemetry.samples.topic import Source, ports_topic, status_topic, subscriptions
 from tests.support.certificates import authority, files_of
-from tests.support.mosquitto import PROGRAM, free_port, mosquitto_by
+from tests.support.processes.mosquitto import PROGRAM, free_port, mosquitto_by
 from tests.unit.telemetry.agent.test_agent_on_a_broker import PERIOD_NS, Counting
 
 pytestmark = [

@@ -16,7 +16,7 @@ from telemetry.detection.window import Notice
 from telemetry.samples.sample import PortSample, Refusal, encode
 from telemetry.samples.topic import ports_topic, status_topic, subscriptions
 from tests.fakes.telemetry.bus import FakeBus
-from tests.support.mosquitto import mosquitto
+from tests.support.processes.mosquitto import mosquitto
 from tests.unit.telemetry.test_observer import LEAF1, observer
 
 TIMEOUT_S = 60

@@ -10,7 +10,7 @@ from controller.model.job import CollectiveKind
 from mininet_topos.playground.client import find_lab
 from mininet_topos.playground.result import MAX_FLOWS_SHOWN, FlowRow, Moment, TrafficResult, table
 from mininet_topos.playground.traffic import _workload, request_of, traffic_request
-from tests.support.small_fabrics import spine_leaf
+from tests.support.fabrics.small_fabrics import spine_leaf
 
 
 def result(flows: int = 3) -> TrafficResult:

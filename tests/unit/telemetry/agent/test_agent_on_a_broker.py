@@ -23,7 +23,7 @@ from telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample
 from telemetry.samples.topic import Source
 from tests.fakes.telemetry.telemetry_listener import listening
 from tests.support.certificates import authority, files_of
-from tests.support.mosquitto import PROGRAM, mosquitto
+from tests.support.processes.mosquitto import PROGRAM, mosquitto
 
 pytestmark = pytest.mark.skipif(
     not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"

@@ -9,7 +9,7 @@ from telemetry.agent.options import by_lanes
 from telemetry.agent.source import SourceError
 from telemetry.agent.sources.sonic import SLOW_PERIOD_NS, SonicSwitch
 from telemetry.samples.topic import Source
-from tests.support.redis_server import PROGRAM, SonicCounters, redis_server
+from tests.support.processes.redis_server import PROGRAM, SonicCounters, redis_server
 
 S = 1_000_000_000
 NOW = 1_790_000_000 * S

@@ -1,0 +1,81 @@
+"""Serve FabricService: the topology, and explanations of flows' paths."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from controller.access.call import current
+from controller.api.errors import errors_as_status
+from controller.api.peer import host_of
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.api.services.topology import topology_to
+from controller.api.translate import certificate_to
+from controller.api.worker import in_worker
+from controller.model.effect import Drained
+from controller.model.error import HeddleError
+from controller.model.event import Drain
+from controller.runtime.loop import TOPOLOGY, Loop
+from controller.views.view import explain
+from telemetry.detection.window import Snapshot
+
+Context = Any
+
+
+class FabricService(rpc.FabricServiceServicer):
+    """The current topology, and explanations of flows' paths."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> pb.Topology:
+        """Return switches, links and NICs with their states, planned and measured utilisation."""
+        return await self._topology()
+
+    async def WatchTopology(self, request: pb.GetTopologyRequest, context: Context) -> AsyncIterator[pb.Topology]:
+        """Stream the topology now and after every change; a slow reader skips to the newest."""
+        async with errors_as_status(context):
+            watch = self._loop.topology.open(TOPOLOGY, host_of(context.peer()))
+            try:
+                topology = await self._topology()
+                yield topology
+                async for generation in watch:
+                    if generation > topology.generation:
+                        topology = await self._topology()
+                        yield topology
+            finally:
+                self._loop.topology.close(TOPOLOGY, watch)
+
+    async def Drain(self, request: pb.DrainRequest, context: Context) -> pb.DrainReply:
+        """Take a link or a switch out of use without loss, or return it; reply once the switches have acknowledged."""
+        async with errors_as_status(context):
+            done = await self._loop.request(
+                lambda reply: Drain(reply=reply, target=request.target, undrain=request.undrain)
+            )
+            if not isinstance(done, Drained):
+                raise HeddleError("the reply to a drain is of another kind")
+            return pb.DrainReply(flows_moved=done.flows_moved, certificate=certificate_to(done.certificate, 0.0))
+
+    async def _topology(self) -> pb.Topology:
+        hidden = current().scope.hidden_ports
+        return await in_worker(topology_to, self._loop.state, self._measured(), hidden)
+
+    def _measured(self) -> Snapshot | None:
+        tick = self._loop.telemetry.ticks.value
+        return tick.snapshot if tick is not None else None
+
+    async def Explain(self, request: pb.ExplainRequest, context: Context) -> pb.Explanation:
+        """Explain a flow's path: its job, generation and rules, and the flows that share its links."""
+        async with errors_as_status(context):
+            call = current()
+            found = await in_worker(explain, call.scope.state(self._loop.state), request.flow_id)
+            return pb.Explanation(
+                text=call.text(found.text), job_id=found.job_id, hops=map(call.text, found.hops),
+                sharing_flows=found.sharing_flows, moves=map(call.text, found.moves),
+            )  # fmt: skip
+
+
+def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+    """Register the service."""
+    rpc.add_FabricServiceServicer_to_server(FabricService(loop), server)

@@ -1,0 +1,270 @@
+"""Serve JobService: submit, preview, renew, release and watch jobs."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from math import inf
+from operator import attrgetter
+from typing import Any
+
+import grpc
+
+from controller.access.call import current
+from controller.api.errors import errors_as_status
+from controller.api.peer import host_of
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.api.requests import read_job, read_shape
+from controller.api.services.rendezvous import Rendezvous
+from controller.api.services.reports import FlowReports
+from controller.api.translate import pages_of, placements_to, plan_to, plans_to
+from controller.api.worker import Reader, in_worker
+from controller.brain.state import Job, State
+from controller.brain.tenants import owns
+from controller.brain.transactions.jobs import no_job
+from controller.model.admission import quoted
+from controller.model.effect import Response
+from controller.model.error import DeadlineError, HeddleError, InputError
+from controller.model.event import Release, Renew, Submit, Suggest
+from controller.model.job_state import JobState
+from controller.model.plan import FlowPlan, JobPlan
+from controller.planner.flow_table import FlowTable
+from controller.runtime.loop import Loop
+
+MAX_TOKEN_LENGTH = 20
+Context = Any  # grpc.aio.ServicerContext, whose stubs are not generic everywhere
+
+
+class JobService(rpc.JobServiceServicer):
+    """Every method posts an event to the loop, or reads its frozen state.
+
+    Methods whose requests may be large take them as bytes, and read them in a thread.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._reader = Reader()
+        self._reports = FlowReports(loop)
+        self._meetings: dict[str, Rendezvous] = {}
+
+    async def SubmitJob(self, data: bytes, context: Context) -> pb.JobPlan:
+        """Admit, plan and install a job; reply once every switch has acknowledged."""
+        async with errors_as_status(context):
+            return await self._submitted(data, context, preview=False)
+
+    async def PreviewJob(self, data: bytes, context: Context) -> pb.JobPlan:
+        """Return the plan that SubmitJob would return now; nothing is reserved."""
+        async with errors_as_status(context):
+            with self._loop.previews.taken(host_of(context.peer())):
+                return await self._submitted(data, context, preview=True)
+
+    async def _submitted(self, data: bytes, context: Context, *, preview: bool) -> pb.JobPlan:
+        call = current()
+        wanted = await self._reader.read(read_job, data, call.scope.fabric(self._loop.state.fabric))
+        call.concerns(wanted.job_id)
+        wanted = replace(wanted, tenant=call.scope.tenant_named(wanted.tenant))
+        call.scope.check_job(wanted)
+        _refuse_late(context)
+        plan = await self._loop.request(
+            lambda reply: Submit(reply=reply, request=wanted, preview=preview, checked=True, tenant=call.tenant)
+        )
+        return await in_worker(plan_to, self._published(_plan(plan)))
+
+    async def SuggestPlacement(self, data: bytes, context: Context) -> pb.SuggestPlacementReply:
+        """Return NICs for a job of this shape, best first; nothing is reserved."""
+        async with errors_as_status(context):
+            shape = await self._reader.read(read_shape, data)
+            _refuse_late(context)
+            withheld = current().scope.withheld_nics
+            places = await self._loop.request(
+                lambda reply: Suggest(reply=reply, shape=shape, checked=True, withheld=withheld)
+            )
+            if not isinstance(places, tuple):
+                raise HeddleError("the reply to a suggestion is no list of places")
+            return await in_worker(placements_to, places)
+
+    async def RenewJob(self, request: pb.RenewJobRequest, context: Context) -> pb.JobPlan:
+        """Extend a lease."""
+        async with errors_as_status(context):
+            plan = await self._loop.request(
+                lambda reply: Renew(
+                    reply=reply, job_id=request.job_id, lease_ms=request.lease_ms, tenant=current().tenant
+                )
+            )
+            return await in_worker(plan_to, self._published(_plan(plan)))
+
+    async def ReleaseJob(self, request: pb.ReleaseJobRequest, context: Context) -> pb.ReleaseJobReply:
+        """End a job."""
+        async with errors_as_status(context):
+            released = await self._loop.request(
+                lambda reply: Release(reply=reply, job_id=request.job_id, tenant=current().tenant)
+            )
+            if not isinstance(released, int):
+                raise HeddleError("the reply to a release is no number of flows")
+            return pb.ReleaseJobReply(flows_released=released)
+
+    async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.JobPlan:
+        """Return a job's current plan."""
+        async with errors_as_status(context):
+            return await in_worker(plan_to, self._plan_of(request.job_id))
+
+    async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
+        """Return a page of all jobs, or of a tenant's, the oldest first; flows that do not fit are left out."""
+        async with errors_as_status(context):
+            state = current().scope.state(self._loop.state)
+            return await in_worker(_listed, state, request.tenant, _after(request.page_token), self._publisher())
+
+    async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
+        """Return all flows of a job in pages."""
+        async with errors_as_status(context):
+            job = self._job(request.job_id)
+            pages = pages_of(job.generation, job.flows.flows)
+            while (page := await in_worker(next, pages, None)) is not None:
+                yield page
+
+    async def WatchJob(self, request: pb.WatchJobRequest, context: Context) -> AsyncIterator[pb.JobPlan]:
+        """Stream the current plan, then every later generation, until the job ends."""
+        async with errors_as_status(context):
+            watch = self._loop.plans.open(request.job_id, host_of(context.peer()))
+            try:
+                plan = self._plan_of(request.job_id)
+                yield await in_worker(plan_to, plan)
+                async for later in watch:
+                    if later.tenant != plan.tenant:
+                        return  # the id is another's now
+                    if (later.generation, later.state) == (plan.generation, plan.state):
+                        continue  # announced between the opening of the watch and the first message
+                    shown = self._published(later)
+                    yield await in_worker(_changed if request.changes_only else _whole, plan, shown)
+                    plan = later
+                    if later.state is JobState.RELEASED:
+                        return
+            finally:
+                self._loop.plans.close(request.job_id, watch)
+
+    async def ReportFlows(self, messages: AsyncIterable[pb.ObservedFlows], context: Context) -> pb.ReportFlowsReply:
+        """Read a host's queue pairs as long as its stream lasts; the large ones of no job get paths of their own."""
+        async with errors_as_status(context):
+            return await self._reports.read(messages, current())
+
+    async def JoinJob(self, request: pb.JoinJobRequest, context: Context) -> pb.JoinJobReply:
+        """Register a node of a job; reply with the NICs of all when the last has registered."""
+        async with errors_as_status(context):
+            known = current().scope.fabric(self._loop.state.fabric).nic_by_id
+            unknown = next((nic for nic in request.nics if nic not in known), None)
+            if unknown is not None:
+                raise InputError(f"nics: {quoted(unknown)} is no NIC of this fabric")
+            found = await self._meeting().join(
+                request.job_id, request.node_rank, request.node_count, tuple(request.nics)
+            )
+            return pb.JoinJobReply(nics=found.nics, first_rank=found.first_rank, last_arrival=found.last_arrival)
+
+    async def LeaveJob(self, request: pb.LeaveJobRequest, context: Context) -> pb.LeaveJobReply:
+        """Note that a node's part of a job has ended; the reply says whether it was the last."""
+        async with errors_as_status(context):
+            return pb.LeaveJobReply(last=self._meeting().leave(request.job_id, request.node_rank))
+
+    def _meeting(self) -> Rendezvous:
+        """Return where the nodes of the caller's jobs meet: those of another tenant's job of the same id do not."""
+        tenant = current().tenant
+        return self._meetings.setdefault("" if tenant is None else tenant.name, Rendezvous())
+
+    def _plan_of(self, job_id: str) -> JobPlan:
+        return self._published(self._job(job_id).as_plan(self._loop.state.certificate))
+
+    def _published(self, plan: JobPlan) -> JobPlan:
+        """Return a plan as the caller sees it."""
+        return self._publisher()(plan)
+
+    def _publisher(self) -> Callable[[JobPlan], JobPlan]:
+        """Return what makes plans as the caller sees them: their times are those of the clients' clocks."""
+        call, published = current(), self._loop.published_unix_ms
+
+        def seen(plan: JobPlan) -> JobPlan:
+            proof = plan.certificate
+            if proof.oldest_confirmation_unix_ms:
+                confirmed = published(proof.oldest_confirmation_unix_ms)
+                proof = replace(proof, oldest_confirmation_unix_ms=confirmed)
+            expires = published(plan.lease_expires_unix_ms)
+            return call.plan(replace(plan, certificate=proof, lease_expires_unix_ms=expires))
+
+        return seen
+
+    def _job(self, job_id: str) -> Job:
+        job = self._loop.state.jobs.get(job_id)
+        if job is None or not owns(current().tenant, job.request.tenant):
+            raise no_job(job_id)
+        return job
+
+
+def _after(page_token: str) -> int:
+    """Return the number of the last job of the page before; raises InputError."""
+    if not page_token:
+        return 0
+    if not (page_token.isascii() and page_token.isdecimal() and len(page_token) < MAX_TOKEN_LENGTH):
+        raise InputError(f"page_token: {quoted(page_token)} is no next_page_token of a reply")
+    return int(page_token)
+
+
+def _listed(state: State, tenant: str, after: int, published: Callable[[JobPlan], JobPlan]) -> pb.ListJobsReply:
+    jobs = [job for job in state.jobs.values() if job.number > after and tenant in ("", job.request.tenant)]
+    jobs.sort(key=attrgetter("number"))
+    written = plans_to([published(job.as_plan(state.certificate)) for job in jobs])
+    more = str(jobs[len(written) - 1].number) if len(written) < len(jobs) else ""
+    return pb.ListJobsReply(jobs=written, next_page_token=more)
+
+
+def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:
+    return plan_to(after, flows=_changed_flows(before, after))
+
+
+def _changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
+    """Return the flows of a later generation that differ from an earlier one's."""
+    was, now = before.flows.flows, after.flows.flows
+    if was is now:
+        return ()
+    if isinstance(was, FlowTable) and isinstance(now, FlowTable):
+        return now.changed_since(was)  # builds those flow plans only
+    known = {flow.flow_id: flow for flow in was}
+    return tuple(flow for flow in now if known.get(flow.flow_id) != flow)
+
+
+def _whole(before: JobPlan, after: JobPlan) -> pb.JobPlan:
+    return plan_to(after)
+
+
+def _plan(response: Response) -> JobPlan:
+    if not isinstance(response, JobPlan):
+        raise HeddleError("the reply is no plan")
+    return response
+
+
+def _refuse_late(context: Context) -> None:
+    """Raise DeadlineError where a call's deadline has passed."""
+    if _time_left_s(context) <= 0:
+        raise DeadlineError("the call's deadline passed while the request was read")
+
+
+def _time_left_s(context: Context) -> float:
+    """Return the time to a call's deadline, infinity where it has none."""
+    left = context.time_remaining()
+    return inf if left is None else float(left)
+
+
+def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+    """Register the service."""
+    service = JobService(loop)
+    # Without a deserializer, gRPC passes the bytes of a request.
+    unread = {
+        "SubmitJob": grpc.unary_unary_rpc_method_handler(
+            service.SubmitJob, response_serializer=pb.JobPlan.SerializeToString
+        ),
+        "PreviewJob": grpc.unary_unary_rpc_method_handler(
+            service.PreviewJob, response_serializer=pb.JobPlan.SerializeToString
+        ),
+        "SuggestPlacement": grpc.unary_unary_rpc_method_handler(
+            service.SuggestPlacement, response_serializer=pb.SuggestPlacementReply.SerializeToString
+        ),
+    }
+    name = pb.DESCRIPTOR.services_by_name["JobService"].full_name
+    rpc.add_JobServiceServicer_to_server(service, server)
+    server.add_registered_method_handlers(name, unread)  # of two with one name, the later one serves

@@ -1,0 +1,1 @@
+"""Ports on fabrics that hash: what probes look for, and what follows from what they find."""

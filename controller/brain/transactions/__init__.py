@@ -1,0 +1,1 @@
+"""Transactions: what is planned for callers and after changes of the fabric, until switches hold it."""

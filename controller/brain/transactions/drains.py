@@ -1,0 +1,109 @@
+"""Drain a cable or a switch, and return it: flows leave before anything is taken away, so no packet is lost.
+
+The paths are planned without the target first. Then the underlay is compiled without it, and the caller gets the reply
+when the switches have acknowledged both. A drain that leaves a flow without a path is refused. A dry run is decided by
+the same plan, and ends where the drain would change something.
+"""
+
+from dataclasses import replace
+
+from controller.brain.install import Outcome, changed_topology
+from controller.brain.state import Active, DrainWork, State
+from controller.brain.transactions.replan import after_replans, announced, applied, limit_of, solve_for
+from controller.model.admission import quoted
+from controller.model.effect import Drained, Effect, Note, Reply
+from controller.model.error import HeddleError, NoAdmissiblePlanError, NotFoundError, UnavailableError
+from controller.model.event import Drain, InstallFailed, Solved
+from controller.model.moves import Cause
+from controller.model.plan import Infeasible, Replan
+
+
+def drain(state: State, event: Drain, now: int) -> Outcome:
+    """Queue a drain, or reply at once where the target is unknown."""
+    cable = state.fabric.cable_by_link.get(event.target)
+    target = cable.id if cable is not None else event.target
+    if cable is None and target not in state.switches:
+        unknown = f"target: there is no link or switch {quoted(event.target)}; `heddle topology` lists them"
+        return state, (Reply(reply=event.reply, outcome=NotFoundError(unknown)),)
+    work = DrainWork(reply=event.reply, target=target, undrain=event.undrain, dry_run=event.dry_run)
+    return replace(state, queue=(*state.queue, work)), ()
+
+
+def start_drain(state: State, work: DrainWork) -> Outcome:
+    """Ask the planner for the running jobs without the target, or with it."""
+    if (work.target in state.drained) != work.undrain:
+        same = Drained(flows_moved=0, certificate=state.certificate, undrain=work.undrain)
+        return state, (Reply(reply=work.reply, outcome=same),)
+    return solve_for(state, work, limit=limit_of(state, Cause.DRAIN), health=_planned(state, work).out_of_use)
+
+
+def _planned(state: State, work: DrainWork) -> State:
+    """Return the state with the target drained, or not any more."""
+    return replace(state, drained=state.drained - {work.target} if work.undrain else state.drained | {work.target})
+
+
+def drain_solved(state: State, work: DrainWork, event: Solved, now: int) -> Outcome:
+    """Let the flows leave the target; refuse a drain that leaves one of them without a path."""
+    active, plan = state.active, event.outcome
+    assert active is not None
+    if active.health != state.out_of_use:
+        return replace(state, active=None, queue=after_replans(state, work)), ()
+    if not isinstance(plan, Replan):
+        return _refuse(state, work, NoAdmissiblePlanError(plan.why) if isinstance(plan, Infeasible) else plan)
+    if (flow := _newly_stranded(state, plan)) is not None and not work.undrain:
+        why = f"flow {flow} has no path without {work.target}; release its job first"
+        return _refuse(state, work, NoAdmissiblePlanError(why))
+    what = "returned to use" if work.undrain else "drained"
+    moved = sum(moved.flows for moved in plan.moved.values())
+    jobs = tuple(job_id for job_id, each in plan.moved.items() if each.flows)
+    response = Drained(flows_moved=moved, certificate=plan.certificate, undrain=work.undrain, jobs=jobs)
+    if work.dry_run:
+        return replace(state, active=None), (Reply(reply=work.reply, outcome=response),)
+    state = replace(state, active=replace(active, response=response))
+    state, effects = applied(state, plan, f"{work.target} {what}", now, Cause.DRAIN, barriers=frozenset())
+    if not work.undrain:
+        state, more = _before_the_underlay(state)
+        effects += more
+    state, changed = changed_topology(_planned(state, work))
+    note = Note(severity="info", subject=work.target, text=f"{what}; {moved} flows moved")
+    return state, (*effects, *changed, note)
+
+
+def _before_the_underlay(state: State) -> Outcome:
+    """Publish plans that need no pins, so that their flows have left before the underlay diverts what is left."""
+    active = state.active
+    if active is None or not active.announces:
+        return state, ()
+    before = active.before or {}
+    if any(state.jobs[job_id].pin_rules is not job.pin_rules for job_id, job in before.items()):
+        return state, ()
+    waiting = replace(active, announces=(), wait_ms=state.settings.follow_ms)
+    return replace(state, active=waiting), announced(state, active.announces)
+
+
+def _newly_stranded(state: State, plan: Replan) -> str | None:
+    """Return a flow that has a path now, and none in the plan."""
+    for job_id, flows in plan.stranded.items():
+        job = state.jobs.get(job_id)
+        if job is not None and len(flows) > job.stranded:
+            return flows[0]
+    return None
+
+
+def _refuse(state: State, work: DrainWork, why: HeddleError) -> Outcome:
+    return replace(state, active=None), (Reply(reply=work.reply, outcome=why),)
+
+
+def drain_installed(state: State, work: DrainWork, active: Active, install_ns: int) -> Outcome:
+    """Publish the jobs whose flows have moved, and reply."""
+    return state, (*announced(state, active.announces), *_reply(work, active))
+
+
+def drain_failed(state: State, work: DrainWork, active: Active, event: InstallFailed) -> Outcome:
+    """Publish the jobs whose flows have moved; the caller learns which switch has not acknowledged."""
+    why = f"switch {event.switch} did not acknowledge ({event.reason}); the target stays drained, and rules follow"
+    return state, (*announced(state, active.announces), Reply(reply=work.reply, outcome=UnavailableError(why)))
+
+
+def _reply(work: DrainWork, active: Active) -> tuple[Effect, ...]:
+    return (Reply(reply=work.reply, outcome=active.response),) if active.response is not None else ()

@@ -1,0 +1,111 @@
+"""`heddle job …` as commands: their options. What they do is in `controller.cli.jobs` and `controller.cli.suggest`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.options.option import DEFAULT_SERVER, Json, Server
+
+job = typer.Typer(
+    help="Submit, show and release the jobs of a running controller.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@job.command("submit")
+def job_submit(
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="A jobs file; every job in it is submitted.")],
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Submit the jobs of a file and wait until every switch has acknowledged their paths."""
+    from controller.cli import jobs as command
+
+    command.submit(server, jobs, preview=False, as_json=as_json)
+
+
+@job.command("preview")
+def job_preview(
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="A jobs file.")],
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Show the plan that `submit` would get now; nothing is reserved."""
+    from controller.cli import jobs as command
+
+    command.submit(server, jobs, preview=True, as_json=as_json)
+
+
+@job.command("suggest")
+def job_suggest(
+    ranks: Annotated[int, typer.Option(min=1, help="How many ranks to place.")],
+    collective: Annotated[str, typer.Option(help="Their collective, such as RING_ALL_REDUCE or ALL_TO_ALL.")],
+    size_bytes: Annotated[int, typer.Option("--bytes", min=1, help="Bytes per rank and iteration.")] = 1_000_000_000,
+    gpu_milli: Annotated[int, typer.Option(min=0, help="GPU share per rank in 1/1000; 0 for a whole one.")] = 0,
+    qps: Annotated[int, typer.Option(min=1, help="Queue pairs per flow.")] = 1,
+    most: Annotated[int, typer.Option(min=1, help="The maximum number of suggestions.")] = 3,
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Suggest free NICs for a job, best first, with the link utilisation that each would cause; nothing is reserved.
+
+    Exit status: 0; 2 for a malformed request; 3 if too few GPUs are free, with the jobs that hold them.
+    """
+    from controller.cli import suggest as command
+    from controller.model.placement import Shape
+
+    collectives = (command.collective_of(collective, size_bytes, qps),)
+    shape = Shape(ranks=ranks, collectives=collectives, gpu_milli=gpu_milli, max_suggestions=most)
+    command.run_suggest(server, shape, as_json=as_json)
+
+
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+
+
+@job.command("show")
+def job_show(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """Show a job's current plan with all its flows."""
+    from controller.cli import jobs as command
+
+    command.show(server, job_id, as_json=as_json)
+
+
+@job.command("list")
+def job_list(
+    server: Server = DEFAULT_SERVER,
+    tenant: Annotated[str, typer.Option(help="Only this tenant's jobs.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List the jobs that hold paths."""
+    from controller.cli import jobs as command
+
+    command.list_jobs(server, tenant, as_json=as_json)
+
+
+@job.command("watch")
+def job_watch(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """Print the job's current generation, then every new one, until the job ends."""
+    from controller.cli import jobs as command
+
+    command.watch(server, job_id, as_json=as_json)
+
+
+@job.command("renew")
+def job_renew(
+    job_id: JobId,
+    lease_ms: Annotated[int, typer.Option(min=0, help="The new lease from now; 0 for the default.")] = 0,
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Extend a job's lease."""
+    from controller.cli import jobs as command
+
+    command.renew(server, job_id, lease_ms, as_json=as_json)
+
+
+@job.command("release")
+def job_release(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """End a job; its paths and pins are released."""
+    from controller.cli import jobs as command
+
+    command.release(server, job_id, as_json=as_json)

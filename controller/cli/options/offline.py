@@ -1,0 +1,113 @@
+"""`heddle check`, `plan` and `import` as commands: their options. They need no controller, no network and no root."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.options.option import Json
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Disable Python's cycle collector while a command runs.
+
+    The values of a plan are many and all alive: collections took a quarter of the time of a large plan and freed none.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Fabric and jobs files.")],
+    as_json: Json = False,
+) -> None:
+    """Check fabric and jobs files.
+
+    A jobs file is checked against the fabric file on the same command line. Exit status: 0 sound; 2 malformed, with a
+    line per problem that names its key; 3 sound, but some hosts cannot reach each other.
+
+    `heddle check fabric` is another command: it sends probes. A file of this name is `./fabric`.
+    """
+    with _uncollected():
+        from controller.cli.check import run_check
+
+        raise typer.Exit(run_check(files, as_json, sys.stdout))
+
+
+def plan(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file.")],
+    as_json: Json = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Show every switch's rules as well.")] = False,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PLAN", help="Plan beside the jobs of this plan (written by --json), which keep their live paths."
+        ),
+    ] = None,
+    failed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LINK", help="A link or switch that has failed, as in the fabric file; may be repeated."),
+    ] = None,
+) -> None:
+    """Plan jobs offline: paths, source ports and rates, with a lower bound that no plan can beat.
+
+    With --beside, also show what changes for the jobs of the kept plan: paths that failed links take and that are
+    planned again, utilisation and shares before and after. Needs no network and no root. Exit status: 0; 2 for
+    malformed input; 3 for sound input without an admissible plan.
+    """
+    with _uncollected():
+        from controller.cli.plan import run_plan
+
+        run_plan(fabric, jobs, as_json=as_json, rules=rules, beside=beside, failed=failed or ())
+
+
+def import_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to import.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output.")
+    ] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="NAME", help="lingjun, simai, htsim or containerlab; detected by content if left out."
+        ),
+    ] = None,
+    gbps: Annotated[float, typer.Option(help="Rate of NICs, if the file has none.")] = 100.0,
+    uplink_gbps: Annotated[
+        float | None, typer.Option(help="Rate of links between switches, if the file has none; --gbps if left out.")
+    ] = None,
+    aggs_per_pod: Annotated[
+        int,
+        typer.Option(
+            min=1, help="lingjun: the number of aggregation switches for the one PSW that the file names per pod."
+        ),
+    ] = 1,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="lingjun: the number of cores for each DSW, a multiple of --aggs-per-pod.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the fabric as JSON, which is also a valid fabric file.")
+    ] = False,
+) -> None:
+    """Convert topologies of Lingjun (topo.csv), SimAI, htsim or containerlab to a fabric file.
+
+    Switches with hosts are leaves; the tiers above follow from the links. Names are kept if they are valid ids. What a
+    fabric file cannot hold (a link within one tier, a host without a link) is left out and counted on standard error.
+    Assumptions are listed in the first lines of the result. Exit status: 0; 2 if FILE cannot be imported.
+
+    Example: heddle import lab.clab.yml --gbps 25 -o lab.yaml && heddle check lab.yaml
+    """
+    with _uncollected():
+        from controller.cli.importing import options_of, run_import
+
+        options = options_of(gbps, uplink_gbps, aggs_per_pod, cores, format_name)
+        run_import(file, options, format_name=format_name, output=output, as_json=as_json)

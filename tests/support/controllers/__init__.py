@@ -1,0 +1,1 @@
+"""Controllers that tests run, as processes or in threads, and clients that load them."""

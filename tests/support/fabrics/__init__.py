@@ -1,0 +1,1 @@
+"""Fabrics, jobs and rules that tests draw."""

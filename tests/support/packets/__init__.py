@@ -1,0 +1,1 @@
+"""Packets, wires and namespaces for tests: what is sent, carried and captured."""

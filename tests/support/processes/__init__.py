@@ -1,0 +1,1 @@
+"""Real programs that tests start and end: agents, gateways, balancers, brokers, stores, switches."""
