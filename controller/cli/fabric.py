@@ -63,7 +63,7 @@ def _print(found: pb.Topology, as_json: bool) -> None:
     for name in ("switch", "role", "datapath id", "connected", "rules"):
         switches.add_column(name)
     for switch in found.switches:
-        state = "yes" if switch.connected else "NO"
+        state = "–" if found.hashes else "yes" if switch.connected else "NO"
         state += ", drained" if switch.drained else ""
         switches.add_row(switch.id, switch.role, f"{switch.datapath_id:#x}", state, str(switch.rules))
     out.print(switches)

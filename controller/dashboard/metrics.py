@@ -19,7 +19,7 @@ from telemetry.detection.signal import Kind
 JOB_STATES = tuple(state for state in JobState if state is not JobState.RELEASED)
 
 SWITCHES = Family("heddle_switches", "gauge", "Switches of the fabric file.")
-CONNECTED = Family("heddle_switches_connected", "gauge", "Switches with an OpenFlow session.")
+CONNECTED = Family("heddle_switches_connected", "gauge", "Switches with a session; absent on a fabric that hashes.")
 JOBS = Family("heddle_jobs", "gauge", "Jobs that hold paths.", ("state",))
 LINKS_DOWN = Family("heddle_links_down", "gauge", "Cables that are down.")
 WAITING = Family("heddle_requests_waiting", "gauge", "Requests that wait for the planner.")
@@ -170,7 +170,8 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     jobs = Counter(job.state for job in state.jobs.values())
     rules = [(name, len(switch.installed.rules)) for name, switch in state.switches.items() if switch.installed]
     yield from lines(SWITCHES, [("", len(state.switches))])
-    yield from lines(CONNECTED, [("", sum(switch.connected for switch in state.switches.values()))])
+    if not state.fabric.hashes:
+        yield from lines(CONNECTED, [("", sum(switch.connected for switch in state.switches.values()))])
     yield from lines(JOBS, [(label_text(("state", name)), jobs[name]) for name in JOB_STATES])
     yield from lines(LINKS_DOWN, [("", len(state.health.down_cables))])
     yield from lines(WAITING, [("", len(state.queue))])

@@ -15,6 +15,7 @@ def topology_to(state: State, snapshot: Snapshot | None = None, hidden: frozense
     fabric = state.fabric
     found = pb.Topology(
         generation=state.topology_generation,
+        hashes=fabric.hashes,
         switches=[
             pb.Switch(
                 id=switch.id,

@@ -37,7 +37,7 @@ def _switches(state: State, since_ms: Mapping[str, int]) -> Iterator[SwitchHealt
         now = state.switches[switch.id]
         yield {
             "id": switch.id,
-            "connected": now.connected,
+            "connected": None if state.fabric.hashes else now.connected,
             "since_ms": since_ms.get(switch.id),
             "rules": len(now.installed.rules) if now.installed is not None else 0,
             "rule_limit": switch.rule_budget,

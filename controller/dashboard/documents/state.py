@@ -130,7 +130,7 @@ def switch_figures(state: State) -> SwitchFigures:
     """Return the session and the rules of each switch."""
     switches = [(switch, state.switches[switch.id]) for switch in state.fabric.switches]
     return {
-        "connected": [int(now.connected) for _, now in switches],
+        "connected": None if state.fabric.hashes else [int(now.connected) for _, now in switches],
         "rules": [len(now.installed.rules) if now.installed else 0 for _, now in switches],
         "rule_limit": [switch.rule_budget for switch, _ in switches],
     }
@@ -153,10 +153,11 @@ def congested_ports(found: tuple[Congested, ...]) -> Iterator[CongestedPort]:
 
 def counts(state: State, found: tuple[Congested, ...]) -> Counts:
     """Return the counts of the page's head."""
+    connected = sum(switch.connected for switch in state.switches.values())
     return {
         "jobs": len(state.jobs),
         "flows": sum(len(job.flows.flows) for job in state.jobs.values()),
-        "switches_connected": sum(switch.connected for switch in state.switches.values()),
+        "switches_connected": None if state.fabric.hashes else connected,
         "links_down": len(state.health.down_cables),
         "hot_links": len({each.signal.port for each in found if each.signal.kind is not Kind.SILENT}),
     }

@@ -1,7 +1,10 @@
 """A controller of a fabric that hashes: no OpenFlow port, and plans whose paths probes have confirmed."""
 
+import asyncio
+import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from urllib.request import urlopen
 
 import grpc
 import pytest
@@ -10,6 +13,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.app import Application
 from controller.config.service import ServiceConfig
+from controller.model.error import InputError
 from controller.model.fabric import SteeredBy
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.fakes.thread_compiler import ThreadCompiler
@@ -30,9 +34,9 @@ class BrokenFinder:
 
 
 @asynccontextmanager
-async def served(finder):
-    config = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0")
-    application = Application(FABRIC, config, ThreadPlanner(FABRIC), ThreadCompiler(FABRIC), finder=finder)
+async def served(finder, fabric=FABRIC, **more):
+    config = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0", **more)
+    application = Application(fabric, config, ThreadPlanner(fabric), ThreadCompiler(fabric), finder=finder)
     async with application.started() as addresses, grpc.aio.insecure_channel(addresses["grpc"]) as channel:
         yield addresses, rpc.JobServiceStub(channel)
 
@@ -55,3 +59,32 @@ async def test_without_working_probes_a_job_is_refused_with_the_reason(finder, w
     async with served(finder) as (_, jobs):
         with pytest.raises(grpc.aio.AioRpcError, match=why):
             await jobs.SubmitJob(RING, timeout=60)
+
+
+async def test_switches_without_sessions_are_no_fault():
+    async with (
+        served(HashingSwitches(FABRIC)) as (addresses, _),
+        grpc.aio.insecure_channel(addresses["grpc"]) as channel,
+    ):
+        topology = await rpc.FabricServiceStub(channel).GetTopology(pb.GetTopologyRequest(), timeout=10)
+        state, metrics = [
+            await asyncio.to_thread(lambda path=path: urlopen(f"http://{addresses['http']}{path}", timeout=10).read())
+            for path in ("/api/state", "/metrics")
+        ]
+    assert topology.hashes
+    assert json.loads(state)["switches"]["connected"] is None
+    assert b"heddle_switches 6" in metrics
+    assert b"heddle_switches_connected" not in metrics
+
+
+async def test_jobs_of_a_journal_are_not_continued_under_another_steering(tmp_path):
+    async with served(HashingSwitches(FABRIC), state=str(tmp_path)) as (_, jobs):
+        await jobs.SubmitJob(RING, timeout=60)
+    with pytest.raises(InputError, match=r"job ring was planned with `steering: hash`, .* has `openflow`"):
+        async with served(None, small_fabric(), state=str(tmp_path)):
+            pass
+    async with served(HashingSwitches(FABRIC), state=str(tmp_path)) as (_, jobs):
+        await jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="ring"), timeout=10)
+    for fabric in (small_fabric(), FABRIC):
+        async with served(None, fabric, state=str(tmp_path)) as (_, jobs):
+            assert not (await jobs.ListJobs(pb.ListJobsRequest(), timeout=10)).jobs

@@ -67,10 +67,13 @@ class Networks(TypedDict):
 
 
 class SwitchHealth(TypedDict):
-    """A switch's session since `since_ms`, and its rules; `installed_equals_wanted` is null while they are unknown."""
+    """A switch's session since `since_ms`, and its rules; `installed_equals_wanted` is null while they are unknown.
+
+    `connected` is null on a fabric that hashes: its switches have no session.
+    """
 
     id: str
-    connected: bool
+    connected: bool | None
     since_ms: int | None
     rules: int
     rule_limit: int | None

@@ -20,9 +20,12 @@ class LinkFigures(TypedDict):
 
 
 class SwitchFigures(TypedDict):
-    """What changes of each switch; `rule_limit` is null where the fabric file has none."""
+    """What changes of each switch; `rule_limit` is null where the fabric file has none.
 
-    connected: list[Flag]
+    `connected` is null on a fabric that hashes: its switches have no session.
+    """
+
+    connected: list[Flag] | None
     rules: list[int]
     rule_limit: list[int | None]
 
@@ -54,7 +57,7 @@ class Counts(TypedDict):
 
     jobs: int
     flows: int
-    switches_connected: int
+    switches_connected: int | None
     links_down: int
     hot_links: int
 

@@ -444,16 +444,18 @@ class GetTopologyRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Topology(_message.Message):
-    __slots__ = ("generation", "switches", "links", "nics")
+    __slots__ = ("generation", "switches", "links", "nics", "hashes")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
     LINKS_FIELD_NUMBER: _ClassVar[int]
     NICS_FIELD_NUMBER: _ClassVar[int]
+    HASHES_FIELD_NUMBER: _ClassVar[int]
     generation: int
     switches: _containers.RepeatedCompositeFieldContainer[Switch]
     links: _containers.RepeatedCompositeFieldContainer[Link]
     nics: _containers.RepeatedCompositeFieldContainer[Nic]
-    def __init__(self, generation: _Optional[int] = ..., switches: _Optional[_Iterable[_Union[Switch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., nics: _Optional[_Iterable[_Union[Nic, _Mapping]]] = ...) -> None: ...
+    hashes: bool
+    def __init__(self, generation: _Optional[int] = ..., switches: _Optional[_Iterable[_Union[Switch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., nics: _Optional[_Iterable[_Union[Nic, _Mapping]]] = ..., hashes: _Optional[bool] = ...) -> None: ...
 
 class Switch(_message.Message):
     __slots__ = ("id", "role", "datapath_id", "connected", "drained", "rules")

@@ -60,7 +60,8 @@ export function nodeLabel(scene, id) {
   const at = scene.tables.switchAt.get(id);
   if (at === undefined) return `NIC ${id}${scene.ranks.has(id) ? ", drawn as a rank" : ""}`;
   const rules = scene.state?.switches?.rules?.[at];
-  const parts = [`Switch ${id}`, isLost(scene, id) ? "not connected" : "connected"];
+  const parts = [`Switch ${id}`];
+  if (scene.state?.switches?.connected) parts.push(isLost(scene, id) ? "not connected" : "connected");
   if (rules !== undefined && rules !== null) parts.push(`${rules} rules`);
   if (nodeDrained(scene, id)) parts.push("drained");
   return parts.join(", ");

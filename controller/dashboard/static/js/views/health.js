@@ -24,11 +24,12 @@ export function healthView(place) {
 
 function figures(health) {
   const { telemetry, install_ms: install, loop_lag_ms: lag } = health;
+  const wanted = health.switches.filter((item) => item.connected !== null).length;
   const connected = health.switches.filter((item) => item.connected).length;
   return h("div", { class: "figures" },
     figure(`version ${health.version}`, health.leader ? "leader" : "standby"),
     figure("uptime", duration(health.uptime_ms)),
-    figure("switches connected", `${connected}/${health.switches.length}`, null, connected < health.switches.length ? "error" : ""),
+    figure("switches connected", wanted ? `${connected}/${wanted}` : "no sessions", null, connected < wanted ? "error" : ""),
     figure("age of telemetry", telemetry?.configured ? duration(telemetry.age_ms) : "none"),
     figure("rules installed, p50", duration(install?.p50), `p99 ${duration(install?.p99)}, ${count(install?.count)} times`),
     figure("loop's lag, p99", duration(lag?.p99), `max ${duration(lag?.max)}`, lag && (lag.p99 > LAG_P99_MS || lag.max > LAG_MAX_MS) ? "warning" : ""),
@@ -37,7 +38,7 @@ function figures(health) {
 
 function switches(health) {
   const order = [...health.switches].sort((a, b) => Number(a.connected) - Number(b.connected));
-  const rows = order.map((item) => [item.id, h("a", { href: `/fabric?switch=${encodeURIComponent(item.id)}` }, item.id), item.connected ? verdict("good", "connected") : verdict("error", "not connected"),
+  const rows = order.map((item) => [item.id, h("a", { href: `/fabric?switch=${encodeURIComponent(item.id)}` }, item.id), item.connected === null ? verdict("quiet", "none: it hashes") : item.connected ? verdict("good", "connected") : verdict("error", "not connected"),
     item.since_ms ? clock(item.since_ms) : "–", item.rule_limit ? bar(item.rules / item.rule_limit, `${count(item.rules)} of ${count(item.rule_limit)}`) : count(item.rules),
     item.installed_equals_wanted === null ? verdict("quiet", "unknown") : item.installed_equals_wanted ? verdict("good", "equal") : verdict("warning", "differ")]);
   return h("section", { class: "card" }, h("h2", null, "Switches"), table("Switches", ["Switch", "Session", "Since", "Rules", "Installed and wanted"], rows));

@@ -59,7 +59,7 @@ export function switchPanel(scene, id) {
   const rows = (tables.out.get(id) ?? []).map((link) => portRow(scene, link));
   return h("section", { class: "card", "data-key": `switch ${id}` },
     heading(id, { switch: null }),
-    h("p", null, isLost(scene, id) ? verdict("error", "not connected") : state?.switches ? verdict("good", "connected") : verdict("quiet", "session not recorded"),
+    h("p", null, isLost(scene, id) ? verdict("error", "not connected") : state?.switches?.connected ? verdict("good", "connected") : verdict("quiet", state?.switches ? "hashes, without a session" : "session not recorded"),
       drained ? verdict("warning", "drained") : null,
       rules === undefined || rules === null ? null : ` ${count(rules)} rules${limit ? ` of ${count(limit)}` : ""}`),
     h("p", { class: "buttons" }, actionButton(drained ? "undrain" : "drain", id, drained ? "Undrain …" : "Drain …")),
