@@ -14,7 +14,7 @@ from pathlib import Path
 from controller.config import load_fabric
 from tests.support.clusters.cluster import ControllerCluster
 from tests.support.clusters.cluster_clients import ClusterClient, wait_for_write
-from tests.support.clusters.etcd import EtcdCluster, Host, etcd
+from tests.support.clusters.etcd import QUICK_ELECTIONS, EtcdCluster, Host, etcd
 from tests.support.clusters.linearizable import Kind, violated
 from tests.support.clusters.shared_switches import SharedSwitches, shared_switches
 from tests.support.packets.namespaces import Namespace
@@ -74,7 +74,9 @@ class Site:
         file = folder / "fabric.yaml"
         file.write_text(FABRIC)
         hosts = [island.host for island in self.members]
-        self.etcd: EtcdCluster = stack.enter_context(etcd(folder / "etcd", members=COUNT, hosts=hosts))
+        self.etcd: EtcdCluster = stack.enter_context(
+            etcd(folder / "etcd", members=COUNT, options=QUICK_ELECTIONS, hosts=hosts)
+        )
         hosts = [island.host for island in self.controllers]
         self.cluster = stack.enter_context(ControllerCluster(folder, file, self.etcd, hosts=hosts))
         self.cluster.leader()

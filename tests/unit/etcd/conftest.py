@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from tests.support.clusters.etcd import PROGRAM, etcd
+from tests.support.clusters.etcd import PROGRAM, QUICK_ELECTIONS, etcd
 
 
 @pytest.fixture(scope="session")
@@ -18,5 +18,5 @@ def one_etcd(tmp_path_factory):
 def three_etcds(tmp_path):
     if shutil.which(PROGRAM) is None:
         pytest.skip("no etcd here: `scripts/setup all` installs it")
-    with etcd(tmp_path / "etcd", members=3) as cluster:
+    with etcd(tmp_path / "etcd", members=3, options=QUICK_ELECTIONS) as cluster:
         yield cluster
