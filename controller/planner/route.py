@@ -180,7 +180,6 @@ class Router:
         empty = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
         source, target = self.topology.nic_leaf[flows.src_nic], self.topology.nic_leaf[flows.dst_nic]
         order = np.argsort(-flows.demand_bps, kind="stable")
-        order = order[(source != target)[order]]
         shape, leaves = self._built_shape
         if not self.live.whole and shape is not None and (flows.demand_bps == flows.demand_bps[0]).all():
             built = coloured_paths(self.topology, shape, leaves, source, target)

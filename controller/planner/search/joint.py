@@ -58,7 +58,12 @@ class Joint:
         )  # fmt: skip
 
     def placed(self, hops: Ints, order: Ints) -> Ints:
-        """Return `hops` with a path for each flow of `order`, one after the other, where its links stay emptiest."""
+        """Return `hops` with a path for each flow of `order`, one after the other, where its links stay emptiest.
+
+        Flows between NICs of one leaf have no path to choose, and are left out.
+        """
+        leaf = self.topology.nic_leaf
+        order = order[(leaf[self.flows.src_nic] != leaf[self.flows.dst_nic])[order]]
         net, loads, moving = self._begin(hops, np.ones(len(hops), dtype=np.bool_))
         relax(net, loads, moving, Goal(np.inf, np.inf, False), 0, 0, 0)  # no search: it enters the flows into the loads
         place(net, loads, moving, order)

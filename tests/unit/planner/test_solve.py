@@ -109,3 +109,23 @@ def test_the_third_priority_changes_nothing_for_the_second():
     third = job_of(fabric, custom((2, 1, 50 * 10**9)), job_id="third")
     jobs = plan_of(fabric, third, second, first).jobs
     assert [job.own_max_link_utilisation for job in jobs[1:]] == [0.6, 0.6]
+
+
+def test_flows_of_one_leaf_stay_on_it_where_the_phases_of_several_jobs_are_planned_together():
+    fabric = fabric_of(spines=1, hosts_per_leaf=3, links_per_spine=2)
+    h1, h2, h3, h4, h5, h6 = (nic.id for nic in fabric.nics)
+    jobs = [
+        job_of(fabric, {"kind": "GATHER", "bytes": 10**6}, job_id="a", ranks=[h1, h2, h4]),
+        job_of(
+            fabric, {"kind": "ALL_TO_ALL", "bytes": 10**6}, {"kind": "GATHER", "bytes": 10**6, "phase": 1}, job_id="b",
+            ranks=[h1, h2, h4, h3, h5, h6],
+        ),
+        job_of(
+            fabric, {"kind": "BROADCAST", "bytes": 10**6, "members": [0, 1], "root": 1, "qps_per_flow": 2},
+            {"kind": "ALL_TO_ALL", "bytes": 10**6, "members": [0, 1, 2], "qps_per_flow": 2}, job_id="c",
+            ranks=[h1, h4, h2, h3],
+        ),
+    ]  # fmt: skip
+    leaf = {nic.id: nic.port.switch for nic in fabric.nics}
+    flows = [flow for job in plan_of(fabric, *jobs).jobs for flow in job.flows]
+    assert {len(flow.links) for flow in flows if leaf[flow.src_nic] == leaf[flow.dst_nic]} == {2}
