@@ -17,7 +17,7 @@ from tests.support.packets.nic_pair import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
-CLIENTS = Path(__file__).parents[2] / "support" / "nat_clients.py"
+CLIENTS = Path(__file__).parents[2] / "support" / "packets" / "nat_clients.py"
 SERVER, PORT = "198.51.100.10", "8080"
 FEW_PORTS = {"first": 20000, "last": 20999}
 LONG = pytest.mark.soak
