@@ -4,10 +4,6 @@ The datapath is the kernel's if the openvswitch module is available and not in u
 datapath. For the latter the lab uses type `dummy`, which is the netdev datapath without tap devices for internal ports.
 With type `netdev` every instance on a machine creates a tap named `ovs-netdev`: a second lab (or any other userspace
 Open vSwitch) fails to start, and a killed daemon leaves its persistent taps behind.
-
-The userspace datapath caches flows without wildcards. With them (3.1.0), rules that come and go leave cached flows that
-overlap. Open vSwitch then changes the actions of a flow by the key of a packet, which may match another flow: packets
-follow a rule that is gone, for as long as they keep coming.
 """
 
 import os
@@ -88,8 +84,6 @@ class OpenVSwitch:
         resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (max_files, max_files))
         set_niceness(self.pid)
         self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
-        if self.datapath is Datapath.USERSPACE:
-            self.appctl("upcall/disable-megaflows")
 
     def stop(self) -> None:
         """Release the kernel's datapath for other labs; the lab's registration ends the daemons."""
@@ -112,6 +106,16 @@ class OpenVSwitch:
         if self._control is None:
             raise PrerequisiteError("the lab's Open vSwitch is not running")
         return self._control.call(command, *arguments)
+
+    def forget_flows(self) -> None:
+        """Empty the userspace datapath's cache of flows; packets make it anew by the rules of the moment, in order.
+
+        Rules that come and go leave cached flows that overlap. Open vSwitch 3.1.0 changes the actions of one of them by
+        the key of a packet, which may match another: packets follow a rule that is gone while they keep coming. A cache
+        without wildcards has no such flows, but packets with and without an ECN mark overtake each other there.
+        """
+        if self.datapath is Datapath.USERSPACE:
+            self.appctl("revalidator/purge")
 
     @property
     def _database(self) -> Path:
