@@ -28,6 +28,14 @@ RING = pb.SubmitJobRequest(
 )
 
 
+PATHS = ("/api/state", "/metrics")
+
+
+def read(url: str) -> bytes:
+    with urlopen(url, timeout=10) as reply:
+        return reply.read()
+
+
 class BrokenFinder:
     async def find(self, flows, ways):
         raise RuntimeError("a fault of the test")
@@ -67,10 +75,7 @@ async def test_switches_without_sessions_are_no_fault():
         grpc.aio.insecure_channel(addresses["grpc"]) as channel,
     ):
         topology = await rpc.FabricServiceStub(channel).GetTopology(pb.GetTopologyRequest(), timeout=10)
-        state, metrics = [
-            await asyncio.to_thread(lambda path=path: urlopen(f"http://{addresses['http']}{path}", timeout=10).read())
-            for path in ("/api/state", "/metrics")
-        ]
+        state, metrics = [await asyncio.to_thread(read, f"http://{addresses['http']}{path}") for path in PATHS]
     assert topology.hashes
     assert json.loads(state)["switches"]["connected"] is None
     assert b"heddle_switches 6" in metrics
