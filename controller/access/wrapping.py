@@ -1,6 +1,7 @@
 """Wrap the handlers of gRPC methods, all four kinds alike: `Around` is an interceptor, and each call runs within it."""
 
 import inspect
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -16,9 +17,9 @@ Context = Any
 class Around(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore]
     """An interceptor whose `around` begins before each call, and ends after its last reply."""
 
+    @abstractmethod
     def around(self, method: str, handler: Handler, context: Context) -> AbstractAsyncContextManager[object]:
         """Return what a call of a method (`/SERVICE/NAME`) runs within; it may abort the call."""
-        raise NotImplementedError
 
     async def intercept_service(
         self,

@@ -1,4 +1,4 @@
-"""Take from an agent's report what was asked, and name what was not: an agent may be wrong, old or hostile."""
+"""Check an agent's report against its order: keep what was asked, name what was not. An agent may be old or hostile."""
 
 from collections import Counter
 from collections.abc import Iterable
