@@ -31,21 +31,21 @@ from controller.dashboard.leader_metrics import Cluster
 from controller.dashboard.server import Dashboard
 from controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from controller.model.fabric import Fabric
-from controller.model.port_addresses import links_by_address
 from controller.model.server_address import joined, split_address
-from controller.parts import access_rules, audit_file, brain_settings, history, jobs_in, page_tls, recorder
+from controller.parts import access_rules, audit_file, brain_settings, history, jobs_in, page_tls, probing, recorder
 from controller.runtime.clock import SystemClock
 from controller.runtime.collecting import Collecting
 from controller.runtime.compiling.compiler import ProcessCompiler
 from controller.runtime.interpreter import shorten_pauses
+from controller.runtime.isolation.checks import IsolationChecks
 from controller.runtime.journal.restart import continued, remember_fabric
 from controller.runtime.leadership import ClusterCounts, Leadership
 from controller.runtime.limits.descriptors import Places, places_of_process, report_shortage
 from controller.runtime.limits.exposure import warned
+from controller.runtime.link_history import LinkHistory
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
 from controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
-from controller.runtime.probing.finder import ProbeFinder
 from controller.runtime.rules import with_pins
 from controller.southbound.posting import Inbound, Outbound
 from controller.southbound.server import OpenFlowServer
@@ -88,8 +88,12 @@ class Application:
             compiler=self._compiler,
             clock=clock,
         )
-        self.loop.port_search.finder = finder or self._finder(fabric)
+        self.loop.port_search.finder = finder
+        if fabric.hashes and finder is None:
+            self.loop.port_search.use(probing(self.loop, config))
         self.collecting = self._collecting(fabric)
+        self.isolation = IsolationChecks(self.loop)
+        self._links = LinkHistory(self.loop)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None
         self._looping: asyncio.Task[None] | None = None
@@ -191,6 +195,8 @@ class Application:
         """End what listens, then the loop, then what it writes to."""
         if self.collecting is not None:
             await self.collecting.close()
+        await self.isolation.close()
+        await self._links.close()
         await http.close()
         await api.close()
         await server.close()
@@ -237,6 +243,8 @@ class Application:
         await api.serve()
         if self.collecting is not None:
             self.collecting.start()
+        self.isolation.start()
+        self._links.start()
         http.begin()
 
     async def _take_part(
@@ -283,13 +291,6 @@ class Application:
             *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
             leadership=leadership, limited=self.loop.limited, tls=tls,
         )  # fmt: skip
-
-    def _finder(self, fabric: Fabric) -> PortFinder | None:
-        """Return what finds source ports by the probe agents, None on a fabric with rules in its switches."""
-        if not fabric.hashes:
-            return None
-        switch_pps = self._config.probes_per_switch_pps
-        return ProbeFinder(self.loop.probe_agents, fabric, links_by_address(fabric), switch_pps=switch_pps)
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""

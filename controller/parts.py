@@ -16,6 +16,8 @@ from controller.model.error import PrerequisiteError
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
 from controller.model.server_address import split_address
+from controller.runtime.loop import Loop
+from controller.runtime.probing.service import Probing, probing_of
 from controller.runtime.recording.recorder import Recorder
 from controller.store.database import Retention
 from controller.store.history import SqliteHistory
@@ -76,6 +78,14 @@ def page_tls(config: ServiceConfig, callers: Tls | None) -> PageTls | None:
         raise PrerequisiteError(f"http_access: certificate or key cannot be used: {error}") from None
 
 
+def probing(loop: Loop, config: ServiceConfig) -> Probing:
+    """Return what the controller of a fabric that hashes does by its probe agents."""
+    return probing_of(
+        loop.state.fabric, loop.probe_agents, lambda: {name: job.flows for name, job in loop.state.jobs.items()},
+        loop.post, loop.note, switch_pps=config.probes_per_switch_pps, samples_pps=config.samples_per_switch_pps,
+    )  # fmt: skip
+
+
 def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:
     """Return the jobs in the text of a jobs file; raises InputError."""
     return parse_jobs(text, "jobs", fabric)
@@ -91,6 +101,7 @@ def brain_settings(config: ServiceConfig) -> Settings:
         gateway_timeout_ms=config.gateway_timeout_ms,
         moves=config.moves.limits(),
         hold_ms=config.port_hold_ms,
+        settle_ms=config.route_settle_ms,
         pin_grace_ms=config.pin_grace_ms,
         follow_ms=config.follow_ms,
         audit_ms=config.audit_ms,

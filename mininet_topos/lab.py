@@ -24,7 +24,7 @@ from mininet_topos.host.child import Child
 from mininet_topos.host.priorities import set_niceness
 from mininet_topos.host.registry import LabRegistration
 from mininet_topos.host.signals import TerminationAsException, stop_deferred
-from mininet_topos.measure.flow_run import FiveTuple, FlowChange, FlowRequest, RunResult
+from mininet_topos.measure.flow_run import Capture, FiveTuple, FlowChange, FlowRequest, RunResult
 from mininet_topos.measure.observed_flows import observed_flows
 from mininet_topos.measure.runner import FlowChanges, FlowRunner
 from mininet_topos.nic.settings import NicSettings
@@ -180,6 +180,13 @@ class Lab:
     def modify_flow(self, flow_id: str, change: FlowChange) -> None:
         """Change ports, rate or admission window of a running flow; call it from `run_flows`' `on_progress`."""
         self._runner.modify({flow_id: change})
+
+    def captured(self) -> Capture:
+        """Return what the capture has counted since the last call, or since the start. Call it like `modify_flow`.
+
+        The result of the run then has what was counted after the last call.
+        """
+        return self._runner.captured()
 
     def delivered_bytes(self) -> int:
         """Return the bytes that leaves have sent to NICs so far; needs the queue model."""

@@ -42,9 +42,9 @@ def fabric(
     Prints the page's URL, and stays until Ctrl-C, which removes everything. Rates that software switches do not carry
     are scaled down. In other terminals: `heddle lab traffic`, `heddle lab cut`, `heddle lab heal`, `heddle top`.
 
-    With --routed every switch is a Linux router in a network namespace, as in a fabric of SONiC switches without
-    OpenFlow: a hash of addresses and ports chooses among equal-cost next hops. It has no controller, marks and pauses
-    no packet, and runs workloads with --hashed. `heddle lab exec leaf1 ip route` shows the routes of a router.
+    With --routed, or a file with `steering: hash`, every switch is a Linux router in a network namespace, as in a
+    fabric of SONiC switches without OpenFlow: a hash of addresses and ports chooses among equal-cost next hops, and
+    probes find the source ports of planned paths. Routers mark and pause no packet.
 
     Exit status: 0; 1 where the lab cannot be built; 2 for a malformed file, name or option.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Wanted(NamedTuple):
     """A flow and its planned path: directed links from the source NIC to the destination NIC; addresses as integers.
 
-    A `port` that the flow has already is confirmed first, and another one sought where it leads elsewhere.
+    A `port` that the flow has already is confirmed, and no other is sought.
     """
 
     flow_id: str
@@ -34,3 +34,5 @@ class Found(NamedTuple):
     """The probes that were sent, those without a reply included."""
     reached: Mapping[str, frozenset[str]] = MappingProxyType({})
     """By the id of a missing flow: the links at the top of the fabric on which probes between its NICs were seen."""
+    elsewhere: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """By the id of a missing flow whose own port leads over another path: that path; empty if a hop was silent."""

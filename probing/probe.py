@@ -11,7 +11,7 @@ from typing import NamedTuple
 ROCE_PORT = 4791
 FIRST_PORT, PORTS = 49_152, 16_384
 """The RoCEv2 source ports (RFC 6335: dynamic ports)."""
-MAX_QPN = (1 << 24) - 1
+MAX_QPN, MAX_DSCP = (1 << 24) - 1, 63
 _IP_UDP = struct.Struct("!BBHHHBBHIIHHHH")
 _BTH = struct.Struct("!BBHII")
 _SEND_ONLY, _SOLICITED_EVENT_OFF_MIGRATED, _DEFAULT_PKEY = 0x04, 0x40, 0xFFFF

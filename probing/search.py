@@ -45,6 +45,7 @@ class Search:
         self.ports: dict[str, int] = {}
         self.unknown_addresses = 0
         self.astray = 0
+        self.elsewhere: dict[str, tuple[str, ...]] = {}
         self._open: dict[str, _Seek] = {}
         self._pairs: dict[tuple[int, int], set[int]] = {}
         self._of_source: dict[int, set[str]] = {}
@@ -121,6 +122,9 @@ class Search:
         seek = self._open[flow_id]
         wanted = seek.wanted
         seen = self._seen.get((wanted.src_ip, wanted.dst_ip), {})
+        if wanted.port:
+            self._confirm(seek, seen)
+            return
         if seek.candidate is not None:
             links = {hop: seen.get(seek.candidate << 8 | hop) for hop in range(2, len(wanted.path))}
             if any(link not in (None, wanted.path[hop - 1]) for hop, link in links.items()):
@@ -134,6 +138,22 @@ class Search:
                 return
         if seek.candidate is None:
             self._choose(seek, seen)
+
+    def _confirm(self, seek: _Seek, seen: Mapping[int, str]) -> None:
+        """Conclude on a port that a flow has: it leads over the path, elsewhere, or a hop is silent."""
+        wanted = seek.wanted
+        links = [seen.get(wanted.port << 8 | hop) for hop in range(2, len(wanted.path))]
+        self._of_source[wanted.src_ip].discard(wanted.flow_id)
+        if links == list(wanted.path[1:-1]):
+            self.ports[wanted.flow_id] = wanted.port
+            del self._open[wanted.flow_id]
+            return
+        seek.asked = seek.budget
+        if any(link not in (None, planned) for link, planned in zip(links, wanted.path[1:-1], strict=True)):
+            self.astray += 1
+            known = [link for link in links if link is not None]
+            path = (wanted.path[0], *known, wanted.path[-1])
+            self.elsewhere[wanted.flow_id] = path if len(known) == len(links) else ()
 
     def _choose(self, seek: _Seek, seen: Mapping[int, str]) -> None:
         wanted, taken = seek.wanted, self._taken(seek.wanted)

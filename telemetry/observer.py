@@ -11,7 +11,7 @@ from telemetry.detection.detector import Detector
 from telemetry.detection.ports import PortTable
 from telemetry.detection.signal import Signal
 from telemetry.detection.thresholds import DetectorSettings
-from telemetry.detection.window import Period, Snapshot, Window, settings_for
+from telemetry.detection.window import LinkChange, Period, Snapshot, Window, settings_for
 from telemetry.samples.decode import Reader
 from telemetry.samples.sample import Refusal, Rejected
 from telemetry.samples.topic import OFFLINE, ONLINE, Source, Topic, parse
@@ -34,7 +34,7 @@ class AgentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """The result of a scan: signals, changed agent statuses, complaints to log, and the number of new samples.
+    """The result of a scan: signals, changed agents and links, complaints to log, and the number of new samples.
 
     is_whole: the scan ends a sampling period.
     """
@@ -46,6 +46,7 @@ class Scan:
     agents: tuple[AgentStatus, ...]
     complaints: tuple[Complaint, ...]
     samples: int
+    links: tuple[LinkChange, ...] = ()
 
 
 class Observer:
@@ -93,6 +94,7 @@ class Observer:
             agents=agents,
             complaints=self.complaints.due(now_ns),
             samples=samples,
+            links=self.window.link_changes(),
         )
 
     def active(self) -> tuple[Signal, ...]:

@@ -14,54 +14,72 @@ LONGEST_FIRST = (
     "test_packet_mutations",
     "test_balancer_mutations",
     "test_tenants_stay_apart",
+    "test_controller_killed",
+    "test_faults",
+    "test_views",
+    "test_supervisor",
+    "test_planner_pool",
+    "test_closed_loop_machine",
     "test_dissection",
+    "test_direct_return",
+    "test_planner_plans",
+    "test_cluster",
+    "test_operating",
+    "test_opposite_intents",
+    "test_exec",
+    "test_tls",
+    "test_replay",
+    "test_memory",
     "test_gateway_verdicts",
     "test_rules_change_without_loss",
     "test_rules_carry_traffic",
     "test_tunnel_marks",
     "test_vpc",
-    "test_supervisor",
-    "test_planner_plans",
     "test_ports_accounting",
     "test_gateway_lifetime",
     "test_gateway_service",
     "test_verify",
     "test_plain_packets",
     "test_recording",
-    "test_controller_killed",
-    "test_views",
     # end to end
     "test_vpc_controlled",
+    "test_lab_vpc_command",
     "test_gateway_takeover",
-    "test_telemetry_restarts",
-    "test_balancer_process",
-    "test_balancer_under_change",
-    "test_faults_in_any_order",
+    "test_gateway_process",
+    "test_planned_paths",
+    "test_gateway_controlled",
     "test_vpc_reach",
     "test_gateway_changes",
-    "test_gateway_process",
-    "test_vtep_agent",
-    "test_gateway_controlled",
+    "test_lab_fabric",
     "test_gateway_spread",
     "test_vpc_gateway",
-    "test_lab_vpc_command",
-    "test_planned_paths",
+    "test_vtep_agent",
     "test_nic_pair",
-    "test_demo",
-    "test_vpc_lab_pair",
     "test_gateway_pair",
+    "test_balancer_process",
+    "test_vpc_lab_pair",
+    "test_telemetry_restarts",
+    "test_demo",
+    "test_faults_in_any_order",
+    "test_balancer_under_change",
+    "test_lab_traffic",
     "test_balancer_controlled",
+    "test_partitions",
+    "test_nat_under_load",
+    "test_gateway_attached",
 )
 """Files of tests that take long. Workers begin with them: one that a worker takes last leaves the others idle."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip files without an end-to-end test when only those are selected: each worker imports what it collects."""
-    if not config.option.markexpr.startswith("e2e") or not collection_path.name.startswith("test_"):
+    """Skip files without a test of those that are selected: each worker imports what it collects."""
+    selected = config.option.markexpr
+    if not selected.startswith("e2e") or not collection_path.name.startswith("test_"):
         return None
+    mark = "mark.alone" if selected.startswith("e2e and alone") else "mark.e2e"
     # A conftest.py may mark the tests of its directory.
     sources = [collection_path, collection_path.parent / "conftest.py"]
-    if any(path.is_file() and "mark.e2e" in path.read_text() for path in sources):
+    if any(path.is_file() and mark in path.read_text() for path in sources):
         return None
     return True
 

@@ -46,6 +46,7 @@ from dataplane.balancer.run import run
 from dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Site
 from dataplane.config.local import Interface, Limits, LocalConfig, Side
 from dataplane.config.network import Address, Endpoint, NetworkConfig, Vpc
+from dataplane.control.data_process import CALL_NS
 from dataplane.control.segment import Shape, make
 from dataplane.engine.burst import new_rows
 from dataplane.engine.clock import CLOCK_BYTES
@@ -60,7 +61,7 @@ from dataplane.jit import Bytes, kernel
 
 BACK_ENDS, POOL_SIZE, CONNECTIONS = 100, 16, 2 * LIVE
 BACK_END_NET, POOL_NET = 0x0A010000, 0x0A020000
-CALL_NS, RING_BYTES, BATCH = 1_000_000, 1 << 20, 1 << 14
+RING_BYTES, BATCH = 1 << 20, 1 << 14
 DIRECT, NAT = "balancer-direct", "balancer-nat"
 PORT_OF = {DIRECT: DIRECT_PORT, NAT: NAT_PORT}
 
@@ -112,7 +113,7 @@ class Balancer:
         self._packets, self._clock, self._sleepers = new_rows(), np.zeros(CLOCK_BYTES, np.uint8), sleepers([])
 
     def step(self, ports: Ports, counters: Counters, *, sleep_ms: int = 0) -> int:
-        """Forward for about a millisecond; with `sleep_ms` return once nothing has arrived for that time."""
+        """Forward for CALL_NS; with `sleep_ms` return once nothing has arrived for that time."""
         return run(ports, self._graph, self.tables, self.state, counters, *self._rings, self._packets, self._clock,
                    self._sleepers, CALL_NS, sleep_ms)  # fmt: skip
 
@@ -140,7 +141,7 @@ class Balancer:
 
 
 def balancer(kind: str, ports: Ports, counters: Counters) -> Callable[[], int]:
-    """Return a function that forwards for about a millisecond per call, with LIVE connections in its table."""
+    """Return a function that forwards for CALL_NS per call, with LIVE connections in its table."""
     made = Balancer()
     made.establish(PORT_OF[kind])
     return lambda: made.step(ports, counters)

@@ -18,7 +18,8 @@ from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 
 LOADS = {"none": 0, "idle": 2_000, "slow": 200, "flood": 1, "submits": 10_000}
 """How much of each load, on each port."""
-CALLS_S = 10.0
+CALLS_S, MIN_CALLS = 10.0, 100
+"""Each load lasts until both are reached: a percentile of few calls is their maximum."""
 PAUSE_S = 0.01
 LARGE_PAIRS, QUEUE_PAIRS = 800, 16
 STOPPED_CALLS, STOPPED_S = 200, 10.0
@@ -73,7 +74,7 @@ def measured(world: World, kind: str, seconds: float = CALLS_S) -> dict[str, lis
         channel = grpc.insecure_channel(world.controller.grpc, [("grpc.use_local_subchannel_pool", 1)])
         made = calls(world, channel)
         number, end = 0, time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end or number < MIN_CALLS:
             for name, call in made.items():
                 began = time.monotonic()
                 call(number)

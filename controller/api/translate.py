@@ -147,7 +147,10 @@ def plan_to(plan: JobPlan, *, flows: Sequence[FlowPlan] | None = None, room: Roo
 
 
 def plans_to(plans: Sequence[JobPlan], room: Room = A_MESSAGE) -> list[pb.JobPlan]:
-    """Write the first jobs whose plans fit one message without flows, then the flows that fit, job by job."""
+    """Write the first jobs whose plans fit one message without flows, then the flows that fit, job by job.
+
+    A room for no flows leaves all of them out.
+    """
     messages, left = list[pb.JobPlan](), room
     for plan in plans:
         message = _head_to(plan)
@@ -172,6 +175,7 @@ def _head_to(plan: JobPlan) -> pb.JobPlan:
         lease_expires_unix_ms=plan.lease_expires_unix_ms,
         certificate=certificate_to(plan.certificate, plan.flows.own_max_link_utilisation),
         predicted_completion_ns=plan.flows.predicted_completion_ns,
+        flow_count=len(plan.flows.flows),
     )
 
 

@@ -9,16 +9,16 @@ more senders than planned: `receivers`.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from controller.brain.install import Outcome
+from controller.brain.install import Outcome, take_token
 from controller.brain.intent import dead_links
-from controller.brain.lifecycle import JobEvent, after
 from controller.brain.receivers import capacity_bps, is_receiver, others_share_bps
-from controller.brain.state import HotPort, Job, ReplanWork, State
-from controller.brain.transactions.replan import enqueue_replan, limit_of
-from controller.model.effect import Announce, Effect, Note
+from controller.brain.state import Active, HotPort, Job, ReplanWork, State
+from controller.brain.transactions.replan import applied, enqueue_replan, limit_of
+from controller.brain.transactions.transition import slowed
+from controller.model.effect import Effect, Note
 from controller.model.event import Congested, HotLink
 from controller.model.moves import Cause
-from controller.model.plan import JobFlows, Moved
+from controller.model.plan import JobFlows, Moved, Replan
 
 MIN_EXCESS = 0.05
 """The share of a link's capacity from which unplanned traffic is acted on: less is ACKs and headers."""
@@ -197,33 +197,53 @@ def _checked(state: State, event: Congested, now: int) -> Outcome:
             continue
         state = _with_port(state, name, replace(port, check_unix_ms=None, before={}))
         if worse:
-            state, more = _returned(state, port.before, f"{worse[0]} is congested since flows left {name}")
+            state, more = _returned(state, port.before, f"{worse[0]} is congested since flows left {name}", now)
             effects += more
     return state, tuple(effects)
 
 
-def _returned(state: State, before: Mapping[str, Job], reason: str) -> Outcome:
-    """Return jobs to the paths that they had, and compute rates again.
+def _returned(state: State, before: Mapping[str, Job], reason: str, now: int) -> Outcome:
+    """Begin to return jobs to the paths that they had; rates are computed again once the flows are back.
 
-    A job that has been planned again since stays, and one whose earlier links have failed.
+    A job stays where it has been planned again since, where its earlier links have failed, and where flows had no path.
     """
-    jobs, effects, dirty = dict(state.jobs), list[Effect](), set(state.dirty)
     dead = dead_links(state.fabric, state.out_of_use)
-    for job_id, job in before.items():
-        now = jobs.get(job_id)
-        if now is None or now.generation != job.generation + 1 or not dead.isdisjoint(_links(job.flows)):
-            continue
-        dirty |= {*now.pin_rules, *job.pin_rules} if now.pin_rules is not job.pin_rules else set()
-        jobs[job_id] = replace(
-            now, flows=job.flows, pin_rules=job.pin_rules, severed=job.severed, generation=now.generation + 1,
-            state=after(now.state, JobEvent.REPLANNED), reason=f"rolled back: {reason}",
-        )  # fmt: skip
-        effects.append(Announce(plan=jobs[job_id].as_plan(state.certificate)))
-    state = replace(state, jobs=jobs, dirty=frozenset(dirty))
-    if effects:
-        work = ReplanWork(cause=Cause.RELEASE, reason=f"flows returned: {reason}", moves=False)
-        state = enqueue_replan(state, work)
-    return state, tuple(effects)
+    jobs = {
+        job_id: job
+        for job_id, job in before.items()
+        if (is_now := state.jobs.get(job_id)) is not None
+        and is_now.generation == job.generation + 1
+        and not job.stranded
+        and dead.isdisjoint(_links(job.flows))
+    }
+    if not jobs:
+        return state, ()
+    pins = {job_id: job.pin_rules for job_id, job in jobs.items() if job.flows.pinned}
+    back = tuple(job.flows for job in jobs.values())
+    plan = Replan(
+        jobs=back,
+        certificate=state.certificate,
+        moved={job_id: _moved_back(state, job_id) for job_id in jobs},
+        pins=pins,
+        slowed=slowed({job_id: state.jobs[job_id].flows for job_id in jobs}, back) if pins else {},
+    )
+    work = ReplanWork(cause=Cause.CONGESTION, reason=f"rolled back: {reason}", moves=False)
+    state, token = take_token(state)
+    state = replace(state, active=Active(token=token, work=work, health=state.out_of_use))
+    state, effects = applied(state, plan, work.reason, now, work.cause)
+    again = ReplanWork(cause=Cause.RELEASE, reason=f"flows returned: {reason}", moves=False)
+    return enqueue_replan(state, again), effects
+
+
+def _moved_back(state: State, job_id: str) -> Moved:
+    """Return the flows that the last decision for a job has moved, with the links that they take now."""
+    generation = state.jobs[job_id].generation
+    records = (each.moved for each in reversed(state.moves) if (each.job_id, each.generation) == (job_id, generation))
+    moved = next(records, Moved(flows=0, old_links={}))
+    flows = state.jobs[job_id].flows.flows
+    return Moved(
+        flows=moved.flows, old_links={flow.flow_id: flow.links for flow in flows if flow.flow_id in moved.old_links}
+    )
 
 
 def _links(flows: JobFlows) -> frozenset[str]:

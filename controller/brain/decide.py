@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, cast
 
 from controller.brain import congestion, durable, storms, switches
-from controller.brain.hash_ports import seeking
+from controller.brain.hash_ports import seeking, suspect
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
 from controller.brain.networks import gateways, load_balancers, vpcs
@@ -33,6 +33,7 @@ from controller.model.event import (
     GatewayUp,
     Installed,
     InstallFailed,
+    PortsAstray,
     PortsFound,
     PortStatus,
     Release,
@@ -201,7 +202,7 @@ def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:
 
 def _tick(state: State, event: Tick, now: int) -> Outcome:
     state, effects = jobs.end_leases(state, now)
-    for due in (switches.held_ports, switches.tick, storms.ended, gateways.tick):
+    for due in (switches.held_ports, switches.settled_routes, switches.tick, storms.ended, gateways.tick):
         state, more = due(state, now)
         effects += more
     return state, (*effects, *unread(state))
@@ -220,6 +221,7 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     Tick: _tick,
     Solved: _solved,
     PortsFound: _ports_found,
+    PortsAstray: suspect.ports_astray,
     SwitchUp: switches.switch_up,
     SwitchDown: switches.switch_down,
     RulesRead: switches.rules_read,

@@ -40,6 +40,8 @@ class Settings:
     moves: Mapping[Cause, MoveLimit] = field(default_factory=lambda: DEFAULT_MOVES)
     hold_ms: int = 500
     """A port that came up is used after so long; the time doubles with each of its failures in the last minute."""
+    settle_ms: int = 500
+    """Where the fabric hashes, ports are confirmed again so long after a link changed, then at doubling intervals."""
     pin_grace_ms: int = 60_000
     """After the start, pins of jobs that this controller does not know stay for so long."""
     audit_ms: int = 5_000
@@ -176,6 +178,8 @@ class ReplanWork:
     """The congested ports that it is for."""
     moves: bool = True
     """Whether flows may move that have a path."""
+    suspects: frozenset[str] = frozenset()
+    """On a fabric that hashes: the leaves whose running flows may have left their paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +321,9 @@ class State:
     compiled_for: Health
     down_ports: frozenset[PortRef] = frozenset()
     holds: Mapping[PortRef, Hold] = field(default_factory=dict)
+    settles_unix_ms: int | None = None
+    """When ports are confirmed again after the last change of a link, `settle_ms` after the time before."""
+    settle_ms: int = 0
     drained: frozenset[str] = frozenset()
     underlay: Mapping[str, SwitchRules]
     switches: Mapping[str, SwitchState]

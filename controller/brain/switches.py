@@ -27,6 +27,7 @@ from controller.rules.diff import diff, shared
 FAILURES_MEMORY_MS = 60_000
 MAX_DOUBLINGS = 6
 MAX_NAMED = 5
+MAX_SETTLE_MS = 30_000
 AUDIT_TICK_MS = 900
 MAX_COMPILE_PAUSE_MS = 5_000
 MAX_AUDITS = 8
@@ -126,9 +127,25 @@ def held_ports(state: State, now: int) -> Outcome:
         return state, ()
     kept = {port: replace(hold, until_unix_ms=None) for port, hold in state.holds.items() if port in over}
     state = replace(state, holds={**state.holds, **kept}, down_ports=state.down_ports - over)
-    state, effects = _with_health(state)
+    state, effects = _with_health(state, now)
     state, changed = changed_topology(state)
     return state, (*effects, *changed)
+
+
+def settled_routes(state: State, now: int) -> Outcome:
+    """Confirm the ports of running flows again once routers have changed their routes after a link did.
+
+    A routing protocol may do so after the port that failed was reported, and the hash changes with its routes. How
+    long it takes is not known: ports are confirmed at intervals that double, for half a minute.
+    """
+    if state.settles_unix_ms is None or now < state.settles_unix_ms:
+        return state, ()
+    work = ReplanWork(cause=Cause.RECOVERY, reason="routes have settled", moves=False)
+    state = enqueue_replan(state, work)
+    next_ms = 2 * state.settle_ms
+    if next_ms > MAX_SETTLE_MS:
+        return replace(state, settles_unix_ms=None), ()
+    return replace(state, settles_unix_ms=now + next_ms, settle_ms=next_ms), (Wake(after_ms=next_ms),)
 
 
 def _ports(state: State, ports: Iterable[tuple[PortRef, bool]], now: int) -> Outcome:
@@ -148,23 +165,27 @@ def _ports(state: State, ports: Iterable[tuple[PortRef, bool]], now: int) -> Out
             holds[port] = Hold(failures=hold.failures if hold else 1, failed_unix_ms=now, until_unix_ms=now + wait)
             effects.append(Wake(after_ms=wait))
     state = replace(state, holds=holds, down_ports=frozenset(down))
-    state, more = _with_health(state)
+    state, more = _with_health(state, now)
     return state, (*effects, *more)
 
 
-def _with_health(state: State) -> Outcome:
+def _with_health(state: State, now: int) -> Outcome:
     """Derive what has failed from the ports that are down; where it has changed, running jobs are planned again."""
     health = health_of(state)
-    was, now = state.health.down_cables | state.health.down_nics, health.down_cables | health.down_nics
-    changed = sorted(was ^ now)
+    was, down = state.health.down_cables | state.health.down_nics, health.down_cables | health.down_nics
+    changed = sorted(was ^ down)
     if not changed:
         return state, ()
-    words = [f"{name} {'down' if name in now else 'up'}" for name in changed]
+    words = [f"{name} {'down' if name in down else 'up'}" for name in changed]
     more = f" (+{len(words) - MAX_NAMED} more)" if len(words) > MAX_NAMED else ""
     text = ", ".join(words[:MAX_NAMED]) + more
-    cause = Cause.FAILURE if now - was else Cause.RECOVERY
+    cause = Cause.FAILURE if down - was else Cause.RECOVERY
     state = enqueue_replan(replace(state, health=health), ReplanWork(cause=cause, reason=f"link {text}"))
-    return state, (Note(severity="warning", subject="fabric", text=text),)
+    note = Note(severity="warning", subject="fabric", text=text)
+    if not state.fabric.hashes:
+        return state, (note,)
+    settle_ms = state.settings.settle_ms
+    return replace(state, settles_unix_ms=now + settle_ms, settle_ms=settle_ms), (note, Wake(after_ms=settle_ms))
 
 
 def health_of(state: State) -> Health:

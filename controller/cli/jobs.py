@@ -56,26 +56,42 @@ def show(server: str, job_id: str, *, as_json: bool) -> None:
         _print_plan(plan)
 
 
+def all_jobs(client: Client, tenant: str = "", *, without_flows: bool) -> pb.ListJobsReply:
+    """Return every page of ListJobs as one reply."""
+    request = pb.ListJobsRequest(tenant=tenant, without_flows=without_flows)
+    reply: pb.ListJobsReply = client.jobs.ListJobs(request)
+    while reply.next_page_token:
+        request.page_token = reply.next_page_token
+        page = client.jobs.ListJobs(request)
+        reply.jobs.extend(page.jobs)
+        reply.next_page_token = page.next_page_token
+    return reply
+
+
 def list_jobs(server: str, tenant: str, *, as_json: bool) -> None:
     """Print the jobs that hold paths."""
     with connected(server) as client:
-        reply = client.jobs.ListJobs(pb.ListJobsRequest(tenant=tenant))
-        while reply.next_page_token:
-            page = client.jobs.ListJobs(pb.ListJobsRequest(tenant=tenant, page_token=reply.next_page_token))
-            reply.jobs.extend(page.jobs)
-            reply.next_page_token = page.next_page_token
+        reply = all_jobs(client, tenant, without_flows=not as_json)
     if as_json:
         _dump(as_dict(reply))
         return
     table = Table()
-    for name in ("job", "tenant", "state", "generation", "priority", "flows", "own max utilisation", "reason"):
+    probed = any(plan.certificate.probed for plan in reply.jobs)
+    seen = ["probed"] * probed
+    for name in ("job", "tenant", "state", "generation", "priority", "flows", "own max utilisation", *seen, "reason"):
         table.add_column(name, overflow="fold")
     for plan in reply.jobs:
-        flows = f"{len(plan.flows)}{' or more' if plan.flows_truncated else ''}"
         own = f"{plan.certificate.own_max_link_utilisation:.3f}"
-        row = (plan.job_id, plan.tenant, plan.state, str(plan.generation), str(plan.priority), flows, own, plan.reason)
-        table.add_row(*row)
+        seen = [_probed(plan)] * probed
+        counts = str(plan.generation), str(plan.priority), str(plan.flow_count)
+        table.add_row(plan.job_id, plan.tenant, plan.state, *counts, own, *seen, plan.reason)
     screen.console().print(table if reply.jobs else "no job holds paths")
+
+
+def _probed(plan: pb.JobPlan) -> str:
+    """Return how many of a job's paths probes have confirmed."""
+    proof = plan.certificate
+    return f"{proof.paths_confirmed} of {plan.flow_count}" if proof.probed else "–"
 
 
 def watch(server: str, job_id: str, *, as_json: bool) -> None:
@@ -124,7 +140,7 @@ def _print_line(plan: pb.JobPlan) -> None:
     own = plan.certificate.own_max_link_utilisation
     print(
         f"{plan.job_id}: generation {plan.generation}, {plan.state} ({plan.reason}), "
-        f"{len(plan.flows)} flows, max link utilisation {own:.3f}"
+        f"{plan.flow_count} flows, max link utilisation {own:.3f}"
     )
 
 
@@ -139,7 +155,8 @@ def _print_plan(plan: pb.JobPlan) -> None:
         f"{proof.worst_share:.3f} at worst), {proof.links_over_capacity} links are over their capacity"
     )
     if proof.probed:
-        print(f"  probed: {screen.confirmed(proof.paths_confirmed, proof.oldest_confirmation_unix_ms, proof.probes)}")
+        seen, oldest_ms = proof.paths_confirmed, proof.oldest_confirmation_unix_ms
+        print(f"  probed: {screen.confirmed(seen, plan.flow_count, oldest_ms, proof.probes)}")
     for flow in plan.flows[:MAX_FLOWS_SHOWN]:
         switches = " ".join(link.split(">")[1].split(":")[0] for link in flow.links[:-1])
         print(f"  {flow.flow_id}: port {flow.udp_source_port}, {screen.rate(flow.rate_bps)}, {switches}")

@@ -85,12 +85,19 @@ def plans(jobs: Sequence[JobPlan], hint: str | None = None, changed: "Changes | 
             out.print(f"  … and {len(flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")
 
 
-def confirmed(paths: int, oldest_unix_ms: int, probes: int) -> str:
-    """Return what probes have confirmed of a job's plan on a fabric that hashes."""
+def confirmed(paths: int, flows: int, oldest_unix_ms: int, probes: int) -> str:
+    """Return what probes have confirmed of the plan of a job with so many flows, on a fabric that hashes."""
     if not oldest_unix_ms:
         return "no path is confirmed: a running controller finds the source ports by probes"
+    return f"{confirmed_paths(paths, flows, oldest_unix_ms)}; {probes} probes for this plan"
+
+
+def confirmed_paths(paths: int, flows: int, oldest_unix_ms: int) -> str:
+    """Return how many flows' paths are confirmed, and when the oldest of them was seen."""
+    if not oldest_unix_ms:
+        return f"the paths of 0 of {flows} flows are confirmed"
     when = datetime.fromtimestamp(oldest_unix_ms / 1000, UTC).isoformat(" ", "milliseconds")
-    return f"the paths of {paths} flows are confirmed, the oldest at {when}; {probes} probes for this plan"
+    return f"the paths of {paths} of {flows} flows are confirmed, the oldest at {when}"
 
 
 def _certificate(job: JobPlan, hint: str | None) -> "Table":
@@ -118,7 +125,7 @@ def _certificate(job: JobPlan, hint: str | None) -> "Table":
         "rules", f"{proof.rules_installed} for these jobs; {proof.max_rules_on_a_switch} on the fullest switch"
     )
     if proof.probed:
-        seen = confirmed(proof.paths_confirmed, proof.oldest_confirmation_unix_ms, proof.probes)
+        seen = confirmed(proof.paths_confirmed, len(job.flows.flows), proof.oldest_confirmation_unix_ms, proof.probes)
         table.add_row("probed", seen)
     if hint is not None:
         table.add_row("hint", hint)

@@ -13,6 +13,8 @@ from controller.model.error import InputError
 from controller.sonic.config_db import ConfigDb, Tables
 from controller.sonic.differences import differences
 from controller.sonic.export import PortNames, config_tables, switch_ports
+from controller.sonic.models import MAX_SPEED_MBPS
+from controller.sonic.refusals import refusals
 from controller.sonic.wording import Difference
 
 MAX_DIFFERENCES_SHOWN = 1_000
@@ -20,8 +22,20 @@ MAX_DIFFERENCES_SHOWN = 1_000
 
 
 def run_export(path: Path, out: Path | None, names: PortNames, cable_metres: int) -> None:
-    """Write the tables of every switch of a fabric file: `out`/SWITCH.json, or one object to standard output."""
+    """Write the tables of every switch of a fabric file: `out`/SWITCH.json, or one object to standard output.
+
+    Raises InputError for rates that no port of SONiC can have.
+    """
     ports = switch_ports(load_fabric(path))
+    name = one_line(str(path))
+    problems = [
+        f"{name}: port {number} of {switch}: {speed:,} Mbit/s; SONiC's ports have 1 to {MAX_SPEED_MBPS:,}"
+        for switch, speeds in ports.items()
+        for number, speed in speeds.items()
+        if not 1 <= speed <= MAX_SPEED_MBPS
+    ]
+    if problems:
+        raise InputError(*problems)
     if out is None:
         json.dump(
             {switch: config_tables(each, names, cable_metres) for switch, each in ports.items()}, sys.stdout, indent=2
@@ -37,12 +51,16 @@ def run_export(path: Path, out: Path | None, names: PortNames, cable_metres: int
 
 
 def run_verify(paths: Sequence[Path], as_json: bool, out: TextIO) -> int:
-    """Print the differences of every config_db.json; return 0, 1 if there are differences, 2 for malformed files."""
+    """Print what SONiC refuses, and the differences, of every config_db.json.
+
+    Returns 0, 1 if there are any, 2 for malformed files.
+    """
     problems: list[str] = []
     found: dict[str, list[Difference]] = {}
     for path in paths:
         try:
-            found[one_line(str(path))] = list(differences(read_config_db(path)))
+            config = read_config_db(path)
+            found[one_line(str(path))] = [*refusals(config), *differences(config)]
         except InputError as error:
             problems += error.problems
     status = 2 if problems else int(any(found.values()))
@@ -99,5 +117,11 @@ def _tables(value: object, name: str) -> Tables:
     return value
 
 
-def _as_json(each: Difference) -> dict[str, str]:
-    return {**each.place._asdict(), "found": each.found, "assumed": each.wanted, "reason": each.reason}
+def _as_json(each: Difference) -> dict[str, str | bool]:
+    return {
+        **each.place._asdict(),
+        "found": each.found,
+        "assumed": each.wanted,
+        "reason": each.reason,
+        "refused": each.refused,
+    }

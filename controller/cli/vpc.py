@@ -77,6 +77,7 @@ def list_vpcs(server: str, tenant: str, *, as_json: bool) -> None:
         peers.setdefault(peering.vpc_a, []).append(peering.vpc_b)
         peers.setdefault(peering.vpc_b, []).append(peering.vpc_a)
     rows = []
+    isolation = {each.vpc_id: each for each in reply.isolation}
     for vpc in reply.vpcs:
         outside = [f"NAT {vpc.nat.public_ip}"] if vpc.HasField("nat") else []
         outside += [f"{each.public_ip} for {each.endpoint_ip}" for each in vpc.floating_ips]
@@ -84,9 +85,12 @@ def list_vpcs(server: str, tenant: str, *, as_json: bool) -> None:
         subnets = ", ".join(subnet.cidr for subnet in vpc.subnets)
         counts = str(len(vpc.endpoints)), str(len(vpc.security_rules))
         near = ", ".join(peers.get(vpc.id, []))
-        rows.append((vpc.id, vpc.tenant, str(vpc.vni), vpc.network, subnets, *counts, near, ", ".join(outside)))
-    names = ("vpc", "tenant", "VNI", "network", "subnets", "endpoints", "rules", "peers", "outside")
+        rows.append((vpc.id, vpc.tenant, str(vpc.vni), vpc.network, subnets, *counts, near, ", ".join(outside),
+                     isolation[vpc.id].verdict if vpc.id in isolation else "unknown"))  # fmt: skip
+    names = ("vpc", "tenant", "VNI", "network", "subnets", "endpoints", "rules", "peers", "outside", "isolation")
     _table(names, rows, empty="there are no VPCs")
+    for text in dict.fromkeys(f"{each.verdict}: {text}" for each in reply.isolation for text in each.why):
+        print(text)
 
 
 def delete(server: str, name: str, *, as_json: bool) -> None:

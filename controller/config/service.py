@@ -87,6 +87,13 @@ class ServiceConfig(BaseModel):
         le=60_000,
         description="a port that came up is used after so long, milliseconds; doubled by each failure in a minute",
     )
+    route_settle_ms: int = Field(
+        default=500,
+        ge=100,
+        le=60_000,
+        description="on a fabric that hashes, ports are confirmed again so long after a link failed or returned, and"
+        " then at intervals that double, up to half a minute: routers may change their routes late; milliseconds",
+    )
     pin_grace_ms: int = Field(
         default=60_000,
         ge=0,
@@ -110,6 +117,12 @@ class ServiceConfig(BaseModel):
         ge=1,
         le=1_000_000,
         description="on a fabric that hashes: the probes per second that may expire at one switch",
+    )
+    samples_per_switch_pps: int = Field(
+        default=20,
+        ge=0,
+        le=1_000_000,
+        description="on a fabric that hashes: those of them that sample running flows, to find a changed hash; 0: none",
     )
     quarantine_ms: int = Field(
         default=10_000,

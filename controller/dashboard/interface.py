@@ -97,4 +97,4 @@ class Interface:
 
     def _health(self, moment: Moment) -> Mapping[str, object]:
         since_ms, lags_ms = dict(self._pulse.since_ms), tuple(self._pulse.lags_ms)
-        return health_document(moment, since_ms, lags_ms, self._http())
+        return health_document(moment, since_ms, lags_ms, self._http(), frozenset(self._loop.probe_agents.by_host))

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from controller.brain.state import State
-from controller.dashboard import fabric_metrics
+from controller.dashboard import fabric_metrics, steering_metrics
 from controller.dashboard.exposition import Family, label_text, lines
 from controller.model.job_state import JobState
 from controller.runtime.journal.writer import JournalWriter
 from controller.runtime.limits.limited import Limit
 from controller.runtime.limits.shares import Shares
 from controller.runtime.probing.assembly import Lie
+from controller.runtime.probing.service import Probing
 from controller.runtime.probing.sessions import ProbeAgents
 from controller.runtime.telemetry import Telemetry
 from telemetry.detection.signal import Kind
@@ -126,6 +127,7 @@ FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
     SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(),
     LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
+    *steering_metrics.FAMILIES,
     CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
@@ -142,12 +144,14 @@ def metrics_text(
     limited: Mapping[Limit, int] | None = None,
     unaudited: int = 0,
     probing: ProbeAgents | None = None,
+    steering: Probing | None = None,
 ) -> Iterator[str]:
     """Yield all metrics in pieces.
 
     `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
     `reported` what hosts have reported, `suppressed_lines` log lines that were not written, `limited` what limits have
-    refused, `unaudited` lines that the audit trail lacks, `probing` has what agents were asked and reported.
+    refused, `unaudited` lines that the audit trail lacks, `probing` has what agents were asked and reported, `steering`
+    what they are used for on a fabric that hashes.
     """
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
@@ -161,6 +165,7 @@ def metrics_text(
         chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),
         lines(LIMITED, [(_limit_label(limit), (limited or {}).get(limit, 0)) for limit in Limit]),
         _probe_lines(probing or ProbeAgents(lambda note: None)),
+        steering_metrics.steering_lines(steering),
         _telemetry_lines(telemetry),
         fabric,
     )

@@ -21,6 +21,7 @@ from controller.dashboard.documents.shapes.site import HttpCounts
 from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.http import NO_STORE, HttpServer, Page, Render
 from controller.dashboard.interface import Interface
+from controller.dashboard.isolation_metrics import isolation_lines
 from controller.dashboard.leader_metrics import Cluster, cluster_lines, while_waiting
 from controller.dashboard.openapi import openapi_text
 from controller.dashboard.pages import page_routes, refuse
@@ -132,9 +133,10 @@ class Dashboard:
         text = metrics.metrics_text(
             loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
             loop.journal, loop.suppressed_lines(), loop.limited | self._http_limited(), self._audit.lost,
-            loop.probe_agents,
+            loop.probe_agents, loop.port_search.probing,
         )  # fmt: skip
-        return Page(CONTENT_TYPE, chain(of_cluster, text))
+        isolation = isolation_lines(loop.state.networks, dict(loop.gateways.checked), loop.now_unix_ms())
+        return Page(CONTENT_TYPE, chain(of_cluster, text, isolation))
 
     async def _health(self) -> Page:
         return Page("text/plain", "ok\n")

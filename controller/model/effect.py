@@ -21,8 +21,8 @@ class Solve:
     that traffic of no job puts on links. What `has_happened` cannot be refused: a job may then exceed its
     `require_utilisation`. `numbers` has the job number of
     every job with pins. A `preview` uses another worker, and an `urgent` request does not wait for one before it. With
-    `amend` only the flows that it names get other paths. With `confirm`, on a fabric that hashes, flows that stay where
-    they are have their ports confirmed.
+    `amend` only the flows that it names get other paths. On a fabric that hashes, running flows from the leaves in
+    `confirm` have their ports confirmed.
     """
 
     token: int
@@ -37,7 +37,7 @@ class Solve:
     preview: bool = False
     urgent: bool = False
     amend: Amend | None = None
-    confirm: bool = False
+    confirm: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,6 +182,13 @@ class PortsFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PortsAstray:
+    """Samples of running flows have seen ports that lead elsewhere than planned, of flows from these leaves."""
+
+    leaves: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
     """The reply to the `effect.Compile` of the same token.
 
@@ -364,6 +371,7 @@ Event = (
     | Congested
     | Solved
     | PortsFound
+    | PortsAstray
     | Compiled
     | Suggested
     | Installed

@@ -25,8 +25,9 @@ def next_hops(fabric: Fabric, switch: str, leaf: str, failed: Collection[str] = 
     `failed` are ids of cables; a next hop from which the leaf cannot be reached is left out.
     """
     if leaf in fabric.leaves_below[switch]:
-        hops = [NextHop(cable.upper, cable.lower, cable) for cable in fabric.down_cables[switch]]
-        hops = [hop for hop in hops if leaf in fabric.leaves_below[hop.far.switch]]
+        below = fabric.leaves_below
+        cables = [cable for cable in fabric.down_cables[switch] if leaf in below[cable.lower.switch]]
+        hops = [NextHop(cable.upper, cable.lower, cable) for cable in cables]
     else:
         hops = [NextHop(cable.lower, cable.upper, cable) for cable in fabric.up_choices[switch]]
     return tuple(

@@ -155,6 +155,7 @@ class Confirmed(NamedTuple):
     """What probes have confirmed of a job's plan: when, by how many probes, and whether all flows' paths.
 
     `reaimed` flows have another port for the path that they had; the ports of `unseen` flows could not be confirmed.
+    `followed` flows keep their port on another path, over which the hash leads them.
     """
 
     unix_ms: int = 0
@@ -162,6 +163,7 @@ class Confirmed(NamedTuple):
     is_whole: bool = False
     reaimed: int = 0
     unseen: int = 0
+    followed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,13 +193,14 @@ class Amend:
 
     `jobs` are those of the plan, kept ones first. By flow id: `avoid` are the paths that found no port, and `reached`
     the links at the top of the fabric that the flow's probes were seen on, where that is known. The flows `stay` keep
-    the paths that they have while the jobs run.
+    the paths that they have while the jobs run. The flows `seen` are in `jobs` where the hash leads their ports.
     """
 
     jobs: tuple[JobFlows, ...]
     avoid: Mapping[str, frozenset[tuple[str, ...]]]
     reached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     stay: frozenset[str] = frozenset()
+    seen: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

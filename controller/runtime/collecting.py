@@ -7,8 +7,9 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from controller.model.event import PortStatus
 from controller.model.log_event import LogEvent
 from controller.runtime.loop import Loop
 from controller.runtime.telemetry import Telemetry
@@ -18,8 +19,9 @@ from controller.views.signal_events import signal_events
 from telemetry.collector.bus import Bus
 from telemetry.collector.collector import Collector, Readers
 from telemetry.detection.signal import Signal
-from telemetry.detection.window import Snapshot
+from telemetry.detection.window import LinkChange, Snapshot
 from telemetry.observer import Observer, Scan
+from telemetry.samples.topic import Source
 
 BROKER = "broker"
 _LOG = logging.getLogger("heddle.controller")
@@ -53,12 +55,24 @@ class Collecting:
 
     def _publish(self, scan: Scan, readers: Readers | None) -> None:
         self._telemetry.counts = self.collector.totals()
+        self._post_links(scan.links)
         if readers is not None:
             self._report(*readers)
         if readers is not None and scan.is_whole:
             self._totals.append(Totals.of(readers[0]))
             self._telemetry.tick(*readers)
         self._telemetry.publish_events(self._events(scan))
+
+    def _post_links(self, changes: Sequence[LinkChange]) -> None:
+        """Post the carrier of switch ports as OpenFlow port status, on a fabric that has no OpenFlow sessions."""
+        loop = self._loop
+        if loop is None or not loop.state.fabric.hashes or not loop.state.settings.acts_on_telemetry:
+            return
+        for change in changes:
+            source, switch, _ = self._ports.owner_of(change.port)
+            if source is Source.SWITCH:
+                number = int(change.port.rpartition(":")[2])
+                loop.post(PortStatus(switch=switch, port=number, up=change.up), switch)
 
     def _report(self, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
         """Post what is congested, at least once per sampling period; one report is computed at a time."""

@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+from controller.views.isolation import Checked
+
 MAX_TABLE_REQUESTS = 4
 """The maximum of concurrent table reads from one gateway; each transfers some ten megabytes."""
 MAX_PARTS_WAITING = 64
@@ -47,6 +49,8 @@ class Gateways:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Session] = {}
+        self.checked: dict[str, Checked] = {}
+        """By gateway and balancer what was found in its tables last."""
         self._next_number = 1
         self._next_request = 1
 

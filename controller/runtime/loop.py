@@ -115,7 +115,6 @@ class Loop:
         self.suppressed_lines: Callable[[], int] = int
         """Returns how many log lines of the process were not written."""
         self.port_search = PortSearch(clock)
-        """What finds source ports on a fabric that hashes."""
         self._planner, self._compiler = planner, compiler
         self._clock = clock
         self._switches: Switches | None = None
@@ -173,6 +172,7 @@ class Loop:
         reply, self._next_reply = self._next_reply, self._next_reply + 1
         response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         event = make(reply)
+        await self.port_search.admit(event, self.state.jobs)
         self.gate.admit(reply, event)
         self._responses[reply] = response
         try:
@@ -195,6 +195,7 @@ class Loop:
             group.create_task(self._ticks())
             group.create_task(self._raise_faults())
             group.create_task(self._serve())
+            group.create_task(self.port_search.run())
 
     def close(self) -> None:
         """Cancel running effects; waits neither for the planner nor for the compiler."""

@@ -1,11 +1,16 @@
-"""Perform `FindPorts` by the probe agents: one search at a time, and every search has a result."""
+"""Perform `FindPorts` by the probe agents: one search at a time, and every search has a result.
+
+A job waits here for the first contact with the leaves that it sends from, before the brain knows of it.
+"""
 
 import asyncio
 import logging
+from collections.abc import Container
 
 from controller.model.effect import FindPorts
-from controller.model.event import PortsFound
+from controller.model.event import Event, PortsFound, Submit
 from controller.runtime.ports import Clock, PortFinder
+from controller.runtime.probing.service import Probing
 from probing.flow import Found
 
 _LOG = logging.getLogger("heddle.controller")
@@ -16,8 +21,23 @@ class PortSearch:
 
     def __init__(self, clock: Clock) -> None:
         self.finder: PortFinder | None = None
+        self.probing: Probing | None = None
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
+
+    def use(self, probing: Probing) -> None:
+        """Find ports by attached agents, which also check leaves and sample running flows."""
+        self.probing, self.finder = probing, probing.finder
+
+    async def run(self) -> None:
+        """Sample running flows until cancelled."""
+        if self.probing is not None:
+            await self.probing.run()
+
+    async def admit(self, event: Event, running: Container[str]) -> None:
+        """Return once the leaves of a new job are checked; raises HeddleError where they cannot be steered."""
+        if self.probing is not None and isinstance(event, Submit) and event.request.job_id not in running:
+            await self.probing.first_contact.admit(event.request)
 
     def replace(self, task: asyncio.Task[None]) -> None:
         """End the search before, whose transaction has ended: probes cost the processors of switches."""

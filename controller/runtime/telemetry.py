@@ -59,6 +59,14 @@ class PastMoment(NamedTuple):
     paused_ns: Mapping[str, int]
 
 
+class LinkRecord(NamedTuple):
+    """The links that are down and drained from a time on: of each cable and NIC the id of its first direction."""
+
+    unix_ns: int
+    down: tuple[str, ...]
+    drained: tuple[str, ...]
+
+
 class History(Protocol):
     """Storage of samples and events across restarts; `sample` and `record` neither block nor raise."""
 
@@ -67,6 +75,12 @@ class History(Protocol):
 
     def record(self, events: tuple[LogEvent, ...]) -> None:
         """Store events."""
+
+    def record_links(self, record: LinkRecord) -> None:
+        """Store which links are down and drained; neither blocks nor raises."""
+
+    def links(self, unix_ns: int) -> LinkRecord | None:
+        """Return which links were down and drained at a time, None where it is not recorded; called in a thread."""
 
     def events(self, since_unix_ns: int, limit: int, until_unix_ns: int | None = None) -> tuple[LogEvent, ...]:
         """Return the newest events within a time, oldest first; called in a thread, because it reads a disk."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from controller.sonic.kinds import integer
+
 Tables = Mapping[str, Mapping[str, Mapping[str, object]]]
 MAX_INDEX = 64
 """Queue and group indices above this are none of a switch's: a range is cut there."""
@@ -25,7 +27,9 @@ class ConfigDb:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self._by_index = {name: _indexed(tables.get(name, {})) for name in ("QUEUE", "BUFFER_PG", "BUFFER_QUEUE")}
+        self.overlaps: list[tuple[Place, str]] = []
+        """Rows, each with the key of an earlier row of its table that covers one of its queues or groups as well."""
+        self._by_index = {name: self._indexed(name) for name in ("QUEUE", "BUFFER_PG", "BUFFER_QUEUE")}
 
     def ports(self) -> list[str]:
         """Return the interfaces in use: rows of PORT that are not administratively down."""
@@ -44,8 +48,7 @@ class ConfigDb:
 
     def number(self, place: Place) -> int | None:
         """Return the value of a field as an integer; None if it is not set or no number."""
-        text = self.value(place)
-        return int(text) if text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20 else None
+        return integer(self.value(place))
 
     def name(self, place: Place) -> str:
         """Return the row name that a field refers to: `X`, or `[TABLE|X]` as older releases write it."""
@@ -55,19 +58,20 @@ class ConfigDb:
         """Return the key of the row that covers `port` and a queue or group index, empty if there is none."""
         return self._by_index[table].get((port, index), "")
 
-
-def _indexed(rows: Mapping[str, object]) -> dict[tuple[str, int], str]:
-    """Return the key of each (port, index): `Ethernet0|3`, `Ethernet0|3-4`, `Ethernet0,Ethernet4|3`."""
-    found: dict[tuple[str, int], str] = {}
-    for key in rows:
-        ports, _, span = key.rpartition("|")
-        first, _, last = span.partition("-")
-        if not _is_index(first) or (last and not _is_index(last)):
-            continue
-        for port in ports.split(","):
-            for index in range(int(first), int(last or first) + 1):
-                found[port, index] = key
-    return found
+    def _indexed(self, table: str) -> dict[tuple[str, int], str]:
+        """Return the key of each (port, index): `Ethernet0|3`, `Ethernet0|3-4`, `Ethernet0,Ethernet4|3`."""
+        found: dict[tuple[str, int], str] = {}
+        for key in self.tables.get(table, {}):
+            ports, _, span = key.rpartition("|")
+            first, _, last = span.partition("-")
+            if not _is_index(first) or (last and not _is_index(last)):
+                continue
+            places = [(port, index) for port in ports.split(",") for index in range(int(first), int(last or first) + 1)]
+            earlier = next((found[place] for place in places if place in found), None)
+            if earlier is not None:
+                self.overlaps.append((Place(table, key), earlier))
+            found.update(dict.fromkeys(places, key))
+        return found
 
 
 def _is_index(text: str) -> bool:

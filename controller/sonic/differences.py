@@ -73,6 +73,9 @@ def differences(config: ConfigDb) -> Iterator[Difference]:
     for each in _MAPS:
         for name in bound[each.field]:
             yield from _map_differences(config, each, name)
+    for place, earlier in config.overlaps:
+        reason = f"{place.table}|{earlier} covers it too, and which of the two a switch applies is not defined"
+        yield Difference(place, place.key, "one row for each queue and group", reason)
     yield from _hash(config)
     yield from _trimming(config, set(bound["dscp_to_tc_map"]))
 

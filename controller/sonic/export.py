@@ -48,7 +48,7 @@ def switch_ports(fabric: Fabric) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = {switch.id: {} for switch in fabric.switches}
 
     def put(port: PortRef, rate_bps: int) -> None:
-        found[port.switch][port.number] = max(1, rate_bps // 10**6)
+        found[port.switch][port.number] = rate_bps // 10**6
 
     for cable in fabric.cables:
         put(cable.lower, cable.capacity_bps)

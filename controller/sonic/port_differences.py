@@ -6,6 +6,7 @@ from controller.model.plan import CNP_PRIORITY, DATA_PRIORITY
 from controller.model.queueing import KMAX_BYTES, KMIN_BYTES, PMAX, at_rate
 from controller.sonic.config_db import ConfigDb, Place
 from controller.sonic.headroom import headroom_bytes
+from controller.sonic.kinds import integer
 from controller.sonic.wording import Difference
 
 ROCE_FRAME_BYTES = 4_096 + 64
@@ -127,8 +128,7 @@ def _through(config: ConfigDb, reference: Place, place: Place, wanted: str, reas
 
 
 def _cable_metres(config: ConfigDb, port: str) -> int:
-    for key in config.tables.get("CABLE_LENGTH", {}):
-        text = config.value(Place("CABLE_LENGTH", key, port)).removesuffix("m")
-        if text.isascii() and text.isdigit() and len(text) < 10:
-            return min(int(text), MAX_CABLE_METRES)
-    return DEFAULT_CABLE_METRES
+    """Return the longest length that a row of CABLE_LENGTH gives: rows of several names may hold one port."""
+    texts = (config.value(Place("CABLE_LENGTH", key, port)) for key in config.tables.get("CABLE_LENGTH", {}))
+    found = [integer(text.removesuffix("m")) for text in texts if not text.startswith("-")]
+    return min(max((each for each in found if each is not None), default=DEFAULT_CABLE_METRES), MAX_CABLE_METRES)

@@ -1,4 +1,4 @@
-"""Word one difference between a switch's configuration and what a plan assumes."""
+"""Word one difference between a switch's configuration and what a plan assumes, or what SONiC accepts."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,17 @@ from controller.sonic.config_db import Place
 
 
 class Difference(NamedTuple):
-    """A field, what it holds (empty: not set), what the plan assumes, and why it does."""
+    """A field, what it holds (empty: not set), what the plan assumes, and why it does.
+
+    `refused`: SONiC's YANG models accept only what is wanted; the reason is their file.
+    """
 
     place: Place
     found: str
     wanted: str
     reason: str
+    refused: bool = False
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.found or 'not set'}, the plan assumes {self.wanted}: {self.reason}"
+        party = "SONiC accepts" if self.refused else "the plan assumes"
+        return f"{self.place}: {self.found or 'not set'}, {party} {self.wanted}: {self.reason}"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from controller.model.error import PrerequisiteError
 from controller.model.log_event import LogEvent
+from controller.runtime.telemetry import LinkRecord
 from controller.store import schema
 from controller.store.rollups import Rollups
 from controller.store.seconds import Bucket
@@ -67,8 +68,14 @@ class Database:
         """Return whether the file still has its name."""
         return identity_of(self.path) == self._identity
 
-    def write(self, names: Sequence[str], seconds: Iterable[Bucket], events: Iterable[LogEvent]) -> None:
-        """Write seconds and events, in one transaction."""
+    def write(
+        self,
+        names: Sequence[str],
+        seconds: Iterable[Bucket],
+        events: Iterable[LogEvent],
+        links: Iterable[LinkRecord] = (),
+    ) -> None:
+        """Write seconds, events and states of links, in one transaction."""
         seconds = list(seconds)
         with self._transaction() as transaction:
             if seconds:
@@ -76,6 +83,8 @@ class Database:
             transaction.executemany(
                 schema.ADD_EVENT, ((e.timestamp_unix_ns, e.severity, e.kind, e.subject, e.text) for e in events)
             )
+            states = ((each.unix_ns, "\n".join(each.down), "\n".join(each.drained)) for each in links)
+            transaction.executemany(schema.ADD_LINK_STATE, states)
 
     def trim(self, now_s: int) -> None:
         """Drop data past its retention, then the oldest until the file is within its size."""
@@ -84,6 +93,7 @@ class Database:
                 self._rollups.drop_before(transaction, level, now_s - self.retention.keep_s(level))
             oldest_ns = (now_s - self.retention.events_s) * 1_000_000_000
             transaction.execute("DELETE FROM event WHERE timestamp_unix_ns < ?", (oldest_ns,))
+            transaction.execute(schema.DROP_LINK_STATES, (oldest_ns,))
         self.shrink()
         self._connection.execute("PRAGMA incremental_vacuum").fetchall()
 
@@ -102,6 +112,7 @@ class Database:
             with self._transaction() as transaction:
                 if not any(self._drop_quarter(transaction, level) for level in schema.LEVELS_S):
                     middle = "SELECT avg(timestamp_unix_ns) FROM event"
+                    transaction.execute(schema.DROP_LINK_STATES.replace("?", f"({middle})"))
                     transaction.execute(f"DELETE FROM event WHERE timestamp_unix_ns <= ({middle})")
 
     def _drop_quarter(self, transaction: sqlite3.Connection, level: int) -> bool:
@@ -164,7 +175,7 @@ def _has_our_tables(path: Path) -> bool:
             connection.close()
     except sqlite3.Error:
         return False
-    return found <= {"port", "port_rollup", "queue_rollup", "rolled", "event"}
+    return found <= {"port", "port_rollup", "queue_rollup", "rolled", "event", "link_state"}
 
 
 def _connected(path: Path, retention: Retention) -> sqlite3.Connection:

@@ -15,14 +15,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from controller.model.log_event import LogEvent
-from controller.runtime.telemetry import PastMoment, PortPast
+from controller.runtime.telemetry import LinkRecord, PastMoment, PortPast
 from controller.store.database import Database, Retention
-from controller.store.reading import read_events, read_moment, read_oldest_event_ns, read_port
+from controller.store.reading import read_events, read_links, read_moment, read_oldest_event_ns, read_port
 from controller.store.seconds import Bucket, Seconds
 from telemetry.detection.window import Snapshot
 
 MAX_SNAPSHOTS = 4
 MAX_EVENTS = 10_000
+MAX_LINK_RECORDS = 64
+"""Of more in a batch the newest are kept."""
 COUNTS = ("skipped_snapshots", "dropped_events", "written_batches", "failed_batches", "used_bytes")
 BATCH_S = 1.0
 TRIM_EVERY_S = 30
@@ -39,6 +41,7 @@ class _Waiting:
     def __init__(self) -> None:
         self.snapshots: deque[Snapshot] = deque(maxlen=MAX_SNAPSHOTS)
         self.events: deque[LogEvent] = deque()
+        self.links: deque[LinkRecord] = deque(maxlen=MAX_LINK_RECORDS)
         self.closing = False
         self.changed = threading.Condition()
 
@@ -66,11 +69,24 @@ class _Waiting:
             self.snapshots.clear()
             return found
 
+    def put_links(self, record: LinkRecord) -> None:
+        """Append a state of the links."""
+        with self.changed:
+            self.links.append(record)
+            self.changed.notify()
+
     def take_events(self) -> list[LogEvent]:
         """Return the queued events."""
         with self.changed:
             found = list(self.events)
             self.events.clear()
+            return found
+
+    def take_links(self) -> list[LinkRecord]:
+        """Return the queued states of links."""
+        with self.changed:
+            found = list(self.links)
+            self.links.clear()
             return found
 
     def close(self) -> None:
@@ -107,6 +123,14 @@ class SqliteHistory:
         """Store events."""
         self._counts["dropped_events"] += self._waiting.put_events(events)
 
+    def record_links(self, record: LinkRecord) -> None:
+        """Store which links are down and drained."""
+        self._waiting.put_links(record)
+
+    def links(self, unix_ns: int) -> LinkRecord | None:
+        """Return which links were down and drained at a time."""
+        return read_links(self.path, unix_ns)
+
     def events(self, since_unix_ns: int, limit: int, until_unix_ns: int | None = None) -> tuple[LogEvent, ...]:
         """Return the newest events within a time, oldest first."""
         return read_events(self.path, since_unix_ns, limit, until_unix_ns)
@@ -139,7 +163,9 @@ class SqliteHistory:
             closing = self._waiting.closing and not self._waiting.snapshots
             if closing:
                 seconds.append(self._seconds.close())
-            self._write([second for second in seconds if second], self._waiting.take_events())
+            self._write(
+                [second for second in seconds if second], self._waiting.take_events(), self._waiting.take_links()
+            )
         if self._database is not None:
             self._database.close()
 
@@ -156,14 +182,14 @@ class SqliteHistory:
                 break
         return over
 
-    def _write(self, seconds: list[Bucket], events: list[LogEvent]) -> None:
+    def _write(self, seconds: list[Bucket], events: list[LogEvent], links: list[LinkRecord]) -> None:
         now_s = self._unix_s()
         self._leave_deleted()
         try:
             if self._database is None:
                 self._database = Database(self.path, self._retention)
-            if seconds or events:
-                self._database.write(self._names, seconds, events)
+            if seconds or events or links:
+                self._database.write(self._names, seconds, events, links)
                 self._counts["written_batches"] += 1
                 self._database.shrink()
             if now_s - self._trimmed_s >= TRIM_EVERY_S or now_s < self._trimmed_s:
@@ -171,7 +197,7 @@ class SqliteHistory:
                 self._database.trim(int(now_s))
                 self._counts["used_bytes"] = self._database.used_bytes()
         except Exception as error:
-            self._failed(error, bool(seconds or events), int(now_s))
+            self._failed(error, bool(seconds or events or links), int(now_s))
         else:
             if self._failing:
                 _LOG.warning("history: %s is written again", self.path)

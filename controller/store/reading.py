@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.model.log_event import LogEvent
-from controller.runtime.telemetry import PastMoment, PortPast
+from controller.runtime.telemetry import LinkRecord, PastMoment, PortPast
 from controller.store import schema
 from controller.store.database import BUSY_S
 
@@ -33,6 +33,12 @@ def read_events(path: Path, since_ns: int, limit: int, until_ns: int | None = No
         LogEvent(timestamp_unix_ns=stamp, severity=severity, kind=kind, subject=subject, text=text)
         for stamp, severity, kind, subject, text in reversed(rows)
     )
+
+
+def read_links(path: Path, unix_ns: int) -> LinkRecord | None:
+    """Return which links were down and drained at a time; None where that is not recorded."""
+    rows = _read(path, schema.LINK_STATE_AT, (min(MAX_NS, unix_ns),))
+    return next((LinkRecord(stamp, *(tuple(ids.split()) for ids in found)) for stamp, *found in rows), None)
 
 
 def read_oldest_event_ns(path: Path) -> int | None:

@@ -4,6 +4,8 @@ rollup_seconds    the length of a row's bucket: 1, 60 or 3600
 start_s           the bucket's first second, Unix time
 counters          their growth in the bucket; depth_bytes: the maximum of the snapshots
 
+link_state        the ids of links that are down and drained from a time on, separated by line ends
+
 rolled.until_s    all seconds before it are in their minute and hour; later ones are added at the end of
                   their minute, or when the file is opened after a crash
 """
@@ -33,6 +35,8 @@ CREATE TABLE IF NOT EXISTS event (
   id INTEGER PRIMARY KEY, timestamp_unix_ns INTEGER NOT NULL, severity TEXT NOT NULL, kind TEXT NOT NULL,
   subject TEXT NOT NULL, text TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS event_by_time ON event (timestamp_unix_ns);
+CREATE TABLE IF NOT EXISTS link_state (
+  timestamp_unix_ns INTEGER PRIMARY KEY, down TEXT NOT NULL, drained TEXT NOT NULL);
 PRAGMA user_version = {VERSION};
 """
 
@@ -92,6 +96,15 @@ ADD_EVENT = "INSERT INTO event (timestamp_unix_ns, severity, kind, subject, text
 NEWEST_EVENTS = (
     "SELECT timestamp_unix_ns, severity, kind, subject, text FROM event WHERE timestamp_unix_ns BETWEEN ? AND ? "
     "ORDER BY timestamp_unix_ns DESC, id DESC LIMIT ?"
+)
+ADD_LINK_STATE = "INSERT OR REPLACE INTO link_state (timestamp_unix_ns, down, drained) VALUES (?, ?, ?)"
+LINK_STATE_AT = (
+    "SELECT timestamp_unix_ns, down, drained FROM link_state WHERE timestamp_unix_ns <= ? "
+    "ORDER BY timestamp_unix_ns DESC LIMIT 1"
+)
+DROP_LINK_STATES = (  # all but the newest before a time, which is the state at that time
+    "DELETE FROM link_state WHERE timestamp_unix_ns < "
+    "(SELECT max(timestamp_unix_ns) FROM link_state WHERE timestamp_unix_ns <= ?)"
 )
 OLDEST_EVENT = "SELECT min(timestamp_unix_ns) FROM event"
 RECORDED = (  # one step down the index for each bucket

@@ -40,17 +40,26 @@ def link_loads_bps(state: State) -> dict[str, int]:
 
 
 def explain(state: State, flow_id: str) -> Explained:
-    """Trace a flow through the wanted rules of its switches; raises NotFoundError."""
+    """Trace a flow through the wanted rules of its switches; raises NotFoundError.
+
+    Switches that hash have no rules: there the path is the planned one.
+    """
     job, flow = _find(state, flow_id)
+    if state.fabric.hashes:
+        return _explained(state, job, flow, _of_hashes(job, flow), flow.links)
     nics = state.fabric.nic_by_id
     packet = Packet.roce(src_ip=nics[flow.src_nic].ip, dst_ip=nics[flow.dst_nic].ip, udp_src=flow.udp_source_port)
     followed = trace(state.fabric, _Wanted(state), flow.src_nic, packet, state.health)
+    return _explained(state, job, flow, _of_rules(flow, followed), tuple(str(step) for step in followed.steps))
+
+
+def _explained(state: State, job: Job, flow: FlowPlan, verdict: str, hops: tuple[str, ...]) -> Explained:
     return Explained(
-        text=_text(state, job, flow, followed),
+        text=_text(state, job, flow, verdict),
         job_id=job.request.job_id,
-        hops=tuple(str(step) for step in followed.steps),
+        hops=hops,
         sharing_flows=_sharing(state, flow),
-        moves=tuple(_moves(state, flow_id)),
+        moves=tuple(_moves(state, flow.flow_id)),
     )
 
 
@@ -90,16 +99,28 @@ class _Wanted(Mapping[str, SwitchRules]):
         return len(self._state.underlay)
 
 
-def _text(state: State, job: Job, flow: FlowPlan, followed: Trace) -> str:
-    nics = state.fabric.nic_by_id
-    how = "pinned by a rule on every switch with a choice" if flow.pinned else "its source port picks the path"
+def _of_hashes(job: Job, flow: FlowPlan) -> str:
+    seen, flows = job.effort.paths_confirmed, len(job.flows.flows)
+    return (
+        f"The switches hash; it is planned over {' '.join(flow.links)}. "
+        f"Probes have confirmed the paths of {seen} of {flows} flows of the job."
+    )
+
+
+def _of_rules(flow: FlowPlan, followed: Trace) -> str:
     planned = followed.links == flow.links
     verdict = "as planned" if planned else f"NOT as planned ({' '.join(flow.links)})"
+    return f"The rules take it over {' '.join(followed.links)}: {followed.outcome}, {verdict}."
+
+
+def _text(state: State, job: Job, flow: FlowPlan, verdict: str) -> str:
+    nics = state.fabric.nic_by_id
+    how = "pinned by a rule on every switch with a choice" if flow.pinned else "its source port picks the path"
     return (
         f"{flow.flow_id}: {flow.src_nic} ({ip_text(nics[flow.src_nic].ip)}) to {flow.dst_nic} "
         f"({ip_text(nics[flow.dst_nic].ip)}), UDP source port {flow.udp_source_port}: {how}. "
         f"Job {job.request.job_id}, generation {job.generation} ({job.reason}), {job.state}. "
-        f"The rules take it over {' '.join(followed.links)}: {followed.outcome}, {verdict}."
+        f"{verdict}"
     )
 
 

@@ -20,7 +20,7 @@ from dataplane.gateway.elements.forward import forward
 from dataplane.gateway.elements.parse import parse
 from dataplane.gateway.elements.underlay import underlay
 from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.run import EMPTY_ROUNDS
+from dataplane.gateway.run import EMPTY_ROUNDS, TURN_NS
 from dataplane.gateway.work import Work
 from dataplane.io.frames.layout import Ports
 from dataplane.io.ports import receive
@@ -38,10 +38,14 @@ def run(
     The arguments are those of `gateway.run.run`, with the balancer's `tables` and `state`.
     """
     begun = now_ns(clock)
-    now, busy, empty, punted = begun, 0, 0, native64(punts.words, WRITTEN)
-    age(tables, state, now)  # fragments: no connection of the gateway's kind exists
-    sweep(state, tables.timeouts, now)
+    now, turn, busy, empty, punted = begun, begun - TURN_NS, 0, 0, native64(punts.words, WRITTEN)
     while now - begun < call_ns:
+        if now - turn >= TURN_NS:
+            if turn >= begun and native64(punts.words, WRITTEN) != punted:
+                break
+            turn = now
+            age(tables, state, now)  # fragments: no connection of the gateway's kind exists
+            sweep(state, tables.timeouts, now)
         done = 0
         for port in range(SLOW_PATH, graph.entry.size):
             if port == SLOW_PATH:

@@ -34,8 +34,8 @@ from dataplane.io.frames.layout import KIND, TAP
 from dataplane.io.opening import Backend, OpenPorts, open_ports
 from dataplane.io.settings import PortSettings, RingSizes
 
-CALL_NS = 1_000_000
-"""Maximum duration of a call of the run loop; control words and signals are checked after each."""
+CALL_NS, PAIRED_CALL_NS = 10_000_000, 1_000_000
+"""Maximum duration of a call of the run loop, after which control words, signals and the partner's records are read."""
 SLEEP_MS = 10
 """Maximum time that a call waits for packets, without --busy-poll."""
 SAMPLE_S = 1.0
@@ -97,12 +97,13 @@ class DataProcess:
         packets, clock = new_rows(), np.zeros(CLOCK_BYTES, np.uint8)
         wakers = sleepers([self._wake, *_files_of(ports)])
         sleep_ms = 0 if self._options.busy_poll else SLEEP_MS
+        call_ns = PAIRED_CALL_NS if self._paired else CALL_NS
         punted = shared.punts.words[WRITTEN : WRITTEN + 8].view(np.int64)
         copied = shared.exchange.words[OUT_WRITTEN : OUT_WRITTEN + 8].view(np.int64)
         seen, taken, ready, sampled = int(punted[0] + copied[0]), 1, False, time.monotonic()
         while not self._stopping and not words[Word.STOP]:
             words[Word.BUSY_NS] += run(
-                ports, graph, tables, state, counters, shared.punts, shared.injects, packets, clock, wakers, CALL_NS,
+                ports, graph, tables, state, counters, shared.punts, shared.injects, packets, clock, wakers, call_ns,
                 sleep_ms,
             )  # fmt: skip
             if self._paired:

@@ -90,17 +90,20 @@ class RecordLinks:
         self.has_copy = False
         """Whether a complete copy of the partner's connections is kept here."""
         self._again = asyncio.Event()
+        self._ended = False
         self._incoming: set[asyncio.Task[None]] = set()
         self._current: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Listen and connect until cancelled; raises OSError if the address cannot be bound."""
         host, port = address_of(self._pair.paths[0].listen)
+        self._ended = False
         server = await asyncio.start_server(self._accept, host, port)
         try:
             async with server:
                 await self._connect()
         finally:
+            self._ended = True
             for task in self._incoming:
                 task.cancel()
             await asyncio.gather(*self._incoming, return_exceptions=True)
@@ -180,28 +183,33 @@ class RecordLinks:
     def _collect(self, at_most_bytes: int) -> Collected:
         return Collected(*self._records.collect(at_most_bytes))
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None or len(self._incoming) >= MAX_INCOMING:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Begin to receive from a peer; a plain function, so that no connection is without a task that `run` ends."""
+        if self._ended or len(self._incoming) >= MAX_INCOMING:
             writer.transport.abort()
             return
+        task = asyncio.create_task(self._receive(reader, writer))
         self._incoming.add(task)
-        try:
-            await self._listen(reader, writer, task)
-        except (OSError, asyncio.CancelledError):
-            pass
-        except RecordStreamError as fault:
-            self._fault("from", fault)
-        finally:
-            self._incoming.discard(task)
-            if self._current is task:
-                self._current = None
-                self._set_copy(False)
-            writer.transport.abort()
+        # Not `finally` in the task: one that is cancelled before it begins runs none of its code.
+        task.add_done_callback(lambda done: self._left(done, writer))
 
-    async def _listen(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]
-    ) -> None:
+    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            try:
+                await self._listen(reader, writer)
+            except RecordStreamError as fault:
+                self._fault("from", fault)
+
+    def _left(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
+        self._incoming.discard(task)
+        if self._current is task:
+            self._current = None
+            self._set_copy(False)
+        writer.transport.abort()
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            log.error("receiving from %s failed", self._pair.partner_id, exc_info=fault)
+
+    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         receiver = Receiver(self._hello(), self._pair.partner_id, self._pair.key, time.monotonic_ns())
         while True:
             try:
@@ -217,14 +225,15 @@ class RecordLinks:
                 if isinstance(effect, Write):
                     writer.write(effect.data)
                     continue
-                self._prefer(task)  # its seal has just proved that it is the partner
+                self._prefer()  # its seal has just proved that it is the partner
                 await self._keep(effect)
                 _write(writer, receiver.kept(effect.sequence))
                 self.counters.received_records += len(effect.records) // self._records.record_bytes
                 self._set_copy(receiver.complete)
             await writer.drain()
 
-    def _prefer(self, task: asyncio.Task[None]) -> None:
+    def _prefer(self) -> None:
+        task = asyncio.current_task()
         if self._current is not None and self._current is not task:
             self._current.cancel()
         self._current = task

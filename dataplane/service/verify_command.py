@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from ipaddress import IPv4Address, ip_network
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,15 +19,14 @@ from controller.config.network_file import load_network
 from controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
 from dataplane.balancer.compiler.archive import unpacked as services_in
 from dataplane.config.desired import Desired, Kind
-from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from dataplane.config.network import Realm
+from dataplane.config.local import LocalConfig
 from dataplane.config.wire import border_from, peering_from, vpc_from
 from dataplane.config.wire_balancers import load_balancer_from, pools_from
 from dataplane.gateway.compiler.archive import MAX_BYTES, packed, unpacked
 from dataplane.gateway.compiler.compile import compile_tables
-from dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
+from dataplane.gateway.tables.schema import Tables
 from dataplane.verify.compare import Finding
-from dataplane.verify.report import Report, verify
+from dataplane.verify.report import Report, local_of, verify
 from dataplane.verify.services import service_findings
 from foundation.regular_file import read_regular
 
@@ -73,7 +72,9 @@ def online(server: str, only: list[str], save: Path | None, *, as_json: bool) ->
                 continue
             tables = _read(found.data, name)
             _save(tables, save)
-            reports[name] = _verified(tables, _local_of(found.hello, tables), found.desired, found.partners, name)
+            networks = ((each.network, each.cidrs) for each in found.hello.provider_networks)
+            local = local_of(name, networks, tables)
+            reports[name] = _verified(tables, local, found.desired, found.partners, name)
     return _print(reports, as_json, balancers)
 
 
@@ -133,25 +134,6 @@ def _known(status: pb.GatewayStatus) -> Gateway:
         host_vtep=IPv4Address(hello.host_vtep_ip) if hello.host_vtep_ip else None,
         pools=pools_from(hello.source_pools),
     )
-
-
-def _local_of(hello: pb.GatewayHello, tables: Tables) -> LocalConfig:
-    """Return a remote gateway's configuration: ports from its tables, provider networks from its hello."""
-    interfaces = tuple(
-        Interface(
-            name=f"port {port}",
-            side=Side(SIDES[int(row[PORT_SIDE])]),
-            mac=int(row[PORT_MAC]),
-            address=IPv4Address(int(row[PORT_ADDRESS])),
-            mtu_bytes=int(row[PORT_MTU]),
-        )
-        for port, row in enumerate(tables.ports)
-    )
-    networks = tuple(
-        ProviderNetwork(realm=Realm(each.network), prefixes=tuple(ip_network(cidr) for cidr in each.cidrs))
-        for each in hello.provider_networks
-    )
-    return LocalConfig(gateway_id=hello.gateway_id, interfaces=interfaces, provider_networks=networks)
 
 
 def _verified(

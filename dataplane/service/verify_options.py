@@ -55,7 +55,7 @@ def roce(
     files: Annotated[list[Path], typer.Argument(metavar="CONFIG_DB.json...", help="A SONiC switch's config_db each.")],
     as_json: Json = False,
 ) -> None:
-    """Compare SONiC switches with what plans assume, and name every difference.
+    """Compare SONiC switches with what plans assume, and name every difference, and what SONiC's models refuse.
 
     Checked on every port that is not down: maps of DSCP, traffic class, queue and priority group, PFC and its watchdog,
     schedulers, ECN thresholds, headroom, trimming; and the switch's ECMP hash. `heddle export sonic` writes settings

@@ -1,13 +1,13 @@
 """Verify one gateway and report: paths that differ from the intent, and reachability between the four networks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, ip_network
 
 from dataplane.config.balancers import VirtualIp
-from dataplane.config.local import LocalConfig
-from dataplane.config.network import NetworkConfig
-from dataplane.gateway.tables.schema import Tables
+from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
+from dataplane.config.network import NetworkConfig, Realm
+from dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
 from dataplane.verify.compare import MAX_FINDINGS, Comparison, Finding, Names
 from dataplane.verify.installed import installed
 from dataplane.verify.intended import REALMS, intended
@@ -29,6 +29,27 @@ class Report:
     def is_sound(self) -> bool:
         """Whether exactly the intended paths are open."""
         return not self.findings
+
+
+def local_of(gateway_id: str, networks: Iterable[tuple[str, Iterable[str]]], tables: Tables) -> LocalConfig:
+    """Return a remote gateway's configuration: ports from its tables, `networks` (realm, prefixes) from its hello.
+
+    Raises ValueError for a realm or prefix that is none.
+    """
+    interfaces = tuple(
+        Interface(
+            name=f"port {port}",
+            side=Side(SIDES[int(row[PORT_SIDE])]),
+            mac=int(row[PORT_MAC]),
+            address=IPv4Address(int(row[PORT_ADDRESS])),
+            mtu_bytes=int(row[PORT_MTU]),
+        )
+        for port, row in enumerate(tables.ports)
+    )
+    provider = tuple(
+        ProviderNetwork(realm=Realm(realm), prefixes=tuple(map(ip_network, prefixes))) for realm, prefixes in networks
+    )
+    return LocalConfig(gateway_id=gateway_id, interfaces=interfaces, provider_networks=provider)
 
 
 def verify(

@@ -16,6 +16,7 @@ from foundation.address import mac_text
 from mininet_topos.host.child import Child
 from mininet_topos.host.json_lines import wait_readable
 from mininet_topos.measure.flow_run import (
+    Capture,
     FlowChange,
     FlowRequest,
     RunResult,
@@ -121,6 +122,14 @@ class FlowRunner:
                     changed.append(nic)
         for nic in changed:
             self._nics[nic].read_reply()
+
+    def captured(self) -> Capture:
+        """Return what the capture has counted since the last call; see `Lab.captured`."""
+        self._capture.send_request(op="report")
+        counted = read_capture(self._capture.read_reply())
+        self._capture.send_request(op="reset")
+        self._capture.read_reply()
+        return counted
 
     def list_queue_pairs(self) -> dict[str, dict[str, Any]]:
         """Return every NIC's reply to `queue_pairs`; see `Lab.observed_flows`."""

@@ -28,7 +28,7 @@ PIPED_WIDTH = 100
 def run_fabric_lab(path: Path | None, name: str | None, as_json: bool, routing: Routing | None = None) -> None:
     """Build the lab, print its addresses, and serve it until Ctrl-C or SIGTERM; then remove everything.
 
-    With `routing` its switches are routers, and there is no controller.
+    With `routing`, or where the fabric's file says `steering: hash`, its switches are routers.
     """
     # A shell starts background processes with SIGINT ignored; the lab must end on it all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,7 +49,9 @@ def run_fabric_lab(path: Path | None, name: str | None, as_json: bool, routing: 
 
 
 def _playground(wanted: LabFabric, progress: Callable[[str], None], routing: Routing | None) -> Playground:
-    return Playground(wanted, progress) if routing is None else RoutedPlayground(wanted, progress, routing)
+    if routing is None and not wanted.fabric.hashes:
+        return Playground(wanted, progress)
+    return RoutedPlayground(wanted, progress, routing or Routing.ROUTE)
 
 
 def _operations(playground: Playground) -> dict[str, Callable[[Message, Report], Message]]:
@@ -62,11 +64,11 @@ def _operations(playground: Playground) -> dict[str, Callable[[Message, Report],
 
     def cut(request: Message, _report: Report) -> Message:
         cable, known_s = playground.cut(str(request.get("link")))
-        return {"link": cable.id, "known": playground.known, "known_after_ms": round(known_s * 1e3)}
+        return {"link": cable.id, "known_after_ms": round(known_s * 1e3)}
 
     def heal(request: Message, _report: Report) -> Message:
         cable, known_s = playground.heal(str(request.get("link")))
-        return {"link": cable.id, "known": playground.known, "known_after_ms": round(known_s * 1e3)}
+        return {"link": cable.id, "known_after_ms": round(known_s * 1e3)}
 
     return {"traffic": traffic, "cut": cut, "heal": heal}
 
@@ -97,7 +99,7 @@ def cut_or_heal(operation: str, link: str, name: str | None) -> None:
     """Cut or repair a cable of a running lab, and print when it was known."""
     found = call(find_lab(name), {"op": operation, "link": link})
     done = {"cut": "is cut", "heal": "is repaired"}[operation]
-    print(f"{found['link']} {done}; {found['known']} after {found['known_after_ms']} ms")
+    print(f"{found['link']} {done}; the controller knew after {found['known_after_ms']} ms")
 
 
 def _print_ready(playground: Playground, wanted: LabFabric, built_s: float, as_json: bool) -> None:
@@ -106,8 +108,7 @@ def _print_ready(playground: Playground, wanted: LabFabric, built_s: float, as_j
         print(json.dumps({**facts, "built_s": round(built_s, 2)}), flush=True)
         return
     print(f"lab {playground.lab.id} is up after {built_s:.1f} s: {_described(wanted.fabric, wanted.scale)}")
-    where = facts.get("url") or f"no controller; routers and hosts are network namespaces; files: {facts['directory']}"
-    print(f"\n  {where}\n\nin another terminal, as root:")
+    print(f"\n  {facts['url']}\n\nin another terminal, as root:")
     for what, command in playground.hints():
         print(f"  {what + ':':<29}{command}")
     print("\nCtrl-C removes the lab.", flush=True)

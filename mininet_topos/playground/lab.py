@@ -17,7 +17,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from controller.model.error import AlreadyExistsError, InUseError, NotFoundError, PrerequisiteError, UnavailableError
+from controller.model.error import (
+    AlreadyExistsError,
+    InputError,
+    InUseError,
+    NotFoundError,
+    PrerequisiteError,
+    UnavailableError,
+)
 from controller.model.fabric import Cable
 from controller.model.suggest import did_you_mean
 from mininet_topos.host.node_access import write_nodes
@@ -27,11 +34,12 @@ from mininet_topos.lab import Lab
 from mininet_topos.nic.settings import NicSettings
 from mininet_topos.playground.fabric import LabFabric
 from mininet_topos.playground.result import TrafficResult
-from mininet_topos.playground.traffic import TrafficRequest, run_traffic
+from mininet_topos.playground.traffic import SCENES, TrafficRequest, run_traffic
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.services.controller_client import ControllerClient, connected
 from mininet_topos.services.controller_process import ANY_PORT, running_controller
 from mininet_topos.services.telemetry import lab_telemetry, why_no_broker
+from mininet_topos.traffic.workloads import WORKLOADS
 
 GRPC, HTTP = "127.0.0.1:50051", "127.0.0.1:8080"
 """The controller's addresses if no other program has them, so that `heddle top` finds it without --server."""
@@ -42,16 +50,18 @@ END_TIMEOUT_S = 10.0
 
 
 class Playground:
-    """A running lab; `addresses` are its controller's, by name."""
+    """A running lab; `addresses` are its controller's, by name; `config` are more lines of the controller's config."""
 
-    known = "the controller knew"
-    """What has happened when a cable is cut or healed."""
+    parts = "switches, hosts and NICs"
+    scenes = frozenset(SCENES)
+    """The workloads beside the plain ones that these switches carry."""
 
     def __init__(self, wanted: LabFabric, progress: Callable[[str], None] = lambda line: None) -> None:
         """Prepare the lab; `with` builds it. `progress` is called with a line before each step."""
         self._wanted, self._progress = wanted, progress
         settings = replace(NicSettings.for_fabric(wanted.fabric), dcqcn=True)
         self.lab: Lab = Lab(wanted.fabric, settings=settings, queues=QueueSettings())
+        self.config = ""
         self.addresses: dict[str, str] = {}
         self._stack = ExitStack()
         self._client: ControllerClient | None = None
@@ -91,6 +101,11 @@ class Playground:
         return entry_of(self.lab.id).directory
 
     @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the lab's processes, which end with it."""
+        return entry_of(self.lab.id).environment
+
+    @property
     def client(self) -> ControllerClient:
         """Return the controller's client."""
         if self._client is None:
@@ -98,13 +113,19 @@ class Playground:
         return self._client
 
     def run(self, request: TrafficRequest, on_progress: Callable[[float, float], None]) -> TrafficResult:
-        """Run a workload; raises InUseError while another one runs, UnavailableError if the lab ends before."""
+        """Run a workload; raises InUseError while another one runs, UnavailableError if the lab ends before.
+
+        Raises InputError for one that needs other switches.
+        """
+        if request.workload in SCENES and request.workload not in self.scenes:
+            text = f"{request.workload} needs switches that mark and pause; routers run {', '.join(WORKLOADS)}"
+            raise InputError(text)
         if not self._traffic.acquire(blocking=False):
             left_s = max(0.0, self._ends_s - time.monotonic())
             raise InUseError(f"{self._runs}, is running, for another {left_s:.0f} s; end it by Ctrl-C in its terminal")
         try:
             self._runs, self._ends_s = request.text, time.monotonic() + request.seconds
-            found = run_traffic(self.lab, self._client, request, on_progress)
+            found = run_traffic(self.lab, self.client, request, on_progress)
             if self._is_ending:
                 raise UnavailableError(f"lab {self.lab.id} has ended")
             return found
@@ -116,7 +137,7 @@ class Playground:
         self.lab.end_flows()
 
     def cut(self, link: str) -> tuple[Cable, float]:
-        """Cut a cable; return it, and after how many seconds it is `known`."""
+        """Cut a cable; return it, and after how many seconds the controller knew."""
         cable = self._cable(link)
         with self._cables:
             if cable.id in self._cut:
@@ -125,7 +146,7 @@ class Playground:
             return cable, self._timed(cable, up=False)
 
     def heal(self, link: str) -> tuple[Cable, float]:
-        """Repair a cable that is cut; return it, and after how many seconds it is `known`."""
+        """Repair a cable that is cut; return it, and after how many seconds the controller knew."""
         cable = self._cable(link)
         with self._cables:
             if cable.id not in self._cut:
@@ -136,7 +157,7 @@ class Playground:
     def facts(self) -> dict[str, Any]:
         """Return what --json prints."""
         found = {"lab": self.lab.id, "url": f"http://{self.addresses['http']}/", "directory": str(self.directory)}
-        return found | {key: self.addresses[key] for key in ("grpc", "openflow")}
+        return found | {key: self.addresses[key] for key in ("grpc", "openflow") if key in self.addresses}
 
     def hints(self) -> list[tuple[str, str]]:
         """Return what one may do next, each with its command."""
@@ -172,24 +193,30 @@ class Playground:
         why = why_no_broker()
         if why is not None:
             raise PrerequisiteError(why)
-        self._progress("switches, hosts and NICs")
+        self._progress(self.parts)
         self._stack.enter_context(self.lab)
-        entry = entry_of(self.lab.id)
-        write_nodes(entry, {host.name: host.pid for host in self.lab.net.mininet.hosts})
+        self._describe()
         self._progress("the broker and the telemetry agent")
         telemetry = self._stack.enter_context(lab_telemetry(self.lab))
         self._progress("the controller")
-        config = f"{telemetry}history: {entry.directory / 'history.db'}\nquarantine_ms: {QUARANTINE_MS}\n"
+        config = f"{telemetry}history: {self.directory / 'history.db'}\nquarantine_ms: {QUARANTINE_MS}\n{self.config}"
         self.addresses = self._stack.enter_context(
             running_controller(
-                self._wanted.text, entry.directory, entry.environment, config, grpc=_free(GRPC), http=_free(HTTP)
+                self._wanted.text, self.directory, self.environment, config, grpc=_free(GRPC), http=_free(HTTP)
             )
         )
-        self.lab.connect_controller(int(self.addresses["openflow"].rpartition(":")[2]))
-        client = self._stack.enter_context(connected(self.addresses["grpc"], TENANT))
+        self._client = self._stack.enter_context(connected(self.addresses["grpc"], TENANT))
+        self._attach()
+
+    def _describe(self) -> None:
+        """Write the files by which other programs find the parts of the lab."""
+        write_nodes(entry_of(self.lab.id), {host.name: host.pid for host in self.lab.net.mininet.hosts})
+
+    def _attach(self) -> None:
+        """Bring the fabric under the controller's control."""
         self._progress("the rules of the switches")
-        client.await_switches(len(self.lab.fabric.switches))
-        self._client = client
+        self.lab.connect_controller(int(self.addresses["openflow"].rpartition(":")[2]))
+        self.client.await_switches(len(self.lab.fabric.switches))
 
 
 def _free(address: str) -> str:

@@ -1,22 +1,28 @@
-"""A lab of routers to play with: no controller and no rule, kernel ECMP, and source ports that decide paths."""
+"""A lab of routers to play with: kernel ECMP instead of rules, and source ports that probes find."""
 
 import json
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from controller.config import parse_fabric
+from controller.config.write import fabric_text
 from controller.model.address import ip_text
 from controller.model.error import InputError
-from controller.model.fabric import Cable
+from controller.model.fabric import Cable, SteeredBy
 from controller.model.suggest import did_you_mean
-from mininet_topos.host.node_access import write_nodes
-from mininet_topos.host.registry import entry_of
 from mininet_topos.playground.fabric import LabFabric
 from mininet_topos.playground.lab import Playground
+from mininet_topos.routed import probe_agents
 from mininet_topos.routed.lab import RoutedLab
 from mininet_topos.routed.routes import Routing
+from mininet_topos.services.controller_process import running
 
-FABRIC_FILE, ADDRESSES_FILE = "fabric.yaml", "addresses.json"
-"""Files of the lab's directory: the fabric, and by port ("leaf1:3") the address of the routers' interface."""
+ADDRESSES_FILE = "addresses.json"
+"""A file of the lab's directory: by port ("leaf1:3") the address of the routers' interface."""
+ROUTERS_FILE = "routers.json"
+"""What the telemetry agent reads: by router the process of its namespace, and the numbers of its ports by interface."""
 
 
 def routing_of(routed: bool, routing: str | None) -> Routing | None:
@@ -31,43 +37,65 @@ def routing_of(routed: bool, routing: str | None) -> Routing | None:
     return Routing(routing or Routing.ROUTE)
 
 
+def hashing(wanted: LabFabric) -> LabFabric:
+    """Return the same fabric with `steering: hash`."""
+    if wanted.fabric.hashes:
+        return wanted
+    text = "\n".join(fabric_text(replace(wanted.fabric, steered_by=SteeredBy.HASH))) + "\n"
+    return LabFabric(parse_fabric(text, "the fabric with steering by hash"), text, wanted.scale)
+
+
 class RoutedPlayground(Playground):
     """A running lab of routers."""
 
-    known = "routes were replaced"
+    parts = "routers, hosts and NICs"
+    scenes = frozenset()
 
     def __init__(
         self, wanted: LabFabric, progress: Callable[[str], None] = lambda line: None, routing: Routing = Routing.ROUTE
     ) -> None:
         """Prepare the lab; `with` builds it. `progress` is called with a line before each step."""
-        super().__init__(wanted, progress)
+        super().__init__(hashing(wanted), progress)
         self._routing = routing
-        self.lab = self._routers = RoutedLab(wanted.fabric, routing=routing)
+        self.lab = self._routers = RoutedLab(self._wanted.fabric, routing=routing)
 
     def facts(self) -> dict[str, Any]:
         """Return what --json prints."""
-        return {"lab": self.lab.id, "routing": self._routing.value, "directory": str(self.directory)}
+        return {**super().facts(), "routing": self._routing.value}
 
     def hints(self) -> list[tuple[str, str]]:
         """Return what one may do next, each with its command."""
-        cable, host, leaf = self.lab.fabric.cables[0].id, self.lab.fabric.nics[0].host, self.lab.fabric.leaves[0]
-        return [
-            ("a workload on hashed ports", "heddle lab traffic permutation --hashed"),
-            ("can ports steer here?", f"heddle check fabric {self.directory}"),
-            ("a cable fails, and returns", f"heddle lab cut '{cable}'; heddle lab heal '{cable}'"),
-            ("the routes of a router", f"heddle lab exec {leaf} ip route"),
-            ("a shell in a host", f"heddle lab exec {host} bash"),
-        ]
+        routes = ("the routes of a router", f"heddle lab exec {self.lab.fabric.leaves[0]} ip route")
+        check = ("can ports steer here?", f"heddle check fabric {self.directory}")
+        return [*super().hints()[:-1], routes, check, super().hints()[-1]]
 
     def _set(self, cable: Cable, *, up: bool) -> None:
         self.lab.net.set_cable(cable.id, up=up)
         self._routers.routers.reroute(self._cut)
+        self.client.await_link(cable.up_link, up=up)
 
-    def _start(self) -> None:
-        self._progress("routers, hosts and NICs")
-        self._stack.enter_context(self.lab)
-        entry, addresses = entry_of(self.lab.id), self._routers.routers.routes.address_of
-        (entry.directory / FABRIC_FILE).write_text(self._wanted.text)
-        named = {str(port): ip_text(address) for port, address in addresses.items()}
-        (entry.directory / ADDRESSES_FILE).write_text(json.dumps(named))
-        write_nodes(entry, {node.name: node.pid for node in self.lab.net.mininet.hosts})
+    def _describe(self) -> None:
+        super()._describe()
+        net, fabric = self._routers.routers, self.lab.fabric
+        self._write(ADDRESSES_FILE, {str(port): ip_text(address) for port, address in net.routes.address_of.items()})
+        ports: dict[str, dict[str, int]] = {switch.id: {} for switch in fabric.switches}
+        for port, interface in net.interface_of.items():
+            ports[port.switch][interface] = port.number
+        self._write(ROUTERS_FILE, {name: {"pid": net.host(name).pid, "ports": mine} for name, mine in ports.items()})
+        self._write(
+            probe_agents.FILE,
+            {
+                host: {"pid": net.host(host).pid, "devices": [net.device_of[nic.id] for nic in nics]}
+                for host, nics in net.nics_of_host.items()
+            },
+        )
+
+    def _attach(self) -> None:
+        self._progress("the probe agents")
+        words = [sys.executable, "-m", "mininet_topos.routed.probe_agents"]
+        words += [self.addresses["grpc"], str(self.directory / probe_agents.FILE)]
+        log = self.directory / "probe-agents.log"
+        self._stack.enter_context(running("the probe agents", words, log, self.environment))
+
+    def _write(self, name: str, content: Any) -> None:
+        (self.directory / name).write_text(json.dumps(content))

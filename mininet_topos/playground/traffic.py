@@ -70,24 +70,13 @@ def traffic_request(workload: str, planned: bool, seconds: float, rate_mbps: flo
     return TrafficRequest(workload=workload, planned=planned, seconds=seconds, rate_bps=rate_bps, seed=seed)
 
 
-def check_unplanned(request: TrafficRequest) -> None:
-    """Raise InputError for a workload that needs a controller, or switches that mark and pause."""
-    if request.planned:
-        raise InputError("this lab of routers has no controller that plans: send the workload with --hashed")
-    if request.workload in SCENES:
-        raise InputError(f"{request.workload} needs switches that mark and pause; routers run {', '.join(WORKLOADS)}")
-
-
 def run_traffic(
-    lab: Lab, client: ControllerClient | None, request: TrafficRequest, on_progress: Callable[[float, float], None]
+    lab: Lab, client: ControllerClient, request: TrafficRequest, on_progress: Callable[[float, float], None]
 ) -> TrafficResult:
     """Run a workload for its time, or until `Lab.end_flows`; the job is released and the fabric repaired in any case.
 
-    Raises InputError for what a lab of routers, which has no `client`, does not run.
     `on_progress` is called a few times a second with the seconds so far and the rate in bit/s that NICs receive now.
     """
-    if client is None:
-        check_unplanned(request)
     stage = Stage(lab, client, request.seconds)
     scene = SCENES[request.workload](lab.fabric, request.seed) if request.workload in SCENES else None
     before = lab.pfc_frames()

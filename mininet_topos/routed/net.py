@@ -118,9 +118,10 @@ class RoutedNet(FabricNet):
         pid, names = self.mininet[switch].pid, self.interface_of
         self._set(pid, seed)
         lines = ["link set dev lo up"]
-        for _, port in cables_of(self.fabric, switch):
-            address = ip_text(self.routes.address_of[port])
-            lines += [f"link set dev {names[port]} up", f"addr add {address}/31 dev {names[port]}"]
+        for cable, port in cables_of(self.fabric, switch):
+            far = cable.upper if port == cable.lower else cable.lower
+            own, peer = (ip_text(self.routes.address_of[end]) for end in (port, far))
+            lines += [f"link set dev {names[port]} up", f"addr add {own} peer {peer} dev {names[port]}"]
         for nic in self.fabric.nics_of_leaf.get(switch, ()):
             device, address = names[nic.port], ip_text(nic.ip)
             lines += [f"link set dev {device} up", f"addr add {GATEWAY}/32 dev {device}"]

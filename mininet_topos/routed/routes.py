@@ -1,7 +1,8 @@
 """Addresses and equal-cost routes of a routed fabric, as lines for `ip -batch`.
 
-Every cable is a /31 (RFC 3021) of 100.64.0.0/10 (RFC 6598). Every NIC is a /32 route, towards its leaf over all cables
-of equal distance: down where the leaf is below, else up.
+The ports of a cable have the addresses of the fabric file (`port_addresses`), else those of a /31 (RFC 3021) of
+100.64.0.0/10 (RFC 6598). Every NIC is a /32 route, towards its leaf over all cables of equal distance: down where the
+leaf is below, else up.
 """
 
 from collections.abc import Collection, Mapping
@@ -45,8 +46,14 @@ class Routes:
 
     @cached_property
     def address_of(self) -> Mapping[PortRef, int]:
-        """Return the address of every port of a cable: the even one below, the odd one above."""
-        return numbered_addresses(self._fabric)
+        """Return the address of every port of a cable; as numbered the even one is below, the odd one above."""
+        return numbered_addresses(self._fabric) | dict(self._fabric.port_addresses)
+
+    @cached_property
+    def _nexthop_id(self) -> Mapping[int, int]:
+        """Return by address of a port the id of the nexthop to it."""
+        numbered = numbered_addresses(self._fabric)
+        return {self.address_of[port]: number - FIRST_ADDRESS + 1 for port, number in numbered.items()}
 
     @cached_property
     def link_at(self) -> Mapping[int, str]:
@@ -75,7 +82,7 @@ class Routes:
         return found
 
     def _group(self, number: int, hops: tuple[Hop, ...], names: Mapping[PortRef, str]) -> list[str]:
-        ids = {hop: hop.address - FIRST_ADDRESS + 1 for hop in hops}
+        ids = {hop: self._nexthop_id[hop.address] for hop in hops}
         kind = " type resilient buckets 64 idle_timer 5" if self._routing is Routing.RESILIENT else ""
         single = [f"nexthop replace id {ids[hop]} via {ip_text(hop.address)} dev {names[hop.port]}" for hop in hops]
         return [*single, f"nexthop replace id {number} group {'/'.join(map(str, ids.values()))}{kind}"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from controller.model.error import PrerequisiteError
 from mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
+from mininet_topos.host.registry import entry_of
 from mininet_topos.lab import Lab
 from mininet_topos.services.controller_process import running
 
@@ -31,7 +32,8 @@ def lab_telemetry(lab: Lab) -> Iterator[str]:
 
     The text is a part of the config file of `heddle run`.
     """
-    directory, environment = lab.ovs.directory.parent, lab.ovs.environment
+    entry = entry_of(lab.id)
+    directory, environment = entry.directory, entry.environment
     with _broker(directory, environment) as port:
         command = [sys.executable, "-m", "controller.cli.main", "agent", "--fabric", lab.fabric.name]
         command += ["--source", "emulated", "--lab", str(directory)]

@@ -130,7 +130,7 @@ def _print(
     """Print the result as tables or as one JSON object."""
     if options.as_json:
         found: dict[str, Any] = {
-            "lab": lab.lab.entry.id, "server": lab.server, "directory": str(lab.directory),
+            "lab": lab.lab.entry.id, "server": lab.server, "url": lab.url, "directory": str(lab.directory),
             "vteps": dict(lab.lab.vteps),
             "gateways": list(lab.gateway_ids), "agree": _agree(rows, requests),
             "isolation": {"sound": report.is_sound, "findings": [str(finding) for finding in report.findings]},
@@ -178,6 +178,7 @@ def _print_hints(lab: ServedLab, console: Console) -> None:
     lines = (
         ("a shell in a machine", "heddle lab exec red1 bash"),
         ("a host with Open vSwitch", "heddle lab exec h2 ovs-ofctl -O OpenFlow14 dump-flows vpc"),
+        ("the page with its networks", f"{lab.url}networks"),
         ("the controller's VPCs", f"heddle vpc list --server {lab.server}"),
         ("a gateway's counters", f"heddle gateway show gw1 --runtime-dir {lab.directory}"),
         ("apply a network", f"heddle vpc apply FILE --server {lab.server}"),

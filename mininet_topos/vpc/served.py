@@ -63,6 +63,8 @@ class ServedLab:
         self.gateway_ids = tuple(GATEWAYS)[:gateways]
         self.processes: dict[str, NodeProcess] = {}
         """By node: "controller", gateways, hosts, balancer; nginx of a machine."""
+        self.url = ""
+        """The address of the controller's page."""
         self._load_balancers: tuple[LoadBalancer, ...] = ()
 
     def __enter__(self) -> "ServedLab":
@@ -106,7 +108,7 @@ class ServedLab:
         fabric = write_yaml(self.directory / "fabric.yaml", controller_fabric())
         words = ["run", str(fabric), "--grpc", self.server, "--openflow", "127.0.0.1:0", "--http", "127.0.0.1:0"]
         words += ["--state", "none"]
-        self._run("controller", (), words).ready()
+        self.url = f"http://{self._run('controller', (), words).ready()['http']}/"
 
     def start_gateway(self, name: str) -> None:
         """Start a gateway; `processes[name].ready()` waits until it forwards."""

@@ -139,7 +139,7 @@ class ProbeAgent:
         while True:
             order = await orders.get()
             before = prober.sent, prober.unsent
-            ask = partial(prober.once, order.questions, order.pace, goes_on=lambda: not over.is_set())
+            ask = partial(prober.once, order.questions, order.pace, order.qpn, lambda: not over.is_set(), order.dscp)
             asking = running.run_in_executor(self._pool, ask)
             try:
                 found = await asyncio.shield(asking)

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from probing.probe import FIRST_PORT, PORTS, Question
+from probing.probe import FIRST_PORT, MAX_DSCP, MAX_QPN, PORTS, Question
 from probing.prober import Pace
 
 MAX_QUESTIONS = 4_096
@@ -21,12 +21,14 @@ class OrderError(ValueError):
 
 
 class Order(NamedTuple):
-    """What to ask from one address, and how fast."""
+    """What to ask from one address, how fast, and the queue pair number and DSCP of the probes."""
 
     number: int
     src_ip: int
     questions: tuple[Question, ...]
     pace: Pace
+    qpn: int = 0
+    dscp: int = 0
 
 
 def order_in(message: pb.ProbeOrder, own: Container[int], max_rate_pps: float) -> Order:
@@ -40,9 +42,12 @@ def order_in(message: pb.ProbeOrder, own: Container[int], max_rate_pps: float) -
         raise OrderError(f"rate_pps: must be at least {MIN_RATE_PPS}")
     if not 0 < message.timeout_ms <= MAX_TIMEOUT_MS:
         raise OrderError(f"timeout_ms: must be 1 to {MAX_TIMEOUT_MS:,}")
+    for name, value, most in (("qpn", message.qpn, MAX_QPN), ("dscp", message.dscp, MAX_DSCP)):
+        if value > most:
+            raise OrderError(f"{name}: must be 0 to {most:,}")
     questions = tuple(_question(f"questions[{number}]", each) for number, each in enumerate(message.questions))
     pace = Pace(min(message.rate_pps, max_rate_pps), message.timeout_ms / 1000)
-    return Order(message.order_id, src_ip, questions, pace)
+    return Order(message.order_id, src_ip, questions, pace, message.qpn, message.dscp)
 
 
 def replies_to(order: Order, found: Mapping[Question, int], sent: int) -> pb.ProbeReplies:

@@ -58,9 +58,12 @@ class Round(NamedTuple):
     questions: Mapping[int, tuple[Question, ...]]
 
 
-def rounds(pairs: Sequence[Pair], data_dscp: int, seed: int = 0) -> tuple[Round, ...]:
-    """Return the rounds in which to ask, each after the replies to the last; `data_dscp` is that of RoCEv2 data."""
-    ports = _ports(pairs, seed)
+def rounds(pairs: Sequence[Pair], data_dscp: int, seed: int = 0, max_ports: int = MAX_PORTS) -> tuple[Round, ...]:
+    """Return the rounds in which to ask, each after the replies to the last.
+
+    `data_dscp` is that of RoCEv2 data; `max_ports` bounds the ports of a leaf in the first round.
+    """
+    ports = _ports(pairs, seed, max_ports)
     sample = {pair: of[:SAMPLE] for pair, of in ports.items()}
     return (
         Round(Variation.FIRST, 0, 0, _questions(ports)),
@@ -70,7 +73,7 @@ def rounds(pairs: Sequence[Pair], data_dscp: int, seed: int = 0) -> tuple[Round,
     )
 
 
-def _ports(pairs: Sequence[Pair], seed: int) -> dict[Pair, list[int]]:
+def _ports(pairs: Sequence[Pair], seed: int, max_ports: int) -> dict[Pair, list[int]]:
     """Return distinct ports for every pair; the pairs of a leaf share what it takes to see all links."""
     of_leaf: dict[str, list[Pair]] = {}
     for pair in pairs:
@@ -78,7 +81,7 @@ def _ports(pairs: Sequence[Pair], seed: int) -> dict[Pair, list[int]]:
     found = {}
     for mates in of_leaf.values():
         widest = max(len(steps) for pair in mates for steps in pair.steps)
-        wanted = min(MAX_PORTS, ceil(widest * (log(widest) + CERTAINTY)))
+        wanted = min(max_ports, ceil(widest * (log(widest) + CERTAINTY)))
         for pair in mates:
             drawn = random.Random(f"{seed}/{pair.src_ip}/{pair.dst_ip}")
             found[pair] = drawn.sample(range(FIRST_PORT, FIRST_PORT + PORTS), max(SAMPLE, ceil(wanted / len(mates))))

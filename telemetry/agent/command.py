@@ -18,7 +18,9 @@ agent = typer.Typer(
 Fabric = Annotated[
     str | None, typer.Option(metavar="NAME|FILE", help="The fabric's name, or its file, which maps NICs to hosts.")
 ]
-Source = Annotated[str | None, typer.Option(help="emulated (a lab), sonic (COUNTERS_DB) or ethtool (a host's NICs).")]
+Source = Annotated[
+    str | None, typer.Option(help="emulated (a lab), sonic (COUNTERS_DB), linux (a router) or ethtool (a host's NICs).")
+]
 Broker = Annotated[str, typer.Option(metavar="HOST:PORT", envvar="HEDDLE_BROKER", help="The MQTT broker.")]
 Period = Annotated[str | None, typer.Option(help="Sampling period. [default: 100ms for a lab, else 1s]")]
 Id = Annotated[str | None, typer.Option("--id", help="This agent's id. [default: its switch, host or source]")]
@@ -28,7 +30,10 @@ Lab = Annotated[Path | None, typer.Option(metavar="DIR", help="emulated: the run
 Redis = Annotated[str, typer.Option(metavar="URL", help="sonic: its Redis server; default database: 2.")]
 Lanes = Annotated[int, typer.Option(min=1, max=64, help="sonic: Ethernet0 is port 1, Ethernet<LANES> is port 2.")]
 PortMap = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="sonic: instead of --lanes, a line `Ethernet0 1` per port.")
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="sonic, linux: the ports, a line `Ethernet0 1` each; for sonic instead of --lanes."
+    ),
 ]
 Nics = Annotated[
     list[str] | None, typer.Option(metavar="NIC=DEVICE", help="ethtool: a NIC's id and its network device.")
@@ -80,6 +85,8 @@ def publish(
     One agent for a lab:  heddle agent --fabric fabric.yaml --source emulated --lab DIR
 
     On a SONiC switch:  heddle agent --fabric pod1 --source sonic --switch leaf1 --broker 10.0.0.9:1883
+
+    On a Linux router:  heddle agent --fabric pod1 --source linux --switch leaf1 --port-map /etc/heddle/ports
 
     On a host:  heddle agent --fabric pod1 --source ethtool --host h1 --nic h1-n0=eth2 --nic h1-n1=eth3
 

@@ -7,6 +7,7 @@ counted for the whole NIC (`np_ecn_marked_roce_packets`), so they are in `nic_co
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from telemetry.samples.counters import NIC_COUNTERS, PRIORITIES
 from telemetry.samples.sample import MAX_NIC_COUNTERS, PortSample, QueueSample
@@ -31,6 +32,7 @@ def nic_sample(
 ) -> PortSample:
     """Return the sample of a NIC; `keep` names further counters to include, beside those known to the collector."""
     wanted = [name for name in dict.fromkeys((*NIC_COUNTERS, *keep)) if name in counters and _NAME.match(name)]
+    traffic: dict[str, Any] = {field: _fit(_first(counters, names)) for field, names in _FIRST_OF.items()}
     drops = _DROPS if any(name in counters for name in _DROPS) else _DROPS_OF_ANY
     return PortSample(
         port=nic,
@@ -39,7 +41,7 @@ def nic_sample(
         drops=_fit(sum(counters.get(name, 0) for name in drops)),
         queues=tuple(queue for priority in range(PRIORITIES) for queue in _queue(priority, counters)),
         nic_counters={name: _fit(counters[name]) for name in wanted[:MAX_NIC_COUNTERS]},
-        **{field: _fit(_first(counters, names)) for field, names in _FIRST_OF.items()},
+        **traffic,
     )
 
 

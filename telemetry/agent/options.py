@@ -28,6 +28,7 @@ from telemetry.agent.session import Broker
 from telemetry.agent.source import CounterSource
 from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
 from telemetry.agent.sources.ethtool import HostNics
+from telemetry.agent.sources.linux_switch import LinuxSwitch
 from telemetry.agent.sources.sonic import SonicSwitch
 from telemetry.broker_tls import BrokerTls
 
@@ -35,11 +36,13 @@ MIN_PERIOD_NS, MAX_PERIOD_NS = 10_000_000, 3_600_000_000_000
 MAX_SECRET_BYTES = 4_096
 MAX_PORT_MAP_BYTES = 1 << 20
 MAX_PORT = 65_534
+ROUTERS = "routers.json"
+"""The file of a lab of routers: by switch the process of its network namespace, and its ports by interface."""
 
 _PERIOD = re.compile(r"(\d+(?:\.\d+)?)(ms|s)\Z", re.ASCII)
 _UNIT_NS = {"ms": 1_000_000, "s": 1_000_000_000}
 # A lab updates its counters every few milliseconds, SONiC once per second.
-_DEFAULT_PERIOD = {"emulated": "100ms", "sonic": "1s", "ethtool": "1s"}
+_DEFAULT_PERIOD = {"emulated": "100ms", "sonic": "1s", "linux": "1s", "ethtool": "1s"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +112,9 @@ def _emulated(options: AgentOptions, host_of: dict[str, str]) -> Sequence[Counte
     if options.lab is None:
         raise InputError("--source emulated needs --lab DIR: the lab's directory, with the files of its counters")
     sources: list[CounterSource] = []
-    if options.switches or not options.hosts:
+    if (options.lab / ROUTERS).exists():
+        sources += _routers(options.lab / ROUTERS)
+    elif options.switches or not options.hosts:
         sources.append(EmulatedSwitches(options.lab / "counters", options.switches))
     if options.hosts or not options.switches:
         period_ns = _period_ns(options.period or _DEFAULT_PERIOD["emulated"])
@@ -117,12 +122,27 @@ def _emulated(options: AgentOptions, host_of: dict[str, str]) -> Sequence[Counte
     return sources
 
 
+def _routers(path: Path) -> Sequence[CounterSource]:
+    """Return the routers of a lab; raises InputError."""
+    try:
+        listed = json.loads(read_regular(path, MAX_PORT_MAP_BYTES))
+        return [LinuxSwitch(switch, router["ports"], int(router["pid"])) for switch, router in listed.items()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as fault:
+        raise InputError(f"--lab: {path.name} does not name the routers of a running lab: {fault!r}") from None
+
+
+def _linux(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
+    if len(options.switches) != 1 or options.port_map is None:
+        raise InputError("--source linux needs one --switch NAME, and --port-map FILE with a line `swp1 1` per port")
+    return [LinuxSwitch(options.switches[0], port_numbers(options.port_map))]
+
+
 def _sonic(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
     if len(options.switches) != 1:
         raise InputError("--source sonic needs one --switch NAME: the id of this switch in the fabric")
     if not options.redis.startswith(("redis://", "rediss://", "unix://")):
         raise InputError("--redis: must be a URL such as unix:///var/run/redis/redis.sock or redis://10.0.0.1:6379")
-    number_of = mapped(options.port_map) if options.port_map else by_lanes(options.lanes)
+    number_of = port_numbers(options.port_map).get if options.port_map else by_lanes(options.lanes)
     try:
         return [SonicSwitch(options.switches[0], options.redis, number_of)]
     except ValueError as fault:
@@ -149,7 +169,7 @@ def _devices(options: AgentOptions) -> dict[str, str]:
     return device_of
 
 
-_SOURCES = {"emulated": _emulated, "sonic": _sonic, "ethtool": _ethtool}
+_SOURCES = {"emulated": _emulated, "sonic": _sonic, "linux": _linux, "ethtool": _ethtool}
 
 
 def by_lanes(lanes: int) -> Callable[[str], int | None]:
@@ -164,8 +184,8 @@ def by_lanes(lanes: int) -> Callable[[str], int | None]:
     return number_of
 
 
-def mapped(path: Path) -> Callable[[str], int | None]:
-    """Read a port map, one line `Ethernet0 1` per port, # for comments, and return its lookup function."""
+def port_numbers(path: Path) -> dict[str, int]:
+    """Read a port map: by interface the number of the port, one line `Ethernet0 1` each, # for comments."""
     numbers: dict[str, int] = {}
     for at, line in enumerate(_text(path, "--port-map", MAX_PORT_MAP_BYTES).splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -176,7 +196,7 @@ def mapped(path: Path) -> Callable[[str], int | None]:
         if words[0] in numbers or int(words[1]) in numbers.values():
             raise InputError(f"{path}:{at}: port or number is given twice")
         numbers[words[0]] = int(words[1])
-    return numbers.get
+    return numbers
 
 
 def _fabric(text: str) -> tuple[str, Fabric | None]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from telemetry.detection.growth import Growth, Recent
 from telemetry.detection.ports import PortTable
 from telemetry.samples.counters import COLUMNS, PORT_COUNTERS, PRIORITIES, port_column, queue_columns
-from telemetry.samples.decode import BOOT_ID, SEQUENCE, TIMESTAMP, Rows
+from telemetry.samples.decode import BOOT_ID, CARRIER, SEQUENCE, TIMESTAMP, Rows
 from telemetry.samples.sample import Refusal
 
 Floats = NDArray[np.float64]
@@ -32,6 +32,7 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 SECOND_NS = 1_000_000_000
+CARRIER_UP = 2
 _SMALLEST_FRAME_BITS = 64 * 8
 """Smallest Ethernet frame, without preamble and gap: bounds the frames that a port can count in a time."""
 
@@ -64,6 +65,14 @@ class WindowSettings:
     max_future_ns: int = 5 * SECOND_NS
     max_sequence_ahead: int = 1_000_000
     restart_samples: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """The link of a port, `port` by name, has lost its carrier, or has it again (`up`)."""
+
+    port: str
+    up: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +153,8 @@ class Window:
         self.timestamp_ns = np.zeros(count, dtype=np.int64)
         self.sequence = np.zeros(count, dtype=np.uint64)
         self.boot_id = np.zeros(count, dtype=np.uint64)
+        self._carrier = np.full(count, CARRIER_UP, dtype=np.uint64)
+        self._lost_carrier = np.zeros(count, dtype=np.bool_)  # as `link_changes` has returned
         self.total = np.zeros((count, COLUMNS), dtype=np.uint64)
         self.depth_bytes = np.zeros((count, PRIORITIES), dtype=np.uint64)
         self.max_depth_bytes = np.zeros((count, PRIORITIES), dtype=np.uint64)
@@ -177,6 +188,7 @@ class Window:
         self.timestamp_ns[at] = stamps
         self.sequence[at] = heads[:, SEQUENCE]
         self.boot_id[at] = heads[:, BOOT_ID]
+        self._carrier[at] = np.where(heads[:, CARRIER] > 0, heads[:, CARRIER], self._carrier[at])
         self._behind[at] = 0
         self.depth_bytes[at] = rows.gauges[positions, :, 0]
         self.max_depth_bytes[at] = rows.gauges[positions, :, 1]
@@ -206,6 +218,16 @@ class Window:
             timestamp_ns=self.timestamp_ns,
             watchdog_active=self.watchdog_active,
         )
+
+    def link_changes(self) -> tuple[LinkChange, ...]:
+        """Return the links whose carrier has changed since the last call; at first all count as up.
+
+        What an agent does not know, or no longer reports, stays as it was.
+        """
+        lost = self._carrier < CARRIER_UP
+        rows = np.flatnonzero(lost != self._lost_carrier).tolist()
+        self._lost_carrier = lost
+        return tuple(LinkChange(self.ports.names[row], up=not lost[row]) for row in rows)
 
     def snapshot(self, now_ns: int) -> Snapshot:
         """Copy the window for readers in any thread."""

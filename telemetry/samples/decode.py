@@ -34,8 +34,6 @@ from telemetry.samples.sample import (
     MAX_NIC_COUNTERS,
     MAX_PAYLOAD_BYTES,
     MAX_PORTS,
-    PortSample,
-    QueueSample,
     Refusal,
     Rejected,
 )
@@ -45,7 +43,7 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 
-TIMESTAMP, SEQUENCE, BOOT_ID = range(3)
+TIMESTAMP, SEQUENCE, BOOT_ID, CARRIER = range(4)
 _QUEUE_FIELDS = 13
 
 _TEXTS = (
@@ -69,8 +67,9 @@ _OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTE
 class Rows(NamedTuple):
     """Decoded samples, one row per port. A `Reader` reuses one instance for each message.
 
-    names (ports, 2): begin and end of a name in the payload; heads (ports, 3): timestamp, sequence, boot id;
-    values, present (ports, COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 4).
+    names (ports, 2): begin and end of a name in the payload; heads (ports, 4): timestamp, sequence, boot id,
+    carrier (0 unknown, 1 none, 2 up); values, present (ports, COLUMNS): cumulative counters, and whether the sample
+    contains them; gauges (ports, 8, 4).
     """
 
     names: Ints
@@ -274,7 +273,7 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
         number, kind, word, start, at = _field(data, at, end)
         if number < 0:
             return -number, unknown
-        if number > 11:
+        if number > 13 or number == 12:
             continue
         if (kind != 2) if number in (1, 9, 11) else (kind != 0):
             return _KIND, unknown
@@ -295,6 +294,8 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
             rows.heads[row, number - 2] = word
         elif number == 10:
             rows.heads[row, 2] = word
+        elif number == 13:
+            rows.heads[row, 3] = np.uint64(2 if word > np.uint64(0) else 1)
         else:
             rows.values[row, number - 4] = word
         if code != _OK:
@@ -343,7 +344,7 @@ class Reader:
         self._found = np.zeros(_QUEUE_FIELDS, dtype=np.uint64)
         self._rows = Rows(
             names=np.zeros((MAX_PORTS, 2), dtype=np.int64),
-            heads=np.zeros((MAX_PORTS, 3), dtype=np.uint64),
+            heads=np.zeros((MAX_PORTS, 4), dtype=np.uint64),
             values=np.zeros((MAX_PORTS, COLUMNS), dtype=np.uint64),
             present=np.zeros((MAX_PORTS, COLUMNS), dtype=np.bool_),
             gauges=np.zeros((MAX_PORTS, PRIORITIES, len(QUEUE_GAUGES)), dtype=np.uint64),
@@ -364,37 +365,3 @@ class Reader:
         if len(set(names)) != count:
             return Rejected(Refusal.MALFORMED, _TEXTS[_PORT_TWICE])
         return Batch(names, rows, unknown)
-
-
-def samples_of(batch: Batch) -> tuple[PortSample, ...]:
-    """Convert a batch to values: slow, for printing and tests."""
-    return tuple(_port_sample(batch, row) for row in range(len(batch.names)))
-
-
-def _port_sample(batch: Batch, row: int) -> PortSample:
-    rows = batch.rows
-    values, present = rows.values[row].tolist(), rows.present[row]
-    width = len(QUEUE_COUNTERS)
-    queues = []
-    for priority in range(PRIORITIES):
-        first = QUEUES_AT + priority * width
-        if present[first]:
-            counters = dict(zip(QUEUE_COUNTERS, values[first : first + width], strict=True))
-            gauges = dict(zip(QUEUE_GAUGES, rows.gauges[row, priority].tolist(), strict=True))
-            queues.append(QueueSample(priority=priority, **counters, **gauges))
-    timestamp, sequence, boot_id = rows.heads[row].tolist()
-    return PortSample(
-        port=batch.names[row],
-        timestamp_unix_ns=timestamp,
-        sequence=sequence,
-        queues=tuple(queues),
-        boot_id=boot_id,
-        nic_counters={name: values[NIC_AT + i] for i, name in enumerate(NIC_COUNTERS) if present[NIC_AT + i]},
-        **dict(zip(PORT_COUNTERS, values, strict=False)),
-    )
-
-
-def decode(payload: bytes) -> tuple[PortSample, ...] | Rejected:
-    """Decode one message to values."""
-    batch = Reader().read(payload)
-    return batch if isinstance(batch, Rejected) else samples_of(batch)

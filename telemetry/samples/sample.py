@@ -61,7 +61,7 @@ class QueueSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSample:
-    """One port or NIC at one time; `boot_id` changes when the counters restart."""
+    """One port or NIC at one time; `boot_id` changes when the counters restart, `carrier` is None where unknown."""
 
     port: str
     timestamp_unix_ns: int
@@ -74,6 +74,7 @@ class PortSample:
     queues: tuple[QueueSample, ...] = ()
     boot_id: int = 0
     nic_counters: Mapping[str, int] = field(default_factory=dict)
+    carrier: bool | None = None
 
 
 def encode(samples: Iterable[PortSample]) -> bytes:
@@ -91,6 +92,7 @@ def _add(batch: heddle_pb2.PortSampleBatch, sample: PortSample) -> None:
         sequence=sample.sequence,
         boot_id=sample.boot_id,
         nic_counters=dict(sample.nic_counters),
+        carrier=sample.carrier,
         **{name: getattr(sample, name) for name in PORT_COUNTERS},
     )
     for queue in sample.queues:

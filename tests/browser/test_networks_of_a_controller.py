@@ -52,25 +52,37 @@ async def filled(controller: Controller) -> None:
 
 
 async def shows_what_is_listed(controller: Controller, rows: list[list[str]]) -> None:
-    vpcs = (await controller.vpcs.ListVpcs(pb.ListVpcsRequest())).vpcs
-    balancers = (await controller.vpcs.ListLoadBalancers(pb.ListVpcsRequest())).load_balancers
-    gateways = (await controller.status()).gateways
+    vpcs = await controller.vpcs.ListVpcs(pb.ListVpcsRequest())
+    balancers = await controller.vpcs.ListLoadBalancers(pb.ListVpcsRequest())
+    assert_listed(rows, vpcs, await controller.status(), balancers)
     shown = {row[0]: row[1:] for row in rows}
-    assert len(shown) == len(rows) == len(vpcs) + len(gateways) + len(balancers)
-    for each in vpcs:
+    assert shown["gw1"][4:6] == ["1,200 of 65,536", "90 of 100"]
+    assert all(row[2] == "lb1" for name, row in shown.items() if name in ("web", "nat"))
+
+
+def assert_listed(
+    rows: list[list[str]], vpcs: pb.ListVpcsReply, gateways: pb.ListGatewaysReply, balancers: pb.ListLoadBalancersReply
+) -> None:
+    """Assert that the rows of the view's tables are those of the services' replies."""
+    shown = {row[0]: row[1:] for row in rows}
+    serving = [each for each in gateways.gateways if each.hello.kind != "host"]
+    assert len(shown) == len(rows) == len(vpcs.vpcs) + len(serving) + len(balancers.load_balancers)
+    for each, isolation in zip(vpcs.vpcs, vpcs.isolation, strict=True):
         subnets = ", ".join(subnet.cidr for subnet in each.subnets)
         assert shown[each.id][1:] == [each.tenant, f"{each.vni} ({each.network})", subnets, str(len(each.endpoints))]
-    for each in gateways:
-        name = each.hello.gateway_id + (f" ({each.hello.kind})" if each.hello.kind == "balancer" else "")
-        state, tables, role, pair, *_ = shown[name]
-        assert state == ("attached" if each.attached else "detached")
-        assert tables == (f"refused: {each.refused}" if each.refused else "newest")
-        assert pair == (each.hello.partner or "–")
-        assert role == ("active" if each.counters.active else "–")
-    assert shown["gw1"][4:6] == ["1,200 of 65,536", "90 of 100"]
-    for each in balancers:
-        vpc_id, address, served_by, ends = shown[each.id]
-        assert (vpc_id, address, served_by) == (each.vpc_id, f"{each.vip}:{each.port}", "lb1")
+        assert shown[each.id][0].startswith("not verified" if isolation.verdict == "unknown" else isolation.verdict)
+        assert all(text in shown[each.id][0] for text in isolation.why[:3])
+    for gateway in serving:
+        hello = gateway.hello
+        state, tables, role, pair, *_ = shown[hello.gateway_id + (" (balancer)" if hello.kind == "balancer" else "")]
+        assert state == ("attached" if gateway.attached else "detached")
+        assert tables == (f"refused: {gateway.refused}" if gateway.refused else "newest")
+        assert pair == (hello.partner or "–")
+        known = ("active" if gateway.counters.active else "standby") if hello.partner else "single"
+        assert role == (known if gateway.HasField("counters") else "–")
+    for balancer in balancers.load_balancers:
+        vpc_id, address, _, ends = shown[balancer.id]
+        assert (vpc_id, address) == (balancer.vpc_id, f"{balancer.vip}:{balancer.port}")
         assert ends.split("\n") == [
-            f"{end.ip}:{end.port} weight {end.weight} {'up' if end.healthy else 'down'}" for end in each.backends
+            f"{end.ip}:{end.port} weight {end.weight} {'up' if end.healthy else 'down'}" for end in balancer.backends
         ]

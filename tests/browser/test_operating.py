@@ -37,6 +37,24 @@ def test_a_link_that_is_cut_is_a_problem_a_dashed_line_and_a_cross(browser: Brow
         assert "down" in classes.split()
 
 
+def test_the_matrix_crosses_pairs_with_a_cable_that_is_down(browser: Browser, site: DashboardSite) -> None:
+    with browser.page() as page:
+        page.open(site.url + "/matrix")
+        page.wait_for("document.querySelector('.cell.cut') !== null")
+        marked = page.run("[...document.querySelectorAll('.cell')].filter(cell => cell.innerText.includes('✕'))"
+                          ".map(cell => cell.title)")  # fmt: skip
+        assert marked == ["leaf1 – spine2: 1 cable down"]
+
+
+def test_a_violated_isolation_is_a_problem_that_leads_to_its_paths(browser: Browser, site: DashboardSite) -> None:
+    with browser.page() as page:
+        page.open(site.url)
+        page.wait_for_text("Isolation of 1 VPC is violated", "#attention")
+        page.click("#attention a[href='/networks']")
+        page.wait_for_text("leak: vpc blue to vpc red: tcp 22; the two VPCs are not peered", "#view")
+        page.wait_for_text("before the last change", "#view")
+
+
 def test_the_page_keeps_the_last_picture_without_its_controller_and_comes_back_by_itself(
     browser: Browser,
 ) -> None:
@@ -90,6 +108,31 @@ def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
         page.click("#banner button")
         page.wait_for_text("towards NIC h5-n0", "#view")
         assert "at_ms" not in page.run("location.search")
+
+
+def test_a_past_moment_marks_the_links_that_were_down_and_drained(browser: Browser, site: DashboardSite) -> None:
+    state = site.documents["/api/state"]
+    links = site.documents["/api/fabric"]["links"]
+    down = next(at for at, link in enumerate(links) if link["kind"] == "cable")
+    drained = next(at for at, link in enumerate(links) if link["kind"] == "cable" and at > down + 2)
+
+    def flags(which: int, yes: int) -> list[int]:
+        return [yes if at // 2 == which // 2 else 1 - yes for at in range(len(links))]
+
+    def recorded(_: str) -> object:
+        figures: dict[str, object] = {"utilisation": [0.1] * len(links), "pause_share": None, "planned": None}
+        figures |= {"up": flags(down, 0), "drained": flags(drained, 1)}
+        return {**state, "jobs": None, "switches": None, "counts": None, "congested": [], "links": figures}
+
+    site.documents["/api/at"] = recorded
+    with browser.page() as page:
+        page.open(f"{site.url}/fabric?at_ms={state['at_ms'] - 60_000}")
+        name = "{node}:{port}".format
+        page.wait_for_text(f"Link {name(**links[down]['from'])} – {name(**links[down]['to'])} is down", "#attention")
+        assert page.run("document.querySelectorAll('.mark path.down').length") == 1
+        assert page.run("document.querySelectorAll('.mark path.drained').length") == 1
+        assert "1 problem" in page.text("#verdict")
+        assert "down or drained is in the timeline" not in page.text()
 
 
 def test_dragging_the_time_bar_changes_the_address(browser: Browser, site: DashboardSite) -> None:

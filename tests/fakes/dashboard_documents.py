@@ -28,7 +28,7 @@ def troubled_documents() -> dict[str, Any]:
         "/api/fabric": fabric,
         "/api/state": state,
         "/api/at": lambda query: {**state, "jobs": None},
-        "/api/jobs": {"jobs": [{**item, "reason": "", "generation": 3, "priority": 4} for item in state["jobs"]]},
+        "/api/jobs": {"jobs": [{**item, **JOB_LINE} for item in state["jobs"]]},
         "/api/jobs/job-0": job,
         "/api/congestion": congestion_document(state),
         "/api/timeline": {"events": events(now), "recorded_from_ms": now - 900_000},
@@ -57,7 +57,7 @@ def troubled_state(fabric: dict[str, Any]) -> dict[str, Any]:
         {"switch": "leaf3", "port": 3, "cause": "incast", "since_ms": now - 14_000, "root": True},
         {"switch": "spine2", "port": 3, "cause": "pausing", "since_ms": now - 9_000, "root": False},
     ]
-    state["counts"] |= {"switches_connected": 5, "links_down": 1, "hot_links": 2}
+    state["counts"] |= {"switches_connected": 5, "links_down": 1, "hot_links": 2, "vpcs_violated": 1}
     return state
 
 
@@ -80,6 +80,7 @@ def job_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
         "certificate": {
             "achieved": 1.0, "bound": 1.0, "ecmp": 1.98, "e_ecmp": 1.32, "proof": "the NIC h5-n0 receives 3 flows",
             "own": 1.0, "flows_slowed": 3, "mean_share": 0.33, "worst_share": 0.33,
+            "probed": False, "paths_confirmed": 0, "oldest_confirmation_ms": None, "probes": 0,
         },
         "flows": flows, "flows_total": 3,
         "generations": [
@@ -154,6 +155,9 @@ def events(now: int) -> list[dict[str, Any]]:
     ]
 
 
+JOB_LINE = {"reason": "", "generation": 3, "priority": 4, "probed": False, "paths_confirmed": 0}
+
+
 def health_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
     switches = [
         {
@@ -165,6 +169,7 @@ def health_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "version": "0.1.0", "leader": True, "uptime_ms": 4_000_000, "switches": switches,
+        "probe_agents": None,
         "telemetry": {"configured": True, "age_ms": 300}, "install_ms": {"p50": 3.2, "p99": 9.0, "count": 14},
         "loop_lag_ms": {"p50": 0.1, "p99": 2.0, "max": 11.0}, "http": {"clients": 1, "refused": 0},
     }  # fmt: skip
@@ -174,11 +179,14 @@ NETWORKS = {
     "vpcs": [
         {
             "id": "red", "tenant": "tenant-red", "vni": 100, "network": "business", "subnets": ["10.0.0.0/24"],
-            "endpoints": 3, "isolation": "verified",
+            "endpoints": 3, "isolation": "verified", "isolation_why": [], "isolation_checked_ms": 1_700_000_000_000,
+            "isolation_age_ms": 4_000, "isolation_is_newest": True,
         },
         {
             "id": "blue", "tenant": "tenant-blue", "vni": 200, "network": "storage", "subnets": ["10.0.0.0/24"],
             "endpoints": 2, "isolation": "violated",
+            "isolation_why": ["leak: vpc blue to vpc red: tcp 22; the two VPCs are not peered"],
+            "isolation_checked_ms": 1_700_000_000_000, "isolation_age_ms": 4_000, "isolation_is_newest": False,
         },
     ],
     "gateways": [

@@ -77,7 +77,8 @@ def drawn_state(document: dict[str, Json], seed: int, *, jobs: int = 2, flows: i
             for at in range(jobs)
         ],
         "congested": [],
-        "counts": {"jobs": jobs, "flows": flows, "switches_connected": switches, "links_down": 0, "hot_links": 0},
+        "counts": {"jobs": jobs, "flows": flows, "switches_connected": switches, "links_down": 0, "hot_links": 0,
+                   "vpcs_violated": 0},
         "telemetry": {"configured": True, "age_ms": 400},
     }  # fmt: skip
 

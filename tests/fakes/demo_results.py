@@ -1,5 +1,6 @@
 """Demo results as an idle machine would produce them, computed instead of measured."""
 
+import functools
 import itertools
 import random
 from dataclasses import replace
@@ -56,7 +57,9 @@ def path(fabric: Fabric, src: str, dst: str, spine: int) -> tuple[str, ...]:
     return (a.up_link, up.up_link, down.down_link, b.down_link)
 
 
+@functools.cache
 def demo_result(fabric: Fabric | None = None, seeds: tuple[int, ...] = (1, 2, 3)) -> DemoResult:
+    """Return the result of a demo, computed once: many files need it when they are imported, by each worker."""
     fabric = fabric or spine_leaf()
     workloads = build_workloads(fabric, ("permutation", "ring", "all-to-all"), seeds, 2.5)
     runs = [run(fabric, workload, mode) for mode in ("ecmp", "e-ecmp", "planned") for workload in workloads]

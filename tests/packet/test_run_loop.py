@@ -222,6 +222,13 @@ def count_allowed(dues: Ints, rows: Rows, now_ns: int) -> int:
     return taken
 
 
+def test_a_call_that_never_sleeps_ends_once_the_slow_path_has_work(loop: GatewayLoop) -> None:
+    request = Ether(src="02:10:00:00:00:10", dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1")
+    assert loop.io.put(UNDERLAY, tunnelled(request))
+    loop.forward(call_ns=FOREVER_NS, sleep_ms=0)
+    assert len(loop.punts.read()) == 1
+
+
 def test_a_call_ends_after_its_time_though_packets_wait(loop: GatewayLoop) -> None:
     frame = tunnelled(inner(udp("10.0.0.10", "10.0.0.11"), target=RED_11))
     for _ in range(250):

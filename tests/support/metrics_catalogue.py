@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from controller.dashboard import fabric_metrics, leader_metrics, metrics
+from controller.dashboard import fabric_metrics, isolation_metrics, leader_metrics, metrics
 from controller.dashboard.exposition import Family
 from dataplane.service import balancer_metrics, gateway_metrics
 
@@ -22,7 +22,7 @@ beyond that, whole ports are left out and `fabric_metrics_ports_left_out` counts
 def catalogued_metrics() -> dict[str, tuple[str, ...]]:
     """Return the labels of every metric by its name."""
     families = (*metrics.FAMILIES, *fabric_metrics.FAMILIES, *gateway_metrics.FAMILIES)
-    families += balancer_metrics.FAMILIES + leader_metrics.FAMILIES
+    families += balancer_metrics.FAMILIES + leader_metrics.FAMILIES + isolation_metrics.FAMILIES
     return {family.name: tuple(family.labels) for family in families}
 
 
@@ -33,7 +33,11 @@ def markdown() -> str:
         "One of several controllers ([cluster.md](cluster.md))",
         leader_metrics.FAMILIES,
     )
-    parts = (("The controller", metrics.FAMILIES), several, ("Ports, queues and NICs", fabric_metrics.FAMILIES))
+    parts = (
+        ("The controller", metrics.FAMILIES + isolation_metrics.FAMILIES),
+        several,
+        ("Ports, queues and NICs", fabric_metrics.FAMILIES),
+    )
     gateway = ("A gateway (`/metrics` of `heddle gateway`)", gateway_metrics.FAMILIES)
     balancer = ("A balancer (`/metrics` of `heddle balancer`)", balancer_metrics.FAMILIES)
     return head + "".join(f"\n## {title}\n\n{_table(families)}" for title, families in (*parts, gateway, balancer))

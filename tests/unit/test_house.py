@@ -1,6 +1,7 @@
 """The house rules that no linter knows: how large a file or function may be, and names that say nothing."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +17,13 @@ def production_files() -> list[Path]:
     return [path for path in found if not path.name.endswith(("_pb2.py", "_pb2_grpc.py"))]
 
 
+@functools.cache
+def syntax_tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -43,7 +49,7 @@ def test_no_function_is_longer_than_60_lines() -> None:
 def imported_modules(path: Path) -> set[str]:
     """Return the absolute names of the modules that a file imports, in functions and for typing as well."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

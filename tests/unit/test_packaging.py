@@ -17,6 +17,7 @@ COMMANDS = {
     "heddle-gateway@": "gateway",
     "heddle-balancer@": "balancer",
     "heddle-agent@": "agent",
+    "heddle-probe-agent@": "agent probe",
 }
 
 
@@ -26,6 +27,15 @@ def test_every_program_has_a_unit_and_the_wheel_has_them_all():
         assert f"ExecStart=/usr/bin/env heddle {COMMANDS[unit.stem]} " in unit.read_text()
     data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["data-files"]
     assert {found for patterns in data.values() for one in patterns for found in ROOT.glob(one)} >= set(UNITS)
+
+
+def test_the_probe_agent_has_one_capability_and_no_packet_sockets():
+    lines = (ROOT / "packaging" / "systemd" / "heddle-probe-agent@.service").read_text().splitlines()
+    assert [line for line in lines if "Capabilit" in line and "=" in line] == [
+        "CapabilityBoundingSet=CAP_NET_RAW",
+        "AmbientCapabilities=CAP_NET_RAW",
+    ]
+    assert not any("AF_PACKET" in line for line in lines)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)

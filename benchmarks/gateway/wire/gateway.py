@@ -6,6 +6,7 @@ decrements the TTL, translates both addresses and the source port, updates the c
 the run loop of the real data process, with an additional external port that receives nothing.
 """
 
+import os
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
@@ -38,6 +39,7 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
+from dataplane.control.data_process import CALL_NS, SLEEP_MS
 from dataplane.engine.burst import new_rows
 from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.counters import Counters
@@ -52,8 +54,6 @@ from dataplane.io.frames.layout import KIND, TAP, Ports
 
 RED = 6
 NAT_IP, ASIDE_IP = "203.0.113.1", "203.0.113.254"
-CALL_NS, SLEEP_MS = 1_000_000, 10
-"""Values of the data process."""
 RING_BYTES = 1 << 20
 
 
@@ -88,7 +88,7 @@ def configuration() -> tuple[LocalConfig, NetworkConfig]:
 
 
 def gateway(ports: Ports, counters: Counters, *, sleeping: bool = False) -> Callable[[], int]:
-    """Return a function that forwards for about a millisecond per call.
+    """Return a function that forwards for CALL_NS per call.
 
     With `sleeping` an idle call waits for packets in poll(2); otherwise it polls the rings without pause.
     """
@@ -102,7 +102,7 @@ def gateway(ports: Ports, counters: Counters, *, sleeping: bool = False) -> Call
     punts, injects = empty_ring(RING_BYTES), empty_ring(RING_BYTES)
     packets, clock = new_rows(), np.zeros(CLOCK_BYTES, np.uint8)
     files = ports.taps["rx_fd"] if ports.pool[KIND] == TAP else ports.queues["fd"]
-    wakers, sleep_ms = sleepers([int(file) for file in files]), SLEEP_MS if sleeping else 0
+    wakers, sleep_ms = sleepers([os.eventfd(0), *map(int, files)]), SLEEP_MS if sleeping else 0
     return lambda: run(ports, graph, tables, state, counters, punts, injects, packets, clock, wakers, CALL_NS, sleep_ms)
 
 

@@ -16,7 +16,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.requests import read_job, read_shape
 from controller.api.services.rendezvous import Rendezvous
 from controller.api.services.reports import FlowReports
-from controller.api.translate import pages_of, placements_to, plan_to, plans_to
+from controller.api.translate import A_MESSAGE, Room, pages_of, placements_to, plan_to, plans_to
 from controller.api.worker import Reader, in_worker
 from controller.brain.state import Job, State
 from controller.brain.tenants import owns
@@ -111,7 +111,8 @@ class JobService(rpc.JobServiceServicer):
         """Return a page of all jobs, or of a tenant's, the oldest first; flows that do not fit are left out."""
         async with errors_as_status(context):
             state = current().scope.state(self._loop.state)
-            return await in_worker(_listed, state, request.tenant, _after(request.page_token), self._publisher())
+            room = A_MESSAGE._replace(flows=0) if request.without_flows else A_MESSAGE
+            return await in_worker(_listed, state, request.tenant, _after(request.page_token), self._publisher(), room)
 
     async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
         """Return all flows of a job in pages."""
@@ -205,10 +206,12 @@ def _after(page_token: str) -> int:
     return int(page_token)
 
 
-def _listed(state: State, tenant: str, after: int, published: Callable[[JobPlan], JobPlan]) -> pb.ListJobsReply:
+def _listed(
+    state: State, tenant: str, after: int, published: Callable[[JobPlan], JobPlan], room: Room
+) -> pb.ListJobsReply:
     jobs = [job for job in state.jobs.values() if job.number > after and tenant in ("", job.request.tenant)]
     jobs.sort(key=attrgetter("number"))
-    written = plans_to([published(job.as_plan(state.certificate)) for job in jobs])
+    written = plans_to([published(job.as_plan(state.certificate)) for job in jobs], room)
     more = str(jobs[len(written) - 1].number) if len(written) < len(jobs) else ""
     return pb.ListJobsReply(jobs=written, next_page_token=more)
 

@@ -125,6 +125,8 @@ def _order_to(order: Order) -> pb.ProbeOrder:
         ],
         rate_pps=order.rate_pps,
         timeout_ms=round(order.timeout_s * 1000),
+        qpn=order.header.qpn,
+        dscp=order.header.dscp,
     )
 
 

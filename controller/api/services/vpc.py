@@ -23,6 +23,7 @@ from controller.model.event import (
 )
 from controller.model.fabric import Fabric
 from controller.runtime.loop import Loop
+from controller.views.isolation import Isolation, Verdict, isolation_of
 from controller.views.load_balancers import LoadBalancerView, load_balancer_views, view_of
 from dataplane.config.check import Known, vpc_problems
 from dataplane.config.network import Peering, Vpc
@@ -66,9 +67,21 @@ class VpcService(rpc.VpcServiceServicer):
             return pb.DeleteVpcReply()
 
     async def ListVpcs(self, request: pb.ListVpcsRequest, context: Context) -> pb.ListVpcsReply:
-        """Return all VPCs, or a tenant's, with their peerings."""
-        networks = current().scope.state(self._loop.state).networks
-        return await in_worker(_listed, tuple(networks.vpcs.values()), networks.peerings, request.tenant)
+        """Return all VPCs, or a tenant's, with their peerings and isolation."""
+        call, whole = current(), self._loop.state.networks
+        networks = call.scope.state(self._loop.state).networks
+        reply = await in_worker(_listed, tuple(networks.vpcs.values()), networks.peerings, request.tenant)
+        found = isolation_of(whole, dict(self._loop.gateways.checked), self._loop.now_unix_ms())
+        for vpc in reply.vpcs:
+            one = found.get(vpc.id, Isolation(verdict=Verdict.UNKNOWN))
+            reply.isolation.add(
+                vpc_id=vpc.id,
+                verdict=one.verdict,
+                why=one.why if call.tenant is None else (),  # it names VPCs of others
+                checked_unix_ms=self._loop.published_unix_ms(one.checked_unix_ms),
+                is_newest=one.generation == whole.generation,
+            )
+        return reply
 
     async def ApplyPeering(self, request: pb.Peering, context: Context) -> pb.Peering:
         """Peer two VPCs."""

@@ -16,6 +16,9 @@ class Seeking:
     `avoid` has the paths without a port by flow id, `reached` the links at the top that a flow's probes were seen on,
     and `missing` why the newest probes of a flow found none. The running flows `stay` where they are; of these, the
     ports of `unseen` could not be confirmed. `rounds` counts searches.
+
+    Running flows whose port leads elsewhere are planned on their `seen` paths, beside `base`, the plan for which they
+    would need other ports; the flows `freed` get such. `trials` counts these plans.
     """
 
     solve: Solve
@@ -27,6 +30,10 @@ class Seeking:
     missing: Mapping[str, str] = field(default_factory=dict)
     stay: frozenset[str] = frozenset()
     unseen: frozenset[str] = frozenset()
+    base: Replan | None = None
+    seen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    freed: frozenset[str] = frozenset()
+    trials: int = 0
     rounds: int = 0
     probes: int = 0
     solve_ns: int = 0

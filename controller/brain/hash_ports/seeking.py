@@ -9,19 +9,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from controller.brain.hash_ports.following import Seen, is_within_bound, live_paths, that_fit, with_paths
 from controller.brain.hash_ports.port_search import Seeking
 from controller.brain.install import take_token
 from controller.brain.lifecycle import WorkKind
 from controller.brain.state import Active, State
 from controller.model.effect import Effect, FindPorts, Note
+from controller.model.error import HeddleError
 from controller.model.event import PortsFound, Solved
 from controller.model.fabric import Role
-from controller.model.plan import Amend, Confirmed, Infeasible, JobFlows, Replan, WantedRows
+from controller.model.plan import Amend, Confirmed, Infeasible, JobFlows, Moved, Replan, WantedRows
 from controller.planner.flow_table import FlowTable
 from probing.flow import Found, Wanted
 
 MAX_ROUNDS = 4
 """The searches for one plan: with a hash that mixes well 3 flows in 10,000 need a second one."""
+
+
+MAX_TRIALS = 2
+"""The plans with paths as seen: with all of them, and with those that fit."""
 
 
 class Step(NamedTuple):
@@ -40,16 +46,36 @@ def begin(state: State, event: Solved, now: int) -> Step:
     if seeking is None or _is_void(state, active):
         return Step(state, solved=event)
     seeking = replace(seeking, solve_ns=seeking.solve_ns + event.solve_ns)
+    if seeking.base is not None:
+        return _tried(state, active, seeking, seeking.base, event.outcome, now)
     if not isinstance(event.outcome, Replan):
         return Step(state, solved=_refused_again(state, seeking, event))
-    seeking = replace(seeking, plan=event.outcome)
-    flows = tuple(flow for flow in _wanted(event.outcome) if flow not in seeking.ports)
+    return _next(state, active, seeking, event.outcome, now)
+
+
+def _next(state: State, active: Active, seeking: Seeking, plan: Replan, now: int) -> Step:
+    """Probe for a plan: first the ports that running flows have, then for the flows that need one."""
+    seeking = replace(seeking, plan=plan)
+    left = _left(seeking, plan)
+    if not left:
+        return _confirmed(state, active, seeking, plan, now)
+    flows = _own(seeking, left)
     if not flows:
-        return _confirmed(state, active, seeking, event.outcome, now)
+        flows = [flow._replace(port=0) for flow in left]
+        seeking = replace(seeking, rounds=seeking.rounds + 1)
     state, token = take_token(state)
-    seeking = replace(seeking, token=token, rounds=seeking.rounds + 1)
-    state = replace(state, active=replace(active, seeking=seeking))
-    return Step(state, (FindPorts(token=token, flows=flows, ways=state.fabric.max_paths),))
+    state = replace(state, active=replace(active, seeking=replace(seeking, token=token)))
+    return Step(state, (FindPorts(token=token, flows=tuple(flows), ways=state.fabric.max_paths),))
+
+
+def _left(seeking: Seeking, plan: Replan) -> list[Wanted]:
+    """Return the flows of a plan that probes have still to confirm."""
+    return [flow for flow in _wanted(plan) if flow not in seeking.ports and flow.flow_id not in seeking.stay]
+
+
+def _own(seeking: Seeking, flows: list[Wanted]) -> list[Wanted]:
+    """Return the flows whose own port has not been probed."""
+    return [flow for flow in flows if flow.port and flow.flow_id not in seeking.freed]
 
 
 def _is_void(state: State, active: Active) -> bool:
@@ -81,7 +107,9 @@ def ports_found(state: State, event: PortsFound, now: int) -> Step:
     seeking, found = active.seeking, event.found
     plan = seeking.plan
     assert plan is not None
-    asked = [flow for flow in _wanted(plan) if flow not in seeking.ports]
+    left = _left(seeking, plan)
+    own = _own(seeking, left)
+    asked = own or left
     ports = {flow: found.ports[flow.flow_id] for flow in asked if flow.flow_id in found.ports}
     missing = {flow.flow_id: flow for flow in asked if flow not in ports}
     seeking = replace(
@@ -94,9 +122,66 @@ def ports_found(state: State, event: PortsFound, now: int) -> Step:
     )
     if _is_void(state, active):
         return Step(state, solved=Solved(token=active.token, outcome=plan, solve_ns=seeking.solve_ns))
+    if own:
+        return _own_probed(state, active, seeking, missing, found, now)
     if not missing:
         return _confirmed(state, active, seeking, plan, now)
     return _elsewhere(state, active, _without_port(seeking, missing, found), plan, now)
+
+
+def _own_probed(
+    state: State, active: Active, seeking: Seeking, missing: Mapping[str, Wanted], found: Found, now: int
+) -> Step:
+    """Plan running flows whose port leads elsewhere as they are; free those that need another port.
+
+    Silence says nothing about a path: a flow whose planned path is that of before stays.
+    """
+    plan = seeking.plan
+    assert plan is not None
+    unseen = missing.keys() - found.elsewhere.keys() - _moved(seeking, plan)
+    seen = live_paths(state.fabric, active.health, plan, {name: path for name, path in found.elsewhere.items() if path})
+    seeking = replace(
+        seeking,
+        stay=seeking.stay | unseen,
+        unseen=seeking.unseen | unseen,
+        freed=seeking.freed | (missing.keys() - unseen),
+    )
+    if not seen:
+        return _next(state, active, seeking, plan, now)
+    return _try(state, active, replace(seeking, base=plan), plan, seen)
+
+
+def _moved(seeking: Seeking, plan: Replan) -> frozenset[str]:
+    """Return the flows that a plan leads over another path than the one that they run on."""
+    running = {request.job_id: job.flows for request, job in seeking.solve.kept}
+    found = set()
+    for job in plan.jobs:
+        rows, was, table = plan.wanted.get(job.job_id), running.get(job.job_id), job.flows
+        if rows is not None and isinstance(was, FlowTable) and isinstance(table, FlowTable):
+            pairs = zip(rows.rows, rows.flows, strict=True)
+            found |= {flow.flow_id for row, flow in pairs if (table.hops[row] != was.hops[row]).any()}
+    return frozenset(found)
+
+
+def _try(state: State, active: Active, seeking: Seeking, plan: Replan, seen: Seen) -> Step:
+    """Ask for the plan with flows on the paths that were seen."""
+    amend = Amend(jobs=with_paths(plan, seen), avoid={}, stay=seeking.stay, seen=frozenset(seen))
+    state, token = take_token(state)
+    seeking = replace(seeking, seen=seen, trials=seeking.trials + 1)
+    state = replace(state, active=replace(active, token=token, seeking=seeking))
+    return Step(state, (replace(seeking.solve, token=token, amend=amend),))
+
+
+def _tried(
+    state: State, active: Active, seeking: Seeking, base: Replan, outcome: Replan | Infeasible | HeddleError, now: int
+) -> Step:
+    """Take a plan with seen paths if it is within the bound; else one with those that fit, or none of them."""
+    if isinstance(outcome, Replan) and is_within_bound(base, outcome):
+        seeking = replace(seeking, base=None)
+        return _next(state, active, seeking, outcome, now)
+    if seeking.trials < MAX_TRIALS and (fewer := that_fit(state.fabric, base, seeking.seen)):
+        return _try(state, active, seeking, base, fewer)
+    return _next(state, active, replace(seeking, base=None, seen={}), base, now)
 
 
 def _without_port(seeking: Seeking, missing: Mapping[str, Wanted], found: Found) -> Seeking:
@@ -108,7 +193,10 @@ def _without_port(seeking: Seeking, missing: Mapping[str, Wanted], found: Found)
     reached = {flow_id: found.reached.get(flow_id, frozenset()) for flow_id in missing}
     new, last = _new_jobs(seeking), seeking.rounds == MAX_ROUNDS
     stay = {flow_id for flow_id in missing if flow_id.partition("/")[0] not in new and (last or not reached[flow_id])}
-    unseen = {flow_id for flow_id in stay if missing[flow_id].port}
+    plan = seeking.plan
+    assert plan is not None
+    moved = _moved(seeking, plan)
+    unseen = {flow_id for flow_id in stay if missing[flow_id].port and flow_id not in moved}
     return replace(
         seeking,
         avoid={**seeking.avoid, **avoid},
@@ -138,7 +226,7 @@ def _elsewhere(state: State, active: Active, seeking: Seeking, plan: Replan, now
         step = _confirmed(state, active, seeking, plan, now)
         return step._replace(effects=notes)
     avoid = {flow_id: seeking.avoid[flow_id] for flow_id in left}
-    amend = Amend(jobs=plan.jobs, avoid=avoid, reached=seeking.reached, stay=seeking.stay)
+    amend = Amend(jobs=plan.jobs, avoid=avoid, reached=seeking.reached, stay=seeking.stay, seen=frozenset(seeking.seen))
     state, token = take_token(state)
     state = replace(state, active=replace(active, token=token, seeking=seeking))
     return Step(state, (*notes, replace(seeking.solve, token=token, amend=amend)))
@@ -174,22 +262,31 @@ def _confirmed(state: State, active: Active, seeking: Seeking, plan: Replan, now
     for job in plan.jobs:
         rows = plan.wanted.get(job.job_id, WantedRows((), ()))
         unseen = sum(flow_id.partition("/")[0] == job.job_id for flow_id in seeking.unseen)
+        followed = sum(flow_id.partition("/")[0] == job.job_id for flow_id in seeking.seen)
         found, reaimed = _with_ports(job, rows, seeking.ports)
         jobs.append(found)
-        if rows.rows or unseen or job.job_id in new:
-            whole = job.job_id in new or (seeking.solve.confirm and not unseen)
-            confirmed[job.job_id] = Confirmed(now, seeking.probes, whole, reaimed, unseen)
-    plan = replace(plan, jobs=tuple(jobs), wanted={}, confirmed=confirmed)
+        if rows.rows or unseen or followed or job.job_id in new:
+            whole = job.job_id in new or (seeking.solve.confirm.issuperset(state.fabric.leaves) and not unseen)
+            confirmed[job.job_id] = Confirmed(now, seeking.probes, whole, reaimed, unseen, followed)
+    moved = {name: left for name, each in plan.moved.items() if (left := _by_us(each, seeking.seen, name)) is not None}
+    plan = replace(plan, jobs=tuple(jobs), wanted={}, confirmed=confirmed, moved=moved)
     state = replace(state, active=replace(active, seeking=seeking))
     return Step(state, solved=Solved(token=active.token, outcome=plan, solve_ns=seeking.solve_ns))
 
 
+def _by_us(moved: Moved, seen: Seen, job_id: str) -> Moved | None:
+    """Return the moves of a job without those of flows that keep their port: their hosts do nothing."""
+    mine = {flow_id for flow_id in seen if flow_id.partition("/")[0] == job_id}
+    left = {flow_id: links for flow_id, links in moved.old_links.items() if flow_id not in mine}
+    return Moved(flows=moved.flows - len(mine), old_links=left) if moved.flows > len(mine) else None
+
+
 def _with_ports(job: JobFlows, rows: WantedRows, ports: Mapping[Wanted, int]) -> tuple[JobFlows, int]:
     """Return a job with the ports that were found, the same object where it has them; and how many flows had others."""
-    pairs = zip(rows.rows, rows.flows, strict=True)
-    found = {row: (flow, ports[flow]) for row, flow in pairs if ports.get(flow, flow.port) != flow.port}
-    if not found:
+    if not rows.rows:
         return job, 0
     assert isinstance(job.flows, FlowTable)
-    table = job.flows.with_ports({row: port for row, (_, port) in found.items()})
-    return replace(job, flows=table), sum(flow.port > 0 for flow, _ in found.values())
+    pairs = list(zip(rows.rows, rows.flows, strict=True))
+    reaimed = sum(0 < flow.port != ports.get(flow, flow.port) for flow in rows.flows)
+    found = {row: ports[flow] for row, flow in pairs if flow in ports and ports[flow] != job.flows.ports[row]}
+    return (replace(job, flows=job.flows.with_ports(found)) if found else job), reaimed

@@ -29,8 +29,11 @@ MAX_REASONS = 200
 def enqueue_replan(state: State, work: ReplanWork) -> State:
     """Queue a replan; it replaces one that waits. One after a failure or return of links goes first, another last.
 
-    Every plan of a submission also updates the jobs that run, so what is not urgent waits for the submissions.
+    Every plan of a submission also updates the jobs that run, so what is not urgent waits for the submissions. Where
+    the fabric hashes, a link that fails or returns makes all ports suspect, unless the work names leaves.
     """
+    if state.fabric.hashes and work.cause in (Cause.FAILURE, Cause.RECOVERY) and not work.suspects:
+        work = replace(work, suspects=frozenset(state.fabric.leaves))
     waiting = next((other for other in state.queue if other.kind is WorkKind.REPLAN), None)
     if waiting is not None:
         first, second = sorted((waiting, work), key=lambda each: _URGENCY.index(each.cause))
@@ -44,7 +47,8 @@ def enqueue_replan(state: State, work: ReplanWork) -> State:
 
 def _for_both(work: ReplanWork, other: ReplanWork) -> ReplanWork:
     """Return a replan that also does what another was to do; its reason is its own."""
-    return replace(work, moves=work.moves or other.moves, ports=tuple(dict.fromkeys((*work.ports, *other.ports))))
+    ports = tuple(dict.fromkeys((*work.ports, *other.ports)))
+    return replace(work, moves=work.moves or other.moves, ports=ports, suspects=work.suspects | other.suspects)
 
 
 def after_replans(state: State, work: Work) -> tuple[Work, ...]:
@@ -69,16 +73,12 @@ def solve_for(
     """Begin a transaction: ask the planner for `requests` beside the jobs that hold paths."""
     state, token = take_token(state)
     solve = replace(problem(state, requests), token=token, limit=limit, subject=subject, urgent=urgent)
-    solve = replace(solve, health=health or solve.health, has_happened=has_happened, confirm=_is_suspect(state, work))
+    solve = replace(solve, health=health or solve.health, has_happened=has_happened)
+    if work.kind is WorkKind.REPLAN and state.fabric.hashes:
+        solve = replace(solve, confirm=work.suspects)
     seeking = Seeking(solve=solve) if state.fabric.hashes else None
     active = Active(token=token, work=work, health=state.out_of_use, seeking=seeking)
     return replace(state, active=active), (solve,)
-
-
-def _is_suspect(state: State, work: Work) -> bool:
-    """Return whether flows may have left their paths: a link that fails or returns changes what ports lead where."""
-    changed = work.kind is WorkKind.REPLAN and work.cause in (Cause.FAILURE, Cause.RECOVERY)
-    return state.fabric.hashes and changed
 
 
 def problem(state: State, requests: tuple[JobRequest, ...]) -> Solve:
@@ -205,14 +205,17 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
     unchanged = unchanged and flows.own_max_link_utilisation == before.own_max_link_utilisation
     if unchanged and len(stranded) == job.stranded and job.healthy_utilisation is None:
         return replace(job, effort=_effort(job, plan)) if job_id in plan.confirmed else job
-    flows = flows if moved is not None else replace(flows, guards=job.flows.guards)
+    seen = plan.confirmed.get(job_id, Confirmed())
+    flows = flows if moved is not None or seen.followed else replace(flows, guards=job.flows.guards)
     healthy = _healthy_utilisation(state, job, flows, cause)
     harmed = bool(stranded) or healthy is not None
     now = after(job.state, JobEvent.HARMED if harmed else JobEvent.RECOVERED)
     same = flows.flows is job.flows.flows and now is job.state and len(stranded) == job.stranded
     reasons = [reason, *_harm(flows, stranded, healthy), *flows.notes]
-    if (reaimed := plan.confirmed.get(job_id, Confirmed()).reaimed) > 0:
-        reasons.insert(1, f"{reaimed} flows have new ports for their paths")
+    if seen.reaimed:
+        reasons.insert(1, f"{seen.reaimed} flows have new ports for their paths")
+    if seen.followed:
+        reasons.insert(1, f"{seen.followed} flows keep their ports where the hash leads them")
     if moved is not None:
         reasons.insert(1, f"{moved.flows} flows moved")
     return replace(

@@ -16,12 +16,12 @@ from controller.cli.fabric_check.inputs import (
     places_of,
     sources_of,
 )  # fmt: skip
-from controller.cli.fabric_check.pairs import pairs_of
 from controller.cli.fabric_check.report import as_json as document
 from controller.cli.fabric_check.report import lines
 from controller.config.load import load_fabric
 from controller.model.error import InputError, PrerequisiteError
 from controller.model.plan import DATA_DSCP
+from controller.runtime.probing.pairs import pairs_of
 from probing.check.asking import ask_all
 from probing.check.conclusions import LeafCheck, concluded
 from probing.check.places import Places

@@ -16,26 +16,38 @@ from rich.table import Table
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.cli import show as screen
 from controller.cli.client import Client, connected
+from controller.cli.jobs import all_jobs
 from controller.cli.telemetry.rates import SORT_KEYS, Board, PortRates
 from controller.model.error import InputError, UnavailableError
 
 ONCE_S = 6.0
 """How long `--once` waits for the second sample of every port: agents sample every second or faster."""
 
-FRAME_LINES = 6
+FRAME_LINES = 7
+MAX_JOBS_NAMED = 5
 ROWS_WHEN_PIPED = 40
+JOBS_EVERY_S = 5.0
+"""How often jobs are read on a fabric that hashes."""
 HOT, WARM = 0.95, 0.7
 WIDE = 120
 UNKNOWN = "?"
 """Shown instead of a rate until a port has two samples."""
 
 
+class Probed(NamedTuple):
+    """Plans of jobs, and when they were read."""
+
+    plans: tuple[pb.JobPlan, ...]
+    read_s: float
+
+
 class _Reader:
     """Reads the stream of samples in a thread and keeps the board up to date."""
 
     def __init__(self, client: Client, ports: Sequence[str]) -> None:
-        links = client.fabric.GetTopology(pb.GetTopologyRequest()).links
-        self._board = Board({link.src: link.capacity_bps for link in links})
+        topology = client.fabric.GetTopology(pb.GetTopologyRequest())
+        self._board = Board({link.src: link.capacity_bps for link in topology.links})
+        self._client, self._hashes, self._jobs = client, topology.hashes, Probed((), -JOBS_EVERY_S)
         self._lock = threading.Lock()
         self._ended: grpc.RpcError | None = None
         self._call = client.telemetry.WatchPorts(pb.WatchPortsRequest(ports=ports))
@@ -48,6 +60,14 @@ class _Reader:
             raise self._ended
         with self._lock:
             return self._board.rows(sort)
+
+    def probed(self) -> tuple[pb.JobPlan, ...]:
+        """Return the plans, without flows, whose paths probes confirm: none on a fabric that does not hash."""
+        now_s = time.monotonic()
+        if self._hashes and now_s - self._jobs.read_s >= JOBS_EVERY_S:
+            found = all_jobs(self._client, without_flows=True).jobs
+            self._jobs = Probed(tuple(plan for plan in found if plan.certificate.probed), now_s)
+        return self._jobs.plans
 
     def complete(self) -> bool:
         """Return whether every port has rates."""
@@ -78,14 +98,14 @@ def top(server: str, ports: Sequence[str], *, sort: str, interval_s: float, once
         if once and not rows:
             raise UnavailableError(f"no sample within {ONCE_S:g} s; does an agent run? (heddle agent)")
         if as_json:
-            _print_json(rows)
+            _print_json(rows, reader.probed())
             while not once:
                 time.sleep(interval_s)
-                _print_json(reader.rows(sort))
+                _print_json(reader.rows(sort), reader.probed())
         elif once:
             out = screen.console()
             shown = len(rows) if out.is_terminal else ROWS_WHEN_PIPED
-            out.print(table(rows, rows_shown=shown, sort=sort, width=out.width))
+            out.print(table(rows, rows_shown=shown, sort=sort, width=out.width, probed=reader.probed()))
         else:
             _live(reader, sort, interval_s)
 
@@ -102,7 +122,8 @@ def _live(reader: _Reader, sort: str, interval_s: float) -> None:
     with Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
         for rows in _every(reader, sort, interval_s):
             shown = max(1, out.size.height - FRAME_LINES)
-            live.update(table(rows, rows_shown=shown, sort=sort, width=out.width), refresh=True)
+            found = table(rows, rows_shown=shown, sort=sort, width=out.width, probed=reader.probed())
+            live.update(found, refresh=True)
 
 
 def _every(reader: _Reader, sort: str, interval_s: float) -> Iterator[list[PortRates]]:
@@ -111,11 +132,18 @@ def _every(reader: _Reader, sort: str, interval_s: float) -> Iterator[list[PortR
         time.sleep(interval_s)
 
 
-def table(rows: Sequence[PortRates], *, rows_shown: int, sort: str, width: int) -> Table:
-    """Return the first rows as a table; stale ones are dim. A narrow terminal gets fewer columns, none cut."""
+def table(
+    rows: Sequence[PortRates], *, rows_shown: int, sort: str, width: int, probed: Sequence[pb.JobPlan] = ()
+) -> Table:
+    """Return the first rows as a table; stale ones are dim. A narrow terminal gets fewer columns, none cut.
+
+    Where the fabric hashes, a line says how many paths of jobs probes have confirmed.
+    """
     stale = sum(row.stale for row in rows)
     more = f", the first {rows_shown} shown" if len(rows) > rows_shown else ""
     title = f"{len(rows)} ports by {sort}{more}; {stale or 'none'} stale; marks, PFC and drops per second"
+    if probed:
+        title += f"\n{paths_confirmed(probed)}"
     found = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
     columns = [column for column in _COLUMNS if width >= WIDE or column.always]
     found.add_column("port", overflow="ellipsis", no_wrap=True)
@@ -126,6 +154,18 @@ def table(rows: Sequence[PortRates], *, rows_shown: int, sort: str, width: int) 
         cells = (column.cell(row) for column in columns)
         found.add_row(row.port, *cells, "stale" if row.stale else "", style="dim" if row.stale else None)
     return found
+
+
+def paths_confirmed(plans: Sequence[pb.JobPlan]) -> str:
+    """Return how many paths of all jobs are confirmed, and of which jobs not all are."""
+    proofs = [plan.certificate for plan in plans]
+    oldest_ms = min(
+        (each.oldest_confirmation_unix_ms for each in proofs if each.oldest_confirmation_unix_ms), default=0
+    )
+    seen, flows = sum(each.paths_confirmed for each in proofs), sum(plan.flow_count for plan in plans)
+    behind = [plan.job_id for plan in plans if plan.certificate.paths_confirmed < plan.flow_count]
+    more = f"; not all of {', '.join(behind[:MAX_JOBS_NAMED])}" if behind else ""
+    return f"probed: {screen.confirmed_paths(seen, flows, oldest_ms)}{more}"
 
 
 def _coloured(text: str, share: float) -> str:
@@ -170,6 +210,16 @@ _COLUMNS = (
 )
 
 
-def _print_json(rows: Sequence[PortRates]) -> None:
-    json.dump({"unix_ms": time.time_ns() // 1_000_000, "ports": [row.as_dict() for row in rows]}, sys.stdout)
+def _print_json(rows: Sequence[PortRates], probed: Sequence[pb.JobPlan]) -> None:
+    fields = ("paths_confirmed", "oldest_confirmation_unix_ms", "probes")
+    jobs = [
+        {
+            "job_id": plan.job_id,
+            "flow_count": plan.flow_count,
+            **{name: getattr(plan.certificate, name) for name in fields},
+        }
+        for plan in probed
+    ]
+    found = {"unix_ms": time.time_ns() // 1_000_000, "ports": [row.as_dict() for row in rows], "probed_jobs": jobs}
+    json.dump(found, sys.stdout)
     print(flush=True)

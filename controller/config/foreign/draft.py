@@ -125,9 +125,9 @@ def refuse(source: str, place: str, text: str) -> NoReturn:
     raise InputError(one_line(f"{located(source, place)}: {text}"))
 
 
-def check_rate(source: str, place: str, rate_bps: int, most_bps: int) -> None:
+def check_rate(source: str, place: str, rate_bps: int, max_bps: int) -> None:
     """Raise InputError for a rate that a fabric file cannot hold."""
     if rate_bps < 1:
         refuse(source, place, "a link's rate must be at least 1 bit/s")
-    if rate_bps > most_bps:
-        refuse(source, place, f"a rate of {shown(rate_bps // 10**9)} Gbit/s; at most {most_bps // 10**9:,} are allowed")
+    if rate_bps > max_bps:
+        refuse(source, place, f"a rate of {shown(rate_bps // 10**9)} Gbit/s; at most {max_bps // 10**9:,} are allowed")

@@ -86,8 +86,8 @@ def _version(value: object) -> int:
     return value
 
 
-def _rate(most_bps: int) -> Callable[[object], int]:
-    most = most_bps // 10**9
+def _rate(max_bps: int) -> Callable[[object], int]:
+    max_gbps = max_bps // 10**9
 
     def bits_per_second(value: object) -> int:
         """Convert Gbit/s to whole bit/s."""
@@ -97,8 +97,8 @@ def _rate(most_bps: int) -> Callable[[object], int]:
             refuse(f"must be a finite number of Gbit/s, is {shown(value)}")
         if value <= 0:
             refuse(f"must be more than 0 Gbit/s, is {shown(value)}; write the rate, such as 100 or 0.02")
-        if value > most:
-            refuse(f"at most {most:,} Gbit/s, is {shown(value)}")
+        if value > max_gbps:
+            refuse(f"at most {max_gbps:,} Gbit/s, is {shown(value)}")
         rate_bps = round(value * 10**9)
         if rate_bps == 0:
             refuse(f"must be at least 1 bit/s (0.000000001), is {shown(value)}")

@@ -1,24 +1,31 @@
 """The controller itself: sessions, rules, installation times, the lag of its event loop."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.metadata import version
 
 from controller.brain.state import State, SwitchState, wanted
 from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes.site import HttpCounts, InstallTimes, LoopLag, SwitchHealth
+from controller.dashboard.documents.shapes.site import HttpCounts, InstallTimes, LoopLag, ProbeAgents, SwitchHealth
+from controller.model.fabric import Fabric
 from controller.rules.diff import diff
+
+MAX_MISSING = 20
 
 
 def health_document(
-    moment: Moment, since_ms: Mapping[str, int], lags_ms: Sequence[float], http: HttpCounts
+    moment: Moment, since_ms: Mapping[str, int], lags_ms: Sequence[float], http: HttpCounts, probing: Collection[str]
 ) -> Mapping[str, object]:
-    """Return the controller's health (`HealthDocument`); `since_ms`: of each switch's session or its end."""
+    """Return the controller's health (`HealthDocument`); `since_ms`: of each switch's session or its end.
+
+    `probing` are the hosts whose probe agents are attached.
+    """
     state = moment.state
     return {
         "version": version("heddle"),
         "leader": True,
         "uptime_ms": max(0, moment.now_unix_ms - (state.started_unix_ms or moment.now_unix_ms)),
         "switches": _switches(state, since_ms),
+        "probe_agents": _probe_agents(state.fabric, probing),
         "telemetry": {"configured": moment.telemetry_configured, "age_ms": moment.age_ms},
         "install_ms": _install_ms(state),
         "loop_lag_ms": lag_document(lags_ms),
@@ -49,6 +56,14 @@ def _is_installed(state: State, switch: str, now: SwitchState) -> bool | None:
     if not now.connected or now.installed is None:
         return None
     return switch not in state.dirty or not diff(now.installed, wanted(state, switch))
+
+
+def _probe_agents(fabric: Fabric, attached: Collection[str]) -> ProbeAgents | None:
+    if not fabric.hashes:
+        return None
+    hosts = dict.fromkeys(nic.host for nic in fabric.nics)
+    missing = [host for host in hosts if host not in attached]
+    return {"attached": len(hosts) - len(missing), "expected": len(hosts), "missing": missing[:MAX_MISSING]}
 
 
 def _install_ms(state: State) -> InstallTimes:

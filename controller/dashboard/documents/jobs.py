@@ -73,6 +73,8 @@ def _lines(state: State) -> Iterator[JobLine]:
             "generation": job.generation,
             "priority": job.request.priority,
             "reason": job.reason,
+            "probed": job.effort.probed,
+            "paths_confirmed": job.effort.paths_confirmed,
         }
 
 
@@ -88,6 +90,10 @@ def _certificate(plan: JobPlan) -> Certificate:
         "flows_slowed": found.flows_slowed,
         "mean_share": found.mean_share,
         "worst_share": found.worst_share,
+        "probed": found.probed,
+        "paths_confirmed": found.paths_confirmed,
+        "oldest_confirmation_ms": found.oldest_confirmation_unix_ms or None,
+        "probes": found.probes,
     }
 
 

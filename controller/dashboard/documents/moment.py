@@ -7,6 +7,7 @@ from controller.brain.state import State
 from controller.model.observed import Reports
 from controller.runtime.loop import Announced, Loop
 from controller.runtime.telemetry import TelemetryTick
+from controller.views.isolation import Checked
 
 
 class GatewayReport(NamedTuple):
@@ -27,13 +28,15 @@ class Moment(NamedTuple):
     reports: Reports
     announced: tuple[Announced, ...] = ()
     gateways: Mapping[str, GatewayReport] = {}
+    checked: Mapping[str, Checked] = {}
 
     @classmethod
     def of(cls, loop: Loop, *, is_whole: bool = False) -> "Moment":
         """Return the moment that is now; `is_whole`: with generations of jobs and reports of gateways."""
         found = cls(
-            loop.now_unix_ms(), loop.state, loop.telemetry.ticks.value, loop.telemetry.configured, loop.flow_reports
-        )
+            loop.now_unix_ms(), loop.state, loop.telemetry.ticks.value, loop.telemetry.configured, loop.flow_reports,
+            checked=dict(loop.gateways.checked),
+        )  # fmt: skip
         if not is_whole:
             return found
         gateways = {

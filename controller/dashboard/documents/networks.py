@@ -7,6 +7,7 @@ from controller.brain.networks.state import Gateway as Known
 from controller.brain.networks.state import Networks
 from controller.dashboard.documents.moment import GatewayReport, Moment
 from controller.dashboard.documents.shapes.site import Backend, Balancer, Gateway, Vpc
+from controller.views.isolation import isolation_of
 from controller.views.load_balancers import load_balancer_views
 from dataplane.config.balancers import BackEnd
 
@@ -14,11 +15,14 @@ from dataplane.config.balancers import BackEnd
 def networks_document(moment: Moment) -> Mapping[str, object]:
     """Return the virtual networks (`Networks`)."""
     networks = moment.state.networks
-    return {"vpcs": _vpcs(networks), "gateways": _gateways(moment), "balancers": _balancers(networks)}
+    return {"vpcs": _vpcs(moment), "gateways": _gateways(moment), "balancers": _balancers(networks)}
 
 
-def _vpcs(networks: Networks) -> Iterator[Vpc]:
+def _vpcs(moment: Moment) -> Iterator[Vpc]:
+    networks = moment.state.networks
+    found = isolation_of(networks, moment.checked, moment.now_unix_ms)
     for vpc in networks.vpcs.values():
+        isolation = found[vpc.id]
         yield {
             "id": vpc.id,
             "tenant": vpc.tenant,
@@ -26,7 +30,13 @@ def _vpcs(networks: Networks) -> Iterator[Vpc]:
             "network": vpc.realm.value,
             "subnets": [str(subnet.prefix) for subnet in vpc.subnets],
             "endpoints": len(vpc.endpoints),
-            "isolation": "unknown",
+            "isolation": isolation.verdict.value,
+            "isolation_why": list(isolation.why),
+            "isolation_checked_ms": isolation.checked_unix_ms or None,
+            "isolation_age_ms": max(0, moment.now_unix_ms - isolation.checked_unix_ms)
+            if isolation.checked_unix_ms
+            else None,
+            "isolation_is_newest": isolation.generation == networks.generation,
         }
 
 

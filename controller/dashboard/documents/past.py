@@ -9,7 +9,7 @@ from controller.brain.state import State
 from controller.dashboard.documents.congestion import place_of
 from controller.dashboard.documents.moment import Moment
 from controller.dashboard.documents.shapes.state import CongestedPort, TimelineEvent
-from controller.dashboard.documents.text import document_text, json_text, shares_text
+from controller.dashboard.documents.text import document_text, flags_text, json_text, shares_text
 from controller.model.error import InputError, NotFoundError
 from controller.model.log_event import LogEvent
 from controller.runtime.telemetry import PastMoment, Telemetry
@@ -62,9 +62,10 @@ def past_state_text(moment: Moment, telemetry: Telemetry, boot: str, at_ms: int)
     if found is None:
         raise NotFoundError("not recorded")
     used, paused = _measured(moment.state, found)
+    up, drained = _link_flags(moment.state, telemetry, at_ms)
     end_ms = (found.start_s + found.length_s) * 1_000
     congested = conditions_at(telemetry.past((at_ms - NEAR_S * 1_000) * MS, MAX_EVENTS, at_ms * MS + MS - 1))
-    links = f'"utilisation":{used},"planned":null,"pause_share":{paused},"up":null,"drained":null'
+    links = f'"utilisation":{used},"planned":null,"pause_share":{paused},"up":{up},"drained":{drained}'
     rest = document_text({
         "at_ms": at_ms, "boot": boot, "sequence": 0, "switches": None, "jobs": None, "congested": congested,
         "counts": None, "telemetry": {"configured": moment.telemetry_configured, "age_ms": max(0, at_ms - end_ms)},
@@ -84,6 +85,18 @@ def _measured(state: State, found: PastMoment) -> tuple[str, str]:
     used = np.where(np.isnan(sent), 0.0, sent) / rows.capacity_bps
     share = rows.picked(paused, paused, np.ones(len(names), dtype=np.bool_))
     return shares_text(used), shares_text(share)
+
+
+def _link_flags(state: State, telemetry: Telemetry, at_ms: int) -> tuple[str, str]:
+    """Return which links were up and which drained, null where that was not recorded."""
+    found = telemetry.history.links(at_ms * MS + MS - 1) if telemetry.history is not None else None
+    if found is None:
+        return "null", "null"
+    down, drained = frozenset(found.down), frozenset(found.drained)
+    first = [link.id for link in state.fabric.directed_links[::2]]
+    flags = np.array([[name not in down for name in first], [name in drained for name in first]], dtype=np.bool_)
+    up_text, drained_text = (flags_text(each) for each in np.repeat(flags, 2, axis=1))
+    return up_text, drained_text
 
 
 def conditions_at(events: tuple[LogEvent, ...]) -> list[CongestedPort]:

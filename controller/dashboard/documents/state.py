@@ -4,7 +4,7 @@
 planned loads take longer than all the rest, and most updates change measurements only.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from controller.brain.state import Job, State
@@ -15,6 +15,7 @@ from controller.dashboard.documents.text import flags_text, json_text, list_text
 from controller.model.job_state import JobState
 from controller.runtime.telemetry import TelemetryTick
 from controller.views.congestion import Congested, congestion
+from controller.views.isolation import Checked
 from controller.views.link_states import link_states, planned_utilisation
 from controller.views.measured import LinkRows, pause_share_of_links, pfc_queues, utilisation_of_links
 from telemetry.detection.signal import Kind
@@ -66,7 +67,7 @@ class StateText:
             "switches": self._switches(state),
             "jobs": self._kept.value("jobs", lambda: list_text(job_figures(state)), state.jobs, state.certificate),
             "congested": list_text(congested_ports(found)),
-            "counts": json_text(counts(state, found)),
+            "counts": json_text(counts(state, found, moment.checked)),
         }
         return Content(",".join(f'"{name}":{text}' for name, text in parts.items()))
 
@@ -151,7 +152,7 @@ def congested_ports(found: tuple[Congested, ...]) -> Iterator[CongestedPort]:
         }
 
 
-def counts(state: State, found: tuple[Congested, ...]) -> Counts:
+def counts(state: State, found: tuple[Congested, ...], checked: Mapping[str, Checked]) -> Counts:
     """Return the counts of the page's head."""
     connected = sum(switch.connected for switch in state.switches.values())
     return {
@@ -160,4 +161,5 @@ def counts(state: State, found: tuple[Congested, ...]) -> Counts:
         "switches_connected": None if state.fabric.hashes else connected,
         "links_down": len(state.health.down_cables),
         "hot_links": len({each.signal.port for each in found if each.signal.kind is not Kind.SILENT}),
+        "vpcs_violated": len({vpc for each in checked.values() for vpc in each.differing} & state.networks.vpcs.keys()),
     }

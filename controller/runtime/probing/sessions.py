@@ -29,6 +29,16 @@ class AgentError(Exception):
     """An agent cannot ask: none is attached, it went away, it refuses, or it does not report. The text says which."""
 
 
+class Header(NamedTuple):
+    """What else of a probe's header a hash may read: the destination queue pair number and the DSCP."""
+
+    qpn: int = 0
+    dscp: int = 0
+
+
+NO_HEADER = Header()
+
+
 class Order(NamedTuple):
     """Questions for one agent, asked from one of its NICs."""
 
@@ -37,6 +47,7 @@ class Order(NamedTuple):
     questions: tuple[Question, ...]
     rate_pps: float
     timeout_s: float
+    header: Header = NO_HEADER
 
 
 class Answers(NamedTuple):
@@ -84,6 +95,8 @@ class ProbeAgents:
         """By switch the probes that it was expected to reply to."""
         self.replied: Counter[str] = Counter()
         """By switch the replies that were located there."""
+        self.on_attached: Callable[[frozenset[int]], None] = lambda addresses: None
+        """Called with the addresses of an agent's NICs after it has attached."""
         self._named: set[tuple[str, str]] = set()
         self._note = note
         self._next_order = 1
@@ -95,6 +108,7 @@ class ProbeAgents:
             self.detach(before, "another session attached for the same host")
         self.by_host[session.host] = session
         self.by_ip |= dict.fromkeys(session.ips, session)
+        self.on_attached(session.ips)
 
     def detach(self, session: Session, why: str = "the session ended") -> None:
         """Remove a session."""
@@ -104,7 +118,9 @@ class ProbeAgents:
             for address in session.ips:
                 del self.by_ip[address]
 
-    async def ask(self, src_ip: int, questions: Sequence[Question], rate_pps: float, timeout_s: float) -> Answers:
+    async def ask(
+        self, src_ip: int, questions: Sequence[Question], rate_pps: float, timeout_s: float, header: Header = NO_HEADER
+    ) -> Answers:
         """Have the agent of a NIC ask, and return its answers; raises AgentError.
 
         Args:
@@ -112,6 +128,7 @@ class ProbeAgents:
             questions: MAX_QUESTIONS at most, each once.
             rate_pps: probes per second.
             timeout_s: a probe without a reply for so long is silent.
+            header: of every probe.
         """
         session = self.by_ip.get(src_ip)
         if session is None:
@@ -120,7 +137,7 @@ class ProbeAgents:
             self.counts["orders_refused"] += 1
             raise AgentError(f"{len(session.open)} orders of the probe agent at {session.host} are open already")
         number, self._next_order = self._next_order, self._next_order + 1
-        order = Order(number, src_ip, tuple(questions), rate_pps, timeout_s)
+        order = Order(number, src_ip, tuple(questions), rate_pps, timeout_s, header)
         future: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
         session.open[number] = order, future
         session.to_send.append(order)

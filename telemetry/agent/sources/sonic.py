@@ -4,6 +4,7 @@
     COUNTERS_QUEUE_NAME_MAP    Ethernet0:3 -> oid:0x1500000000005     queue 3, which SONiC maps to priority 3
     COUNTERS:oid:0x…           SAI_PORT_STAT_IF_OUT_OCTETS -> 123, or N/A where the platform has no such counter
     USER_WATERMARKS:oid:0x…    SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES  (or PERIODIC_WATERMARKS)
+    PORT_TABLE:Ethernet0       oper_status -> up or down, in APPL_DB: whether the port's link has carrier
 
 The switch updates these hashes once per second by default (`counterpoll`); a shorter sampling period reads the same
 values again. Maps and watermarks change slowly and are read every few seconds, in the same round trip. A counter that
@@ -25,7 +26,7 @@ from telemetry.samples.counters import PRIORITIES
 from telemetry.samples.sample import MAX_PORTS, PortSample, QueueSample
 from telemetry.samples.topic import Source
 
-COUNTERS_DB = 2
+APPL_DB, COUNTERS_DB = 0, 2
 TIMEOUT_S = 1.0
 SLOW_PERIOD_NS = 5_000_000_000  # between two readings of maps and watermarks
 MAX_COUNTER = (1 << 64) - 1
@@ -57,6 +58,7 @@ _QUEUE_FIELDS = {
 _WATCHDOG_STATE, _STORMED = "PFC_WD_STATUS", b"stormed"
 _WATERMARK = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
 _WATERMARK_TABLES = ("USER_WATERMARKS", "PERIODIC_WATERMARKS")
+_CARRIER: Mapping[object, bool] = {b"up": True, b"down": False}
 _PRIORITY = {str(priority): priority for priority in range(PRIORITIES)}
 _REQUIRED = (f"{_PORT}IF_OUT_OCTETS", f"{_PORT}IF_IN_OCTETS")
 
@@ -95,6 +97,7 @@ class SonicSwitch:
         )
         pool.connection_kwargs.setdefault("db", COUNTERS_DB)
         self._redis = redis.asyncio.Redis(connection_pool=pool)
+        self._counters_db = int(pool.connection_kwargs["db"])
         self._ports: tuple[_Port, ...] = ()
         self._slow_due_ns = 0
         self._last: dict[str, dict[str, int]] = {}
@@ -141,7 +144,11 @@ class SonicSwitch:
         if slow:
             commands += [("HGET", f"{table}:{oid}", _WATERMARK) for table in _WATERMARK_TABLES for oid in queues]
             commands += [("HGETALL", _PORT_MAP), ("HGETALL", _QUEUE_MAP)]
-        replies = await self._query(commands)
+        commands += [("SELECT", str(APPL_DB)), *(("HGET", f"PORT_TABLE:{port.alias}", "oper_status") for port in ports)]
+        replies = await self._query([*commands, ("SELECT", str(self._counters_db))])
+        del replies[-1]
+        carrier = {port.oid: _CARRIER.get(replies.pop()) for port in reversed(ports)}
+        del replies[-1]
         read = {port.oid: self._values(port.oid, _PORT_FIELDS, replies[at]) for at, port in enumerate(ports)}
         at = len(ports)
         for oid in queues:
@@ -152,7 +159,9 @@ class SonicSwitch:
             self._take_watermarks(queues, replies[at : at + 2 * len(queues)])
             self._learn(replies[-2:])
         return [
-            self._sample(port, read, now_unix_ns) for port in ports if all(name in read[port.oid] for name in _REQUIRED)
+            self._sample(port, read, carrier[port.oid], now_unix_ns)
+            for port in ports
+            if all(name in read[port.oid] for name in _REQUIRED)
         ]
 
     def _values(self, oid: str, names: Sequence[str], reply: Sequence[bytes | None] | Exception) -> Values:
@@ -194,7 +203,7 @@ class SonicSwitch:
         self._last = {oid: values for oid, values in self._last.items() if oid in known}
         self._watermarks = {oid: value for oid, value in self._watermarks.items() if oid in known}
 
-    def _sample(self, port: _Port, read: Mapping[str, Values], now_unix_ns: int) -> PortSample:
+    def _sample(self, port: _Port, read: Mapping[str, Values], carrier: bool | None, now_unix_ns: int) -> PortSample:
         values = read[port.oid]
         traffic: dict[str, Any] = {
             name: min(sum(values.get(_PORT + part, 0) for part in parts), MAX_COUNTER)
@@ -203,6 +212,7 @@ class SonicSwitch:
         sample = PortSample(
             port=port.name,
             timestamp_unix_ns=now_unix_ns,
+            carrier=carrier,
             queues=tuple(self._queue(priority, port, values, read) for priority in range(PRIORITIES)),
             **traffic,
         )

@@ -12,6 +12,7 @@ import yaml
 from dataplane.control.status_socket import read_status, socket_path
 from tests.support.controllers.served_controller import served
 from tests.support.packets.namespaces import Namespace, join
+from tests.support.processes.commands import Commands
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 HEDDLE = (sys.executable, "-m", "controller.cli.main")
@@ -36,7 +37,7 @@ class Site:
     """A controller, and a balancer in a namespace whose loopback has the back ends' addresses, for its probes."""
 
     def __init__(self, controller, folder):
-        self.controller, self.folder = controller, folder
+        self.controller, self.folder, self.commands = controller, folder, Commands()
         self.space, self.other = Namespace(), Namespace()
         join(self.space, "u0", self.other, "u1", mtu_bytes=1600)
         for ip in ENDS:
@@ -62,9 +63,7 @@ class Site:
         self.listening = self.space.start(sys.executable, "-c", LISTEN, *ENDS)
 
     def heddle(self, *words):
-        done = subprocess.run(
-            [*HEDDLE, *words, "--server", self.controller.grpc], capture_output=True, text=True, timeout=60, check=False
-        )
+        done = self.commands.run(*words, "--server", self.controller.grpc)
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 
@@ -79,6 +78,7 @@ class Site:
             time.sleep(0.1)
 
     def close(self):
+        self.commands.close()
         for process in (self.listening, self.process):
             process.terminate()
             process.wait(30)

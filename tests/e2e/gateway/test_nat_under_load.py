@@ -129,6 +129,7 @@ def test_a_connection_whose_mapping_is_lost_with_the_data_process_is_reset_at_on
     held.communicate()
 
 
+@pytest.mark.alone  # the lab's Open vSwitch, which has no processor of its own, loses packets where others compute
 @pytest.mark.parametrize("seconds", [2, pytest.param(20, marks=LONG)])
 def test_jumbo_datagrams_pass_fragmented(gateway: Gateway, seconds: int) -> None:
     counting = gateway.started("internet", "count", "5000", "2")

@@ -16,7 +16,7 @@ from mininet_topos.routed.lab import RoutedLab
 from mininet_topos.routed.net import SEED
 from mininet_topos.routed.routes import Routing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = pytest.mark.e2e
 SHAPE = "{kind: clos3, pods: 2, aggs_per_pod: 2, spines: 4, leaves: 1, hosts_per_leaf: 1, gbps: 0.02}"
 POLICY = "fib_multipath_hash_policy"
 

@@ -15,7 +15,7 @@ from mininet_topos.nic.settings import NicSettings
 from tests.support.controllers.plan_server import PlanServer, serving
 from tests.support.fabrics.small_fabrics import spine_leaf
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = pytest.mark.e2e
 
 PAIRS = (("h1-n0", "h3-n0"), ("h4-n0", "h2-n0"))
 RATE_BPS = 16_000_000

@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,6 @@ from tests.support.traces_of_labs import NOTHING, traces_of
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.alone,
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
     pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"),
     pytest.mark.skipif(chromium() is None, reason="Debian's chromium is not installed (scripts/setup all)"),
@@ -187,6 +187,11 @@ def test_every_view_of_a_lab_shows_what_the_services_serve(running):
         page.open(url + "/fabric?show=measured")
         until(lambda: all(near(loads(page.run(TITLES)).get(name), one) for name, one in running.links().items()))
 
+        page.open(url + "/matrix?show=planned")
+        until(lambda: alike(shown_cells(page), cells(running.links(), planned), percent=0.6))
+        page.open(url + "/matrix?show=measured&way=down")
+        until(lambda: alike(shown_cells(page), cells(running.links(), measured, down=True)))
+
         page.open(url + "/jobs/permutation")
         plan = jobs.GetJob(pb.GetJobRequest(job_id="permutation"))
         flows = {(flow.src_nic, flow.dst_nic) for flow in plan.flows}
@@ -207,10 +212,44 @@ def test_every_view_of_a_lab_shows_what_the_services_serve(running):
         )
         page.open(url + "/timeline")
         page.wait_for_text("leaf1:1>spine1:1 down")
+        page.open(f"{url}/fabric?at_ms={round(time.time() * 1e3) - 2_000}")
+        page.wait_for_text("Link leaf1:1 – spine1:1 is down", "#attention")
         assert page.errors == []
         assert all(request.startswith((url, "data:", "about:")) for request in page.requests)
         traffic.send_signal(signal.SIGINT)
         traffic.communicate(timeout=TIMEOUT_S)
+
+
+Cells = dict[tuple[str, str], float]
+planned, measured = attrgetter("planned_utilisation"), attrgetter("measured_utilisation")
+
+
+def cells(links: dict[str, pb.Link], load: Callable[[pb.Link], float], *, down: bool = False) -> Cells:
+    """Return the load of each pair of leaf and spine in one direction, percent of its capacity."""
+    sums: dict[tuple[str, str], list[float]] = {}
+    for link in links.values():
+        near_end, far_end = (end.split(":")[0] for end in (link.src, link.dst))
+        leaf, spine = (far_end, near_end) if down else (near_end, far_end)
+        if leaf.startswith("leaf") and spine.startswith("spine"):
+            used = sums.setdefault((leaf, spine), [0.0, 0.0])
+            used[0] += load(link) * link.capacity_bps
+            used[1] += link.capacity_bps
+    return {pair: 100 * used / capacity for pair, (used, capacity) in sums.items()}
+
+
+CELLS = """[[...document.querySelectorAll('table.cells thead th')].map(head => head.innerText),
+  ...[...document.querySelectorAll('table.cells tbody tr')].map(row => [...row.cells].map(cell => cell.innerText))]"""
+
+
+def shown_cells(page: Page) -> Cells:
+    spines, *rows = page.run(CELLS)
+    pairs = ((leaf, spine, text) for leaf, *texts in rows for spine, text in zip(spines, texts, strict=True))
+    return {(leaf, spine): float(text.split()[0]) for leaf, spine, text in pairs if not text.startswith("·")}
+
+
+def alike(shown: Cells, wanted: Cells, percent: float = 10.0) -> bool:
+    """Say if both are loads of the same pairs; measured ones differ by what rates change between two readings."""
+    return shown.keys() == wanted.keys() and all(abs(shown[pair] - wanted[pair]) <= percent for pair in shown)
 
 
 def near(shown: float | None, link: pb.Link) -> bool:

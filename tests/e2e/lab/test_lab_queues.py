@@ -1,15 +1,12 @@
 """The queue model under real load: marks, pauses and drops, each counted at both ends of the link."""
 
 import json
-import os
 import select
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,17 +16,13 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
-from controller.model.error import PrerequisiteError
 from controller.model.fabric import Fabric
-from mininet_topos.host.registry import clear_dead_labs
 from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
 from telemetry.counter_page import CounterPageReader
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.packets.paced_load import run_load
-from tests.support.traces_of_labs import NOTHING, traces_of
 
 pytestmark = [
     pytest.mark.e2e,
@@ -216,60 +209,3 @@ def test_a_pulled_cable_leaves_no_bytes_behind_in_the_counters():
         report = lab.queues.report()
     assert report["written_off_bytes"] > 0
     assert (report["depth_bytes"], report["ingress_bytes"]) == (0, 0)
-
-
-def test_a_daemon_that_died_is_reported_in_one_line_and_the_lab_still_removes_everything():
-    with Lab(spine_leaf(1, 1, 2), queues=QueueSettings()) as lab:
-        lab_id = lab.id
-        ended = processes_of(lab, "mininet_topos.queues.daemon")
-        for pid in ended:
-            os.kill(pid, signal.SIGKILL)
-        while processes_of(lab, "mininet_topos.queues.daemon"):
-            time.sleep(0.01)
-        with pytest.raises(PrerequisiteError, match="queue daemon ended unexpectedly"):
-            lab.queues.counters()
-    assert len(ended) == 1
-    assert traces_of(lab_id) == NOTHING
-
-
-def processes_of(lab: Lab, program: str) -> list[int]:
-    pids = map(int, traces_of(lab.id)["processes"])
-    return [pid for pid in pids if program in Path(f"/proc/{pid}/cmdline").read_text()]
-
-
-def test_the_queues_of_a_killed_lab_are_removed_with_it():
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.processes.lab_process", "queues"],
-        cwd=Path(__file__).parents[3],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    lab_id = process.stdout.readline().strip()
-    process.kill()
-    process.communicate(timeout=30)
-    clear_dead_labs()
-    assert traces_of(lab_id) == NOTHING
-
-
-def test_the_lab_s_own_nics_run_balanced_over_the_queues():
-    with lab_of(spine_leaf(2, 2, 4), QueueSettings(pfc=False)) as lab:
-        requests = [
-            FlowRequest(
-                flow_id=f"f{n}",
-                src_nic=source,
-                dst_nic="h4-n0",
-                udp_source_port=0xC000 + n,
-                reverse_udp_source_port=0xD000 + n,
-                rate_bps=LINE_BPS,
-                size_bytes=1_000_000,
-            )
-            for n, source in enumerate(("h1-n0", "h2-n0", "h3-n0"))
-        ]
-        result = lab.run_flows(requests, timeout_s=60)
-        lab_id = lab.id
-    assert result.completed
-    assert result.integrity.valid, str(result.integrity)
-    assert sum(result.queue_drops.values()) > 0
-    assert traces_of(lab_id) == NOTHING

@@ -9,7 +9,7 @@ from mininet_topos.lab import Lab
 from mininet_topos.measure.flow_run import FlowRequest
 from tests.support.fabrics.small_fabrics import rails, spine_leaf
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = pytest.mark.e2e
 
 SERVER = "import socket as s;l=s.create_server(('',9000));c=l.accept()[0];print(sum(iter(lambda:len(c.recv(65536)),0)))"
 CLIENT = "import socket as s;c=s.create_connection(('10.0.0.4',9000),10);c.sendall(bytes(300000));c.close()"

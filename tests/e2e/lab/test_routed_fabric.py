@@ -17,7 +17,7 @@ from mininet_topos.routed.routes import Routing
 from probing.search import BUDGET_FACTOR
 from tests.support.packets.probed_ports import searched
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = pytest.mark.e2e
 
 SIZE_BYTES, TIMEOUT_S = 2_000_000, 20
 GOODPUT = 0.95
@@ -68,6 +68,7 @@ def assert_on_planned_cables(lab: RoutedLab, flows: Sequence[Any], result: RunRe
         assert len(set(seen.values())) == 1
 
 
+@pytest.mark.alone  # it asks for the planned goodput
 @pytest.mark.parametrize(
     "fabric", ["2 tiers", *(pytest.param(name, marks=pytest.mark.soak) for name in ("parallel cables", "3 tiers"))],
     indirect=True,

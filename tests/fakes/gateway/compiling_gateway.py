@@ -33,6 +33,10 @@ class CompilingGateway:
         self.tables = self._spoil(tables)
         self.applied.set()
 
+    def spoil(self, spoil):
+        """Change the next tables before they are "installed"."""
+        self._spoil = spoil
+
     async def close(self):
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -24,6 +24,8 @@ class HashingSwitches:
         links = [link for link in fabric.directed_links if ":" in link.dst]
         self._link_at = {number: link.id for number, link in enumerate(links, 1)}
         self._address_of = {link: number for number, link in self._link_at.items()}
+        self.salt = 0
+        """Added to every seed: another one is another hash."""
         self.down: set[str] = set()
         self.silent: set[int] = set()
         """The addresses of NICs whose hosts have no agent."""
@@ -38,7 +40,7 @@ class HashingSwitches:
             choices = self._next(switch, leaf)
             if not choices:
                 return tuple(links)
-            seed = 1 if self._equal else crc32(switch.encode())
+            seed = self.salt + (1 if self._equal else crc32(switch.encode()))
             cable = choices[self._hash(header, seed, len(choices))]
             up = cable.lower.switch == switch
             links.append(cable.up_link if up else cable.down_link)
@@ -82,6 +84,7 @@ class HashingSwitches:
             missing=missing | silent,
             probes=self.probes - before,
             reached={flow_id: search.reached(flow_id) for flow_id in missing} | dict.fromkeys(silent, frozenset()),
+            elsewhere=search.elsewhere,
         )
 
     async def find(self, flows: Sequence[Wanted], ways: int) -> Found:

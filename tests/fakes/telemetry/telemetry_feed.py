@@ -1,5 +1,7 @@
 """A collector without bus and threads: a real observer that the test feeds, published to a controller's readers."""
 
+from typing import Any
+
 from controller.config.telemetry import ports_of
 from controller.views.signal_events import signal_events
 from telemetry.detection.thresholds import DetectorSettings
@@ -67,7 +69,7 @@ class TelemetryFeed:
         self.telemetry.publish_events(signal_events(scan.signals, self.ports, self.now_ns))
 
     def _sample(self, name: str) -> PortSample:
-        port = dict(self._port.get(name, {}))
+        port: dict[str, Any] = dict(self._port.get(name, {}))
         queues = [
             QueueSample(priority=p, **values) for (port_name, p), values in self._queue.items() if port_name == name
         ]

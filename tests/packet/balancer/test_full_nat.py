@@ -79,6 +79,33 @@ def test_a_handshake_without_reply_stays_half_open(loop):
     assert loop.rows_by_state()[HALF_OPEN] == 2
 
 
+@pytest.mark.parametrize("replies", [False, True])
+def test_a_connection_lives_while_packets_go_in_either_direction(loop, replies):
+    there, reply = established(loop)
+    request = tunnelled(network(VIP) / TCP(sport=1000, dport=443, flags="A"))
+    timeout_s = loop.local.timeouts.tcp_established_s
+    for _ in range(3):
+        loop.let_pass(0.8 * timeout_s)
+        assert len(loop.through(reply if replies else request)) == 1
+    (frame,) = loop.through(request)
+    assert (inner(frame).src, inner(frame)[TCP].sport) == (there.src, there[TCP].sport)
+    assert inner(loop.through(reply)[0])[TCP].dport == 1000
+    loop.let_pass(1.1 * timeout_s)
+    loop.forward()
+    assert loop.rows_by_state()[ESTABLISHED] == 0
+
+
+def established(loop):
+    """Open a connection; return the first packet that the back end gets, and a reply to it."""
+    (frame,) = loop.through(tunnelled(network(VIP) / TCP(sport=1000, dport=443, flags="S")))
+    there = inner(frame)
+    packet = IP(src=there.dst, dst=there.src) / TCP(sport=8443, dport=there[TCP].sport, flags="A")
+    reply = tunnelled(packet, host=HOST_B, last=last_of(there.dst))
+    loop.through(reply, tunnelled(network(VIP) / TCP(sport=1000, dport=443, flags="A")))
+    assert loop.rows_by_state()[ESTABLISHED] == 2
+    return there, reply
+
+
 def test_a_client_outside_gets_its_replies_through_its_gateway(loop):
     syn = network(VIP, "8.8.8.8") / TCP(sport=1000, dport=443, flags="S")
     (frame,) = loop.through(tunnelled(syn, host=GATEWAY, last=1))

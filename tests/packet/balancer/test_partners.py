@@ -56,6 +56,7 @@ def target_of(frame):
 
 @pytest.fixture
 def pair():
+    Paired().exchange()  # compile: within a trial it may take longer than RENEW_NS
     found = Paired(), Paired()
     yield found
     for each in found:
@@ -91,6 +92,18 @@ def test_full_nat_goes_on_in_both_directions(pair):
     assert (again.src, again.dst, again[TCP].sport) == (out.src, out.dst, out[TCP].sport)
     (frame,) = there.through(tunnelled(reply, host=HOST_B, last=last))
     assert frame[VXLAN].payload.payload[TCP].dport == 1000
+
+
+def test_a_record_is_as_old_as_the_last_packet_of_either_direction(pair):
+    here, there = pair
+    (frame,) = here.through(tcp("S", 1000, 443))
+    out = frame[VXLAN].payload.payload
+    packet = IP(src=out.dst, dst=out.src) / TCP(sport=8443, dport=out[TCP].sport, flags="A")
+    reply = tunnelled(packet, host=HOST_B, last=int(out.dst.rsplit(".")[-1]))
+    here.through(reply, tcp("A", 1000, 443))
+    here.let_pass(600)
+    here.through(reply)
+    assert here.copy_to(there)["idle_ns"].max() < 5e9
 
 
 def test_a_record_of_an_unknown_back_end_is_refused(pair):

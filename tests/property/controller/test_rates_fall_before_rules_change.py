@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from controller.model.effect import Announce, Effect, Install
-from controller.model.event import Drain, Event, Installed, Release, Submit
+from controller.model.event import Congested, Drain, Event, HotLink, Installed, Release, Submit
 from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
 from controller.model.job_state import JobState
 from controller.model.plan import FlowPlan
@@ -21,6 +21,7 @@ from tests.support.fabrics.rule_changes import apply_changes
 from tests.unit.brain.driver import Driver, small_fabric
 
 ROUNDING = 1 + 1e-6
+PERIOD_MS, LONGEST_PAUSE_MS = 1_000, 400_000
 
 
 @dataclass
@@ -74,6 +75,30 @@ def requests(draw: st.DrawFn, name: str, nics: list[str], steering: Steering) ->
     return JobRequest(job_id=name, ranks=tuple(nics), collectives=(wanted,), steering=steering)
 
 
+def crowd(driver: Followed, data: st.DataObject) -> None:
+    """Report a link of jobs as full of other traffic, and then a link that their flows have taken instead, if any."""
+    before = taken(driver)
+    for wait_ms in (LONGEST_PAUSE_MS, PERIOD_MS):
+        links = taken(driver) - before or before
+        if links:
+            driver.now += wait_ms
+            driver.feed(crowded(data.draw(st.sampled_from(sorted(links)))))
+            driver.check("after a hog")
+
+
+def taken(driver: Followed) -> set[str]:
+    """Return the links between switches that jobs take."""
+    return {link for job in driver.state.jobs.values() for link in job.flows.link_loads_bps if "spine" in link}
+
+
+def crowded(link: str) -> Congested:
+    hot = HotLink(
+        port=link.split(">")[0], link=link, priority=3, measured_bps=19 * 10**8, planned_bps=10**9,
+        excess_bps=9 * 10**8, senders=1, jobs=(),
+    )  # fmt: skip
+    return Congested(hot=(hot,), over=())
+
+
 @given(data=st.data(), spines=st.integers(2, 3), steering=st.sampled_from(Steering))
 @settings(max_examples=examples(60), deadline=None)
 def test_at_no_moment_of_a_change_do_links_get_more_than_they_carry(data, spines, steering):
@@ -81,12 +106,16 @@ def test_at_no_moment_of_a_change_do_links_get_more_than_they_carry(data, spines
     driver.connect_all()
     nics = [nic.id for nic in driver.fabric.nics]
     targets = [*(f"spine{number + 1}" for number in range(spines)), *(cable.id for cable in driver.fabric.cables)]
-    what_happens = st.lists(st.sampled_from(["a", "b", "drain", "drain", "undrain"]), min_size=2, max_size=8)
+    what_happens = st.lists(
+        st.sampled_from(["a", "b", "drain", "drain", "undrain", "hog", "hog"]), min_size=2, max_size=8
+    )
     for calls, what in enumerate(data.draw(what_happens), 1):
         if what == "drain":
             driver.feed(Drain(reply=calls, target=data.draw(st.sampled_from(targets))))
         elif what == "undrain" and driver.state.drained:
             driver.feed(Drain(reply=calls, target=min(driver.state.drained), undrain=True))
+        elif what == "hog":
+            crowd(driver, data)
         elif what in driver.state.jobs:
             driver.sent[what] = ()
             driver.feed(Release(reply=calls, job_id=what))

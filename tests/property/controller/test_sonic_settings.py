@@ -1,7 +1,5 @@
 """SONiC settings: what is exported fits SONiC's schema and the plan, and every planted difference is named."""
 
-import copy
-
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -13,6 +11,7 @@ from controller.sonic.export import PortNames, config_tables, switch_ports
 from tests.oracles.sonic_schema import schema_violations
 from tests.support.examples import examples
 from tests.support.fabrics.small_fabrics import clos3, spine_leaf
+from tests.support.fabrics.sonic_switch import with_the_hardware_s_own
 
 SPEEDS_MBPS = st.sampled_from([20, 1_000, 10_000, 25_000, 56_000, 100_000, 200_000, 400_000, 800_000])
 EXPORTS = st.builds(
@@ -23,14 +22,6 @@ EXPORTS = st.builds(
 )
 
 
-def with_the_hardware_s_own(tables):
-    """The export merged into a switch's config_db: lanes are the platform's."""
-    config = copy.deepcopy(tables)
-    for row in config["PORT"].values():
-        row["lanes"] = "1,2,3,4"
-    return config
-
-
 def named(config):
     return {tuple(each.place) for each in differences(ConfigDb(config))}
 
@@ -38,7 +29,7 @@ def named(config):
 @hypothesis_settings(max_examples=examples(40), deadline=None)
 @given(EXPORTS)
 def test_an_export_fits_sonic_s_schema_and_has_no_difference(tables):
-    assert schema_violations(with_the_hardware_s_own(tables)) == []
+    assert schema_violations(with_the_hardware_s_own(tables)) == set()
     assert named(tables) == set()
 
 
@@ -67,7 +58,7 @@ def test_the_schema_of_the_tests_refuses_what_sonic_refuses(place, value):
     config = with_the_hardware_s_own(config_tables({1: 100_000}, PortNames(), 40))
     table, key, field = place
     config[table].setdefault(key, {})[field] = value
-    assert schema_violations(config) != []
+    assert {(table, key)} == {wrong[:2] for wrong in schema_violations(config)}
 
 
 def plant(table, key, field, value):
@@ -166,3 +157,17 @@ def test_a_port_that_is_down_is_not_compared():
     config["PORT"]["Ethernet4"]["admin_status"] = "down"
     del config["PORT_QOS_MAP"]["Ethernet4"]
     assert named(config) == set()
+
+
+def test_rows_that_cover_a_queue_or_group_twice_are_a_difference():
+    config = config_tables({1: 100_000}, PortNames(), 40)
+    config["BUFFER_PG"]["Ethernet0|3-4"] = {"profile": "HEDDLE_100000M"}
+    (found,) = differences(ConfigDb(config))
+    assert found.place == ("BUFFER_PG", "Ethernet0|3-4", "")
+    assert "BUFFER_PG|Ethernet0|3 covers it too" in found.reason
+
+
+def test_of_two_cable_lengths_of_a_port_the_headroom_is_that_of_the_longer():
+    config = config_tables({1: 100_000}, PortNames(), 40)
+    config["CABLE_LENGTH"]["AZURE"] = {"Ethernet0": "300m"}
+    assert named(config) == {("BUFFER_PROFILE", "HEDDLE_100000M", "xoff")}

@@ -6,6 +6,7 @@ other. What a controller has sent before it ended is delivered later nevertheles
 
 import asyncio
 import random
+from contextlib import ExitStack, suppress
 
 DELAYS_S = (0.0, 0.0, 0.0, 0.002, 0.005, 0.03)
 """The upper ends of delays, of which each message draws one."""
@@ -48,23 +49,22 @@ class DelayedWire:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        gate, is_open = asyncio.Event(), asyncio.Event()
+        """Carry messages both ways until the ends close the connection or `close` cancels this, whenever that is."""
+        serving, gate, is_open = asyncio.current_task(), asyncio.Event(), asyncio.Event()
+        assert serving is not None
+        self._tasks.add(serving)
         gate.set()
         is_open.set()
-        try:
+        with ExitStack() as ends, suppress(OSError):
+            ends.callback(self._tasks.discard, serving)
+            ends.callback(writer.close)
             far_reader, far_writer = await asyncio.open_connection(*self.target)
-        except OSError:
-            writer.close()
-            return
-        self._gates.append(gate)
-        both = [
-            asyncio.create_task(self._carry(reader, far_writer, is_open)),
-            asyncio.create_task(self._carry(far_reader, writer, gate)),
-        ]
-        self._tasks.update(both)
-        await asyncio.wait(both)
-        self._tasks.difference_update(both)
-        self._gates.remove(gate)
+            ends.callback(far_writer.close)
+            self._gates.append(gate)
+            ends.callback(self._gates.remove, gate)
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._carry(reader, far_writer, is_open))
+                both.create_task(self._carry(far_reader, writer, gate))
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event) -> None:
         try:

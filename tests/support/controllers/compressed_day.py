@@ -30,6 +30,7 @@ from controller.brain.transactions import replan
 from controller.model.event import Tick
 from controller.runtime import loop, owners, telemetry
 from controller.runtime.clock import SystemClock
+from controller.runtime.recording import recorder
 from tests.fakes.gateway.gateway_session import GatewaySession
 from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
 from tests.unit.api.conftest import Running, running
@@ -41,6 +42,8 @@ RELEASE_AFTER = 5
 """Steps after which two jobs of three are released; the others' leases end."""
 FEW = 50
 """How many values are kept of what is kept up to a number."""
+RECORDED_BYTES = 1 << 16
+"""A file of the recording ends after so many: it holds its values until then, and a slow machine records more ticks."""
 
 
 class Clock(SystemClock):
@@ -165,6 +168,7 @@ async def pass_hours(hours: int, steps: int, folder: Path, *, has_top: bool) -> 
 def main() -> None:
     controller.app.SystemClock = Clock  # type: ignore[attr-defined]
     loop.MAX_ANNOUNCED = telemetry.MAX_RECENT = replan.MAX_RECORDS = owners.MAX_JOBS = FEW
+    recorder.MAX_RAW_BYTES = RECORDED_BYTES
     tracemalloc.start()
     hours, steps, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     asyncio.run(pass_hours(hours, steps, folder, has_top="--top" in sys.argv))

@@ -1,4 +1,4 @@
-"""Run a controller in a thread, for tests of the command line: real gRPC, no switches."""
+"""Run a controller in a thread, for tests of the command line: real gRPC, no switches, no process for the planner."""
 
 import asyncio
 import threading
@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 from controller.app import Application
 from controller.config.service import ServiceConfig
+from tests.fakes.thread_compiler import ThreadCompiler
+from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.fabrics.planner_cases import fabric_of
 
 
@@ -26,7 +28,8 @@ class ServedController:
 @contextmanager
 def served(**config):
     settings = ServiceConfig(**{"openflow": "127.0.0.1:0", "grpc": "127.0.0.1:0", "http": "127.0.0.1:0", **config})
-    application = Application(fabric_of(leaves=4), settings)
+    fabric = fabric_of(leaves=4)
+    application = Application(fabric, settings, ThreadPlanner(fabric), ThreadCompiler(fabric))
     ready, bound, loop = threading.Event(), {}, asyncio.new_event_loop()
     done = asyncio.Event()
 

@@ -1,6 +1,5 @@
 """A controller at a site with a pair of gateways, and clients of it."""
 
-import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ import yaml
 from mininet_topos.vpc.gateways import write_yaml
 from tests.support.pair.gateways import HEDDLE
 from tests.support.pair.site import HOSTS, MANAGEMENT, Site
+from tests.support.processes.commands import Commands
 
 PORT = 50051
 ADDRESS = f"{MANAGEMENT['controller']}:{PORT}"
-TIMEOUT_S = 300
 FABRIC = {
     "version": 1,
     "name": "small",
@@ -35,6 +34,7 @@ class SiteController:
                 "gateway_timeout_ms": 60_000,
             },
         )
+        self._commands = Commands(site.entrance("controller"))
         self.start()
 
     def start(self) -> None:
@@ -46,19 +46,17 @@ class SiteController:
         assert self._process.stdout.readline(), (self._folder / "controller.log").read_text()
 
     def kill(self) -> None:
+        self._commands.close()
         self._process.kill()
         self._process.communicate()
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a client command and return its status and output."""
-        command = [*self._site.entrance("controller"), *HEDDLE, *arguments, "--server", ADDRESS, "--json"]
-        return subprocess.run(command, text=True, capture_output=True, timeout=TIMEOUT_S, check=False)
+        return self._commands.run(*arguments, "--server", ADDRESS, "--json")
 
     def heddle(self, *arguments: str) -> Any:
         """Run a client command that must succeed and return its JSON."""
-        done = self.run(*arguments)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return self._commands.result(*arguments, "--server", ADDRESS, "--json")
 
     def apply(self, content: dict[str, Any]) -> Any:
         """Apply a network file; returns once both gateways have installed it."""

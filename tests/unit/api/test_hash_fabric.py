@@ -12,6 +12,9 @@ import pytest
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.app import Application
+from controller.cli.fabric import explain
+from controller.cli.jobs import list_jobs, show
+from controller.cli.telemetry.top import paths_confirmed
 from controller.config.service import ServiceConfig
 from controller.model.error import InputError
 from controller.model.fabric import SteeredBy
@@ -60,6 +63,35 @@ async def test_a_job_is_planned_without_a_switch_and_its_certificate_says_what_w
     assert plan.certificate.probes > 0
     assert plan.certificate.oldest_confirmation_unix_ms > 0
     assert read.certificate.paths_confirmed == watched.certificate.paths_confirmed == len(plan.flows)
+
+
+DOCUMENTS = ("/api/jobs", "/api/jobs/ring", "/api/health")
+
+
+async def test_the_page_and_the_commands_show_what_was_confirmed_and_which_agents_are_attached(capsys):
+    async with served(HashingSwitches(FABRIC)) as (addresses, jobs):
+        plan = await jobs.SubmitJob(RING, timeout=60)
+        base = f"http://{addresses['http']}"
+        listed, job, health = [json.loads(await asyncio.to_thread(read, base + path)) for path in DOCUMENTS]
+        await asyncio.to_thread(list_jobs, addresses["grpc"], "", as_json=False)
+        await asyncio.to_thread(show, addresses["grpc"], "ring", as_json=False)
+        await asyncio.to_thread(explain, addresses["grpc"], plan.flows[0].flow_id, as_json=False)
+        light = await jobs.ListJobs(pb.ListJobsRequest(without_flows=True), timeout=10)
+    seen, flows = plan.certificate.paths_confirmed, len(plan.flows)
+    assert (listed["jobs"][0]["probed"], listed["jobs"][0]["paths_confirmed"]) == (True, seen)
+    assert job["certificate"]["probes"] == plan.certificate.probes
+    assert job["certificate"]["oldest_confirmation_ms"] > 0
+    assert (health["probe_agents"]["attached"], health["probe_agents"]["expected"]) == (0, 8)
+    assert health["probe_agents"]["missing"][0] == FABRIC.nics[0].host
+    text = capsys.readouterr().out
+    assert f"{seen} of {flows} │" in text
+    assert f"probed: the paths of {seen} of {flows} flows are confirmed, the oldest at " in text
+    assert f"Probes have confirmed the paths of {seen} of {flows} flows of the job" in text
+    assert "NOT as planned" not in text
+    assert [(each.flow_count, list(each.flows)) for each in light.jobs] == [(flows, [])]
+    assert paths_confirmed(light.jobs).startswith(f"probed: the paths of {seen} of {flows} flows are confirmed")
+    light.jobs[0].certificate.paths_confirmed = 0
+    assert paths_confirmed(light.jobs).endswith("; not all of ring")
 
 
 @pytest.mark.parametrize(("finder", "why"), [(None, "no probe agent at h"), (BrokenFinder(), "a fault of the test")])

@@ -11,6 +11,7 @@ import pytest
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.runtime.probing import sessions
+from controller.runtime.probing.asking import Asking
 from controller.runtime.probing.assembly import Lie
 from controller.runtime.probing.finder import ProbeFinder
 from controller.runtime.probing.sessions import MAX_LIES
@@ -46,7 +47,8 @@ class Site:
     def __init__(self, controller):
         self.controller, self.routers = controller, ProbedFabric(FABRIC)
         self.agents = controller.application.loop.probe_agents
-        self.finder = ProbeFinder(self.agents, FABRIC, self.routers.link_at, switch_pps=100_000, timeout_s=0.01)
+        asking = Asking(self.agents, FABRIC, switch_pps=100_000, timeout_s=0.01)
+        self.finder = ProbeFinder(asking, self.routers.link_at)
         self.attached = {}
 
     async def attach(self, hosts=HOSTS, answer=None, **hello):

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from controller.brain.state import Settings
-from controller.model.effect import Solve
+from controller.model.effect import Announce, Install, Solve
 from controller.model.event import Congested, FlowsOfJob, HotLink, PortStatus, Solved, Submit
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause
@@ -189,6 +189,28 @@ def test_flows_return_where_their_new_link_becomes_congested():
     assert [flow.links for flow in job.flows.flows] == [flow.links for flow in before]
     assert job.reason.startswith("rolled back: ")
     assert job.generation == 3
+
+
+def test_pinned_flows_that_return_get_their_rates_once_switches_hold_the_pins():
+    driver, link = started(3, steering=Steering.PIN)
+    before = list(driver.state.jobs["a"].flows.flows)
+    period(driver, hot(link))
+    done = len(driver.effects)
+    period(driver, hot(new_uplink(driver, before)))
+    steps = [type(effect) for effect in driver.effects[done:] if isinstance(effect, Install | Announce)]
+    assert steps[:2] == [Install, Announce]
+    assert driver.announced[-1].reason.startswith("rolled back: ")
+
+
+def test_the_return_of_flows_is_a_decision_that_explain_names():
+    driver, link = started(3)
+    before = list(driver.state.jobs["a"].flows.flows)
+    period(driver, hot(link))
+    moved = {flow.flow_id: flow.links for flow in driver.state.jobs["a"].flows.flows}
+    period(driver, hot(new_uplink(driver, before)))
+    there, back = (record.moved for record in driver.state.moves)
+    assert back.flows == there.flows
+    assert dict(back.old_links) == {flow_id: moved[flow_id] for flow_id in there.old_links}
 
 
 def test_flows_that_have_left_a_port_do_not_move_again_in_its_pause():

@@ -1,5 +1,6 @@
 """Ports on a fabric that hashes: a job runs once every flow has a port that leads it over its planned path."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -8,10 +9,10 @@ from controller.brain.state import Settings
 from controller.config.load import parse_fabric
 from controller.model.effect import FindPorts, Install, Solve
 from controller.model.error import InputError, NoAdmissiblePlanError
-from controller.model.event import Drain, PortsFound, PortStatus, Release, Submit, Withdraw
+from controller.model.event import Drain, PortsAstray, PortsFound, PortStatus, Release, Submit, Tick, Withdraw
 from controller.model.fabric import Fabric, SteeredBy
 from controller.model.job import Steering
-from controller.model.plan import Certificate, JobPlan
+from controller.model.plan import Certificate, FlowPlan, JobPlan
 from probing.flow import Found
 from tests.fakes.probing.hashing_fabric import Hash, crc_modulo, mixing
 from tests.fakes.probing.hashing_switches import HashingSwitches
@@ -38,7 +39,7 @@ def driver() -> Driver:
 def certificate(driver: Driver) -> Certificate:
     plan = driver.reply_to(1)
     assert isinstance(plan, JobPlan), plan
-    return plan.certificate
+    return driver.state.jobs[plan.job_id].as_plan(driver.state.certificate).certificate
 
 
 def assert_confirmed(driver: Driver, job_id: str = "a") -> None:
@@ -161,8 +162,62 @@ def test_after_a_failure_moved_flows_are_published_with_ports_that_lead_around_i
     assert_confirmed(driver)
     assert job.generation == 2
     assert driver.announced[-1].generation == 2
-    assert "flows have new ports for their paths" in job.reason
     assert "leaf1:1>spine1:1" not in job.flows.link_loads_bps
+
+
+def rehashed(salt: int, **job: int) -> tuple[Driver, list[FlowPlan], float]:
+    """Return a fabric whose hash has changed and was found to, the flows before, and the load where they then led."""
+    driver = hashing(small_fabric(spines=4))
+    driver.feed(Submit(reply=1, request=shift_job("a", **job)))
+    before, nics = list(driver.state.jobs["a"].flows.flows), driver.fabric.nic_by_id
+    assert driver.hashing is not None
+    driver.hashing.salt = salt
+    loads: Counter[str] = Counter()
+    for flow in before:
+        for link in driver.hashing.path(nics[flow.src_nic], nics[flow.dst_nic], flow.udp_source_port)[1:-1]:
+            loads[link] += flow.demand_bps
+    driver.feed(PortsAstray(leaves=driver.fabric.leaves))
+    return driver, before, max(loads.values()) / 10**9
+
+
+@pytest.mark.parametrize("salt", range(1, 13))
+def test_a_flow_gets_another_port_only_where_the_hash_has_led_flows_beyond_the_bound(salt):
+    driver, before, fullest = rehashed(salt, ranks=4, by=2)
+    job, planned = driver.state.jobs["a"], {flow.flow_id: flow for flow in before}
+    assert_confirmed(driver)
+    assert job.flows.own_max_link_utilisation == 1.0
+    assert certificate(driver).max_link_utilisation == 1.0
+    ports = {flow.flow_id: flow.udp_source_port for flow in job.flows.flows}
+    moved = [name for name, flow in planned.items() if flow.udp_source_port != ports[name]]
+    assert bool(moved) == (fullest > 1.0)
+    assert len(moved) < len(before)
+    assert job.effort.paths_confirmed == len(before)
+
+
+def test_where_the_hash_leads_flows_within_the_bound_their_paths_and_certificate_are_those_seen():
+    driver, before, fullest = next(found for salt in range(1, 13) if (found := rehashed(salt, ranks=4, by=2))[2] == 1.0)
+    job = driver.state.jobs["a"]
+    assert fullest == 1.0
+    assert [flow.udp_source_port for flow in job.flows.flows] == [flow.udp_source_port for flow in before]
+    assert [flow.links for flow in job.flows.flows] != [flow.links for flow in before]
+    assert "flows keep their ports where the hash leads them" in job.reason
+    assert "flows moved" not in job.reason
+    assert (job.generation, job.effort.flows_moved, job.state) == (2, 0, "running")
+    assert driver.announced[-1].generation == 2
+
+
+def test_only_the_ports_of_a_suspect_leaf_are_confirmed(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.effects.clear()
+    driver.feed(PortsAstray(leaves=("leaf2", "leaf9")))
+    (search,) = (effect for effect in driver.effects if isinstance(effect, FindPorts))
+    assert {flow.flow_id for flow in search.flows} == {"a/0/2-4/0", "a/0/3-5/0"}
+    assert [note.subject for note in driver.notes if "leads elsewhere than planned" in note.text] == ["leaf2"]
+
+
+def test_a_fabric_without_jobs_has_no_suspect_ports(driver):
+    driver.feed(PortsAstray(leaves=("leaf1",)))
+    assert not driver.effects
 
 
 def test_a_link_that_changes_no_path_has_the_ports_confirmed_and_publishes_nothing(driver):
@@ -176,6 +231,34 @@ def test_a_link_that_changes_no_path_has_the_ports_confirmed_and_publishes_nothi
     assert len(driver.announced) == announced
     assert job.effort.oldest_confirmation_unix_ms == driver.now
     assert job.effort.paths_confirmed == 4
+
+
+def test_routes_that_change_after_the_port_was_reported_have_the_ports_confirmed_again(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(PortStatus(switch="leaf1", port=1, up=False))
+    driver.hashing.down = {"leaf1:1>spine1:1"}  # the routers' protocol is slower than the port
+    driver.feed(Tick())
+    with pytest.raises(AssertionError):
+        assert_confirmed(driver)
+    driver.now += driver.settings.settle_ms
+    driver.feed(Tick())
+    assert_confirmed(driver)
+    assert driver.state.jobs["a"].flows.own_max_link_utilisation == 1.0
+    before = driver.hashing.probes
+    driver.now += driver.settings.settle_ms
+    driver.feed(Tick())
+    assert driver.hashing.probes == before
+    driver.hashing.down = set()
+    driver.now += driver.settings.settle_ms
+    driver.feed(Tick())
+    assert_confirmed(driver)
+    for _ in range(8):
+        driver.now += 60_000
+        driver.feed(Tick())
+    before = driver.hashing.probes
+    driver.now += 60_000
+    driver.feed(Tick())
+    assert driver.hashing.probes == before
 
 
 def test_silence_after_a_failure_moves_no_flow_and_is_said(driver):

@@ -29,7 +29,7 @@ def agent(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--source", "snmp"], "--source snmp: must be one of emulated, sonic, ethtool"),
+        (["--source", "snmp"], "--source snmp: must be one of emulated, sonic, linux, ethtool"),
         (["--source", "emulated"], "--source emulated needs --lab DIR"),
         (["--source", "emulated", "--lab", ".", "--fabric", "no/such.yaml"], "no/such.yaml"),
         (["--source", "emulated", "--lab", ".", "--fabric", "a b"], "'a b' is not valid in a topic"),
@@ -44,6 +44,7 @@ def agent(*arguments):
         (["--source", "sonic"], "needs one --switch"),
         (["--source", "sonic", "--switch", "a", "--redis", "localhost"], "--redis: must be a URL"),
         (["--source", "sonic", "--switch", "a", "--port-map", "/no/file"], "--port-map /no/file: No such file"),
+        (["--source", "linux", "--switch", "a"], "needs one --switch NAME, and --port-map FILE"),
         (["--source", "ethtool"], "needs one --host"),
         (["--source", "ethtool", "--host", "h1"], "needs --nic NIC=DEVICE"),
         (["--source", "ethtool", "--host", "h1", "--nic", "eth0"], "--nic eth0: must be NIC=DEVICE"),
@@ -115,20 +116,20 @@ def test_an_agent_needs_a_fabric_and_a_source(missing, monkeypatch, capsys):
 @pytest.mark.parametrize("line", ["Ethernet0", "Ethernet0 x", "Ethernet0 0", "Ethernet0 1 2", "Ethernet0 99999"])
 def test_an_invalid_line_of_the_port_map_is_named(tmp_path, line):
     from controller.model.error import InputError
-    from telemetry.agent.options import mapped
+    from telemetry.agent.options import port_numbers
 
     path = tmp_path / "ports"
     path.write_text(f"# SONiC's ports\nEthernet4 7  # the second\n\n{line}\n")
     with pytest.raises(InputError, match="ports:4: must be a SONiC port and its number"):
-        mapped(path)
+        port_numbers(path)
 
 
 def test_a_port_map_gives_port_numbers(tmp_path):
-    from telemetry.agent.options import mapped
+    from telemetry.agent.options import port_numbers
 
     path = tmp_path / "ports"
     path.write_text("Ethernet0 1\nEthernet4 2\n")
-    assert [mapped(path)(alias) for alias in ("Ethernet0", "Ethernet4", "Ethernet8")] == [1, 2, None]
+    assert [port_numbers(path).get(alias) for alias in ("Ethernet0", "Ethernet4", "Ethernet8")] == [1, 2, None]
 
 
 @contextmanager

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from controller.cli.fabric_check.inputs import places_of, sources_of
-from controller.cli.fabric_check.pairs import pairs_of
 from controller.cli.fabric_check.report import as_json, lines
 from controller.model.error import InputError
+from controller.runtime.probing.pairs import pairs_of
 from probing.check.conclusions import concluded
 from probing.check.questions import rounds
 from tests.fakes.checked_fabric import CheckedFabric

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from tests.unit.cli.conftest import LAB
+
 
 @pytest.fixture
 def exported(heddle, files, tmp_path):
@@ -82,3 +84,30 @@ def test_a_value_of_any_type_is_a_difference_and_no_crash(heddle, exported, valu
     status, text, error = heddle("verify", "roce", leaf)
     assert (status, error) == (1, "")
     assert text.count("\n") >= 4
+
+
+def test_what_sonic_s_models_refuse_is_named_before_the_differences(heddle, exported):
+    leaf = exported / "leaf1.json"
+    config = json.loads(leaf.read_text())
+    config["PORT"]["Ethernet0"]["fec"] = "base-r"
+    config["WRED_PROFILE"]["HEDDLE_100000M"]["yellow_max_threshold"] = "1"
+    leaf.write_text(json.dumps(config))
+    status, text, _ = heddle("verify", "roce", leaf)
+    assert status == 1
+    assert text.splitlines() == [
+        f"{leaf}: PORT|Ethernet0 fec: base-r, SONiC accepts rs|fc|none|auto: sonic-port.yang",
+        f"{leaf}: WRED_PROFILE|HEDDLE_100000M yellow_max_threshold: 1, SONiC accepts at least yellow_min_threshold "
+        "(20000): sonic-wred-profile.yang",
+    ]
+    status, text, _ = heddle("verify", "roce", leaf, "--json")
+    assert [each["refused"] for each in json.loads(text)["files"][0]["differences"]] == [True, True]
+
+
+@pytest.mark.parametrize("gbps", [3_200, 0.0005])
+def test_a_rate_that_no_port_of_sonic_has_is_a_line_for_each_port_and_exit_status_2(heddle, tmp_path, gbps):
+    fabric = tmp_path / "fabric.yaml"
+    fabric.write_text(LAB.replace("gbps: 100", f"gbps: {gbps}"))
+    status, text, error = heddle("export", "sonic", fabric)
+    assert (status, text, error.count("\n")) == (2, "", 2 * 4 + 4 * (2 + 2))
+    rate = f"{int(gbps * 1_000):,} Mbit/s; SONiC's ports have 1 to 1,600,000"
+    assert f"heddle: {fabric}: port 1 of leaf1: {rate}\n" in error

@@ -1,6 +1,7 @@
 """`heddle vpc …` and `heddle verify isolation`, on a running controller and a gateway that compiles its tables."""
 
 import json
+import time
 from ipaddress import IPv4Address, ip_network
 from pathlib import Path
 
@@ -229,6 +230,37 @@ def test_installed_tables_are_verified_through_the_controller(run, file, control
             assert "no intent allows it" in out
     finally:
         controller.run(gateway.close())
+
+
+def test_the_controller_verifies_the_tables_itself_and_lists_its_verdict(run, file, controller):
+    controller.application.isolation.settle_s = 0.05
+    run("vpc", "apply", file)
+    assert verdicts(run) == {"blue": "unknown", "red": "unknown"}
+    assert "unknown: no gateway has attached" in run("vpc", "list")[1]
+    gateway = controller.run(_attached(controller, LOCAL))
+    try:
+        until(lambda: verdicts(run) == {"blue": "verified", "red": "verified"})
+        (blue, _) = json.loads(run("vpc", "list", "--json")[1])["isolation"]
+        assert (blue["why"], blue["is_newest"], int(blue["checked_unix_ms"]) > 0) == ([], True, True)
+        gateway.spoil(_with_a_wrong_route)
+        file.write_text(file.read_text().replace("remote_cidr: 10.200.1.0/24", "remote_cidr: 10.200.2.0/24"))
+        run("vpc", "apply", file)
+        until(lambda: verdicts(run)["blue"] == "violated")
+        assert "violated: leak: vpc blue to the provider's storage network" in run("vpc", "list")[1].replace("\n", " ")
+    finally:
+        controller.run(gateway.close())
+    until(lambda: set(verdicts(run).values()) <= {"unknown", "violated"})
+
+
+def verdicts(run):
+    return {each["vpc_id"]: each["verdict"] for each in json.loads(run("vpc", "list", "--json")[1])["isolation"]}
+
+
+def until(holds):
+    ends = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
 
 
 GATEWAY = """

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.dashboard.documents.state import congested_ports
+from controller.runtime.telemetry import LinkRecord
 from controller.views.congestion import Congested
 from telemetry.detection.signal import Kind, Signal
 from tests.fakes.dashboard_documents import troubled_documents
@@ -193,6 +194,9 @@ async def history_of(page, client):
         page.feed.queue("leaf1:1", packets=100, pfc_rx_frames=4, paused_ns=200_000_000, depth_bytes=77)
         page.feed.scan()
     moment_ms = (now_s - 28) * 1_000
+    history = page.application.loop.telemetry.history
+    history.record_links(LinkRecord((moment_ms - 1_000) * 1_000_000, ("leaf1:1>spine1:1",), ("leaf2:1>spine1:2",)))
+    history.record_links(LinkRecord((moment_ms + 1) * 1_000_000, (), ()))
     async with asyncio.timeout(20):
         while (reply := await client.get("/api/at", at_ms=moment_ms)).status_code != 200:
             await asyncio.sleep(0.1)
@@ -205,10 +209,27 @@ async def history_of(page, client):
     )
     assert links["leaf1:1>spine1:1"] == 0.2
     assert reply.json()["links"]["planned"] is None
+    await marked_links(page, client, reply.json()["links"])
     series = (await client.json("/api/ports/leaf1/1", from_ms=moment_ms - 5_000))["series"]
     at = series["t_ms"].index(moment_ms)
     assert (series["utilisation"][at], series["pfc_rx_per_s"][at], series["depth_bytes"][at]) == (0.2, 4, 77)
     assert (await client.get("/api/at", at_ms=moment_ms - 3_600_000)).json() == {"error": "not recorded"}
+
+
+async def marked_links(page, client, links):
+    """The links that were down and drained at the moment, in both directions; now another is drained."""
+    names = [link["id"] for link in (await client.json("/api/fabric"))["links"]]
+    assert {name for name, up in zip(names, links["up"], strict=True) if not up} == {
+        "leaf1:1>spine1:1", "spine1:1>leaf1:1"
+    }  # fmt: skip
+    assert {name for name, drained in zip(names, links["drained"], strict=True) if drained} == {
+        "leaf2:1>spine1:2", "spine1:2>leaf2:1"
+    }  # fmt: skip
+    await page.fabric.Drain(pb.DrainRequest(target="leaf4:2>spine2:4"))
+    loop = page.application.loop
+    async with asyncio.timeout(20):
+        while loop.telemetry.history.links((loop.now_unix_ms() + 1) * 1_000_000)[1:] != ((), ("leaf4:2>spine2:4",)):
+            await asyncio.sleep(0.1)
 
 
 BAD = [

@@ -1,5 +1,7 @@
 """Routes of a routed fabric: every NIC is reached over shortest paths, on every fabric and around failed cables."""
 
+from dataclasses import replace
+
 import networkx as nx
 import pytest
 from hypothesis import given
@@ -61,3 +63,13 @@ def test_nics_that_no_next_hop_leads_to_are_unreachable():
     lines = routes.lines("leaf1", names, [cable.id for cable in fabric.cables if cable.lower.switch == "leaf1"])
     others = [nic for nic in fabric.nics if nic.port.switch != "leaf1"]
     assert lines == [f"route replace unreachable {ip_text(nic.ip)}/32" for nic in others]
+
+
+def test_a_fabric_files_own_port_addresses_are_those_of_the_routers():
+    fabric = spine_leaf(2, 2, 2)
+    own = fabric.cables[0].upper
+    routes = Routes(replace(fabric, port_addresses=((own, 0x0A630001),)), Routing.GROUP)
+    names = {port: f"eth{number}" for number, port in enumerate(fabric.cable_by_port)}
+    assert routes.address_of[own] == 0x0A630001
+    lines = routes.lines(fabric.cables[0].lower.switch, names)
+    assert any(line.startswith("nexthop replace id 2 via 10.99.0.1 ") for line in lines)

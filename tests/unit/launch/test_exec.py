@@ -17,12 +17,13 @@ from tests.unit.api.conftest import running
 
 ROOT = Path(__file__).parents[3]
 OPENS = shutil.which("cc") is not None
+IMPATIENT = "from controller.cli import client, main; client.CONNECT_TIMEOUT_S = 0.2; main.main()"
 ENDS_ON_REQUEST = 'echo $$ >"$1.pid"; trap "exit 9" TERM; while [ ! -e "$1.end" ]; do sleep 0.05; done; exit 7'
 
 
-async def begin(*arguments, **environment):
+async def begin(*arguments, program=("-m", "controller.cli.main"), **environment):
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "controller.cli.main", "exec", *map(str, arguments)),
+        *(sys.executable, *program, "exec", *map(str, arguments)),
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -128,7 +129,8 @@ async def test_a_signal_goes_to_the_command_and_its_status_comes_back(controller
 
 async def test_without_a_controller_the_command_runs_and_one_line_says_so():
     elsewhere = ("--server", "127.0.0.1:1", "--job", "j", "--node-rank", 0, "--node-count", 1)
-    begun = [await begin(*elsewhere, *more, "--", "echo", "runs") for more in ((), ("--require-plan",))]
+    options = ((), ("--require-plan",))
+    begun = [await begin(*elsewhere, *more, "--", "echo", "runs", program=("-c", IMPATIENT)) for more in options]
     (status, out, errors), refused = [await result(process) for process in begun]
     assert (status, out, errors.count("\n")) == (0, "runs\n", 1)
     assert "the command runs without planned paths" in errors

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.cli.fabric_check.pairs import pairs_of, steps_between
 from controller.model.fabric import Cable, Fabric, PortRef
+from controller.runtime.probing.pairs import pairs_of, steps_between
 from probing.check.conclusions import Answer, LeafCheck, concluded
 from probing.check.findings import Kind
 from probing.check.places import Places

@@ -1,11 +1,14 @@
 """The agent's session over gRPC: it refuses what is not its own, attaches again, and follows the leader."""
 
 import asyncio
+import socket
 import threading
 from contextlib import asynccontextmanager
 
 import grpc
 import pytest
+from scapy.contrib.roce import BTH
+from scapy.layers.inet import IP as IPv4
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
@@ -31,6 +34,24 @@ class FakeProber(Prober):
             pass
         self.sent += len(questions)
         return dict.fromkeys(questions, ROUTER)
+
+
+class WireProber(Prober):
+    """Keeps the bytes of its probes in `packets`, to which no router replies."""
+
+    def __init__(self):
+        self.sent = self.unsent = self._identification = 0
+        self.packets, self._src_ip = [], IP
+        self._out = self  # type: ignore[assignment]
+        self._in, self._other = socket.socketpair()
+        self._in.setblocking(False)
+
+    def sendto(self, packet, address):
+        self.packets.append(packet)
+
+    def close(self):
+        self._in.close()
+        self._other.close()
 
 
 class FakeController(rpc.ProbeServiceServicer):
@@ -75,8 +96,8 @@ async def served():
 
 
 @asynccontextmanager
-async def agent_of(address):
-    prober = FakeProber()
+async def agent_of(address, prober=None):
+    prober = prober or FakeProber()
     fast = Backoff(first_s=0.01, max_s=0.02)
     agent = ProbeAgent(address, "h1", {IP: ("eth0", prober)}, rate_pps=500, backoff=fast)
     running = asyncio.create_task(agent.run())
@@ -87,9 +108,9 @@ async def agent_of(address):
         await asyncio.gather(running, return_exceptions=True)
 
 
-def order(number=1, src_ip="10.0.0.1"):
+def order(number=1, src_ip="10.0.0.1", **more):
     asked = [pb.ProbeQuestion(dst_ip="10.0.0.2", port=50_000, ttl=2)]
-    return pb.ProbeOrder(order_id=number, src_ip=src_ip, questions=asked, rate_pps=100, timeout_ms=100)
+    return pb.ProbeOrder(order_id=number, src_ip=src_ip, questions=asked, rate_pps=100, timeout_ms=100, **more)
 
 
 async def test_an_agent_says_who_it_is_and_reports_what_it_saw():
@@ -101,6 +122,18 @@ async def test_an_agent_says_who_it_is_and_reports_what_it_saw():
         replies = (await controller.report()).replies
         assert (replies.order_id, replies.sent, replies.refused) == (1, 1, "")
         assert [(each.question, each.router_ip) for each in replies.replies] == [(order().questions[0], "100.64.0.1")]
+
+
+async def test_probes_carry_the_queue_pair_number_and_dscp_of_their_order():
+    async with served() as (controller, address), agent_of(address, WireProber()) as (_, prober):
+        await controller.report()
+        for number, more in enumerate(({}, {"qpn": 0xABCDEF, "dscp": 26})):
+            await controller.orders.put(order(number, **more))
+            assert (await controller.report()).replies.sent == 1
+        plain, marked = [IPv4(packet) for packet in prober.packets]
+        assert (plain[BTH].dqpn, plain.tos) == (0, 0)
+        assert (marked[BTH].dqpn, marked.tos) == (0xABCDEF, 26 << 2)
+        prober.close()
 
 
 async def test_an_order_of_a_foreign_address_is_refused_counted_and_named_once(caplog):

@@ -21,6 +21,12 @@ def test_an_order_is_read():
     found = order_in(order(), OWN, 1_000)
     assert (found.number, found.src_ip, found.questions) == (7, 0x0A000001, (Question(0x0A000002, 50_000, 2),))
     assert found.pace == (50.0, 0.25)
+    assert (found.qpn, found.dscp) == (0, 0)
+
+
+def test_an_order_has_the_queue_pair_number_and_dscp_of_its_probes():
+    found = order_in(order(qpn=0xABCDEF, dscp=26), OWN, 1_000)
+    assert (found.qpn, found.dscp) == (0xABCDEF, 26)
 
 
 def test_an_agent_asks_no_faster_than_its_own_rate():
@@ -38,6 +44,8 @@ def test_an_agent_asks_no_faster_than_its_own_rate():
         ({"rate_pps": float("nan")}, "rate_pps"),
         ({"rate_pps": float("inf")}, "rate_pps"),
         ({"timeout_ms": 0}, "timeout_ms"),
+        ({"qpn": 1 << 24}, "qpn: must be 0 to 16,777,215"),
+        ({"dscp": 64}, "dscp: must be 0 to 63"),
         ({"timeout_ms": 1 << 31}, "timeout_ms"),
         ({"questions": [pb.ProbeQuestion(dst_ip="10.0.0.2", port=80, ttl=2)]}, r"questions\[0\].port: must be 49152"),
         ({"questions": [pb.ProbeQuestion(dst_ip="10.0.0.2", port=50_000)]}, r"questions\[0\].ttl"),

@@ -2,10 +2,13 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 import aiomqtt
+import pytest
 
 from controller.config.telemetry import TelemetryConfig, ports_of
+from controller.model.fabric import SteeredBy
 from controller.runtime.collecting import Collecting
 from controller.runtime.telemetry import Telemetry
 from telemetry.detection.thresholds import DetectorSettings
@@ -69,3 +72,33 @@ async def test_a_fault_in_telemetry_does_not_end_the_controller(caplog):
             await asyncio.sleep(0.01)
     await collecting.close()
     assert "plans and rules are not affected" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("steered_by", "trusted", "down"), [("hash", True, 1), ("hash", False, 0), ("openflow", True, 0)]
+)
+async def test_a_port_without_carrier_is_a_failed_link_where_the_fabric_hashes(steered_by, trusted, down):
+    """As OpenFlow port status: of what a stranger may publish on a broker elsewhere nothing follows."""
+    fabric = replace(small_fabric(), steered_by=SteeredBy(steered_by))
+    cable, bus = fabric.cables[0], FakeBus()
+    async with running(fabric) as controller:
+        loop = controller.application.loop
+        loop.state = replace(loop.state, settings=replace(loop.state.settings, acts_on_telemetry=trusted))
+        observer = Observer(fabric.name, ports_of(fabric), DetectorSettings(period_ms=20))
+        collecting = Collecting(observer, bus, Telemetry(), loop)
+        collecting.start()
+        await collecting.collector.connected.wait()
+        links = []
+        async with asyncio.timeout(20):
+            for number, carrier in enumerate((False, True)):
+                now = PortSample(
+                    port=str(cable.lower), timestamp_unix_ns=time.time_ns(), sequence=number, carrier=carrier
+                )
+                bus.publish(ports_topic(fabric.name, cable.lower.switch), encode([now]))
+                while collecting.collector.totals()["samples"] <= number:
+                    await asyncio.sleep(0.01)
+                while down and (cable.id in loop.state.health.down_cables) is carrier:
+                    await asyncio.sleep(0.01)
+                links.append(len(loop.state.health.down_cables))
+        await collecting.close()
+        assert links == [down, 0]

@@ -9,6 +9,7 @@ import pytest
 
 from controller.model.error import PrerequisiteError
 from controller.model.log_event import LogEvent
+from controller.runtime.telemetry import LinkRecord
 from controller.store import history as module
 from controller.store.database import Database, Retention
 from controller.store.history import SqliteHistory
@@ -42,6 +43,22 @@ def test_events_are_read_back_from_a_time_on_newest_kept_oldest_first(path):
     history.record(tuple(event(number) for number in range(5)))
     history.close()
     assert [found.timestamp_unix_ns % 10 for found in read_events(path, event(1).timestamp_unix_ns, 3)] == [2, 3, 4]
+
+
+def test_the_states_of_links_are_those_of_the_newest_record_before_a_time_also_once_older_ones_are_dropped(path):
+    down = LinkRecord(START_S * 10**9, ("leaf1:1>spine1:1", "n1>leaf1:3"), ("leaf2:1>spine1:2",))
+    healed = LinkRecord((START_S + 10) * 10**9, (), ())
+    history = opened(path)
+    for record in (healed, down):
+        history.record_links(record)
+    history.close()
+    assert history.links(down.unix_ns - 1) is None
+    assert history.links(down.unix_ns) == history.links(healed.unix_ns - 1) == down
+    database = Database(path, Retention(events_s=100))
+    for trimmed_s, kept in ((5, down), (10, None)):
+        database.trim(START_S + 100 + trimmed_s)
+        assert (history.links(down.unix_ns), history.links(healed.unix_ns)) == (kept, healed)
+    database.close()
 
 
 def test_growth_is_kept_per_second_minute_and_hour(path):

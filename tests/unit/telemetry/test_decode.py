@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from controller.api.proto.heddle.v1 import heddle_pb2
 from telemetry.samples import sample as limits
 from telemetry.samples.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
-from telemetry.samples.decode import Reader, decode
+from telemetry.samples.decode import Reader
 from telemetry.samples.sample import PortSample, QueueSample, Refusal, Rejected, encode
+from telemetry.samples.values import decode
 
 WORDS = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1))
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,20}(:[1-9][0-9]{0,4})?\Z")
@@ -30,6 +31,7 @@ SAMPLES = st.builds(
     boot_id=WORDS,
     queues=QUEUES,
     nic_counters=st.dictionaries(st.sampled_from(NIC_COUNTERS), WORDS, max_size=4),
+    carrier=st.sampled_from((None, False, True)),
     **dict.fromkeys(PORT_COUNTERS, WORDS),
 )
 

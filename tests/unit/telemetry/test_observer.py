@@ -141,3 +141,17 @@ def test_any_message_is_counted_and_none_raises(messages):
     seen.scan(START)
     assert seen.messages == len(messages)
     assert not seen.window.heard.any()
+
+
+def test_a_link_that_loses_its_carrier_is_reported_once_and_so_is_its_return():
+    seen, found = observer(), []
+    for n, carrier in enumerate((True, False, False, None, True, None)):
+        take(seen, sample(at=n, sequence=n, carrier=carrier))
+        found.append([(change.port, change.up) for change in seen.scan(START + n * S).links])
+    assert found == [[], [("leaf1:1", False)], [], [], [("leaf1:1", True)], []]
+
+
+def test_a_port_whose_first_sample_has_no_carrier_is_reported():
+    seen = observer()
+    take(seen, sample("leaf1:1", carrier=False), sample("leaf1:2", carrier=True))
+    assert [(change.port, change.up) for change in seen.scan(START).links] == [("leaf1:1", False)]

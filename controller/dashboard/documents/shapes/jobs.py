@@ -11,6 +11,8 @@ class JobLine(JobFigures):
     generation: int
     priority: int
     reason: str
+    probed: bool
+    paths_confirmed: int
 
 
 class Jobs(TypedDict):
@@ -20,7 +22,11 @@ class Jobs(TypedDict):
 
 
 class Certificate(TypedDict):
-    """How good the whole plan is; `own` is the fullest link of this job. `proof` names the kind of the bound."""
+    """How good the whole plan is; `own` is the fullest link of this job. `proof` names the kind of the bound.
+
+    On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of this job, the
+    oldest of them last at `oldest_confirmation_ms`; `probes` were sent for this generation.
+    """
 
     achieved: float
     own: float
@@ -31,6 +37,10 @@ class Certificate(TypedDict):
     flows_slowed: int
     mean_share: float
     worst_share: float
+    probed: bool
+    paths_confirmed: int
+    oldest_confirmation_ms: int | None
+    probes: int
 
 
 class FlowLine(TypedDict):

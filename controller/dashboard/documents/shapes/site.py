@@ -6,7 +6,11 @@ from controller.dashboard.documents.shapes.state import TelemetryAge
 
 
 class Vpc(TypedDict):
-    """A VPC; `isolation`: whether its tables were verified. The controller does not verify them by itself."""
+    """A VPC; `isolation`: whether the installed tables open exactly the intended paths: verified, violated, unknown.
+
+    `isolation_why` has the first paths that differ, or what is not known. The verdict rests on tables that were read
+    at `isolation_checked_ms` or later, of the newest generation where `isolation_is_newest`.
+    """
 
     id: str
     tenant: str
@@ -15,6 +19,10 @@ class Vpc(TypedDict):
     subnets: list[str]
     endpoints: int
     isolation: str
+    isolation_why: list[str]
+    isolation_checked_ms: int | None
+    isolation_age_ms: int | None
+    isolation_is_newest: bool
 
 
 class Gateway(TypedDict):
@@ -103,13 +111,22 @@ class HttpCounts(TypedDict):
     refused: int
 
 
+class ProbeAgents(TypedDict):
+    """The hosts whose probe agents are attached, of those with a NIC; `missing` names the first that are not."""
+
+    attached: int
+    expected: int
+    missing: list[str]
+
+
 class HealthDocument(TypedDict):
-    """The controller itself."""
+    """The controller itself; `probe_agents` is null on a fabric that does not hash."""
 
     version: str
     leader: bool
     uptime_ms: int
     switches: list[SwitchHealth]
+    probe_agents: ProbeAgents | None
     telemetry: TelemetryAge
     install_ms: InstallTimes
     loop_lag_ms: LoopLag

@@ -53,13 +53,17 @@ class CongestedPort(TypedDict):
 
 
 class Counts(TypedDict):
-    """Counts for the head of the page; `hot_links` are ports with a raised condition other than silence."""
+    """Counts for the head of the page; `hot_links` are ports with a raised condition other than silence.
+
+    `vpcs_violated` are VPCs of which installed tables open or close other paths than intended.
+    """
 
     jobs: int
     flows: int
     switches_connected: int | None
     links_down: int
     hot_links: int
+    vpcs_violated: int
 
 
 class TelemetryAge(TypedDict):

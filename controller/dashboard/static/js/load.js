@@ -31,7 +31,13 @@ export function loadOf(links, at, show) {
 /** Say if pauses, not bytes, make a link's load. */
 export const isPaused = (links, at) => (links?.pause_share?.[at] ?? 0) > 0.01 && links.pause_share[at] >= (links.utilisation?.[at] ?? 0);
 
-/** Return the load of leaf x spine in both directions as a share of the capacity, and largest / mean of the uplinks. */
+/** Say if a cable is down: it is when either direction is. */
+const isCut = ({ links }, tables, at) => links?.up?.[at] === 0 || (tables.back[at] >= 0 && links?.up?.[tables.back[at]] === 0);
+
+/**
+ * Return the load of leaf x spine in both directions as a share of the capacity, largest / mean of the uplinks, and
+ * how many cables of each pair are down.
+ */
 export function matrixOf(fabric, tables, state, show) {
   const [lowest, second] = tables.tiers;
   const leaves = fabric.switches.filter((item) => item.tier === lowest).map((item) => item.id);
@@ -40,19 +46,21 @@ export function matrixOf(fabric, tables, state, show) {
   const column = new Map(spines.map((id, at) => [id, at]));
   const empty = () => leaves.map(() => spines.map(() => null));
   const sums = { up: empty(), down: empty() };
+  const cut = leaves.map(() => spines.map(() => 0));
   fabric.links.forEach(({ from, to, capacity_bps }, at) => {
     const upwards = row.has(from.node) && column.has(to.node);
     if (!upwards && !(column.has(from.node) && row.has(to.node))) return;
+    const [leaf, spine] = upwards ? [row.get(from.node), column.get(to.node)] : [row.get(to.node), column.get(from.node)];
+    if (upwards && state && isCut(state, tables, at)) cut[leaf][spine] += 1;
     const value = loadOf(state?.links, at, show);
     if (value === null) return;
-    const [leaf, spine] = upwards ? [row.get(from.node), column.get(to.node)] : [row.get(to.node), column.get(from.node)];
     const cell = ((upwards ? sums.up : sums.down)[leaf][spine] ??= { load: 0, capacity: 0 });
     cell.load += value * capacity_bps;
     cell.capacity += capacity_bps;
   });
   const shares = (cells) => cells.map((line) => line.map((cell) => (cell ? cell.load / cell.capacity : null)));
   const [up, down] = [shares(sums.up), shares(sums.down)];
-  return { leaves, spines, up, down, imbalance_index: imbalance(up.flat()) };
+  return { leaves, spines, up, down, cut, imbalance_index: imbalance(up.flat()) };
 }
 
 function imbalance(values) {
@@ -67,7 +75,7 @@ function imbalance(values) {
  */
 export function problems(fabric, tables, state) {
   if (!fabric || !state) return [];
-  return [...lostSwitches(fabric, state), ...downLinks(fabric, tables, state), ...congestion(state),
+  return [...lostSwitches(fabric, state), ...openNetworks(state), ...downLinks(fabric, tables, state), ...congestion(state),
     ...hotLinks(fabric, tables, state), ...badJobs(state), ...telemetry(state)];
 }
 
@@ -78,9 +86,14 @@ function lostSwitches(fabric, { switches }) {
   }));
 }
 
-function downLinks(fabric, tables, { links }) {
-  const down = (at) => links?.up?.[at] === 0 || (tables.back[at] >= 0 && links?.up?.[tables.back[at]] === 0);
-  return tables.cables.filter(down).map((at) => {
+/** Tenants that reach what they must not, or do not reach what they are to. */
+function openNetworks({ counts }) {
+  if (!counts?.vpcs_violated) return [];
+  return [{ severity: "error", text: `Isolation of ${plural(counts.vpcs_violated, "VPC")} is violated`, detail: "installed tables differ from the intent", href: "/networks" }];
+}
+
+function downLinks(fabric, tables, state) {
+  return tables.cables.filter((at) => isCut(state, tables, at)).map((at) => {
     const [from, to] = [fabric.links[at].from, fabric.links[at].to];
     return {
       severity: "error", text: `Link ${portName(from, tables.nicAt)} – ${portName(to, tables.nicAt)} is down`, detail: "", href: hrefOfLink(fabric, tables, at),

@@ -93,10 +93,10 @@ function chips(found) {
   const errors = found.filter((item) => item.severity === "error").length;
   const worst = errors ? "error" : found.length ? "warning" : isPast() ? "" : "good";
   const counts = state.counts;
-  const parts = [h("a", { class: `chip ${worst}`, href: "/fabric", id: "verdict" }, found.length ? `▲ ${plural(found.length, "problem")}` : isPast() ? "no congestion recorded" : "✓ No problem")];
+  const parts = [h("a", { class: `chip ${worst}`, href: "/fabric", id: "verdict" }, found.length ? `▲ ${plural(found.length, "problem")}` : isPast() ? (state.links?.up ? "no problem recorded" : "no congestion recorded") : "✓ No problem")];
   if (counts) {
     const switches = picture.fabric?.switches.length;
-    parts.push(chip("switches", `${counts.switches_connected ?? "–"}/${switches ?? "–"}`), chip("jobs", counts.jobs), chip("flows", counts.flows));
+    parts.push(chip("switches", counts.switches_connected === null ? switches : `${counts.switches_connected}/${switches ?? "–"}`), chip("jobs", counts.jobs), chip("flows", counts.flows));
   }
   const age = state.telemetry;
   if (age && !isPast()) parts.push(h("span", { class: "chip" }, "telemetry ", h("b", null, telemetryText(age))));

@@ -1,10 +1,15 @@
 """The fabric of a lab to play with: as given where software switches carry it, else scaled down."""
 
+from dataclasses import replace
+
 import pytest
 
+from controller.config import parse_fabric
 from controller.model.error import InputError
-from mininet_topos.playground.fabric import LAB_RATES_BPS, lab_fabric
-from mininet_topos.playground.routed import routing_of
+from controller.model.fabric import SteeredBy
+from mininet_topos.playground.command import _playground
+from mininet_topos.playground.fabric import EXAMPLE, LAB_RATES_BPS, lab_fabric
+from mininet_topos.playground.routed import RoutedPlayground, hashing, routing_of
 from mininet_topos.routed.routes import Routing
 
 FABRIC = """
@@ -74,3 +79,19 @@ def test_a_way_to_hold_next_hops_is_one_of_three_and_only_of_routers(routed, rou
 def test_a_lab_of_routers_holds_next_hops_in_routes_by_default():
     assert routing_of(True, None) is Routing.ROUTE
     assert routing_of(False, None) is None
+
+
+def test_a_fabric_that_hashes_is_built_of_routers_also_without_the_option(tmp_path):
+    path = tmp_path / "fabric.yaml"
+    path.write_text(EXAMPLE + "steering: hash\n")
+    wanted = lab_fabric(path)
+    assert isinstance(_playground(wanted, print, None), RoutedPlayground)
+    assert not isinstance(_playground(lab_fabric(None), print, None), RoutedPlayground)
+    assert hashing(wanted) is wanted
+
+
+def test_routers_get_the_same_fabric_with_steering_by_hash():
+    wanted = lab_fabric(None)
+    found = hashing(wanted)
+    assert found.fabric == replace(wanted.fabric, steered_by=SteeredBy.HASH)
+    assert parse_fabric(found.text, "its text") == found.fabric

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+import redis
 
 from telemetry.agent.options import by_lanes
 from telemetry.agent.source import SourceError
@@ -217,3 +218,17 @@ async def test_a_redis_that_does_not_reply_times_out_within_seconds(tmp_path):
             await source.read(NOW)
     await source.close()
     server.close()
+
+
+async def test_carrier_is_the_ports_state_in_the_application_database(running, counters, switch):
+    filled(counters)
+    with redis.Redis(unix_socket_path=str(running.socket), db=0) as ports:
+        ports.hset("PORT_TABLE:Ethernet0", "oper_status", "up")
+        ports.hset("PORT_TABLE:Ethernet4", "oper_status", "down")
+        ports.hset("PORT_TABLE:Ethernet8", "oper_status", "N/A")
+        try:
+            found = await samples(switch)
+        finally:
+            ports.flushdb()
+    assert [found[f"leaf1:{number}"].carrier for number in (1, 2, 3, 4)] == [True, False, None, None]
+    assert found["leaf1:1"].tx_bytes == (await samples(switch, NOW + S))["leaf1:1"].tx_bytes

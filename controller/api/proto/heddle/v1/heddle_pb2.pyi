@@ -258,12 +258,14 @@ class GetJobRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
-    __slots__ = ("tenant", "page_token")
+    __slots__ = ("tenant", "page_token", "without_flows")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_FLOWS_FIELD_NUMBER: _ClassVar[int]
     tenant: str
     page_token: str
-    def __init__(self, tenant: _Optional[str] = ..., page_token: _Optional[str] = ...) -> None: ...
+    without_flows: bool
+    def __init__(self, tenant: _Optional[str] = ..., page_token: _Optional[str] = ..., without_flows: _Optional[bool] = ...) -> None: ...
 
 class ListJobsReply(_message.Message):
     __slots__ = ("jobs", "next_page_token")
@@ -282,7 +284,7 @@ class WatchJobRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., changes_only: _Optional[bool] = ...) -> None: ...
 
 class JobPlan(_message.Message):
-    __slots__ = ("job_id", "generation", "flows", "certificate", "reason", "lease_expires_unix_ms", "flows_truncated", "tenant", "priority", "state", "predicted_completion_ns")
+    __slots__ = ("job_id", "generation", "flows", "certificate", "reason", "lease_expires_unix_ms", "flows_truncated", "tenant", "priority", "state", "predicted_completion_ns", "flow_count")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     FLOWS_FIELD_NUMBER: _ClassVar[int]
@@ -294,6 +296,7 @@ class JobPlan(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_COMPLETION_NS_FIELD_NUMBER: _ClassVar[int]
+    FLOW_COUNT_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     generation: int
     flows: _containers.RepeatedCompositeFieldContainer[FlowPlan]
@@ -305,7 +308,8 @@ class JobPlan(_message.Message):
     priority: int
     state: str
     predicted_completion_ns: int
-    def __init__(self, job_id: _Optional[str] = ..., generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ..., reason: _Optional[str] = ..., lease_expires_unix_ms: _Optional[int] = ..., flows_truncated: _Optional[bool] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., state: _Optional[str] = ..., predicted_completion_ns: _Optional[int] = ...) -> None: ...
+    flow_count: int
+    def __init__(self, job_id: _Optional[str] = ..., generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ..., reason: _Optional[str] = ..., lease_expires_unix_ms: _Optional[int] = ..., flows_truncated: _Optional[bool] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., state: _Optional[str] = ..., predicted_completion_ns: _Optional[int] = ..., flow_count: _Optional[int] = ...) -> None: ...
 
 class FlowPlan(_message.Message):
     __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned")
@@ -564,7 +568,7 @@ class PortSampleBatch(_message.Message):
     def __init__(self, samples: _Optional[_Iterable[_Union[PortSample, _Mapping]]] = ...) -> None: ...
 
 class PortSample(_message.Message):
-    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale")
+    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale", "carrier")
     class NicCountersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -584,6 +588,7 @@ class PortSample(_message.Message):
     BOOT_ID_FIELD_NUMBER: _ClassVar[int]
     NIC_COUNTERS_FIELD_NUMBER: _ClassVar[int]
     STALE_FIELD_NUMBER: _ClassVar[int]
+    CARRIER_FIELD_NUMBER: _ClassVar[int]
     port: str
     timestamp_unix_ns: int
     sequence: int
@@ -596,7 +601,8 @@ class PortSample(_message.Message):
     boot_id: int
     nic_counters: _containers.ScalarMap[str, int]
     stale: bool
-    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ...) -> None: ...
+    carrier: bool
+    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ..., carrier: _Optional[bool] = ...) -> None: ...
 
 class QueueSample(_message.Message):
     __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes", "packets", "bytes", "dropped_packets", "watchdog_dropped_packets", "watchdog_active")
@@ -783,12 +789,28 @@ class ListVpcsRequest(_message.Message):
     def __init__(self, tenant: _Optional[str] = ...) -> None: ...
 
 class ListVpcsReply(_message.Message):
-    __slots__ = ("vpcs", "peerings")
+    __slots__ = ("vpcs", "peerings", "isolation")
     VPCS_FIELD_NUMBER: _ClassVar[int]
     PEERINGS_FIELD_NUMBER: _ClassVar[int]
+    ISOLATION_FIELD_NUMBER: _ClassVar[int]
     vpcs: _containers.RepeatedCompositeFieldContainer[Vpc]
     peerings: _containers.RepeatedCompositeFieldContainer[Peering]
-    def __init__(self, vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ...) -> None: ...
+    isolation: _containers.RepeatedCompositeFieldContainer[VpcIsolation]
+    def __init__(self, vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ..., isolation: _Optional[_Iterable[_Union[VpcIsolation, _Mapping]]] = ...) -> None: ...
+
+class VpcIsolation(_message.Message):
+    __slots__ = ("vpc_id", "verdict", "why", "checked_unix_ms", "is_newest")
+    VPC_ID_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    CHECKED_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    IS_NEWEST_FIELD_NUMBER: _ClassVar[int]
+    vpc_id: str
+    verdict: str
+    why: _containers.RepeatedScalarFieldContainer[str]
+    checked_unix_ms: int
+    is_newest: bool
+    def __init__(self, vpc_id: _Optional[str] = ..., verdict: _Optional[str] = ..., why: _Optional[_Iterable[str]] = ..., checked_unix_ms: _Optional[int] = ..., is_newest: _Optional[bool] = ...) -> None: ...
 
 class GetBorderRequest(_message.Message):
     __slots__ = ()
@@ -1192,18 +1214,22 @@ class ProbeNic(_message.Message):
     def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ...) -> None: ...
 
 class ProbeOrder(_message.Message):
-    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms")
+    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms", "qpn", "dscp")
     ORDER_ID_FIELD_NUMBER: _ClassVar[int]
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     RATE_PPS_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    QPN_FIELD_NUMBER: _ClassVar[int]
+    DSCP_FIELD_NUMBER: _ClassVar[int]
     order_id: int
     src_ip: str
     questions: _containers.RepeatedCompositeFieldContainer[ProbeQuestion]
     rate_pps: float
     timeout_ms: int
-    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+    qpn: int
+    dscp: int
+    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ..., qpn: _Optional[int] = ..., dscp: _Optional[int] = ...) -> None: ...
 
 class ProbeQuestion(_message.Message):
     __slots__ = ("dst_ip", "port", "ttl")

@@ -1,13 +1,13 @@
 /** A plan's certificate: what it achieves beside the proven bound and what hashing would do. */
 
 import { h } from "../dom.js";
-import { ratio } from "../format.js";
-import { bar } from "./table.js";
+import { clock, count, ratio } from "../format.js";
+import { bar, verdict } from "./table.js";
 
 const ROWS = [["bound", "Proven bound"], ["achieved", "This plan"], ["e_ecmp", "E-ECMP"], ["ecmp", "ECMP"]];
 
-/** @param {any} values certificate of /api/jobs/{id} */
-export function certificate(values) {
+/** @param {any} values certificate of /api/jobs/{id} @param {number} flows of the job */
+export function certificate(values, flows) {
   if (!values) return h("p", { class: "quiet" }, "No certificate.");
   const known = ROWS.map(([name]) => values[name]).filter((value) => value !== null && value !== undefined);
   const most = Math.max(...known, Number.MIN_VALUE);
@@ -17,7 +17,15 @@ export function certificate(values) {
       const value = values[name] ?? null;
       return h("tr", { class: name }, h("th", { scope: "row" }, text), h("td", null, value === null ? "–" : bar(value / most, ratio(value))));
     }))),
-    h("p", null, verdictText(values)));
+    h("p", null, verdictText(values)),
+    values.probed ? h("p", null, probedText(values, flows)) : null);
+}
+
+/** Say of how many flows probes have seen the path, on a fabric whose switches hash. */
+function probedText({ paths_confirmed: paths, oldest_confirmation_ms: oldest, probes }, flows) {
+  if (!oldest) return verdict("quiet", "No path is probed: the ports are searched when the job is submitted.");
+  const text = `Paths of ${count(paths)} of ${count(flows)} flows confirmed by probes`;
+  return [verdict(paths < flows ? "warning" : "good", text), h("small", { class: "why" }, `the oldest at ${clock(oldest)}; ${count(probes)} probes for this generation`)];
 }
 
 function verdictText({ achieved, bound, proof, flows_slowed, mean_share, worst_share }) {

@@ -106,7 +106,7 @@ function legend() {
 function note(scene) {
   if (scene.preview) return h("span", { class: "tag" }, "Load of the preview");
   if (scene.show === "measured" && !scene.state?.links?.utilisation) return h("span", { class: "tag warning" }, isPast() ? "Not recorded" : "Nothing measures these links");
-  if (isPast()) return h("span", { class: "tag" }, "Loads alone: which links were down or drained is in the ", h("a", { href: "/timeline" }, "timeline"));
+  if (isPast() && !scene.state?.links?.up) return h("span", { class: "tag" }, "Loads alone: which links were down or drained is in the ", h("a", { href: "/timeline" }, "timeline"));
   if (scene.fabric.links.length <= MAX_SVG_LINKS) return null;
   return hottest(scene).length >= MAX_DRAWN ? h("span", { class: "tag" }, `The ${MAX_DRAWN} hottest cables are drawn`) : null;
 }

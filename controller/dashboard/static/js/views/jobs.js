@@ -58,15 +58,19 @@ function jobList(all, id, query) {
   const wanted = (query.get("find") ?? "").toLowerCase();
   const jobs = all.filter((job) => `${job.id} ${job.tenant} ${job.state}`.toLowerCase().includes(wanted));
   const from = Math.min(Number(query.get("from")) || 0, Math.max(0, jobs.length - 1));
+  const probed = jobs.some((job) => job.probed);
   const rows = jobs.slice(from, from + PAGE).map((job) => [job.id,
     h("a", { href: pathTo("/jobs", job.id) + window.location.search, "aria-current": job.id === id ? "true" : null }, job.id), job.tenant, stateOf(job), count(job.flows),
-    ratio(job.max_utilisation), ratio(job.bound)]);
+    ratio(job.max_utilisation), ratio(job.bound), ...(probed ? [confirmed(job)] : [])]);
   return [
     h("div", { class: "toolbar", "data-key": "bar" }, h("input", { type: "search", placeholder: "Find a job", title: "By name, tenant or state", "aria-label": "Find a job", value: query.get("find") ?? "" }),
       h("span", { class: "quiet" }, plural(jobs.length, "job")), pager(from, jobs.length, "from")),
-    table("Jobs", ["Job", "Tenant", "State", "n:Flows", "n:Fullest link", "n:Bound"], rows, "No jobs. Submit one: heddle job submit FILE."),
+    table("Jobs", ["Job", "Tenant", "State", "n:Flows", "n:Fullest link", "n:Bound", ...(probed ? ["Probed"] : [])], rows, "No jobs. Submit one: heddle job submit FILE."),
   ];
 }
+
+/** Say how many paths of a job probes have confirmed, on a fabric whose switches hash. */
+const confirmed = (job) => (job.probed ? verdict(job.paths_confirmed < job.flows ? "warning" : "good", `${count(job.paths_confirmed)} of ${count(job.flows)}`) : "–");
 
 /** Return links to the pages before and after. @param {number} from @param {number} total @param {string} key of the query */
 function pager(from, total, key) {
@@ -83,7 +87,7 @@ function jobDetail(job, query, pane) {
       h("a", { class: "button", href: `/fabric?job=${encodeURIComponent(job.id)}` }, "Show on the fabric"), actionButton("release", job.id, "Release …", "danger")),
     job.reason && LOOKS[String(job.state).toUpperCase()] !== "good" ? h("p", { "data-key": "reason", class: "tag warning" }, job.reason) : null,
     h("div", { class: "columns", "data-key": "columns" },
-      h("section", { class: "card" }, h("h3", null, "Certificate"), certificate(job.certificate)),
+      h("section", { class: "card" }, h("h3", null, "Certificate"), certificate(job.certificate, job.flows_total)),
       h("section", { class: "card" }, h("h3", null, "Shares links with"), sharing(job)),
       h("section", { class: "card" }, h("h3", null, "Generations"), generations(job))),
     pane,

@@ -1,7 +1,7 @@
 /** Leaf x spine: the load of every pair, and how even it is. Numbers where they fit, a canvas for hundreds of switches. */
 
 import { h, morph } from "../dom.js";
-import { percent, ratio } from "../format.js";
+import { percent, plural, ratio } from "../format.js";
 import { bestShow, heat, matrixOf } from "../load.js";
 import { isPast, picture, shown } from "../picture.js";
 import { withQuery } from "../router.js";
@@ -32,20 +32,21 @@ export function matrixView(place) {
         show === "measured" && !state?.links?.utilisation ? h("span", { class: "tag warning" }, isPast() ? "Not recorded" : "Nothing measures these links") : null,
       ]);
       const big = leaves.length * spines.length > MAX_CELLS_AS_TEXT;
-      morph(pane, [big ? h("div", { class: "heat", "data-own": true, "data-key": "canvas" }) : asTable(leaves, spines, cells)]);
-      if (big) canvas.draw(pane.firstElementChild, leaves, spines, cells);
+      morph(pane, [big ? h("div", { class: "heat", "data-own": true, "data-key": "canvas" }) : asTable(leaves, spines, cells, matrix.cut)]);
+      if (big) canvas.draw(pane.firstElementChild, leaves, spines, cells, matrix.cut);
       morph(side, summary(matrix, cells, way));
     },
   };
 }
 
-function asTable(leaves, spines, cells) {
+function asTable(leaves, spines, cells, cut) {
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Load of leaf x spine", "data-key": "table" },
     h("table", { class: "cells" },
       h("thead", null, h("tr", null, h("td"), spines.map((id) => h("th", { scope: "col" }, id)))),
       h("tbody", null, leaves.map((id, row) => h("tr", { "data-key": id }, h("th", { scope: "row" }, h("a", { href: `/fabric?switch=${encodeURIComponent(id)}` }, id)),
-        cells[row].map((value) => h("td", { class: `cell heat-${heat(value)}${value === null ? " none" : ""}` }, value === null ? "·" : String(Math.round(100 * value)))))))),
-    h("p", { class: "quiet" }, "Percent of capacity. A dot: no cable, or no figure."));
+        cells[row].map((value, column) => h("td", { class: `cell heat-${heat(value)}${value === null ? " none" : ""}${cut[row][column] ? " cut" : ""}`, title: cut[row][column] ? `${id} – ${spines[column]}: ${plural(cut[row][column], "cable")} down` : null },
+          `${value === null ? "·" : Math.round(100 * value)}${cut[row][column] ? " ✕" : ""}`)))))),
+    h("p", { class: "quiet" }, "Percent of capacity. A dot: no cable, or no figure. A cross: a cable is down."));
 }
 
 function summary(matrix, cells, way) {

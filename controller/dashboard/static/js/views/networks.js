@@ -23,7 +23,7 @@ export function networksView(place) {
 }
 
 function vpcs({ vpcs }) {
-  const rows = vpcs.map((vpc) => [vpc.id, vpc.id, verdict(ISOLATION[vpc.isolation] ?? "quiet", vpc.isolation), vpc.tenant, `${vpc.vni} (${vpc.network})`, vpc.subnets.join(", "), count(vpc.endpoints)]);
+  const rows = vpcs.map((vpc) => [vpc.id, vpc.id, isolation(vpc), vpc.tenant, `${vpc.vni} (${vpc.network})`, vpc.subnets.join(", "), count(vpc.endpoints)]);
   return h("section", { class: "card" }, h("h2", null, "VPCs"), table("VPCs", ["VPC", "Isolation", "Tenant", "VNI (network)", "Subnets", "n:Endpoints"], rows, "No virtual networks."));
 }
 
@@ -31,6 +31,17 @@ function gateways({ gateways }) {
   const rows = gateways.map((item) => [item.id, item.kind === "gateway" ? item.id : `${item.id} (${item.kind})`, verdict(item.state === "attached" ? "good" : "error", item.state), tables(item), item.role ?? "–", item.pair ?? "–", 
     occupancy(item.connections, item.connections_limit), occupancy(item.mappings, item.mappings_limit), duration(item.age_ms)]);
   return h("section", { class: "card" }, h("h2", null, "Gateways"), table("Gateways", ["Gateway", "State", "Tables", "Role", "Pair", "Connections", "Translations", "n:Age"], rows, "No gateways."));
+}
+
+const MAX_REASONS = 3;
+
+/** Return the verdict on a VPC with its age, and the paths that differ or why there is no verdict. */
+function isolation(vpc) {
+  const why = vpc.isolation_why ?? [];
+  const age = vpc.isolation_age_ms === null || vpc.isolation === "unknown" ? "" : ` ${duration(vpc.isolation_age_ms)} ago${vpc.isolation_is_newest ? "" : ", before the last change"}`;
+  const more = why.length > MAX_REASONS ? h("small", null, `and ${why.length - MAX_REASONS} more: heddle verify isolation`) : null;
+  return [verdict(ISOLATION[vpc.isolation] ?? "quiet", vpc.isolation === "unknown" ? "not verified" : vpc.isolation), age ? h("span", { class: "quiet" }, age) : null,
+    why.slice(0, MAX_REASONS).map((text) => h("small", { class: "why" }, text)), more];
 }
 
 const occupancy = (used, limit) => (limit ? bar(used / limit, `${count(used)} of ${count(limit)}`) : count(used));

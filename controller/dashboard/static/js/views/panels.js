@@ -17,7 +17,7 @@ const SIGNS = { error: "■", warning: "▲" };
 /** @param {any[]} found of `problems` */
 export function attention(found, state) {
   const body = !state ? h("p", { class: "quiet" }, "No state.")
-    : found.length === 0 && isPast() ? h("p", { class: "quiet" }, "No congestion was recorded. Failures and jobs of this moment are in the timeline.")
+    : found.length === 0 && isPast() ? h("p", { class: "quiet" }, state.links?.up ? "No failure and no congestion was recorded. Jobs of this moment are in the timeline." : "No congestion was recorded. Failures and jobs of this moment are in the timeline.")
     : found.length === 0 ? h("p", { class: "good" }, "✓ Nothing needs attention.")
       : h("ul", { class: "problems" }, found.slice(0, MAX_PROBLEMS).map((item) =>
         h("li", { class: item.severity, "data-key": item.text },

@@ -10,13 +10,13 @@ MAX_SOURCES, MAX_DESTINATIONS = 4, 8
 """Per leaf: NICs that probe, and leaves that they probe towards."""
 
 
-def pairs_of(fabric: Fabric, sources: Sequence[Nic]) -> list[Pair]:
+def pairs_of(fabric: Fabric, sources: Sequence[Nic], destinations: int = MAX_DESTINATIONS) -> list[Pair]:
     """Return the pairs for the leaves of some NICs: towards leaves spread over the fabric, from its NICs in turn."""
     failed = _failed(fabric)
     found = []
     for leaf in dict.fromkeys(nic.port.switch for nic in sources):
         own = [nic for nic in sources if nic.port.switch == leaf][:MAX_SOURCES]
-        for number, destination in enumerate(_spread(fabric, leaf)):
+        for number, destination in enumerate(_spread(fabric, leaf, destinations)):
             steps = steps_between(fabric, leaf, destination.port.switch, failed)
             if steps:
                 found.append(Pair(own[number % len(own)].ip, destination.ip, leaf, steps))
@@ -36,10 +36,14 @@ def steps_between(
     return tuple(found)
 
 
-def _spread(fabric: Fabric, leaf: str) -> list[Nic]:
-    """Return a NIC of each of some other leaves, evenly spaced in the fabric's order."""
-    others = [other for other in fabric.leaves if other != leaf and other in fabric.nics_of_leaf]
-    count = min(MAX_DESTINATIONS, len(others))
+def _spread(fabric: Fabric, leaf: str, destinations: int) -> list[Nic]:
+    """Return a NIC of each of some other leaves, evenly spaced in the fabric's order, from the next one on.
+
+    So each leaf is the destination of equally many, when all are checked.
+    """
+    own = fabric.leaves.index(leaf)
+    others = [other for other in (*fabric.leaves[own + 1 :], *fabric.leaves[:own]) if other in fabric.nics_of_leaf]
+    count = min(destinations, len(others))
     return [fabric.nics_of_leaf[others[number * len(others) // count]][0] for number in range(count)]
 
 

@@ -1,0 +1,32 @@
+"""Metrics of the isolation of virtual networks, as the controller verifies it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from controller.brain.networks.state import Networks
+from controller.dashboard.exposition import Family, label_text, lines
+from controller.views.isolation import Checked, Verdict, isolation_of
+
+VPCS = Family("heddle_isolation_vpcs", "gauge", "VPCs by the verdict on their isolation.", ("verdict",))
+DIFFERING = Family(
+    "heddle_isolation_differing_paths",
+    "gauge",
+    "Paths that the installed tables of a gateway or balancer open or close against the intent.",
+    ("gateway",),
+)
+CHECKED = Family(
+    "heddle_isolation_checked_timestamp_seconds",
+    "gauge",
+    "When the tables of a gateway or balancer were verified last, Unix time.",
+    ("gateway",),
+)
+FAMILIES = (DIFFERING, CHECKED, VPCS)
+
+
+def isolation_lines(networks: Networks, checked: Mapping[str, Checked], now_unix_ms: int) -> Iterator[str]:
+    """Yield the metrics."""
+    found = Counter(each.verdict for each in isolation_of(networks, checked, now_unix_ms).values())
+    verified = [(label_text(("gateway", name)), each) for name, each in checked.items() if not each.failure]
+    yield from lines(DIFFERING, [(label, each.total) for label, each in verified])
+    yield from lines(CHECKED, [(label, each.unix_ms / 1_000) for label, each in verified])
+    yield from lines(VPCS, [(label_text(("verdict", each)), found[each]) for each in Verdict])

@@ -1,0 +1,1 @@
+"""Verify the installed tables of gateways and balancers in a process of its own."""

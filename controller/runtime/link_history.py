@@ -1,0 +1,58 @@
+"""Record in the history which links are down and drained: at the start, and whenever the topology changes."""
+
+import asyncio
+import contextlib
+
+from controller.brain.state import State
+from controller.runtime.loop import TOPOLOGY, Loop
+from controller.runtime.telemetry import LinkRecord
+from controller.views.link_states import Flags, link_states
+
+
+class LinkHistory:
+    """Follows a loop whose telemetry has a history; without one it does nothing."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to record."""
+        if self._loop.telemetry.history is not None:
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Stop."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        watch = self._loop.topology.open(TOPOLOGY)
+        recorded = None
+        try:
+            recorded = await self._record(recorded)
+            async for _ in watch:
+                recorded = await self._record(recorded)
+        finally:
+            self._loop.topology.close(TOPOLOGY, watch)
+
+    async def _record(self, before: LinkRecord | None) -> LinkRecord:
+        """Record the states of links where they have changed."""
+        unix_ns = self._loop.now_unix_ms() * 1_000_000
+        now = await asyncio.to_thread(record_of, self._loop.state, unix_ns)
+        history = self._loop.telemetry.history
+        if history is not None and (before is None or before[1:] != now[1:]):
+            history.record_links(now)
+        return now
+
+
+def record_of(state: State, unix_ns: int) -> LinkRecord:
+    """Return the links that are down and drained: of each cable and NIC the first direction."""
+    links, (up, drained) = state.fabric.directed_links, link_states(state)
+
+    def named(flags: Flags) -> tuple[str, ...]:
+        return tuple(links[2 * at].id for at in flags[::2].nonzero()[0].tolist())
+
+    return LinkRecord(unix_ns, named(~up), named(drained))

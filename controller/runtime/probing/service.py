@@ -1,0 +1,50 @@
+"""What the controller of a fabric that hashes does by its probe agents: searches, checks of leaves, and samples."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from controller.model.effect import Note
+from controller.model.event import PortsAstray
+from controller.model.fabric import Fabric
+from controller.model.port_addresses import links_by_address
+from controller.runtime.probing.asking import Asking
+from controller.runtime.probing.finder import ProbeFinder, switch_at_end
+from controller.runtime.probing.first_contact import FirstContact
+from controller.runtime.probing.sampler import Running, Sampler
+from controller.runtime.probing.sessions import ProbeAgents
+from probing.check.places import Places
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """Searches, checks and samples, which share the budgets of switches."""
+
+    finder: ProbeFinder
+    first_contact: FirstContact
+    sampler: Sampler
+
+    async def run(self) -> None:
+        """Sample running flows until cancelled; then end the checks."""
+        try:
+            await self.sampler.run()
+            await asyncio.Event().wait()
+        finally:
+            await self.first_contact.close()
+
+
+def probing_of(
+    fabric: Fabric, agents: ProbeAgents, running: Callable[[], Running], post: Callable[[PortsAstray], object],
+    note: Callable[[Note], None], *, switch_pps: float, samples_pps: int,
+) -> Probing:  # fmt: skip
+    """Return the parts, connected; leaves are checked from now on when agents attach."""
+    asking, link_at = Asking(agents, fabric, switch_pps=switch_pps), links_by_address(fabric)
+    contact = FirstContact(asking, fabric, places_of(link_at), note)
+    agents.on_attached = contact.attached
+    sampler = Sampler(asking, fabric, link_at, running, post, samples_pps=samples_pps)
+    return Probing(ProbeFinder(asking, link_at), contact, sampler)
+
+
+def places_of(link_at: Mapping[int, str]) -> Places:
+    """Return what the addresses of switch ports stand for."""
+    return Places(link_at, {address: switch_at_end(link) for address, link in link_at.items()})

@@ -1,0 +1,61 @@
+"""Define the kinds of values of SONiC's YANG models: numbers, names, patterns, and references to rows of a table."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+MAX_DIGITS = 20
+"""Of a uint64."""
+
+
+class Kind(NamedTuple):
+    """Values that a leaf accepts: those that `allows` does, and where `table` is set, the keys of its rows."""
+
+    wanted: str
+    allows: Callable[[str], bool]
+    table: str = ""
+
+
+def integer(text: str) -> int | None:
+    """Return the value of decimal digits with an optional minus sign; None for any other text."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
+
+
+def number(low: int, high: int) -> Kind:
+    """Return the kind of integers from `low` to `high`, both included."""
+
+    def allows(text: str) -> bool:
+        value = integer(text)
+        return value is not None and low <= value <= high
+
+    return Kind(f"{low}..{high}", allows)
+
+
+def pattern(expression: str, wanted: str = "") -> Kind:
+    """Return the kind of texts that a regular expression matches as a whole."""
+    compiled = re.compile(expression, re.ASCII)
+    return Kind(wanted or expression, lambda text: compiled.fullmatch(text) is not None)
+
+
+def length(low: int, high: int) -> Kind:
+    """Return the kind of texts of `low` to `high` characters."""
+    return Kind(f"{low} to {high} characters", lambda text: low <= len(text) <= high)
+
+
+def one_of(*names: str) -> Kind:
+    """Return the kind of an enumeration."""
+    return Kind("|".join(names), frozenset(names).__contains__)
+
+
+def row_of(table: str, *names: str) -> Kind:
+    """Return the kind of references to rows of `table`; `names` are accepted as well."""
+    return Kind("|".join([f"a row of {table}", *names]), frozenset(names).__contains__, table)
+
+
+def either(first: Kind, second: Kind) -> Kind:
+    """Return the union of two kinds without references."""
+    return Kind(f"{first.wanted}|{second.wanted}", lambda text: first.allows(text) or second.allows(text))
+
+
+ANY = Kind("a text", lambda text: True)

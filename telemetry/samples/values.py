@@ -1,0 +1,48 @@
+"""Convert a decoded message to values: slow, for printing and tests."""
+
+from telemetry.samples.counters import (
+    NIC_AT,
+    NIC_COUNTERS,
+    PORT_COUNTERS,
+    PRIORITIES,
+    QUEUE_COUNTERS,
+    QUEUE_GAUGES,
+    QUEUES_AT,
+)
+from telemetry.samples.decode import Batch, Reader
+from telemetry.samples.sample import PortSample, QueueSample, Rejected
+
+
+def samples_of(batch: Batch) -> tuple[PortSample, ...]:
+    """Convert a batch to values."""
+    return tuple(_port_sample(batch, row) for row in range(len(batch.names)))
+
+
+def _port_sample(batch: Batch, row: int) -> PortSample:
+    rows = batch.rows
+    values, present = rows.values[row].tolist(), rows.present[row]
+    width = len(QUEUE_COUNTERS)
+    queues = []
+    for priority in range(PRIORITIES):
+        first = QUEUES_AT + priority * width
+        if present[first]:
+            counters = dict(zip(QUEUE_COUNTERS, values[first : first + width], strict=True))
+            gauges = dict(zip(QUEUE_GAUGES, rows.gauges[row, priority].tolist(), strict=True))
+            queues.append(QueueSample(priority=priority, **counters, **gauges))
+    timestamp, sequence, boot_id, carrier = rows.heads[row].tolist()
+    return PortSample(
+        port=batch.names[row],
+        timestamp_unix_ns=timestamp,
+        sequence=sequence,
+        queues=tuple(queues),
+        boot_id=boot_id,
+        carrier=(None, False, True)[carrier],
+        nic_counters={name: values[NIC_AT + i] for i, name in enumerate(NIC_COUNTERS) if present[NIC_AT + i]},
+        **dict(zip(PORT_COUNTERS, values, strict=False)),
+    )
+
+
+def decode(payload: bytes) -> tuple[PortSample, ...] | Rejected:
+    """Decode one message to values."""
+    batch = Reader().read(payload)
+    return batch if isinstance(batch, Rejected) else samples_of(batch)
