@@ -31,6 +31,7 @@ from controller.dashboard.access.certificates import PageTls
 from controller.runtime.limits.unread import has_unread
 from controller.runtime.tls_front import TlsFront
 from foundation.certificate import Peer, PeerRefusedError
+from foundation.listener import close_listener
 
 MAX_HEAD_BYTES = 16 << 10
 MAX_CONNECTIONS = 64
@@ -213,7 +214,7 @@ class HttpServer:
         """Stop listening and cut off every connection."""
         if self._server is None:
             return
-        self._server.close()
+        await close_listener(self._server)
         if self._watching is not None:
             self._watching.cancel()
         if self._front is not None:
@@ -222,7 +223,6 @@ class HttpServer:
             connection.transport.abort()
         if self._state.tasks:
             await asyncio.wait(self._state.tasks, timeout=CLOSE_TIMEOUT_S)  # each ends after the piece that it renders
-        await self._server.wait_closed()
 
     async def _end_denied(self, tls: PageTls) -> None:
         """End connections, streams for example, whose certificates come onto the deny list."""

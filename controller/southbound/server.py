@@ -23,6 +23,7 @@ from controller.southbound.settings import SouthboundSettings
 from controller.southbound.strangers import Strangers
 from foundation.certificate import PeerRefusedError
 from foundation.identity import Role
+from foundation.listener import close_listener
 from foundation.tls_files import Tls
 
 _LOG = logging.getLogger("heddle.southbound")
@@ -114,14 +115,12 @@ class OpenFlowServer:
         self._closing = True
         if self._watching is not None:
             self._watching.cancel()
+        if self._listener is not None:
+            await close_listener(self._listener)
         if self._front is not None:
             self._front.close()
-        if self._listener is not None:
-            self._listener.close()
         for session in list(self._connections):
             session.close("the controller is shutting down")
-        if self._listener is not None:
-            await self._listener.wait_closed()
 
     async def install(self, steps: Sequence[Step]) -> None:
         """Send the steps, each behind barriers on all its switches; raises InstallError."""

@@ -19,6 +19,7 @@ from dataplane.control.heartbeats import address_of
 from dataplane.control.pair.copying import Collected, Keep, Receiver, SendAll, Sender, Write
 from dataplane.control.pair.stream import NONCE_BYTES, Hello, RecordStreamError
 from foundation.backoff import Backoff
+from foundation.listener import close_listener
 
 POLL_S = 0.005
 """Interval at which new records are polled for without a notification."""
@@ -90,20 +91,17 @@ class RecordLinks:
         self.has_copy = False
         """Whether a complete copy of the partner's connections is kept here."""
         self._again = asyncio.Event()
-        self._ended = False
         self._incoming: set[asyncio.Task[None]] = set()
         self._current: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Listen and connect until cancelled; raises OSError if the address cannot be bound."""
         host, port = address_of(self._pair.paths[0].listen)
-        self._ended = False
         server = await asyncio.start_server(self._accept, host, port)
         try:
-            async with server:
-                await self._connect()
+            await self._connect()
         finally:
-            self._ended = True
+            await close_listener(server)
             for task in self._incoming:
                 task.cancel()
             await asyncio.gather(*self._incoming, return_exceptions=True)
@@ -185,7 +183,7 @@ class RecordLinks:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Begin to receive from a peer; a plain function, so that no connection is without a task that `run` ends."""
-        if self._ended or len(self._incoming) >= MAX_INCOMING:
+        if len(self._incoming) >= MAX_INCOMING:
             writer.transport.abort()
             return
         task = asyncio.create_task(self._receive(reader, writer))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from foundation.listener import close_listener
 from foundation.unix_socket import is_listening
 
 TIMEOUT_S = 5.0
@@ -58,8 +59,7 @@ class StatusServer:
     async def close(self) -> None:
         """Stop listening and remove the socket."""
         if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
+            await close_listener(self._server)
             self._path.unlink(missing_ok=True)
 
     async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

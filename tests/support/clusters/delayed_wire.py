@@ -8,6 +8,8 @@ import asyncio
 import random
 from contextlib import ExitStack, suppress
 
+from foundation.listener import close_listener
+
 DELAYS_S = (0.0, 0.0, 0.0, 0.002, 0.005, 0.03)
 """The upper ends of delays, of which each message draws one."""
 
@@ -26,7 +28,7 @@ class DelayedWire:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.address = "127.0.0.1:{1}".format(*self._server.sockets[0].getsockname())
 
     def hold(self, share: float) -> None:
@@ -43,21 +45,24 @@ class DelayedWire:
 
     async def close(self) -> None:
         assert self._server is not None
-        self._server.close()
+        await close_listener(self._server)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry messages both ways until the ends close the connection or `close` cancels this, whenever that is."""
-        serving, gate, is_open = asyncio.current_task(), asyncio.Event(), asyncio.Event()
-        assert serving is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection. It closes at the end of its task, also of one that is cancelled before it runs."""
+        serving = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(serving)
+        serving.add_done_callback(self._tasks.discard)
+        serving.add_done_callback(lambda _: writer.close())
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry messages both ways until the ends close the connection or `close` cancels this."""
+        gate, is_open = asyncio.Event(), asyncio.Event()
         gate.set()
         is_open.set()
         with ExitStack() as ends, suppress(OSError):
-            ends.callback(self._tasks.discard, serving)
-            ends.callback(writer.close)
             far_reader, far_writer = await asyncio.open_connection(*self.target)
             ends.callback(far_writer.close)
             self._gates.append(gate)

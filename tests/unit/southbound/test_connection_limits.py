@@ -2,6 +2,8 @@
 
 import asyncio
 import dataclasses
+import socket
+from contextlib import suppress
 
 import pytest
 
@@ -10,7 +12,7 @@ from controller.runtime.limits.unread import has_unread
 from controller.southbound.server import OpenFlowServer
 from tests.fakes.openflow.openflow_switch import ECHO_REQUEST, FakeSwitch, message
 from tests.support.fabrics.southbound_events import RecordedEvents
-from tests.unit.southbound.conftest import NAMES, QUICK
+from tests.unit.southbound.conftest import NAMES, QUICK, Southbound
 
 
 async def test_the_peer_of_an_ipv6_connection_is_printed_in_brackets():
@@ -108,3 +110,22 @@ async def test_bytes_that_wait_in_the_kernel_are_seen(southbound):
     for one in (client, writer):
         one.close()
     server.close()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_connection_that_comes_while_the_server_closes_is_closed(turns):
+    southbound = Southbound(QUICK)
+    await southbound.start()
+    with socket.create_connection(southbound.address, timeout=20) as client:
+        for _ in range(turns):  # of the event loop: the connection is accepted, made, greeted
+            await asyncio.sleep(0)
+        await southbound.close()
+        assert await asyncio.to_thread(until_closed, client)
+
+
+def until_closed(client):
+    """Read until the connection ends; raises TimeoutError where it stays."""
+    with suppress(ConnectionResetError):
+        while client.recv(1 << 16):
+            pass
+    return True
