@@ -34,8 +34,8 @@ from foundation.certificate import Peer, PeerRefusedError
 from foundation.listener import close_listener
 
 MAX_HEAD_BYTES = 16 << 10
-MAX_CONNECTIONS = 64
-MAX_CONNECTIONS_OF_A_PEER = 48
+MAX_CONNECTIONS = 80
+MAX_CONNECTIONS_OF_A_PEER = 64
 """Busy ones of one address; the rest is for others."""
 TIMEOUT_S = 10.0
 """From the connection to the last byte of the reply."""

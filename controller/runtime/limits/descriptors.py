@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 OWN = 128
 """Files, pipes of processes, the broker's connection and the listeners."""
-HTTP = 192
+HTTP = 208
 """Short connections and streams of the page, which have limits of their own."""
 MIN_STRANGERS = 16
 MAX_OPENFLOW = 4_096

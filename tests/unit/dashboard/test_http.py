@@ -188,6 +188,14 @@ async def test_busy_connections_of_one_peer_leave_room_for_others(served, monkey
         writer.close()
 
 
+async def test_fifty_clients_of_one_address_connect_at_once(served):
+    server, address = served
+    busy = await asyncio.gather(*(busy_connection(address) for _ in range(50)))
+    assert server.counts == {"connections": 50}
+    for _, writer in busy:
+        writer.close()
+
+
 async def test_connections_beyond_the_limit_are_closed_and_counted(served, monkeypatch):
     server, address = served
     monkeypatch.setattr(http, "MAX_CONNECTIONS", 3)
