@@ -5,7 +5,6 @@ a while, so that such a client misses none but a flood of them.
 """
 
 import asyncio
-import contextlib
 import logging
 import secrets
 from collections import deque
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from controller.dashboard.documents.moment import Moment
 from controller.dashboard.documents.past import event_text
 from controller.dashboard.documents.state import Content, StateText, state_head
+from controller.runtime.background import Background
 from controller.runtime.loop import Loop
 from controller.runtime.telemetry import EVENTS
 from controller.runtime.watch import Newest
@@ -55,7 +55,7 @@ class Publisher:
         self._sequence = 0
         self._events: deque[tuple[int, bytes]] = deque(maxlen=MAX_EVENTS)
         self._event_count = 0
-        self._tasks: list[asyncio.Task[None]] = []
+        self._background = Background()
         self._content: Content | None = None
         self._published_s = self._written_s = 0.0
         self._written = (0, 0)
@@ -64,17 +64,14 @@ class Publisher:
 
     def start(self) -> None:
         """Begin to publish."""
-        self._tasks = [asyncio.create_task(self._publish_states()), asyncio.create_task(self._collect_events())]
+        self._background.start(self._publish_states(), self._collect_events())
 
     async def close(self) -> None:
         """Stop publishing, and wake the streams to end."""
         self.closed = True
         if self.newest.value is not None:
             self.newest.put(self.newest.value)
-        for task in self._tasks:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await self._background.close()
         self._thread.shutdown(wait=False)
 
     def events_after(self, number: int) -> tuple[int, bytes]:

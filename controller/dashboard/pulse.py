@@ -1,9 +1,9 @@
 """Watch the event loop and the switches' sessions: how late the loop is, and since when a session is as it is."""
 
 import asyncio
-import contextlib
 from collections import deque
 
+from controller.runtime.background import Background
 from controller.runtime.loop import Loop
 
 PERIOD_S = 0.1
@@ -20,18 +20,15 @@ class Pulse:
         self._loop = loop
         self._switches: object = None
         self._connected: dict[str, bool] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
 
     def start(self) -> None:
         """Begin to watch."""
-        self._task = asyncio.create_task(self._run())
+        self._background.start(self._run())
 
     async def close(self) -> None:
         """Stop."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._background.close()
 
     async def _run(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -1,7 +1,6 @@
 """Keep what ports counted lately, for a controller without a history file: ten minutes, or as many as fit MAX_BYTES."""
 
 import asyncio
-import contextlib
 from collections import deque
 from itertools import pairwise
 from typing import NamedTuple
@@ -9,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.runtime.background import Background
 from controller.runtime.telemetry import PortPast, Telemetry
 from telemetry.detection.window import SECOND_NS, Snapshot
 from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS, QUEUES_AT, queue_columns
@@ -36,19 +36,16 @@ class Recent:
         self._telemetry = telemetry
         self._seconds: deque[_Second] = deque()
         self._row: dict[str, int] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
 
     def start(self) -> None:
         """Begin to keep, where there is no history."""
         if self._telemetry.history is None:
-            self._task = asyncio.create_task(self._run())
+            self._background.start(self._run())
 
     async def close(self) -> None:
         """Stop."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._background.close()
 
     def port(self, name: str, since_s: int, until_s: int) -> PortPast:
         """Return what a port counted within a time, its queues added up."""

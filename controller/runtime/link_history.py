@@ -1,9 +1,9 @@
 """Record in the history which links are down and drained: at the start, and whenever the topology changes."""
 
 import asyncio
-import contextlib
 
 from controller.brain.state import State
+from controller.runtime.background import Background
 from controller.runtime.loop import TOPOLOGY, Loop
 from controller.runtime.telemetry import LinkRecord
 from controller.views.link_states import Flags, link_states
@@ -14,19 +14,16 @@ class LinkHistory:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
 
     def start(self) -> None:
         """Begin to record."""
         if self._loop.telemetry.history is not None:
-            self._task = asyncio.create_task(self._run())
+            self._background.start(self._run())
 
     async def close(self) -> None:
         """Stop."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._background.close()
 
     async def _run(self) -> None:
         watch = self._loop.topology.open(TOPOLOGY)

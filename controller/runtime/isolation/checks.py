@@ -5,12 +5,12 @@ One gateway is verified at a time, and the next after a pause as long as that to
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from controller.brain.networks.state import Gateway, Networks
+from controller.runtime.background import Background
 from controller.runtime.gateways import Session, TooManyRequestsError
 from controller.runtime.isolation.verifier import Verifier
 from controller.runtime.isolation.wire import Found, Verify
@@ -49,21 +49,18 @@ class IsolationChecks:
         """Begin with nothing checked."""
         self._loop, self._verifier = loop, verifier or Verifier()
         self.settle_s = SETTLE_S
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
         self._seen_s: dict[str, float] = {}
         """When a gateway was first seen to need a check."""
         self._last: dict[str, _Last] = {}
 
     def start(self) -> None:
         """Begin to check."""
-        self._task = asyncio.create_task(self._run())
+        self._background.start(self._run())
 
     async def close(self) -> None:
         """Stop, and end the process."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._background.close()
         self._verifier.close()
 
     async def _run(self) -> None:
