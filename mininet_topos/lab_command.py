@@ -31,7 +31,8 @@ def fabric(
         str | None,
         typer.Option(
             metavar="HOW",
-            help="With --routed, how next hops are held: route, group or resilient (ip-nexthop(8)). [default: route]",
+            help="With --routed, how next hops are held: route, group or resilient (ip-nexthop(8)); or bgp: FRR finds "
+            "them. [default: route]",
         ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="A name for the lab, where several are to run.")] = None,
@@ -48,7 +49,7 @@ def fabric(
 
     Exit status: 0; 1 where the lab cannot be built; 2 for a malformed file, name or option.
 
-    Examples: heddle lab fabric examples/lab.yaml; heddle lab fabric --routed --routing resilient
+    Examples: heddle lab fabric examples/lab.yaml; heddle lab fabric --routed --routing bgp
     """
     from mininet_topos.playground.command import run_fabric_lab
     from mininet_topos.playground.routed import routing_of

@@ -16,6 +16,7 @@ from mininet_topos.playground.fabric import LabFabric
 from mininet_topos.playground.lab import Playground
 from mininet_topos.routed import probe_agents
 from mininet_topos.routed.lab import RoutedLab
+from mininet_topos.routed.net import RoutedNet
 from mininet_topos.routed.routes import Routing
 from mininet_topos.services.controller_process import running
 
@@ -57,7 +58,12 @@ class RoutedPlayground(Playground):
         """Prepare the lab; `with` builds it. `progress` is called with a line before each step."""
         super().__init__(hashing(wanted), progress)
         self._routing = routing
-        self.lab = self._routers = RoutedLab(self._wanted.fabric, routing=routing)
+        self.lab = self._lab = RoutedLab(self._wanted.fabric, routing=routing)
+
+    @property
+    def routers(self) -> RoutedNet:
+        """Return the network of routers."""
+        return self._lab.routers
 
     def facts(self) -> dict[str, Any]:
         """Return what --json prints."""
@@ -71,12 +77,12 @@ class RoutedPlayground(Playground):
 
     def _set(self, cable: Cable, *, up: bool) -> None:
         self.lab.net.set_cable(cable.id, up=up)
-        self._routers.routers.reroute(self._cut)
+        self.routers.reroute(self._cut)
         self.client.await_link(cable.up_link, up=up)
 
     def _describe(self) -> None:
         super()._describe()
-        net, fabric = self._routers.routers, self.lab.fabric
+        net, fabric = self.routers, self.lab.fabric
         self._write(ADDRESSES_FILE, {str(port): ip_text(address) for port, address in net.routes.address_of.items()})
         ports: dict[str, dict[str, int]] = {switch.id: {} for switch in fabric.switches}
         for port, interface in net.interface_of.items():

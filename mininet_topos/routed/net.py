@@ -9,6 +9,7 @@ from controller.model.fabric import Fabric, Nic
 from foundation.address import mac_text
 from mininet_topos.host.namespace import network_namespace
 from mininet_topos.host.registry import LabEntry
+from mininet_topos.routed.frr import FrrRouters
 from mininet_topos.routed.routes import Routes, Routing, cables_of
 from mininet_topos.switches import shaping
 from mininet_topos.switches.fabric_net import FabricNet, ip_batch, port_rates
@@ -38,6 +39,8 @@ class RoutedNet(FabricNet):
         """Assign names and routes; `seeded` gives every router a hash seed of its own, else all hash alike."""
         super().__init__(fabric, entry, None)
         self.routes, self._seeded = Routes(fabric, routing), seeded
+        self.bgp = FrrRouters(fabric, self.routes, entry, self._entrance) if routing is Routing.BGP else None
+        """The routers find their routes by themselves; None: `reroute` does."""
         self._leaf_mac = {nic.id: GATEWAY_MAC + number for number, nic in enumerate(fabric.nics)}
 
     @property
@@ -62,17 +65,24 @@ class RoutedNet(FabricNet):
         for number, switch in enumerate(self.fabric.switches):
             self._configure_router(switch.id, SEED_STEP * (number + 1) if self._seeded else 0)
         self.reroute()  # only now: a nexthop needs a carrier, so both ends of its cable are up
+        if self.bgp is not None:
+            self.bgp.start()
         self.mininet.built = True
         self._await_hosts()
 
     def set_cable(self, cable_id: str, up: bool) -> None:
-        """Set a cable down or up; routes over a cable that is down stay until `reroute`."""
+        """Set a cable down or up; without BGP routes over a cable that is down stay until `reroute`."""
         cable = self.fabric.cable_by_link[cable_id]
         for port in (cable.lower, cable.upper):
             ip_batch([f"link set dev {self.interface_of[port]} {'up' if up else 'down'}"], self._entrance(port.switch))
 
     def reroute(self, failed: Collection[str] = ()) -> None:
-        """Replace the routes of all routers around failed cables, as a routing protocol does once it has converged."""
+        """Replace the routes of all routers around failed cables, as a routing protocol does once it has converged.
+
+        Routers with BGP do so by themselves.
+        """
+        if self.bgp is not None:
+            return
         for switch in self.fabric.switches:
             ip_batch(self.routes.lines(switch.id, self.interface_of, failed), self._entrance(switch.id))
 

@@ -21,11 +21,12 @@ GROUP_BASE = 1 << 20
 
 
 class Routing(StrEnum):
-    """How a router holds the next hops of a route (ip-route(8), ip-nexthop(8))."""
+    """How a router gets and holds the next hops of a route (ip-route(8), ip-nexthop(8)); those of BGP are in routes."""
 
     ROUTE = "route"
     GROUP = "group"
     RESILIENT = "resilient"
+    BGP = "bgp"
 
 
 class Hop(NamedTuple):
