@@ -68,10 +68,10 @@ def test_a_fabric_of_one_host_is_refused(tmp_path):
     ("routed", "routing", "problem"),
     [
         (False, "route", r"^--routing: only a lab of routers has it, add --routed$"),
-        (True, "rout", r"^--routing rout: must be one of route, group, resilient, did you mean route\?$"),
+        (True, "rout", r"^--routing rout: must be one of route, group, resilient, bgp, did you mean route\?$"),
     ],
 )
-def test_a_way_to_hold_next_hops_is_one_of_three_and_only_of_routers(routed, routing, problem):
+def test_a_way_to_hold_next_hops_is_one_of_those_named_and_only_of_routers(routed, routing, problem):
     with pytest.raises(InputError, match=problem):
         routing_of(routed, routing)
 
