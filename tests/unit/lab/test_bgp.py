@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.model.address import ip_text
-from controller.model.error import InputError
+from controller.model.error import InputError, PrerequisiteError
+from mininet_topos.host.registry import LabEntry
+from mininet_topos.routed import frr
 from mininet_topos.routed.bgp import FIRST_AS, as_numbers, configurations
 from mininet_topos.routed.routes import Routes, Routing
 from tests.support.fabrics.small_fabrics import clos3, spine_leaf
@@ -87,3 +89,10 @@ def test_more_cables_than_frr_has_next_hops_are_refused_with_the_switch():
     fabric = spine_leaf(257, 2, 2)
     with pytest.raises(InputError, match="leaf1 has more than 256 cables"):
         configurations(fabric, Routes(fabric, Routing.BGP).address_of)
+
+
+def test_without_frr_the_remedy_is_named(monkeypatch, tmp_path):
+    fabric = FABRICS[0]
+    monkeypatch.setattr(frr, "PROGRAMS", tmp_path)
+    with pytest.raises(PrerequisiteError, match=r"need FRR: run `apt-get install frr`"):
+        frr.FrrRouters(fabric, Routes(fabric, Routing.BGP), LabEntry(id="0000", token="", directory=tmp_path), list)
