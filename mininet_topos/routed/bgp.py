@@ -39,7 +39,7 @@ def _groups(fabric: Fabric, switches: list[str]) -> list[tuple[set[str], list[st
 
 
 def configurations(fabric: Fabric, address_of: Mapping[PortRef, int]) -> dict[str, str]:
-    """Return by switch the configuration of its zebra and bgpd; raises InputError for more next hops than FRR has."""
+    """Return by switch the configuration of its bgpd; raises InputError for more next hops than FRR has."""
     for switch in fabric.switches:
         if max(len(fabric.up_choices[switch.id]), len(fabric.down_cables[switch.id])) > MAX_PATHS:
             raise InputError(f"{switch.id} has more than {MAX_PATHS} cables up or down: FRR takes no more next hops")
@@ -54,8 +54,7 @@ def _lines(
     fabric: Fabric, switch: str, router_id: int, numbers: Mapping[str, int], address_of: Mapping[PortRef, int]
 ) -> list[str]:
     lines = [
-        # Routes hold their next hops: after a flap zebra would keep groups that the kernel has pruned (FRR 13413).
-        "no zebra nexthop kernel enable",
+        f"hostname {switch}",
         f"router bgp {numbers[switch]}",
         f" bgp router-id {ip_text(router_id)}",
         " no bgp ebgp-requires-policy",

@@ -20,6 +20,8 @@ USER = "frr"
 HOME = Path("/etc/frr")
 """Where the daemons of each router see their own directory: they give up root, and could not enter the lab's."""
 _AT_HOME = ["unshare", "--mount", "sh", "-c", f'mount --bind "$1" {HOME} && shift && exec "$@"', "sh"]
+ZEBRA = "no zebra nexthop kernel enable\n"
+"""Routes hold their next hops: after a flap zebra would keep groups that the kernel has pruned (FRR 13413)."""
 CONVERGE_S = 60.0
 POLL_S = 0.1
 
@@ -41,7 +43,8 @@ class FrrRouters:
         for switch, text in configurations(self._fabric, self._routes.address_of).items():
             directory = self._entry.directory / "frr" / switch
             directory.mkdir(parents=True)
-            (directory / "frr.conf").write_text(text)
+            (directory / "zebra.conf").write_text(ZEBRA)
+            (directory / "bgpd.conf").write_text(text)
             shutil.chown(directory, USER)
             for name in ("zebra", "bgpd"):
                 self._daemon(switch, directory, name)
@@ -49,7 +52,7 @@ class FrrRouters:
 
     def _daemon(self, switch: str, directory: Path, name: str) -> None:
         words = [
-            PROGRAMS / name, "--daemon", "--config_file", HOME / "frr.conf", "--socket", HOME / "zserv.api",
+            PROGRAMS / name, "--daemon", "--config_file", HOME / f"{name}.conf", "--socket", HOME / "zserv.api",
             "--vty_socket", HOME, "--vty_port", "0", "--pid_file", HOME / f"{name}.pid",
             "--log", f"file:{HOME / f'{name}.log'}", "--log-level", "warnings",
         ]  # fmt: skip
