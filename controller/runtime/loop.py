@@ -123,7 +123,7 @@ class Loop:
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
         self._faults: asyncio.Queue[BaseException] = asyncio.Queue()
-        self._gather_until = 0.0
+        self._gathering: asyncio.Event | None = None
         self._audit_turn = asyncio.Lock()
         self._audits_waiting = 0
 
@@ -176,9 +176,8 @@ class Loop:
         self.gate.admit(reply, event)
         self._responses[reply] = response
         try:
-            gathering_s = self._gather_until - asyncio.get_running_loop().time()
-            if isinstance(event, Submit) and gathering_s > 0:
-                await asyncio.sleep(gathering_s)
+            if isinstance(event, Submit) and self._gathering is not None:
+                await self._gathering.wait()
             if not self.post(event):
                 raise BudgetExceededError("the controller's inbox is full; try again in a moment")
             return await response
@@ -220,7 +219,8 @@ class Loop:
                 if self.gate.passes(effect):
                     self._perform(effect)
             if sum(isinstance(effect, Reply) and isinstance(effect.outcome, JobPlan) for effect in effects) > 1:
-                self._gather_until = asyncio.get_running_loop().time() + GATHER_S
+                self._gathering = asyncio.Event()  # those with replies continue before it is set, also after a stall
+                asyncio.get_running_loop().call_later(GATHER_S, self._gathering.set)
             await asyncio.sleep(0)  # `take` does not yield while events wait
 
     def _decided(self, events: tuple[Event, ...]) -> tuple[Effect, ...]:

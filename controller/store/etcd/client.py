@@ -113,13 +113,16 @@ class EtcdClient:
         self._members = [_member(endpoint, self._shown) for endpoint in endpoints]
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def range(self, start: bytes, end: bytes = b"") -> Values:
-        """Return the value of a key, or of all keys from `start` up to `end`, of one revision (linearizable)."""
+    async def range(self, start: bytes, end: bytes = b"", within_s: float = CALL_S) -> Values:
+        """Return the value of a key, or of all keys from `start` up to `end`, of one revision (linearizable).
+
+        Each of the calls it takes has `within_s`.
+        """
         found: list[pb.KeyValue] = []
         revision = 0
         while True:
             request = pb.RangeRequest(key=start, range_end=end, limit=RANGE_KEYS, revision=revision)
-            reply = await self._call(lambda member: member.values.Range, request)
+            reply = await self._call(lambda member: member.values.Range, request, within_s)
             revision = revision or reply.header.revision
             found += reply.kvs
             if not reply.more:

@@ -1,7 +1,6 @@
 """Mutual TLS to a real etcd: who gets in, what a refusal says, and that new files need no restart."""
 
 import asyncio
-import logging
 import shutil
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -21,7 +20,8 @@ from tests.support.clusters.etcd import PROGRAM, etcd
 
 BLUE, RED, NEW = authority("blue"), authority("red"), authority("blue")
 FABRIC = "generate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 1, gbps: 100}\n"
-_LOG = logging.getLogger(__name__)
+REFUSED_S = 2.0
+"""A call that is refused is tried again for so long; each try takes milliseconds."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ async def client_of(endpoint, files=None):
 async def refusal(endpoint, files=None):
     async with client_of(endpoint, files) as client:
         with pytest.raises(EtcdTlsError) as why:
-            await client.range(b"a")
+            await client.range(b"a", within_s=REFUSED_S)
         return str(why.value)
 
 
@@ -88,7 +88,7 @@ async def test_connections_show_new_files_from_the_next_call_on_and_calls_that_r
         await asyncio.sleep(0)  # they are sent
         files_of(NEW, Role.CONTROLLER, "c1", tmp_path / "c1")  # of an authority that etcd does not trust
         with pytest.raises(EtcdTlsError, match="certificate is refused"):
-            await client.range(b"a")
+            await client.range(b"a", within_s=REFUSED_S)
         files_of(BLUE, Role.CONTROLLER, "c1", tmp_path / "c1")
         await client.range(b"a")
         assert all(await asyncio.gather(*running))

@@ -1,13 +1,16 @@
 """The loop performs effects: what fails ends it, and callers that submit again together are planned together."""
 
 import asyncio
+import time
+from contextlib import suppress
 
 import pytest
 
 from controller.brain.state import begin
 from controller.model.event import PortStatus, Submit, SwitchUp
 from controller.runtime.clock import SystemClock
-from controller.runtime.loop import Loop
+from controller.runtime.loop import GATHER_S, Loop
+from controller.runtime.ports import InstallError
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.unit.brain.driver import shift_job, small_fabric
@@ -17,13 +20,13 @@ CALLERS = 6
 
 
 class AgreeingSwitches:
-    """Acknowledge at once."""
+    """Acknowledge at once; an audit, which begins where planning takes longer than a tick, reads no rules."""
 
     async def install(self, steps):
         pass
 
     async def read_rules(self, switch_id):
-        raise AssertionError("nothing is read here")
+        raise InstallError(switch_id, "nothing is read here")
 
 
 class FailingCompiler(ThreadCompiler):
@@ -61,7 +64,8 @@ async def test_an_effect_that_fails_without_an_event_ends_the_loop():
     loop.close()
 
 
-async def test_callers_that_submit_again_together_are_planned_together():
+@pytest.mark.parametrize("stall_s", [0.0, 2 * GATHER_S], ids=["at once", "with a stall of the process between them"])
+async def test_callers_that_submit_again_together_are_planned_together(stall_s):
     planner = CountingPlanner(FABRIC)
     loop = loop_of(planner, ThreadCompiler(FABRIC))
     running = asyncio.create_task(loop.run())
@@ -70,8 +74,14 @@ async def test_callers_that_submit_again_together_are_planned_together():
         for turn in range(3):
             request = shift_job(f"job-{caller}-{turn}")
             await loop.request(lambda reply, request=request: Submit(reply=reply, request=request))
+            if caller == CALLERS // 2:
+                time.sleep(stall_s)
 
-    await asyncio.gather(*(submit(caller) for caller in range(CALLERS)))
+    callers = asyncio.gather(*(submit(caller) for caller in range(CALLERS)))
+    await asyncio.wait({running, callers}, return_when=asyncio.FIRST_COMPLETED)
     running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    await callers
     loop.close()
     assert planner.together == [CALLERS] * 3

@@ -7,6 +7,7 @@ import signal
 from functools import partial
 
 import pytest
+import pytest_asyncio
 
 from controller.model.effect import Place, Solve
 from controller.model.error import BudgetExceededError, InputError, UnavailableError
@@ -29,6 +30,14 @@ HEALTH = Health(down_cables=frozenset(("leaf1:1>spine1:1",)))
 def pool():
     found = PlannerPool(FABRIC, partial(with_pins, FABRIC))
 
+    yield found
+    found.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_pool():
+    """A pool whose processes serve all tests that leave them alive: each start costs seconds of the processor."""
+    found = PlannerPool(FABRIC, partial(with_pins, FABRIC))
     yield found
     found.close()
 
@@ -70,18 +79,20 @@ async def running_jobs(planner):
     return [*found, figures(left)]
 
 
-async def test_a_process_plans_as_the_planner_in_this_process_does(pool):
-    assert await running_jobs(pool) == await running_jobs(ThreadPlanner(FABRIC))
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_process_plans_as_the_planner_in_this_process_does(shared_pool):
+    assert await running_jobs(shared_pool) == await running_jobs(ThreadPlanner(FABRIC))
 
 
-async def test_a_preview_and_a_place_are_those_of_the_planner_in_this_process(pool):
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_preview_and_a_place_are_those_of_the_planner_in_this_process(shared_pool):
     preview = problem(requests=(shift_job("a"),), preview=True)
-    plan, _ = await pool.solve(preview)
+    plan, _ = await shared_pool.solve(preview)
     expected, _ = await ThreadPlanner(FABRIC).solve(preview)
     assert figures(plan) == figures(expected)
     shape = Shape(ranks=4, collectives=shift_job("x", ranks=4).collectives)
     place = Place(token=1, shape=shape, kept=(), health=Health())
-    assert await pool.place(place) == await ThreadPlanner(FABRIC).place(place)
+    assert await shared_pool.place(place) == await ThreadPlanner(FABRIC).place(place)
 
 
 async def amended(planner):
@@ -95,12 +106,14 @@ async def amended(planner):
     return figures(again)
 
 
-async def test_a_process_gives_flows_other_paths_as_the_planner_in_this_process_does(pool):
-    assert await amended(pool) == await amended(ThreadPlanner(FABRIC))
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_process_gives_flows_other_paths_as_the_planner_in_this_process_does(shared_pool):
+    assert await amended(shared_pool) == await amended(ThreadPlanner(FABRIC))
 
 
-async def test_an_error_of_the_request_is_returned(pool):
-    outcome, _ = await pool.solve(problem(requests=(shift_job("a", ranks=9),)))
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_error_of_the_request_is_returned(shared_pool):
+    outcome, _ = await shared_pool.solve(problem(requests=(shift_job("a", ranks=9),)))
     assert isinstance(outcome, InputError)
 
 
