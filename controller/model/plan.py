@@ -59,6 +59,7 @@ class Certificate:
 
     On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of the job, the oldest
     of them last at `oldest_confirmation_unix_ms`; `probes` were sent for the newest generation.
+    ACK paths are not probed.
     """
 
     max_link_utilisation: float = 0.0
