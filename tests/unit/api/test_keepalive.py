@@ -54,6 +54,12 @@ async def host(target):
         await asyncio.wait([task])
 
 
+def of_a_closed_loop(record):
+    """Whether gRPC's poller logged `record` for the loop of a test that has ended: it serves all loops of a process."""
+    error = record.exc_info and record.exc_info[1]
+    return "PollerCompletionQueue" in record.message and str(error) == "Event loop is closed"
+
+
 async def test_an_idle_session_outlasts_its_probes(caplog):
     async with started(keepalive_ms=SHORT_MS) as controller, host(controller.target):
         await controller.status(attached("h1"))
@@ -76,7 +82,7 @@ async def test_a_controller_that_vanishes_is_one_line_and_both_ends_notice_and_t
             assert relay.connections > 1
     lines = [record for record in caplog.records if record.name == "heddle.gateway" and "h1" not in record.message]
     assert [record.levelno for record in lines] == [logging.WARNING]
-    assert all(record.exc_info is None for record in caplog.records)
+    assert all(record.exc_info is None for record in caplog.records if not of_a_closed_loop(record))
 
 
 def test_a_server_admits_the_probes_of_its_clients():
