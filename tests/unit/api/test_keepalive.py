@@ -55,7 +55,7 @@ async def host(target):
 
 
 def of_a_closed_loop(record):
-    """Whether gRPC's poller logged `record` for the loop of a test that has ended: it serves all loops of a process."""
+    """Return whether `record` is of the loop of an ended test: one poller of gRPC serves all loops of a process."""
     error = record.exc_info and record.exc_info[1]
     return "PollerCompletionQueue" in record.message and str(error) == "Event loop is closed"
 
