@@ -1,4 +1,4 @@
-"""Compute the delays between attempts to connect or to start: exponential backoff with jitter.
+"""Compute the delays between attempts to connect or to start, and the pauses between decisions: exponential backoff.
 
 Pure: time and randomness are arguments.
 """
@@ -6,6 +6,12 @@ Pure: time and randomness are arguments.
 from dataclasses import dataclass
 
 _MAX_DOUBLINGS = 64
+_MAX_PAUSE_DOUBLINGS = 6
+
+
+def doubled_ms(first_ms: int, earlier: int) -> int:
+    """Return the pause that follows `earlier` pauses: `first_ms`, doubled by each of them up to 64 times its length."""
+    return first_ms << min(max(earlier, 0), _MAX_PAUSE_DOUBLINGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from controller.model.effect import Effect, Note
 from controller.model.event import Congested, HotLink
 from controller.model.moves import Cause
 from controller.model.plan import JobFlows, Moved, Replan
+from foundation.backoff import doubled_ms
 
 MIN_EXCESS = 0.05
 """The share of a link's capacity from which unplanned traffic is acted on: less is ACKs and headers."""
@@ -26,7 +27,6 @@ CHECK_PERIODS = 6
 """A condition takes three periods over its threshold; what flows do to their new links shows a little later."""
 FORGET_PERIODS = 10
 MAX_NAMED = 4
-MAX_DOUBLINGS = 6
 
 
 def congested(state: State, event: Congested, now: int) -> Outcome:
@@ -81,7 +81,7 @@ def _handled(state: State, hot: HotLink, event: Congested, now: int) -> Outcome:
         excess_bps = others_share_bps(state.fabric, hot, excess_bps, len(event.over))
         if abs(excess_bps - was.excess_bps) < MIN_EXCESS * (capacity_bps(state.fabric, hot.link) or 0):
             excess_bps = was.excess_bps  # rates are for that
-    pause = state.settings.congestion_pause_ms << min(was.decisions, MAX_DOUBLINGS)
+    pause = doubled_ms(state.settings.congestion_pause_ms, was.decisions)
     acts = state.settings.acts_on_telemetry
     port = replace(
         was, excess_bps=excess_bps if acts else 0, seen_unix_ms=now, stale=False, decisions=was.decisions + 1,

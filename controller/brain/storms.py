@@ -13,9 +13,9 @@ from controller.brain.transactions.replan import enqueue_replan
 from controller.model.effect import Effect, Note
 from controller.model.event import Congested
 from controller.model.moves import Cause
+from foundation.backoff import doubled_ms
 
 MAX_QUARANTINED = 2
-MAX_DOUBLINGS = 6
 SAME_EPISODE_MS = 10_000
 """A NIC that is not quarantined is named again when it has not stormed for so long."""
 
@@ -57,8 +57,7 @@ def ended(state: State, now: int) -> Outcome:
     """Return the NICs to use that have not stormed for the quarantine time, doubled by each earlier episode."""
     effects: list[Effect] = []
     for nic, each in state.quarantines.items():
-        wait_ms = state.settings.quarantine_ms << min(each.episodes - 1, MAX_DOUBLINGS) if each.active else 0
-        if each.active and now >= each.seen_unix_ms + wait_ms:
+        if each.active and now >= each.seen_unix_ms + doubled_ms(state.settings.quarantine_ms, each.episodes - 1):
             work = ReplanWork(cause=Cause.RECOVERY, reason=f"NIC {nic} out of quarantine")
             state, changed = changed_topology(enqueue_replan(_with(state, nic, replace(each, active=False)), work))
             effects += [Note(severity="info", subject=nic, text="out of quarantine"), *changed]

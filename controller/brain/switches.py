@@ -23,9 +23,9 @@ from controller.model.fabric import PortRef
 from controller.model.health import Health
 from controller.model.moves import Cause
 from controller.rules.diff import diff, shared
+from foundation.backoff import doubled_ms
 
 FAILURES_MEMORY_MS = 60_000
-MAX_DOUBLINGS = 6
 MAX_NAMED = 5
 MAX_SETTLE_MS = 30_000
 AUDIT_TICK_MS = 900
@@ -161,7 +161,7 @@ def _ports(state: State, ports: Iterable[tuple[PortRef, bool]], now: int) -> Out
             holds[port] = Hold(failures=failures, failed_unix_ms=now)
             down.add(port)
         elif up and port in down and (hold is None or hold.until_unix_ms is None):
-            wait = state.settings.hold_ms << min(hold.failures - 1 if hold is not None else 0, MAX_DOUBLINGS)
+            wait = doubled_ms(state.settings.hold_ms, hold.failures - 1 if hold is not None else 0)
             holds[port] = Hold(failures=hold.failures if hold else 1, failed_unix_ms=now, until_unix_ms=now + wait)
             effects.append(Wake(after_ms=wait))
     state = replace(state, holds=holds, down_ports=frozenset(down))

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from controller.model.job import RINGS, Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 from controller.model.limit import (
     HIGHEST_FIXED_PORT,
     LOWEST_FIXED_PORT,
@@ -32,7 +32,6 @@ MAX_PROBLEMS = 20
 """The maximum of problems reported: a request of a million wrong ranks is refused for the first of them."""
 MAX_TENANT_LENGTH = 128
 _JOB_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}\Z")
-_RINGS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
 _ROOTED = (CollectiveKind.BROADCAST, CollectiveKind.GATHER)
 _SUGGESTIONS = 3
 
@@ -141,19 +140,27 @@ def pin_problems(request: JobRequest, fabric: Fabric) -> tuple[Problem, ...]:
 
 def _pair_count_problems(collectives: Sequence[Collective], ranks: int) -> Iterator[Problem]:
     """Yield the problem of too many pairs of ranks, which costs no pass over the ranks."""
-    pairs = sum(_rank_pairs(one, len(one.members) or ranks) for one in collectives)
+    known = (one for one in collectives if one.kind in tuple(CollectiveKind))  # the others have a problem of their own
+    pairs = sum(_rank_pairs(one, len(one.members) or ranks) for one in known)
     if pairs > MAX_RANK_PAIRS:
         limit = f"at most {MAX_RANK_PAIRS:,}, those on one host included: fewer ranks, members or pairs"
         yield Problem("collectives", f"{pairs:,} pairs of ranks communicate; {limit}")
 
 
 def _rank_pairs(one: Collective, members: int) -> int:
-    """Return the pairs of ranks of a collective, at least its members, because each is visited."""
+    """Return the pairs of ranks of a collective, at least its members, because each is visited.
+
+    Raises ValueError for an unlisted kind.
+    """
     if one.kind in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM):
         return len(one.pairs) + len(one.flows)
     if one.kind is CollectiveKind.ALL_TO_ALL:
         return members * members
-    return 2 * members if one.kind is CollectiveKind.TREE_ALL_REDUCE else members
+    if one.kind is CollectiveKind.TREE_ALL_REDUCE:
+        return 2 * members
+    if one.kind in RINGS or one.kind in _ROOTED:
+        return members
+    raise ValueError(f"no rule counts the pairs of ranks of the kind {one.kind!r}")
 
 
 def _head_problems(request: JobRequest) -> Iterator[Problem]:
@@ -310,7 +317,7 @@ def _flows_between(one: Collective, hosts: Sequence[str]) -> int:
     if one.kind is CollectiveKind.BROADCAST:
         root = members.index(one.root)
         return _edges(of[root:] + of[:root], lambda i: i - (1 << (i.bit_length() - 1)))
-    if one.kind in _RINGS:
+    if one.kind in RINGS:
         return sum(of[i] != of[i - 1] for i in range(len(of)))
     raise ValueError(f"no rule counts the flows of the kind {one.kind!r}")
 

@@ -21,6 +21,10 @@ class CollectiveKind(IntEnum):
     CUSTOM = 9
 
 
+RINGS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
+"""The kinds in which each rank sends to the next rank alone, and the last to the first."""
+
+
 class Steering(IntEnum):
     """How paths are selected: by UDP source port, or by pin rules; unspecified means SOURCE_PORT."""
 

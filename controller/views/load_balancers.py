@@ -1,11 +1,14 @@
 """Load balancers with the health of their back ends, as the attached balancers report it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.brain.networks.publishing import balancers_of
-from controller.brain.networks.state import Networks
+from controller.brain.networks.publishing import balancers_by_vpc, balancers_of
+from controller.brain.networks.state import BackEndKey, Networks
 from dataplane.config.balancers import BackEnd, LoadBalancer
 from dataplane.config.desired import Kind
+
+_Reported = Mapping[BackEndKey, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,17 +25,27 @@ class LoadBalancerView:
 def load_balancer_views(networks: Networks, tenant: str = "") -> tuple[LoadBalancerView, ...]:
     """Return all load balancers, or a tenant's, ordered by id."""
     found = sorted(networks.load_balancers.values(), key=lambda each: each.id)
-    return tuple(view_of(networks, each) for each in found if tenant in ("", each.tenant))
+    reports, serving = _reports(networks), balancers_by_vpc(networks)
+    return tuple(_view(each, reports, serving[each.vpc]) for each in found if tenant in ("", each.tenant))
 
 
 def view_of(networks: Networks, each: LoadBalancer) -> LoadBalancerView:
     """Return the view of one load balancer."""
-    healthy = frozenset(end for end in each.back_ends if each.health is None or _is_up(networks, each, end))
-    return LoadBalancerView(balancer=each, healthy=healthy, served_by=balancers_of(networks, each.vpc))
+    return _view(each, _reports(networks), balancers_of(networks, each.vpc))
 
 
-def _is_up(networks: Networks, each: LoadBalancer, end: BackEnd) -> bool:
-    key = each.id, end.ip, end.port
+def _reports(networks: Networks) -> list[_Reported]:
+    """Return what each attached balancer reports of back ends."""
     balancers = (known for known in networks.gateways.values() if known.kind is Kind.BALANCER)
-    reports = [known.health[key] for known in balancers if known.session is not None and key in known.health]
-    return bool(reports) and all(reports)
+    return [known.health for known in balancers if known.session is not None]
+
+
+def _view(each: LoadBalancer, reports: Sequence[_Reported], served_by: tuple[str, ...]) -> LoadBalancerView:
+    healthy = frozenset(end for end in each.back_ends if each.health is None or _is_up(reports, each, end))
+    return LoadBalancerView(balancer=each, healthy=healthy, served_by=served_by)
+
+
+def _is_up(reports: Sequence[_Reported], each: LoadBalancer, end: BackEnd) -> bool:
+    key = each.id, end.ip, end.port
+    found = [health[key] for health in reports if key in health]
+    return bool(found) and all(found)

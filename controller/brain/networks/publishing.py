@@ -5,7 +5,7 @@ chosen by VNI. A host spreads each virtual IP over all balancers that serve it, 
 balancer alone. A balancer gets the VPCs that it can serve.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address
 
@@ -47,16 +47,27 @@ def balancers_of(networks: Networks, vpc: str) -> tuple[str, ...]:
     for those that translate, none.
     """
     mine = [each for each in networks.load_balancers.values() if each.vpc == vpc]
+    return _serving(_balancers(networks), vpc, mine) if mine else ()
+
+
+def balancers_by_vpc(networks: Networks) -> dict[str, tuple[str, ...]]:
+    """Return `balancers_of` each VPC that has load balancers, in one pass over the load balancers."""
+    by_vpc: dict[str, list[LoadBalancer]] = {}
+    for each in networks.load_balancers.values():
+        by_vpc.setdefault(each.vpc, []).append(each)
+    balancers = _balancers(networks)
+    return {vpc: _serving(balancers, vpc, mine) for vpc, mine in by_vpc.items()}
+
+
+def _balancers(networks: Networks) -> list[tuple[str, Gateway]]:
+    return sorted((name, each) for name, each in networks.gateways.items() if each.kind is Kind.BALANCER)
+
+
+def _serving(balancers: Iterable[tuple[str, Gateway]], vpc: str, mine: Iterable[LoadBalancer]) -> tuple[str, ...]:
     needed = {each.vip.version for each in mine if each.mode is Mode.FULL_NAT}
-    if not mine:
-        return ()
-    able = [
-        name
-        for name, each in sorted(networks.gateways.items())
-        if each.kind is Kind.BALANCER and needed <= {address.version for address in each.pools.get(vpc, ())}
-    ]
-    attached = [name for name in able if networks.gateways[name].session is not None]
-    return tuple(attached or able)
+    able = [one for one in balancers if needed <= {address.version for address in one[1].pools.get(vpc, ())}]
+    attached = [one for one in able if one[1].session is not None]
+    return tuple(name for name, _ in attached or able)
 
 
 def served_vteps(networks: Networks, vpc: str) -> tuple[IPv4Address, ...]:
@@ -90,7 +101,7 @@ def _for_host(networks: Networks, name: str, known: Gateway) -> Desired:
 def for_balancer(networks: Networks, name: str, known: Gateway) -> Desired:
     """Return the configuration of a balancer: the VPCs that it serves, with their load balancers."""
     newest = desired_of(networks)
-    served = {vpc for vpc in {each.vpc for each in newest.load_balancers} if name in balancers_of(networks, vpc)}
+    served = {vpc for vpc, balancers in balancers_by_vpc(networks).items() if name in balancers}
     vpcs = tuple(vpc for vpc in newest.network.vpcs if vpc.id in served)
     return Desired(
         network=NetworkConfig(generation=networks.generation, vpcs=vpcs),

@@ -11,7 +11,7 @@ from controller.model.admission import flow_plans, too_many_flow_plans
 from controller.model.error import AlreadyExistsError, InputError
 from controller.model.fabric import Fabric
 from controller.model.health import Health
-from controller.model.job import CollectiveKind
+from controller.model.job import RINGS
 from controller.model.limit import MAX_FLOW_PLANS
 from controller.model.placement import MAX_SUGGESTIONS, Placement, Shape, placement_problems
 from controller.model.plan import Infeasible
@@ -26,7 +26,6 @@ from controller.planner.placement.reason import reason_of, too_few
 MAX_WORK = 1_000_000
 """The limit of ranks and flow plans over all candidates; at least one candidate is always evaluated."""
 FULL = 1.0
-_RINGS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +131,7 @@ def _out_of_use(fabric: Fabric, live: Live) -> list[str]:
 
 def _with_turns(topology: Topology, shape: Shape, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
     """Yield each candidate, and its turned variant where the job has a ring over all ranks."""
-    ring = any(one.kind in _RINGS and not one.members for one in shape.collectives)
+    ring = any(one.kind in RINGS and not one.members for one in shape.collectives)
     for candidate in candidates:
         yield candidate
         if ring and (other := turned(topology, candidate)) is not None:

@@ -29,6 +29,7 @@ from controller.model.event import (
     GatewayUp,
     Tick,
 )
+from controller.views.load_balancers import load_balancer_views, view_of
 from dataplane.config.balancers import BackEnd, LoadBalancer, Mode
 from dataplane.config.check import network_problems
 from dataplane.config.check_balancers import load_balancer_problems
@@ -202,6 +203,12 @@ class GatewayMachine(RuleBasedStateMachine):
         networks = self.state.networks
         for each in networks.load_balancers.values():
             assert list(load_balancer_problems(each, networks.vpcs.get(each.vpc), None)) == []
+
+    @invariant()
+    def the_views_of_all_load_balancers_are_those_of_each_alone(self):
+        networks = self.state.networks
+        every = sorted(networks.load_balancers.values(), key=lambda each: each.id)
+        assert load_balancer_views(networks) == tuple(view_of(networks, each) for each in every)
 
     def balanced(self, name):
         """Return the load balancers that a balancer can serve."""

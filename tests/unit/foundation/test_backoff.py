@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.backoff import Backoff
+from foundation.backoff import Backoff, doubled_ms
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
@@ -25,3 +25,7 @@ def test_a_connection_that_lasted_makes_the_next_delay_short_again():
     assert backoff.next_attempt(7, held_s=5.0) == 1
     assert backoff.next_attempt(7, held_s=4.9) == 8
     assert backoff.next_attempt(7, held_s=0.0) == 8
+
+
+def test_a_pause_doubles_with_each_earlier_one_up_to_64_times_the_first():
+    assert [doubled_ms(500, earlier) for earlier in (0, 1, 2, 6, 7, 100)] == [500, 1_000, 2_000, 32_000, 32_000, 32_000]

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from controller.model.admission import flow_plans
+from controller.model.admission import _rank_pairs, flow_plans
 from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, JobRequest
+from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
 from controller.planner.clos import topology_of
 from controller.planner.expand import _bytes_per_flow, expand
 from tests.support.fabrics.planner_cases import custom, fabric_of, flows_of
@@ -96,6 +96,13 @@ def test_every_kind_has_a_rule_for_the_bytes_of_a_flow():
 def test_a_kind_without_a_rule_for_its_bytes_is_refused():
     with pytest.raises(ValueError, match="no rule gives the bytes"):
         _bytes_per_flow(Collective(kind=UNLISTED, size_bytes=8), 4)
+
+
+def test_admission_counts_the_rank_pairs_of_every_kind_and_refuses_to_count_an_unlisted_one():
+    pair = (RankPair(src_rank=0, dst_rank=1),)
+    assert all(_rank_pairs(Collective(kind=kind, size_bytes=8, pairs=pair), 4) > 0 for kind in CollectiveKind)
+    with pytest.raises(ValueError, match="no rule counts the pairs"):
+        _rank_pairs(Collective(kind=UNLISTED, size_bytes=8), 4)
 
 
 def test_admission_counts_the_flows_of_every_kind_and_refuses_to_count_an_unlisted_one():
