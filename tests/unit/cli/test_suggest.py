@@ -1,7 +1,11 @@
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from controller import dashboard
+from controller.cli.suggest import KINDS
 from tests.support.controllers.served_controller import served
 
 RING = ("--collective", "RING_ALL_REDUCE", "--bytes", "1000000")
@@ -61,3 +65,10 @@ def test_a_malformed_request_is_status_two_without_a_controller(heddle, options,
     status, out, err = heddle("job", "suggest", *options, "--server", "127.0.0.1:1")
     assert (status, out) == (2, "")
     assert said in err
+
+
+def test_the_page_offers_the_collectives_that_the_command_takes():
+    script = Path(dashboard.__file__).parent / "static" / "js" / "views" / "preview.js"
+    listed = re.search(r"^const COLLECTIVES = (\[.*\]);$", script.read_text(), re.MULTILINE)
+    assert listed is not None
+    assert sorted(json.loads(listed[1])) == sorted(KINDS)

@@ -1,11 +1,14 @@
 """Replies that promise a change pass after the journal has it; nothing else waits, and a failure reaches its caller."""
 
+from dataclasses import fields
+from typing import get_args
+
 import pytest
 
 from controller.model.effect import Note, Persist, Reply
 from controller.model.error import NotFoundError, UnavailableError
-from controller.model.event import Release, Renew
-from controller.runtime.journal.gate import Gate
+from controller.model.event import Event, GatewayUp, Release, Renew, Suggest, Withdraw
+from controller.runtime.journal.gate import CHANGES, Gate
 
 NOTE = Note(severity="info", subject="-", text="-")
 CHANGE = Persist(values={("drain", "spine1"): "spine1"})
@@ -67,3 +70,8 @@ def test_while_the_journal_fails_its_callers_learn_why_and_new_requests_are_refu
     performed.gate.admit(6, Release(reply=6, job_id="a"))
     performed.take(Reply(reply=6, outcome=NotFoundError("gone")))
     assert isinstance(performed.outcomes()[6], NotFoundError)
+
+
+def test_every_request_waits_for_the_journal_or_is_one_whose_reply_promises_nothing():
+    requests = {kind for kind in get_args(Event) if "reply" in {field.name for field in fields(kind)}}
+    assert requests - set(CHANGES) == {Suggest, Withdraw, Renew, GatewayUp}

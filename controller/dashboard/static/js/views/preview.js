@@ -9,7 +9,7 @@ import { heading } from "./panels.js";
 /** What the user has entered. It outlives the panel. */
 export const previewState = { open: false, ranks: new Set(), text: "", collective: "RING_ALL_REDUCE", bytes: 100_000_000, plan: null, error: null, busy: false };
 
-const COLLECTIVES = ["RING_ALL_REDUCE", "ALL_TO_ALL", "ALL_GATHER", "REDUCE_SCATTER", "BROADCAST", "GATHER"];
+const COLLECTIVES = ["RING_ALL_REDUCE", "ALL_TO_ALL", "ALL_GATHER", "REDUCE_SCATTER", "TREE_ALL_REDUCE", "BROADCAST", "GATHER"];
 
 /** @param {string} nic */
 export function toggleRank(nic) {
