@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Drop(IntEnum):
-    """Reasons for drops; each dropped packet counts under exactly one. Numbers 44 to 47, and 49 to 63, have had none."""
+    """Reasons for drops; each dropped packet counts under exactly one. 44 to 47 and 49 to 63 are free."""
 
     TOO_SHORT = 0  # ends before its headers do
     BAD_IP_HEADER = 1  # version, header length, total length or checksum

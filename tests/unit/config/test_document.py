@@ -60,7 +60,8 @@ def test_a_merge_key_supplies_missing_keys():
 
 
 def test_deep_nesting_is_refused_at_once():
-    assert "nested more than 64 deep" in refused("[" * 100_000)[0]
+    assert "nested more than 64 deep" in refused("[" * 900)[0]
+    assert "nest" in refused("[" * 100_000)[0]  # newer releases of libyaml stop at 1,000 levels themselves
 
 
 def test_a_second_document_is_refused():
