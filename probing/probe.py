@@ -24,7 +24,7 @@ PROBE_BYTES = _IP_UDP.size + _BTH.size + _ICRC_BYTES
 
 
 class Question(NamedTuple):
-    """Where does a packet to `dst_ip` from UDP port `port` expire after `ttl` hops? Addresses are integers."""
+    """A probe to send: to `dst_ip`, from UDP port `port`, to expire after `ttl` hops. Addresses are integers."""
 
     dst_ip: int
     port: int

@@ -1,4 +1,4 @@
-"""Send probes from one address and hear the routers' replies: raw sockets, paced, many in flight."""
+"""Send probes from one address and receive the routers' replies: raw sockets, paced, many in flight."""
 
 import select
 import socket
@@ -13,7 +13,7 @@ from probing.probe import Question, probe, reply_in
 RATE_PPS = 1_000
 TIMEOUT_S = 0.25
 TRIES = 3
-"""A silent question is asked so often."""
+"""A probe without a reply is sent so often."""
 PAUSE_S = 0.008
 """Probes leave in small batches: a sleep costs more than a packet."""
 MAX_PAUSE_S = 0.1
@@ -23,7 +23,7 @@ _SO_BINDTODEVICE = 25
 
 
 class Pace(NamedTuple):
-    """How fast probes leave, and how long after the last one replies are heard."""
+    """How fast probes leave, and how long after the last one replies are received."""
 
     rate_pps: float
     timeout_s: float
@@ -57,8 +57,8 @@ class Prober:
         if hasattr(self, "_in"):
             self._in.close()
 
-    def ask(self, questions: Iterable[Question], qpn: int = 0, dscp: int = 0) -> dict[Question, int]:
-        """Ask, the silent ones again; return by question the address of the router that replied."""
+    def send(self, questions: Iterable[Question], qpn: int = 0, dscp: int = 0) -> dict[Question, int]:
+        """Send probes, again those without a reply; return by probe the address of the router that replied."""
         found: dict[Question, int] = {}
         left = list(dict.fromkeys(questions))
         for _ in range(TRIES):
@@ -72,7 +72,7 @@ class Prober:
         self, questions: Sequence[Question], pace: Pace, qpn: int = 0, goes_on: Callable[[], bool] = lambda: True,
         dscp: int = 0,
     ) -> dict[Question, int]:  # fmt: skip
-        """Send each question once and hear replies until the last one is too old, or until it no longer `goes_on`."""
+        """Send each probe once and receive replies until the last one is too old, or until it no longer `goes_on`."""
         found: dict[Question, int] = {}
         waiting: dict[tuple[int, int, int], Question] = {}
         began_s = last_s = now_s = time.monotonic()
@@ -94,7 +94,7 @@ class Prober:
         packet = probe(self._src_ip, question, self._identification, qpn, dscp)
         try:
             self._out.sendto(packet, (socket.inet_ntoa(question.dst_ip.to_bytes(4, "big")), 0))
-        except OSError:  # no route, a filter, a full queue: the question is silent
+        except OSError:  # no route, a filter, a full queue: no reply will come
             self.unsent += 1
             return
         waiting[question.dst_ip, question.port, self._identification] = question

@@ -18,17 +18,17 @@ BUDGET_FACTOR = 8
 
 @dataclass
 class _Seek:
-    """The state of one flow: ports not tried yet, the candidate under confirmation, and what was asked."""
+    """The state of one flow: ports not tried yet, the candidate under confirmation, and the number of probes sent."""
 
     wanted: Wanted
     untried: Iterator[int]
     budget: int
     candidate: int | None = None
-    asked: int = 0
+    sent: int = 0
 
     @property
     def is_spent(self) -> bool:
-        return self.asked >= self.budget
+        return self.sent >= self.budget
 
 
 class Search:
@@ -39,7 +39,7 @@ class Search:
     ) -> None:
         """Begin; `link_at` names the link that ends at an address, `ways` is how many paths a flow has at most.
 
-        `batch` ports are tried per flow and round, half the ways by default.
+        `batch` ports are tried per flow and round, half of `ways` by default.
         """
         self._link_at, self._batch = link_at, batch or max(1, ways // 2)
         self.ports: dict[str, int] = {}
@@ -77,17 +77,17 @@ class Search:
         return all(seek.is_spent for seek in self._open.values())
 
     def questions(self) -> dict[int, list[Question]]:
-        """Return what to ask next, by source address; nothing when the search is over."""
+        """Return the probes to send next, by source address; none when the search is over."""
         found: dict[int, list[Question]] = {}
         for seek in self._open.values():
             if not seek.is_spent:
-                asked = self._confirming(seek) or self._seeking(seek)
-                seek.asked = seek.asked + len(asked) if asked else seek.budget  # no port is left
-                found.setdefault(seek.wanted.src_ip, []).extend(asked)
+                probes = self._confirming(seek) or self._seeking(seek)
+                seek.sent = seek.sent + len(probes) if probes else seek.budget  # no port is left
+                found.setdefault(seek.wanted.src_ip, []).extend(probes)
         return found
 
     def heard(self, src_ip: int, replies: Mapping[Question, int]) -> None:
-        """Take the replies to the last questions of a source: by question the address of the router that replied."""
+        """Take the replies to the last probes of a source: by probe the address of the router that replied."""
         for question, address in replies.items():
             link = self._link_at.get(address)
             if link is None:
@@ -98,7 +98,7 @@ class Search:
             self._conclude(flow_id)
 
     def abandon(self, src_ip: int) -> list[str]:
-        """End the search for the flows of a source that cannot ask any more; return their ids."""
+        """End the search for the flows of a source that cannot send any more; return their ids."""
         left = sorted(self._of_source.pop(src_ip, ()))
         for flow_id in left:
             del self._open[flow_id]
@@ -148,7 +148,7 @@ class Search:
             self.ports[wanted.flow_id] = wanted.port
             del self._open[wanted.flow_id]
             return
-        seek.asked = seek.budget
+        seek.sent = seek.budget
         if any(link not in (None, planned) for link, planned in zip(links, wanted.path[1:-1], strict=True)):
             self.astray += 1
             known = [link for link in links if link is not None]

@@ -39,7 +39,7 @@ def run(out: TextIO, *, seconds: float = 20) -> dict[str, Any]:
     document = fabric_document(parse_fabric(FABRIC, "large"))
     states = [drawn_state(document, seed, jobs=JOBS, flows=FLOWS) for seed in range(STATES)]
     site = DashboardSite(_documents(document, states[0]))
-    for path in site.documents:  # as the controller does, which renders a document before it is asked for
+    for path in site.documents:  # as the controller does, which renders a document before it is requested
         site.body(path, "")
     browser = Browser()
     try:

@@ -1,4 +1,4 @@
-"""Record who asked for what, with which outcome: an event of the log, and a line of the audit file."""
+"""Record audited calls with caller, request and outcome: an event of the log, and a line of the audit file."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

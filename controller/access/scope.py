@@ -55,13 +55,13 @@ class Scope:
         return fabric
 
     def check_job(self, request: JobRequest) -> None:
-        """Raise DeniedError for what the caller may not ask for."""
+        """Raise DeniedError for what the caller may not request."""
 
     def check_vpc(self, vpc: Vpc) -> None:
-        """Raise DeniedError for what the caller may not ask for."""
+        """Raise DeniedError for what the caller may not request."""
 
     def check_balancer(self, balancer: LoadBalancer) -> None:
-        """Raise DeniedError for what the caller may not ask for."""
+        """Raise DeniedError for what the caller may not request."""
 
     def text(self, text: str, state: State, owner: Owner, said: str = "") -> str:
         """Return a text without the names of others; `said` are names that the caller used itself."""

@@ -1,6 +1,6 @@
 """Refuse requests whose bytes are no message of their type.
 
-gRPC's own server would answer UNKNOWN and log a traceback for each.
+gRPC's own server would reply UNKNOWN and log a traceback for each.
 """
 
 import inspect

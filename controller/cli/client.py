@@ -101,9 +101,9 @@ def _leading(server: str) -> Iterator[grpc.Channel]:
 
 def _refusal(channel: grpc.Channel) -> grpc.RpcError | None:
     """Return why this controller serves no calls, which is that it does not lead; None where it serves them."""
-    asked = health_pb2.HealthCheckRequest(service=JOBS)
+    request = health_pb2.HealthCheckRequest(service=JOBS)
     try:
-        if health_pb2_grpc.HealthStub(channel).Check(asked, timeout=CONNECT_TIMEOUT_S).status != NOT_SERVING:
+        if health_pb2_grpc.HealthStub(channel).Check(request, timeout=CONNECT_TIMEOUT_S).status != NOT_SERVING:
             return None
         rpc.JobServiceStub(channel).GetJob(pb.GetJobRequest(), timeout=CONNECT_TIMEOUT_S)
     except grpc.RpcError as error:

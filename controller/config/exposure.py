@@ -1,4 +1,4 @@
-"""Find the listeners that other machines reach and that ask no one for a certificate."""
+"""Find the listeners that other machines reach and that request no certificate."""
 
 from controller.config.access import is_loopback
 from controller.config.tls import TlsConfig

@@ -40,7 +40,7 @@ class TlsConfig(BaseModel):
 
     @property
     def is_on(self) -> bool:
-        """Return whether the controller speaks TLS and asks each peer for its certificate."""
+        """Return whether the controller speaks TLS and requests each peer's certificate."""
         return self.certificate is not None
 
 

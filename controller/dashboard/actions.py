@@ -90,7 +90,7 @@ class Actions:
 
     @contextmanager
     def _audited(self, request: Request, subject: str, what: str) -> Iterator[None]:
-        """Record who asks for what, and the outcome."""
+        """Record an action with its caller and outcome."""
         subject = quoted(subject)[1:-1]
         name, where = _who(request)
         self._loop.note(Note(severity="info", subject=subject, text=f"{what}: requested over HTTP by {name} ({where})"))

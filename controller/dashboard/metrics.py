@@ -150,7 +150,7 @@ def metrics_text(
 
     `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
     `reported` what hosts have reported, `suppressed_lines` log lines that were not written, `limited` what limits have
-    refused, `unaudited` lines that the audit trail lacks, `probing` has what agents were asked and reported, `steering`
+    refused, `unaudited` lines that the audit trail lacks, `probing` has the probes and replies of agents, `steering`
     what they are used for on a fabric that hashes.
     """
     tick = telemetry.ticks.value
@@ -209,7 +209,8 @@ def _probe_lines(probing: ProbeAgents) -> Iterator[str]:
     yield from lines(AGENTS, [("", len(probing.by_host))])
     for name, family in PROBES.items():
         yield from lines(family, [("", probing.counts[name])])
-    yield from lines(PROBES_OF, [(label_text(("switch", name)), round(count)) for name, count in probing.asked.items()])
+    expected = [(label_text(("switch", name)), round(count)) for name, count in probing.expected.items()]
+    yield from lines(PROBES_OF, expected)
     yield from lines(REPLIES_OF, [(label_text(("switch", name)), count) for name, count in probing.replied.items()])
     yield from lines(LIES, [(label_text(("kind", lie)), probing.lies[lie]) for lie in Lie])
 

@@ -12,7 +12,7 @@ SHARE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseClock:
-    """A lease that ends at `ends_ns`, and is asked for again at `next_ns`. What has ended does not begin again."""
+    """A lease that ends at `ends_ns`, and is renewed at `next_ns`. What has ended does not begin again."""
 
     ends_ns: int
     next_ns: int

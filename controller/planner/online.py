@@ -208,7 +208,7 @@ class OnlinePlanner:
             return hops
         mine = [ids.index(subject)] if subject else list(range(len(ids) - new, len(ids)))
         if mine and before <= self._fullest and all(shares.worst[number] >= 1 for number in mine):
-            return hops  # these jobs have all that they ask for, and others lose nothing to them
+            return hops  # these jobs have their whole demand, and others lose nothing to them
         budget = None if limit.max_flows == MAX_MOVES else limit.max_flows
         for some in (budget,) if budget is None else sorted({budget, budget // 4, budget // 16} - {0}, reverse=True):
             delta = session.rebalance(Moves(budget=some, who=_MOVABLE[limit.whose]), subject or None)

@@ -1,6 +1,6 @@
 """Read the history file. Every call opens the file: a reader does not block the writer (WAL), and may be in any thread.
 
-The interpreter is released while SQLite reads a chunk of rows, so a long answer does not stop the event loop.
+The interpreter is released while SQLite reads a chunk of rows, so a long reply does not stop the event loop.
 """
 
 import logging
@@ -17,7 +17,7 @@ from controller.store import schema
 from controller.store.database import BUSY_S
 
 MAX_BUCKETS = 3_600
-"""The buckets of one answer about a port; a longer time is read in longer buckets."""
+"""The buckets of one reply about a port; a longer time is read in longer buckets."""
 SLACK_BUCKETS = 3
 """A moment is in the newest bucket that began at most so many buckets earlier: writing takes seconds."""
 MAX_NS = 2**63 - 1

@@ -1,4 +1,4 @@
-"""Keep a gRPC session with the controller: take orders, ask from the NIC that each names, report what was seen.
+"""Keep a gRPC session with the controller: take orders, send probes from the NIC that each names, report the replies.
 
 The agent decides nothing. Each NIC has a thread and carries out one order at a time; orders of a session that has ended
 end with it. A lost session is retried with exponential back-off, at the leader where that is known.
@@ -93,7 +93,7 @@ class ProbeAgent:
         async with aio_channel_to(self._server.current, client_options(KEEPALIVE_MS), self._tls) as channel:
             call = rpc.ProbeServiceStub(channel).Attach()
             tasks = [asyncio.create_task(_send(call, reports))]
-            tasks += [asyncio.create_task(self._ask(ip, queue, reports, over)) for ip, queue in queues.items()]
+            tasks += [asyncio.create_task(self._carry_out(ip, queue, reports, over)) for ip, queue in queues.items()]
             try:
                 await call.initial_metadata()
                 if not call.done():
@@ -131,7 +131,7 @@ class ProbeAgent:
             replies = pb.ProbeReplies(order_id=message.order_id, refused=str(refused))
             await reports.put(pb.ProbeReport(replies=replies))
 
-    async def _ask(
+    async def _carry_out(
         self, ip: int, orders: "asyncio.Queue[Order]", reports: "asyncio.Queue[pb.ProbeReport]", over: threading.Event
     ) -> None:
         """Carry out the orders of one NIC, one at a time, in its thread."""
@@ -139,12 +139,12 @@ class ProbeAgent:
         while True:
             order = await orders.get()
             before = prober.sent, prober.unsent
-            ask = partial(prober.once, order.questions, order.pace, order.qpn, lambda: not over.is_set(), order.dscp)
-            asking = running.run_in_executor(self._pool, ask)
+            send = partial(prober.once, order.questions, order.pace, order.qpn, lambda: not over.is_set(), order.dscp)
+            sending = running.run_in_executor(self._pool, send)
             try:
-                found = await asyncio.shield(asking)
+                found = await asyncio.shield(sending)
             except asyncio.CancelledError:
-                await asyncio.wait([asking])  # `over` is set: the next session finds the sockets idle
+                await asyncio.wait([sending])  # `over` is set: the next session finds the sockets idle
                 raise
             sent, unsent = prober.sent - before[0], prober.unsent - before[1]
             self.counts.update(probes=sent, unsent=unsent, replies=len(found))

@@ -1,4 +1,4 @@
-"""Check a controller's orders: an agent asks from its own addresses only, and at its own rate at most."""
+"""Check a controller's orders: an agent sends from its own addresses only, and at its own rate at most."""
 
 from collections.abc import Container, Mapping
 from ipaddress import IPv4Address
@@ -21,7 +21,7 @@ class OrderError(ValueError):
 
 
 class Order(NamedTuple):
-    """What to ask from one address, how fast, and the queue pair number and DSCP of the probes."""
+    """The probes to send from one address, how fast, and the queue pair number and DSCP of the probes."""
 
     number: int
     src_ip: int
@@ -54,10 +54,10 @@ def replies_to(order: Order, found: Mapping[Question, int], sent: int) -> pb.Pro
     """Return the report of an order."""
     replies = [
         pb.ProbeReply(
-            question=pb.ProbeQuestion(dst_ip=str(IPv4Address(asked.dst_ip)), port=asked.port, ttl=asked.ttl),
+            question=pb.ProbeQuestion(dst_ip=str(IPv4Address(probe.dst_ip)), port=probe.port, ttl=probe.ttl),
             router_ip=str(IPv4Address(router_ip)),
         )
-        for asked, router_ip in found.items()
+        for probe, router_ip in found.items()
     ]
     return pb.ProbeReplies(order_id=order.number, sent=sent, replies=replies)
 

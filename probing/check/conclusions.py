@@ -45,7 +45,7 @@ class LeafCheck(NamedTuple):
 
     leaf: str
     pairs: int
-    asked: int
+    sent: int
     replied: int
     ports_matter: Answer
     repeats_agree: Answer
@@ -64,29 +64,29 @@ Heard = Mapping[Variation, Mapping[int, Replies]]
 """Replies by round and source address."""
 
 
-def concluded(pairs: Sequence[Pair], asked: Sequence[Round], heard: Heard, places: Places) -> tuple[LeafCheck, ...]:
+def concluded(pairs: Sequence[Pair], sent: Sequence[Round], heard: Heard, places: Places) -> tuple[LeafCheck, ...]:
     """Return the conclusions about every leaf of the pairs, in their order."""
     of_leaf: dict[str, list[Pair]] = {}
     for pair in pairs:
         of_leaf.setdefault(pair.leaf, []).append(pair)
-    first = next(each for each in asked if each.variation is Variation.FIRST)
+    first = next(each for each in sent if each.variation is Variation.FIRST)
     return tuple(
-        _leaf(leaf, mates, tallied(mates, first.questions, heard.get(Variation.FIRST, {}), places), asked, heard)
+        _leaf(leaf, mates, tallied(mates, first.questions, heard.get(Variation.FIRST, {}), places), sent, heard)
         for leaf, mates in of_leaf.items()
     )
 
 
-def _leaf(leaf: str, pairs: Sequence[Pair], tally: Tally, asked: Sequence[Round], heard: Heard) -> LeafCheck:
+def _leaf(leaf: str, pairs: Sequence[Pair], tally: Tally, sent: Sequence[Round], heard: Heard) -> LeafCheck:
     ports = _ports_matter(pairs, heard.get(Variation.FIRST, {}))
     changed: dict[Variation, _Changed] = {
-        each: _changed(pairs, asked, heard, each) for each in Variation if each is not Variation.FIRST
+        each: _changed(pairs, sent, heard, each) for each in Variation if each is not Variation.FIRST
     }
     steady = _none(changed[Variation.AGAIN])
     hashed = {
         each: _inverse(_none(changed[each])) if steady is Answer.YES else Answer.UNKNOWN
         for each in (Variation.QPN, Variation.DSCP)
     }
-    reach = tuple(_reach(tally, hop) for hop in sorted({leg.hop for leg in tally.asked}))
+    reach = tuple(_reach(tally, hop) for hop in sorted({leg.hop for leg in tally.sent}))
     findings = (
         *_of_hash(leaf, ports, steady, hashed, changed),
         *_silent(pairs, tally),
@@ -94,7 +94,7 @@ def _leaf(leaf: str, pairs: Sequence[Pair], tally: Tally, asked: Sequence[Round]
         *(_of_choices(leaf, tally) if Answer.NO not in (ports, steady) else ()),
     )
     return LeafCheck(
-        leaf, len(pairs), tally.asked.total(), tally.replied.total(), ports, steady, hashed[Variation.QPN],
+        leaf, len(pairs), tally.sent.total(), tally.replied.total(), ports, steady, hashed[Variation.QPN],
         hashed[Variation.DSCP], reach, findings,
     )  # fmt: skip
 
@@ -103,9 +103,9 @@ def _ports_matter(pairs: Sequence[Pair], replies: Mapping[int, Replies]) -> Answ
     """Return whether the leaf's choice depends on the port: no, if many ports of a pair took one of several links."""
     found = Answer.UNKNOWN
     for pair in pairs:
-        asked = replies.get(pair.src_ip, {})
+        received = replies.get(pair.src_ip, {})
         seen = Counter(
-            address for one, address in asked.items() if one.dst_ip == pair.dst_ip and one.ttl == FIRST_HOP
+            address for one, address in received.items() if one.dst_ip == pair.dst_ip and one.ttl == FIRST_HOP
         )  # fmt: skip
         if len(seen) > 1:
             return Answer.YES
@@ -121,9 +121,9 @@ class _Changed(NamedTuple):
     at: Counter[int]
 
 
-def _changed(pairs: Sequence[Pair], asked: Sequence[Round], heard: Heard, variation: Variation) -> _Changed:
+def _changed(pairs: Sequence[Pair], sent: Sequence[Round], heard: Heard, variation: Variation) -> _Changed:
     first, later = heard.get(Variation.FIRST, {}), heard.get(variation, {})
-    questions = next(each for each in asked if each.variation is variation).questions
+    questions = next(each for each in sent if each.variation is variation).questions
     compared, at = 0, Counter[int]()
     for pair in pairs:
         before, after = first.get(pair.src_ip, {}), later.get(pair.src_ip, {})
@@ -165,7 +165,7 @@ def _of_hash(
     if ports is Answer.NO:
         yield Finding(Kind.ADDRESSES_ONLY, f"{leaf} sends every source port of two NICs over one next hop")
     if steady is Answer.NO:
-        yield Finding(Kind.UNSTEADY, _differing(leaf, changed[Variation.AGAIN], "asked again"))
+        yield Finding(Kind.UNSTEADY, _differing(leaf, changed[Variation.AGAIN], "probed again"))
     for variation, kind in ((Variation.QPN, Kind.QPN), (Variation.DSCP, Kind.DSCP)):
         if hashed[variation] is Answer.YES:
             yield Finding(kind, _differing(leaf, changed[variation], f"with another {variation.value}"))
@@ -178,13 +178,13 @@ def _differing(leaf: str, changed: _Changed, what: str) -> str:
 
 
 def _silent(pairs: Sequence[Pair], tally: Tally) -> Iterator[Finding]:
-    for leg, asked in tally.asked.items():
-        silent, seen = asked - tally.replied[leg], tally.links(leg.hop)
-        if silent > asked * MAX_SILENCE:
+    for leg, sent in tally.sent.items():
+        silent, seen = sent - tally.replied[leg], tally.links(leg.hop)
+        if silent > sent * MAX_SILENCE:
             steps = _steps([pair for pair in pairs if len(pair.steps) == leg.hops], leg.hop)
             routers = listed({step.to for step in steps if step.link not in seen}) or "routers"
             yield Finding(
-                Kind.SILENT, f"{silent} of {asked} probes that expire at hop {leg.hop} had no reply: {routers}"
+                Kind.SILENT, f"{silent} of {sent} probes that expire at hop {leg.hop} had no reply: {routers}"
             )
 
 
@@ -239,7 +239,7 @@ def _unseen(choice: Choice, seen: Counter[str]) -> frozenset[str]:
 
 def _of_choices(leaf: str, tally: Tally) -> Iterator[Finding]:
     """Yield the links that no port leads over: a tier that repeats the tier below, else single links."""
-    for hop in sorted({leg.hop for leg in tally.asked}):
+    for hop in sorted({leg.hop for leg in tally.sent}):
         choices = _open_choices(tally, hop)
         if hop > FIRST_HOP and _is_polarised(choices):
             used, wide = sum(map(len, choices.values())), sum(len(choice.links) for choice in choices)
@@ -247,7 +247,7 @@ def _of_choices(leaf: str, tally: Tally) -> Iterator[Finding]:
             yield Finding(Kind.POLARISED, f"from {leaf}, {by} use {used} of {wide} links: they repeat the tier below")
             continue
         unseen = frozenset().union(*(_unseen(choice, seen) for choice, seen in choices.items()))
-        silent = sum(count - tally.replied[leg] for leg, count in tally.asked.items() if leg.hop == hop)
+        silent = sum(count - tally.replied[leg] for leg, count in tally.sent.items() if leg.hop == hop)
         if unseen and silent:
             yield Finding(Kind.UNSEEN, f"no reply came by {listed(unseen)}, and {silent} probes had none")
         elif unseen:

@@ -10,7 +10,7 @@ from probing.check.questions import FIRST_HOP, Pair, Step
 from probing.probe import Question
 
 Replies = Mapping[Question, int]
-"""By question the address of the router that replied; silent questions are left out."""
+"""By probe the address of the router that replied; probes without a reply are left out."""
 
 
 class Places(NamedTuple):
@@ -56,7 +56,7 @@ class Leg(NamedTuple):
 class Tally:
     """What the first round of a check has shown about the pairs of one leaf."""
 
-    asked: Counter[Leg] = field(default_factory=Counter)
+    sent: Counter[Leg] = field(default_factory=Counter)
     replied: Counter[Leg] = field(default_factory=Counter)
     named: dict[Named, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in Named})
     choices: defaultdict[Choice, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -69,20 +69,20 @@ class Tally:
 
 
 def tallied(
-    pairs: Sequence[Pair], asked: Mapping[int, Iterable[Question]], replies: Mapping[int, Replies], places: Places
+    pairs: Sequence[Pair], sent: Mapping[int, Iterable[Question]], replies: Mapping[int, Replies], places: Places
 ) -> Tally:
-    """Return what the replies show about the pairs of one leaf; questions and replies are by source address."""
+    """Return what the replies show about the pairs of one leaf; probes and replies are by source address."""
     tally = Tally()
     for pair in pairs:
-        answers = replies.get(pair.src_ip, {})
-        ports = dict.fromkeys(one.port for one in asked.get(pair.src_ip, ()) if one.dst_ip == pair.dst_ip)
+        received = replies.get(pair.src_ip, {})
+        ports = dict.fromkeys(one.port for one in sent.get(pair.src_ip, ()) if one.dst_ip == pair.dst_ip)
         for port in ports:
-            _walk(tally, pair, [answers.get(Question(pair.dst_ip, port, hop)) for hop in hops_of(pair)], places)
+            _walk(tally, pair, [received.get(Question(pair.dst_ip, port, hop)) for hop in hops_of(pair)], places)
     return tally
 
 
 def hops_of(pair: Pair) -> range:
-    """Return the hops at which a check asks."""
+    """Return the hops that a check probes."""
     return range(FIRST_HOP, FIRST_HOP + len(pair.steps))
 
 
@@ -91,7 +91,7 @@ def _walk(tally: Tally, pair: Pair, addresses: Sequence[int | None], places: Pla
     at: str | None = pair.leaf
     for hop, steps, address in zip(hops_of(pair), pair.steps, addresses, strict=True):
         leg = Leg(hop, len(pair.steps))
-        tally.asked[leg] += 1
+        tally.sent[leg] += 1
         if address is None:
             at = None
             continue

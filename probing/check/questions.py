@@ -1,6 +1,6 @@
-"""What first contact asks: many ports between NICs of different leaves, then a sample again, with one thing changed.
+"""The probes of a fabric check: many ports between NICs of different leaves, then a sample with one thing changed.
 
-Every probe is asked at each hop beyond the first, so that each switch's choice is seen: a probe that expires at hop k
+Each port is probed at each hop beyond the first, so that each switch's choice is seen: a probe that expires at hop k
 came in by the link that the switch at hop k - 1 chose.
 """
 
@@ -15,7 +15,7 @@ from probing.probe import FIRST_PORT, PORTS, Question
 FIRST_HOP = 2
 """The first hop that a switch chooses: hop 1 is the leaf itself."""
 SAMPLE = 16
-"""Ports per pair that are asked again; two equal next hops agree by chance on all of them in 1 of 65,536 pairs."""
+"""Ports per pair that are probed again; two equal next hops agree by chance on all of them in 1 of 65,536 pairs."""
 CERTAINTY = 10.0
 """Of n equal next hops, n (ln n + 10) ports leave one unseen in 1 of 20,000 checks (the coupon collector's problem)."""
 MAX_PORTS = 2_048
@@ -50,7 +50,7 @@ class Variation(StrEnum):
 
 
 class Round(NamedTuple):
-    """Questions by source address, all asked with one queue pair number and DSCP."""
+    """Probes by source address, all sent with one queue pair number and DSCP."""
 
     variation: Variation
     qpn: int
@@ -59,7 +59,7 @@ class Round(NamedTuple):
 
 
 def rounds(pairs: Sequence[Pair], data_dscp: int, seed: int = 0, max_ports: int = MAX_PORTS) -> tuple[Round, ...]:
-    """Return the rounds in which to ask, each after the replies to the last.
+    """Return the rounds of probes, each sent after the replies to the last.
 
     `data_dscp` is that of RoCEv2 data; `max_ports` bounds the ports of a leaf in the first round.
     """
@@ -74,7 +74,7 @@ def rounds(pairs: Sequence[Pair], data_dscp: int, seed: int = 0, max_ports: int 
 
 
 def _ports(pairs: Sequence[Pair], seed: int, max_ports: int) -> dict[Pair, list[int]]:
-    """Return distinct ports for every pair; the pairs of a leaf share what it takes to see all links."""
+    """Return distinct ports for every pair; the pairs of a leaf share the number that shows all links."""
     of_leaf: dict[str, list[Pair]] = {}
     for pair in pairs:
         of_leaf.setdefault(pair.leaf, []).append(pair)
@@ -93,4 +93,4 @@ def _questions(ports: Mapping[Pair, Iterable[int]]) -> dict[int, tuple[Question,
     for pair, of in ports.items():
         hops = range(FIRST_HOP, FIRST_HOP + len(pair.steps))
         found.setdefault(pair.src_ip, []).extend(Question(pair.dst_ip, port, hop) for port in of for hop in hops)
-    return {src_ip: tuple(asked) for src_ip, asked in found.items()}
+    return {src_ip: tuple(probes) for src_ip, probes in found.items()}

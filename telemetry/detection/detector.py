@@ -85,7 +85,7 @@ class Detector:
         }
 
     def step(self, period: Period) -> tuple[Signal, ...]:
-        """Look at one period; return what it raised and cleared."""
+        """Scan one period; return the signals that it raised and cleared."""
         signals: list[Signal] = []
         rows = np.flatnonzero(period.fresh)
         if rows.size:

@@ -170,7 +170,7 @@ class Lane:
         return Measured(found.ns if found else None, delivery_ns, soft / max(own + soft, 1), sent, sunk, accounting)
 
     def flooded(self, frames: int) -> Measured:
-        """Send to a device that sleeps where there is nothing to do, and ask what all of it cost in the end."""
+        """Send to a device that sleeps where there is nothing to do, and read its total cost at the end."""
         assert self.clock is not None
         before, own, soft = self.course.received(), self.clock.own_ns(), self.clock.soft_ns()
         sent, delivery_ns = self._send(frames)

@@ -1,1 +1,1 @@
-"""The gRPC services: each method reads its request, asks the loop, and renders the reply."""
+"""The gRPC services: each method reads its request, posts an event or reads the state, and renders the reply."""

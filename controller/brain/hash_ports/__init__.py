@@ -1,1 +1,1 @@
-"""Ports on fabrics that hash: what probes look for, and what follows from what they find."""
+"""Source ports on fabrics that hash: which flows need a probed port, and what follows from the ports found."""

@@ -1,6 +1,6 @@
 """Seek source ports for a plan on a fabric that hashes, before anything of it takes effect.
 
-Probes look for a port of every flow whose path is new (`FindPorts`). Flows that find none get other paths (`Solve` with
+Probes search a port for every flow whose path is new (`FindPorts`). Flows that find none get other paths (`Solve` with
 `amend`) and are sought again, a few times; then a new job is refused, and a running flow keeps its path. So each flow
 of a job that runs has a port whose path has been seen.
 """
@@ -164,7 +164,7 @@ def _moved(seeking: Seeking, plan: Replan) -> frozenset[str]:
 
 
 def _try(state: State, active: Active, seeking: Seeking, plan: Replan, seen: Seen) -> Step:
-    """Ask for the plan with flows on the paths that were seen."""
+    """Request the plan with flows on the paths that were seen."""
     amend = Amend(jobs=with_paths(plan, seen), avoid={}, stay=seeking.stay, seen=frozenset(seen))
     state, token = take_token(state)
     seeking = replace(seeking, seen=seen, trials=seeking.trials + 1)

@@ -30,7 +30,7 @@ def drain(state: State, event: Drain, now: int) -> Outcome:
 
 
 def start_drain(state: State, work: DrainWork) -> Outcome:
-    """Ask the planner for the running jobs without the target, or with it."""
+    """Request a plan of the running jobs without the target, or with it."""
     if (work.target in state.drained) != work.undrain:
         same = Drained(flows_moved=0, certificate=state.certificate, undrain=work.undrain)
         return state, (Reply(reply=work.reply, outcome=same),)

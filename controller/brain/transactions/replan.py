@@ -70,7 +70,7 @@ def solve_for(
     state: State, work: Work, requests: tuple[JobRequest, ...] = (), *, limit: MoveLimit, subject: str = "",
     health: Health | None = None, urgent: bool = False, has_happened: bool = False,
 ) -> Outcome:  # fmt: skip
-    """Begin a transaction: ask the planner for `requests` beside the jobs that hold paths."""
+    """Begin a transaction: request a plan of `requests` beside the jobs that hold paths."""
     state, token = take_token(state)
     solve = replace(problem(state, requests), token=token, limit=limit, subject=subject, urgent=urgent)
     solve = replace(solve, health=health or solve.health, has_happened=has_happened)
@@ -96,7 +96,7 @@ def problem(state: State, requests: tuple[JobRequest, ...]) -> Solve:
 
 
 def start_replan(state: State, work: ReplanWork) -> Outcome:
-    """Ask the planner for the jobs that are left; what is not urgent waits for queued submissions."""
+    """Request a plan of the jobs that are left; what is not urgent waits for queued submissions."""
     if not state.jobs:
         return replace(state, certificate=Certificate()), ()
     if state.queue and work.cause is Cause.RELEASE:

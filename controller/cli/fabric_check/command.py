@@ -22,10 +22,10 @@ from controller.config.load import load_fabric
 from controller.model.error import InputError, PrerequisiteError
 from controller.model.plan import DATA_DSCP
 from controller.runtime.probing.pairs import pairs_of
-from probing.check.asking import ask_all
 from probing.check.conclusions import LeafCheck, concluded
 from probing.check.places import Places
 from probing.check.questions import Pair, Round, rounds
+from probing.check.sending import send_all
 from probing.prober import Prober
 
 
@@ -53,14 +53,14 @@ def checked(
     pairs: Sequence[Pair], sources: Sequence[Source], places: Places, rate_pps: int
 ) -> tuple[LeafCheck, ...]:  # fmt: skip
     """Probe between the pairs and return the conclusions; raises PrerequisiteError without CAP_NET_RAW."""
-    asked, probing = rounds(pairs, DATA_DSCP), {pair.src_ip for pair in pairs}
+    sent, probing = rounds(pairs, DATA_DSCP), {pair.src_ip for pair in pairs}
     with ExitStack() as stack:
         probers = {}
         for source in sources:
             if source.nic.ip in probing:
                 with entered(source.pid):
                     probers[source.nic.ip] = stack.enter_context(_prober(source, rate_pps))
-        return concluded(pairs, asked, ask_all(asked, probers, _progress), places)
+        return concluded(pairs, sent, send_all(sent, probers, _progress), places)
 
 
 def _prober(source: Source, rate_pps: int) -> Prober:

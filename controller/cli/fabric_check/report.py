@@ -22,7 +22,7 @@ def lines(checks: Sequence[LeafCheck]) -> Iterator[str]:
         state = "fit" if check.is_fit else "NOT FIT"
         limited = ", with limits" if check.is_fit and check.findings else ""
         yield f"{check.leaf}: {state}{limited}: {', '.join(_PHRASES[key][_answers(check)[key]] for key in _PHRASES)}"
-        yield f"  {check.replied:,} of {check.asked:,} probes between {check.pairs} pairs of NICs had a reply"
+        yield f"  {check.replied:,} of {check.sent:,} probes between {check.pairs} pairs of NICs had a reply"
         for reach in check.reach:
             never = f"; never: {listed(reach.unseen)}" if reach.unseen else ""
             yield f"  hop {reach.hop}: {len(reach.seen)} of {len(reach.seen) + len(reach.unseen)} links seen{never}"
@@ -43,7 +43,7 @@ def as_json(checks: Sequence[LeafCheck]) -> dict[str, Any]:
                 "leaf": check.leaf,
                 "fit": check.is_fit,
                 "pairs": check.pairs,
-                "probes": check.asked,
+                "probes": check.sent,
                 "replies": check.replied,
                 **_answers(check),
                 "hops": [{"hop": each.hop, "seen": each.seen, "unseen": each.unseen} for each in check.reach],

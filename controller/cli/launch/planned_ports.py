@@ -7,7 +7,7 @@ from threading import Lock
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 
 MAX_QUEUE_PAIRS = 65_536
-"""Queue pairs whose port is remembered; later ones get planned ports in turn, also when they ask again."""
+"""Queue pairs whose port is remembered; later ones get planned ports in turn, also when they request one again."""
 Pair = tuple[int, int]
 """Source and destination: IPv4 addresses as integers."""
 
@@ -48,7 +48,7 @@ class PlannedPorts:
             self._ports = {pair: tuple(ports) for pair, ports in {**acks, **data}.items()}
 
     def port(self, src_gid: bytes, dst_gid: bytes, queue_pair: int) -> int:
-        """Return the source port of a queue pair, 0 where none is planned; the same when it asks again."""
+        """Return the source port of a queue pair, 0 where none is planned; the same when it requests one again."""
         src, dst = address_in(src_gid), address_in(dst_gid)
         if src is None or dst is None:
             return 0

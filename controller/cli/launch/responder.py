@@ -1,4 +1,4 @@
-"""Serve a node's planned source ports on a unix socket; the library `port_shim.c` asks for them.
+"""Serve a node's planned source ports on a unix socket; the library `port_shim.c` requests them.
 
     request   0        4        8                24               40       44       48
               | magic  | number | source GID     | destination GID| own QP | peer QP|
@@ -28,7 +28,7 @@ PortOf = Callable[[bytes, bytes, int], int]
 
 
 class PortResponder:
-    """A thread that answers requests while the context lasts; `path` is its socket, which its owner alone can reach."""
+    """A thread that serves requests while the context lasts; `path` is its socket, which its owner alone can reach."""
 
     def __init__(self, port_of: PortOf) -> None:
         self._port_of = port_of

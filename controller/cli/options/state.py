@@ -122,7 +122,7 @@ def restore(
     """Replace the journal by a copy, while no controller runs; the one of before is kept beside it.
 
     The epoch rises above both, so that switches prefer the controller that starts next to any before. No switch is
-    asked: where one obeys a later generation, the log of the controller names it, and `heddle state raise` helps.
+    contacted: where one obeys a later generation, the log of the controller names it, and `heddle state raise` helps.
     """
     if etcd is not None:
         from controller.store.etcd import state_in_etcd

@@ -1,4 +1,4 @@
-"""Ask the kernel whether a connection has bytes that the event loop has not read yet: then it is not idle."""
+"""Report whether the kernel holds bytes of a connection that the event loop has not read: then it is not idle."""
 
 import asyncio
 import fcntl

@@ -1,1 +1,1 @@
-"""The controller's side of probing: attached agents, what each switch is asked for, and the search for ports."""
+"""The controller's side of probing: attached agents, the budgets of switches, port searches, checks and samples."""

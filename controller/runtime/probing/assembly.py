@@ -1,4 +1,4 @@
-"""Check an agent's report against its order: keep what was asked, name what was not. An agent may be old or hostile."""
+"""Check an agent's report against its order: keep replies to its probes, count the rest. Agents may be hostile."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,32 +8,32 @@ from typing import NamedTuple
 from probing.probe import Question
 
 Reply = tuple[Question, int] | None
-"""A question and the address of the router that replied; None where the report has no such thing there."""
+"""A probe and the address of the router that replied; None where the report has no such thing there."""
 
 
 class Lie(StrEnum):
-    """What a report says that cannot be so."""
+    """A kind of report that cannot be true."""
 
     UNASKED_ORDER = "unasked_order"
     UNASKED_QUESTION = "unasked_question"
     SURPLUS = "surplus"
-    """More replies than questions: none of them is read."""
+    """More replies than probes: none of them is read."""
     CONTRADICTION = "contradiction"
-    """Two routers for one question: neither is believed."""
+    """Two routers for one probe: neither is believed."""
     MALFORMED = "malformed"
     WRONG_HOP = "wrong_hop"
     """A router that no path between these NICs has at this hop."""
 
 
 class Heard(NamedTuple):
-    """The replies of a report that were asked for, by question, and how many of each lie it has."""
+    """The replies of a report to probes of its order, by probe, and how many lies of each kind it has."""
 
     replies: dict[Question, int]
     lies: Counter[Lie]
 
 
-def heard(asked: frozenset[Question], replies: Iterable[Reply]) -> Heard:
-    """Return what a report says about the questions of its order."""
+def heard(ordered: frozenset[Question], replies: Iterable[Reply]) -> Heard:
+    """Return what a report says about the probes of its order."""
     found: dict[Question, int] = {}
     lies: Counter[Lie] = Counter()
     doubtful: set[Question] = set()
@@ -42,7 +42,7 @@ def heard(asked: frozenset[Question], replies: Iterable[Reply]) -> Heard:
             lies[Lie.MALFORMED] += 1
             continue
         question, router = reply
-        if question not in asked:
+        if question not in ordered:
             lies[Lie.UNASKED_QUESTION] += 1
         elif found.setdefault(question, router) != router:
             lies[Lie.CONTRADICTION] += 1

@@ -1,6 +1,6 @@
-"""Share out what switches may be asked: a switch replies to probes by its CPU, whose limit is the limit of a search.
+"""Limit the rate of probes that expire at each switch, because a switch replies to them by its CPU.
 
-Where several switches may reply to a question, each is charged its part of it. What they did reply corrects that, so a
+Where several switches may reply to a probe, each is charged its part of it. What they did reply corrects that, so a
 hash that leads all probes over one switch slows the search down to that switch's rate. Time is an argument.
 """
 
@@ -12,7 +12,7 @@ Load = Mapping[str, float]
 
 
 def load_of(questions: Iterable[frozenset[str]]) -> dict[str, float]:
-    """Return the load of questions, each given by the switches that may reply to it."""
+    """Return the load of probes, each given by the switches that may reply to it."""
     load: defaultdict[str, float] = defaultdict(float)
     for switches, number in Counter(questions).items():
         for switch in switches:
@@ -34,7 +34,7 @@ class Budget:
         return max((self._busy_until_s[switch] - now_s for switch in load), default=0.0)
 
     def correct(self, load: Load, replied: Load, now_s: float) -> None:
-        """Replace what a load was expected to ask of switches by what they replied; silence stays charged as expected.
+        """Replace the expected replies of a load by the replies received; silence stays charged as expected.
 
         `load` is that of the questions that were replied to.
         """
@@ -44,7 +44,7 @@ class Budget:
 
 
 def rates(numbers: Mapping[int, int], limits_pps: Mapping[int, float], spread_s: float) -> dict[int, float]:
-    """Return each agent's rate for its number of questions: all take `spread_s`, or longer where an agent is slower."""
+    """Return each agent's rate for its number of probes: all take `spread_s`, or longer where an agent is slower."""
     return {
         source: min(limits_pps[source], number / spread_s) if spread_s > 0 else limits_pps[source]
         for source, number in numbers.items()

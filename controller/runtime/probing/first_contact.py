@@ -16,11 +16,11 @@ from controller.model.error import NoAdmissiblePlanError, UnavailableError
 from controller.model.fabric import Fabric, Nic
 from controller.model.job import JobRequest
 from controller.model.plan import DATA_DSCP
-from controller.runtime.probing.asking import Asking, Efforts, Replies
 from controller.runtime.probing.assembly import Lie
 from controller.runtime.probing.finder import switch_at_end
 from controller.runtime.probing.leaves import leaves_that_send
 from controller.runtime.probing.pairs import pairs_of
+from controller.runtime.probing.sending import Efforts, ProbeSender, Replies
 from controller.runtime.probing.sessions import Header
 from probing.check.conclusions import LeafCheck, concluded
 from probing.check.places import Places
@@ -57,7 +57,7 @@ class Contact:
 class FirstContact:
     """The conclusions by leaf. `attached` begins checks; `admit` waits for those that a job depends on."""
 
-    asking: Asking
+    sender: ProbeSender
     fabric: Fabric
     places: Places
     note: Callable[[Note], None]
@@ -127,24 +127,24 @@ class FirstContact:
 
     def _nics(self, leaf: str) -> list[Nic]:
         """Return the NICs of a leaf with an agent."""
-        return [nic for nic in self.fabric.nics_of_leaf[leaf] if nic.ip in self.asking.agents.by_ip]
+        return [nic for nic in self.fabric.nics_of_leaf[leaf] if nic.ip in self.sender.agents.by_ip]
 
     async def _checked(self, leaf: str) -> tuple[LeafCheck | None, str]:
         """Return the conclusion about a leaf; None where it has no agents or peers, or with why agents failed."""
         pairs = await asyncio.to_thread(pairs_of, self.fabric, self._nics(leaf), MAX_DESTINATIONS)
         if not pairs:
             return None, ""
-        asked = rounds(pairs, DATA_DSCP, max_ports=MAX_PORTS)
+        to_send = rounds(pairs, DATA_DSCP, max_ports=MAX_PORTS)
         heard: dict[Variation, Replies] = {}
-        efforts, reader = Efforts(), _Reader(self.asking, self.places)
-        for each in asked:
+        efforts, reader = Efforts(), _Reader(self.sender, self.places)
+        for each in to_send:
             header = Header(each.qpn, each.dscp)
-            heard[each.variation] = await self.asking.replies(each.questions, reader, efforts, header)
+            heard[each.variation] = await self.sender.replies(each.questions, reader, efforts, header)
             if efforts.lost:
                 return None, next(iter(efforts.lost.values()))
             if not any(heard[each.variation].values()):
                 break  # all is silent: the other rounds would be as well
-        (check,) = await asyncio.to_thread(concluded, pairs, asked, heard, self.places)
+        (check,) = await asyncio.to_thread(concluded, pairs, to_send, heard, self.places)
         return check, ""
 
     def _report(self, check: LeafCheck) -> None:
@@ -152,29 +152,29 @@ class FirstContact:
             severity = "error" if finding.refuses else "warning"
             self.note(Note(severity=severity, subject=check.leaf, text=f"{finding.text}; {finding.kind.rule.remedy}"))
         seen = ", ".join(f"{len(reach.seen)} links seen at hop {reach.hop}" for reach in check.reach)
-        answers = (
+        conclusions = (
             f"source ports matter: {check.ports_matter}, repeats agree: {check.repeats_agree}, "
             f"queue pair number hashed: {check.qpn_hashed}, DSCP hashed: {check.dscp_hashed}; {seen}"
         )
         state = "fit for" if check.is_fit else "not fit for"
         severity = "info" if check.is_fit else "warning"
-        text = f"{state} steering by source ports: {answers}; {check.replied} of {check.asked} probes had a reply"
+        text = f"{state} steering by source ports: {conclusions}; {check.replied} of {check.sent} probes had a reply"
         self.note(Note(severity=severity, subject=check.leaf, text=text))
 
 
 class _Reader:
     """Reads replies for a check, which concludes from unknown addresses too; a switch that no path has is a lie."""
 
-    def __init__(self, asking: Asking, places: Places) -> None:
-        self._asking, self._places = asking, places
+    def __init__(self, sender: ProbeSender, places: Places) -> None:
+        self._sender, self._places = sender, places
 
     def read(self, src_ip: int, question: Question, address: int) -> str | None:
         """Return the switch that replied, "" for one that no address names, None for one that cannot reply there."""
         link = self._places.link_at.get(address)
         if link is None:
             return ""
-        switch, agents = switch_at_end(link), self._asking.agents
-        if switch in self._asking.hops.switches(src_ip, question.dst_ip, question.ttl):
+        switch, agents = switch_at_end(link), self._sender.agents
+        if switch in self._sender.hops.switches(src_ip, question.dst_ip, question.ttl):
             return switch
         if (session := agents.by_ip.get(src_ip)) is not None:
             agents.lied(session, Lie.WRONG_HOP)

@@ -18,8 +18,8 @@ from controller.model.event import PortsAstray
 from controller.model.fabric import Fabric
 from controller.model.plan import FlowPlan, JobFlows
 from controller.planner.flow_table import FlowTable
-from controller.runtime.probing.asking import Asking, Efforts, Replies
 from controller.runtime.probing.finder import Located, switch_at_end
+from controller.runtime.probing.sending import Efforts, ProbeSender, Replies
 from probing.probe import Question
 
 SAMPLES_PPS = 20
@@ -45,13 +45,13 @@ class Sampler:
     """`detection_s` has by leaf in how many seconds samples see a change with 99 %, at the pace of the last round."""
 
     def __init__(
-        self, asking: Asking, fabric: Fabric, link_at: Mapping[int, str], running: Callable[[], Running],
+        self, sender: ProbeSender, fabric: Fabric, link_at: Mapping[int, str], running: Callable[[], Running],
         post: Callable[[PortsAstray], object], *, samples_pps: int = SAMPLES_PPS, period_s: float = PERIOD_S,
     ) -> None:  # fmt: skip
         """Begin; `running` returns the flows of jobs that send, `post` posts an event. 0 samples_pps: no samples."""
         self.detection_s: dict[str, float] = {}
         self.counts: Counter[str] = Counter()
-        self._asking, self._fabric, self._link_at = asking, fabric, link_at
+        self._sender, self._fabric, self._link_at = sender, fabric, link_at
         self._running, self._post, self._samples_pps, self._period_s = running, post, samples_pps, period_s
         self._rows: dict[str, tuple[JobFlows, dict[str, list[int]]]] = {}
         self._walks: dict[str, Iterator[Sample]] = {}
@@ -73,12 +73,12 @@ class Sampler:
         """Sample one round; return by leaf how many flows were seen where they should be."""
         now_s, running = asyncio.get_running_loop().time(), self._running()
         drawn = await asyncio.to_thread(self._drawn, running, now_s)
-        nics, asked = self._fabric.nic_by_id, dict[int, list[Question]]()
+        nics, to_send = self._fabric.nic_by_id, dict[int, list[Question]]()
         for sample in drawn:
-            asked.setdefault(nics[sample.flow.src_nic].ip, []).extend(self._questions(sample.flow))
-        if not asked:
+            to_send.setdefault(nics[sample.flow.src_nic].ip, []).extend(self._questions(sample.flow))
+        if not to_send:
             return Counter()
-        replies = await self._asking.replies(asked, Located(self._asking, self._link_at), Efforts(), tries=1)
+        replies = await self._sender.replies(to_send, Located(self._sender, self._link_at), Efforts(), tries=1)
         return self._concluded(drawn, replies)
 
     def _questions(self, flow: FlowPlan) -> list[Question]:
@@ -141,7 +141,7 @@ class Sampler:
                 continue
             job = self._rows[name][0]
             flow = job.flows[row]
-            if self._fabric.nic_by_id[flow.src_nic].ip in self._asking.agents.by_ip and len(flow.links) > 2:
+            if self._fabric.nic_by_id[flow.src_nic].ip in self._sender.agents.by_ip and len(flow.links) > 2:
                 yield Sample(leaf, job, flow)
 
     def _indexed(self, name: str, job: JobFlows) -> tuple[JobFlows, dict[str, list[int]]]:

@@ -8,10 +8,10 @@ from controller.model.effect import Note
 from controller.model.event import PortsAstray
 from controller.model.fabric import Fabric
 from controller.model.port_addresses import links_by_address
-from controller.runtime.probing.asking import Asking
 from controller.runtime.probing.finder import ProbeFinder, switch_at_end
 from controller.runtime.probing.first_contact import FirstContact
 from controller.runtime.probing.sampler import Running, Sampler
+from controller.runtime.probing.sending import ProbeSender
 from controller.runtime.probing.sessions import ProbeAgents
 from probing.check.places import Places
 
@@ -38,11 +38,11 @@ def probing_of(
     note: Callable[[Note], None], *, switch_pps: float, samples_pps: int,
 ) -> Probing:  # fmt: skip
     """Return the parts, connected; leaves are checked from now on when agents attach."""
-    asking, link_at = Asking(agents, fabric, switch_pps=switch_pps), links_by_address(fabric)
-    contact = FirstContact(asking, fabric, places_of(link_at), note)
+    sender, link_at = ProbeSender(agents, fabric, switch_pps=switch_pps), links_by_address(fabric)
+    contact = FirstContact(sender, fabric, places_of(link_at), note)
     agents.on_attached = contact.attached
-    sampler = Sampler(asking, fabric, link_at, running, post, samples_pps=samples_pps)
-    return Probing(ProbeFinder(asking, link_at), contact, sampler)
+    sampler = Sampler(sender, fabric, link_at, running, post, samples_pps=samples_pps)
+    return Probing(ProbeFinder(sender, link_at), contact, sampler)
 
 
 def places_of(link_at: Mapping[int, str]) -> Places:

@@ -15,9 +15,9 @@ from controller.runtime.probing.assembly import Lie, Reply, heard
 from probing.probe import Question
 
 MAX_QUESTIONS = 4_096
-"""The most questions of an order."""
+"""The maximum of probes in an order."""
 MAX_ORDERS = 4
-"""The most open orders of an agent for each of its NICs."""
+"""The maximum of open orders of an agent for each of its NICs."""
 MAX_OVERDUE = 1_024
 MAX_LIES = 1_000
 """A session with so many lies ends: reading more of them would take the time of others."""
@@ -26,7 +26,7 @@ GRACE_S = 5.0
 
 
 class AgentError(Exception):
-    """An agent cannot ask: none is attached, it went away, it refuses, or it does not report. The text says which."""
+    """No probes can be sent: no agent is attached, or it went away, refuses or does not report; the text names it."""
 
 
 class Header(NamedTuple):
@@ -40,7 +40,7 @@ NO_HEADER = Header()
 
 
 class Order(NamedTuple):
-    """Questions for one agent, asked from one of its NICs."""
+    """Probes for one agent, sent from one of its NICs."""
 
     number: int
     src_ip: int
@@ -50,8 +50,8 @@ class Order(NamedTuple):
     header: Header = NO_HEADER
 
 
-class Answers(NamedTuple):
-    """What an agent reports of an order: by question the address of the router that replied, and the probes sent."""
+class ProbeResult(NamedTuple):
+    """The report of an order: by probe the address of the router that replied, and the probes sent."""
 
     replies: dict[Question, int]
     sent: int
@@ -68,13 +68,13 @@ class Session:
     ended: str = ""
     """The reason for which the stream has to end; empty while it runs."""
     to_send: deque[Order] = field(default_factory=deque)
-    open: dict[int, tuple[Order, "asyncio.Future[Answers]"]] = field(default_factory=dict)
+    open: dict[int, tuple[Order, "asyncio.Future[ProbeResult]"]] = field(default_factory=dict)
     overdue: deque[int] = field(default_factory=lambda: deque(maxlen=MAX_OVERDUE))
     """The newest orders whose reports are awaited no more."""
     lies: int = 0
 
     def end(self, why: str) -> None:
-        """End the stream; open orders have no answers."""
+        """End the stream; open orders have no result."""
         self.ended = self.ended or why
         self.wake.set()
         for _, future in self.open.values():
@@ -91,7 +91,7 @@ class ProbeAgents:
         self.by_host: dict[str, Session] = {}
         self.counts: Counter[str] = Counter()
         self.lies: Counter[Lie] = Counter()
-        self.asked: defaultdict[str, float] = defaultdict(float)
+        self.expected: defaultdict[str, float] = defaultdict(float)
         """By switch the probes that it was expected to reply to."""
         self.replied: Counter[str] = Counter()
         """By switch the replies that were located there."""
@@ -118,10 +118,10 @@ class ProbeAgents:
             for address in session.ips:
                 del self.by_ip[address]
 
-    async def ask(
+    async def send(
         self, src_ip: int, questions: Sequence[Question], rate_pps: float, timeout_s: float, header: Header = NO_HEADER
-    ) -> Answers:
-        """Have the agent of a NIC ask, and return its answers; raises AgentError.
+    ) -> ProbeResult:
+        """Order probes from the agent of a NIC, and return its report; raises AgentError.
 
         Args:
             src_ip: the NIC's address.
@@ -138,7 +138,7 @@ class ProbeAgents:
             raise AgentError(f"{len(session.open)} orders of the probe agent at {session.host} are open already")
         number, self._next_order = self._next_order, self._next_order + 1
         order = Order(number, src_ip, tuple(questions), rate_pps, timeout_s, header)
-        future: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[ProbeResult] = asyncio.get_running_loop().create_future()
         session.open[number] = order, future
         session.to_send.append(order)
         session.wake.set()
@@ -157,7 +157,7 @@ class ProbeAgents:
                 session.overdue.append(number)
 
     def report(self, session: Session, number: int, sent: int, refused: str, replies: Sequence[Reply]) -> None:
-        """Take a report: answer the order that it is of, and count what cannot be so."""
+        """Take a report: end the order that it belongs to, and count what cannot be so."""
         order, future = session.open.get(number, (None, None))
         if order is None or future is None or future.done():
             if number in session.overdue or (future is not None and future.cancelled()):
@@ -172,14 +172,14 @@ class ProbeAgents:
             return
         if len(replies) > len(order.questions) or sent > len(order.questions):
             self.lied(session, Lie.SURPLUS)
-            future.set_result(Answers({}, 0))
+            future.set_result(ProbeResult({}, 0))
             return
         accepted, lies = heard(frozenset(order.questions), replies)
         for lie, times in lies.items():
             self.lied(session, lie, times)
         self.counts["probes"] += sent
         self.counts["replies"] += len(accepted)
-        future.set_result(Answers(accepted, sent))
+        future.set_result(ProbeResult(accepted, sent))
 
     def lied(self, session: Session, lie: Lie, times: int = 1) -> None:
         """Count what an agent reported and cannot be so; name it once for each kind."""

@@ -1,4 +1,4 @@
-"""The work of `heddle state --etcd`: look at, copy and replace what several controllers have in etcd.
+"""The work of `heddle state --etcd`: show, copy and replace what several controllers have in etcd.
 
 A copy is a file as of one controller's journal, so that either can be restored from either.
 """

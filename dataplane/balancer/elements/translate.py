@@ -1,6 +1,6 @@
 """Full NAT: write the addresses and ports of a connection's other direction into a packet, IPv4 or IPv6.
 
-The row of the other direction is the answer to this packet: its target is this packet's new source. Checksums are
+The row of the other direction holds the translation: its target is this packet's new source. Checksums are
 updated incrementally (RFC 1624, equation 3) in sums of 32-bit words. A UDP checksum of 0 (none) stays 0 over IPv4; a
 result of 0 is sent as 0xffff (RFC 768). Later fragments have no ports. In an ICMP error, the quoted packet's addresses
 and ports are those of its sender, and the error's own source is kept, unless it is the flow's (RFC 5508, REQ-4).

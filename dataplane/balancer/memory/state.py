@@ -40,7 +40,7 @@ REPLY, SEEN_REPLY = 1, 2
 
 
 class Tally(IntEnum):
-    """Indices into `tally`."""
+    """Indices into `tally`: counters, and the positions and times of the sweep and of renewal."""
 
     NEW = 0
     REFUSED = 1

@@ -1,4 +1,4 @@
-"""What switches are asked for stays within their budgets, however many agents ask and whatever the hashes do."""
+"""Probes that expire at a switch stay within its budget, however many agents send and whatever the hashes do."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Whatever an agent reports, only what was asked counts, each question once; an honest report counts whole."""
+"""Whatever an agent reports, only replies to its probes count, each probe once; an honest report counts whole."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

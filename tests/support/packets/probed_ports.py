@@ -31,7 +31,7 @@ def searched(lab: RoutedLab, flows: Sequence[FlowPlan], ways: int) -> tuple[Sear
         pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
         while not search.is_over:
             asked = search.questions()
-            waiting = {src_ip: pool.submit(probers[src_ip].ask, questions) for src_ip, questions in asked.items()}
+            waiting = {src_ip: pool.submit(probers[src_ip].send, questions) for src_ip, questions in asked.items()}
             for src_ip, replies in waiting.items():
                 search.heard(src_ip, replies.result())
         return search, sum(prober.sent for prober in probers.values())

@@ -28,7 +28,7 @@ HOSTS = list(NIC)
 
 
 class Site:
-    """A controller and its fabric's routers; `orders` are what agents were asked."""
+    """A controller and its fabric's routers; `orders` are those that agents got."""
 
     def __init__(self, controller, routers):
         self.controller, self.routers, self.attached = controller, routers, {}
@@ -119,7 +119,7 @@ async def test_a_check_takes_some_hundred_probes_of_a_leaf_and_loads_all_switche
     ("fault", "finding", "remedy"),
     [
         ("addresses_only", "leaf1 sends every source port of two NICs over one next hop", "hash layer-4 ports"),
-        ("spraying", "ports take another path asked again", "turn off packet spraying"),
+        ("spraying", "ports take another path probed again", "turn off packet spraying"),
         ("qpn_hashed", "ports take another path with another queue pair number", "take the queue pair number"),
         ("dscp_hashed", "ports take another path with another DSCP", "take DSCP out of the switches' hash"),
     ],

@@ -11,9 +11,9 @@ import pytest
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.runtime.probing import sessions
-from controller.runtime.probing.asking import Asking
 from controller.runtime.probing.assembly import Lie
 from controller.runtime.probing.finder import ProbeFinder
+from controller.runtime.probing.sending import ProbeSender
 from controller.runtime.probing.sessions import MAX_LIES
 from foundation.identity import Role
 from probing.flow import Wanted
@@ -47,8 +47,8 @@ class Site:
     def __init__(self, controller):
         self.controller, self.routers = controller, ProbedFabric(FABRIC)
         self.agents = controller.application.loop.probe_agents
-        asking = Asking(self.agents, FABRIC, switch_pps=100_000, timeout_s=0.01)
-        self.finder = ProbeFinder(asking, self.routers.link_at)
+        sender = ProbeSender(self.agents, FABRIC, switch_pps=100_000, timeout_s=0.01)
+        self.finder = ProbeFinder(sender, self.routers.link_at)
         self.attached = {}
 
     async def attach(self, hosts=HOSTS, answer=None, **hello):
@@ -86,7 +86,7 @@ async def test_every_flow_gets_a_port_that_leads_over_its_path():
         assert found.missing == {}
         given.assert_led_by_spine1(found, HOSTS)
         assert found.probes == sum(len(order.questions) for each in given.attached.values() for order in each.orders)
-        assert sum(given.agents.replied.values()) == found.probes == round(sum(given.agents.asked.values()))
+        assert sum(given.agents.replied.values()) == found.probes == round(sum(given.agents.expected.values()))
 
 
 async def test_flows_of_a_host_without_an_agent_are_missing_and_the_others_are_found():

@@ -57,7 +57,7 @@ def test_a_sound_fabric_is_fit_and_every_link_of_its_paths_is_seen(fabric, seed)
     for check in checks.values():
         assert check.is_fit
         assert check.findings == ()
-        assert check.replied == check.asked
+        assert check.replied == check.sent
         assert (check.ports_matter, check.repeats_agree) == (Answer.YES, Answer.YES)
         assert (check.qpn_hashed, check.dscp_hashed) == (Answer.NO, Answer.NO)
         assert not any(reach.unseen for reach in check.reach)

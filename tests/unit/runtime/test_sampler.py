@@ -5,9 +5,9 @@ from collections import Counter
 from typing import cast
 
 from controller.model.event import Submit
-from controller.runtime.probing.asking import Asking
 from controller.runtime.probing.hops import Hops
 from controller.runtime.probing.sampler import CERTAIN, Sampler
+from controller.runtime.probing.sending import ProbeSender
 from controller.runtime.probing.sessions import ProbeAgents, Session
 from tests.unit.brain.driver import shift_job, small_fabric
 from tests.unit.brain.test_seeking import hashing
@@ -24,9 +24,9 @@ class Asked:
         self._switches, self._nics = switches, {nic.ip: nic for nic in fabric.nics}
         self.link_at = switches._link_at
 
-    async def replies(self, asked, reader, efforts, tries=3):
+    async def replies(self, to_send, reader, efforts, tries=3):
         found, load = {}, Counter()
-        for src_ip, questions in asked.items():
+        for src_ip, questions in to_send.items():
             heard = {each: self._switches._reply(src_ip, each) for each in questions if src_ip not in self._silent()}
             counted = {each: at for each, at in heard.items() if at and reader.read(src_ip, each, at)}
             found[src_ip] = counted
@@ -47,7 +47,7 @@ class Given:
         self.asked = Asked(self.routers, self.driver.fabric)
         self.events = []
         self.sampler = Sampler(
-            cast("Asking", self.asked), self.driver.fabric, self.asked.link_at,
+            cast("ProbeSender", self.asked), self.driver.fabric, self.asked.link_at,
             lambda: {name: job.flows for name, job in self.driver.state.jobs.items()}, self.events.append,
             samples_pps=SAMPLES_PPS, period_s=1.0,
         )  # fmt: skip

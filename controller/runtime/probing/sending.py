@@ -1,4 +1,4 @@
-"""Ask questions by the probe agents, the silent ones again, and no switch for more than its budget."""
+"""Send probes by the agents, again those without a reply, and expect of no switch more replies than its budget."""
 
 import asyncio
 from collections import Counter
@@ -14,9 +14,9 @@ from controller.runtime.probing.sessions import (
     MAX_QUESTIONS,
     NO_HEADER,
     AgentError,
-    Answers,
     Header,
     ProbeAgents,
+    ProbeResult,
 )
 from probing.probe import Question
 
@@ -24,15 +24,15 @@ SWITCH_PPS = 300
 """Half of what SONiC's switches reply to by default."""
 TIMEOUT_S = 0.25
 TRIES = 3
-"""A silent question is asked so often."""
+"""A probe without a reply is sent so often."""
 ORDER_S = 1.0
 """An order takes so long at most: a search that ends leaves little behind, and an agent that is gone shows soon."""
-Asked = Mapping[int, Sequence[Question]]
+ToSend = Mapping[int, Sequence[Question]]
 Replies = dict[int, dict[Question, int]]
 
 
 class Reader(Protocol):
-    """What a reply means to those who asked."""
+    """Reads replies for a search, check or sample."""
 
     def read(self, src_ip: int, question: Question, address: int) -> str | None:
         """Return the switch that replied, "" for an unknown one, or None for a reply that does not count."""
@@ -40,14 +40,14 @@ class Reader(Protocol):
 
 @dataclass
 class Efforts:
-    """What asking took: the probes sent, and by source why it was given up."""
+    """The probes sent, and by source address why the rest was given up."""
 
     sent: int = 0
     lost: dict[int, str] = field(default_factory=dict)
 
 
-class Asking:
-    """Shares the budgets of switches among all that ask at the same time."""
+class ProbeSender:
+    """Sends probes for all searches, checks and samples, which share the budgets of switches."""
 
     def __init__(
         self, agents: ProbeAgents, fabric: Fabric, *, switch_pps: float = SWITCH_PPS, timeout_s: float = TIMEOUT_S
@@ -58,15 +58,15 @@ class Asking:
         self._host_of = {nic.ip: nic.host for nic in fabric.nics}
 
     async def replies(
-        self, asked: Asked, reader: Reader, efforts: Efforts, header: Header = NO_HEADER, tries: int = TRIES
+        self, to_send: ToSend, reader: Reader, efforts: Efforts, header: Header = NO_HEADER, tries: int = TRIES
     ) -> Replies:
-        """Ask questions by source, the silent ones again; return the replies that count."""
-        found: Replies = {src_ip: {} for src_ip in asked}
+        """Send the probes of each source, again those without a reply; return the replies that count."""
+        found: Replies = {src_ip: {} for src_ip in to_send}
         for _ in range(tries):
-            self._give_up_absent(asked, efforts)
+            self._give_up_absent(to_send, efforts)
             left = {
                 src_ip: [question for question in dict.fromkeys(questions) if question not in found[src_ip]]
-                for src_ip, questions in asked.items()
+                for src_ip, questions in to_send.items()
                 if src_ip not in efforts.lost
             }
             left = {src_ip: questions for src_ip, questions in left.items() if questions}
@@ -75,34 +75,34 @@ class Asking:
             await self._once(left, found, _Round(reader, efforts, header))
         return found
 
-    def _give_up_absent(self, asked: Asked, efforts: Efforts) -> None:
-        for src_ip in asked:
+    def _give_up_absent(self, to_send: ToSend, efforts: Efforts) -> None:
+        for src_ip in to_send:
             if src_ip not in self.agents.by_ip:
                 host = self._host_of.get(src_ip, ip_text(src_ip))
                 efforts.lost.setdefault(src_ip, f"no probe agent at {host}")
 
-    async def _once(self, left: Asked, found: Replies, turn: "_Round") -> None:
-        """Ask each question once, within the budgets of switches."""
+    async def _once(self, left: ToSend, found: Replies, turn: "_Round") -> None:
+        """Send each probe once, within the budgets of switches."""
         load = load_of(
             self.hops.switches(src_ip, question.dst_ip, question.ttl)
             for src_ip, questions in left.items()
             for question in questions
         )
         for switch, probes in load.items():
-            self.agents.asked[switch] += probes
+            self.agents.expected[switch] += probes
         spread_s = self._budget.spread_s(load, asyncio.get_running_loop().time())
         limits_pps = {src_ip: self.agents.by_ip[src_ip].rate_pps for src_ip in left}
         pace = rates({src_ip: len(questions) for src_ip, questions in left.items()}, limits_pps, spread_s)
         begins = (number / len(left) / pace[src_ip] for number, src_ip in enumerate(left))
         async with asyncio.TaskGroup() as group:
             for (src_ip, questions), begin_s in zip(left.items(), begins, strict=True):
-                group.create_task(self._ask(src_ip, questions, pace[src_ip], begin_s, found[src_ip], turn))
+                group.create_task(self._send(src_ip, questions, pace[src_ip], begin_s, found[src_ip], turn))
 
-    async def _ask(
+    async def _send(
         self, src_ip: int, questions: Sequence[Question], rate_pps: float, begin_s: float, found: dict[Question, int],
         turn: "_Round",
     ) -> None:  # fmt: skip
-        """Ask from one source, an order after the other; a source whose agent fails is given up."""
+        """Send from one source, an order after the other; a source whose agent fails is given up."""
         clock = asyncio.get_running_loop().time
         began_s = clock() + begin_s
         size = min(max(1, int(rate_pps * ORDER_S)), MAX_QUESTIONS)
@@ -110,18 +110,18 @@ class Asking:
             part = questions[first : first + size]
             await asyncio.sleep(began_s + first / rate_pps - clock())
             try:
-                answers = await self.agents.ask(src_ip, part, rate_pps, self._timeout_s, turn.header)
+                result = await self.agents.send(src_ip, part, rate_pps, self._timeout_s, turn.header)
             except AgentError as error:
                 turn.efforts.lost.setdefault(src_ip, str(error))
                 return
-            self._take(src_ip, answers, found, turn)
+            self._take(src_ip, result, found, turn)
 
-    def _take(self, src_ip: int, answers: Answers, found: dict[Question, int], turn: "_Round") -> None:
+    def _take(self, src_ip: int, result: ProbeResult, found: dict[Question, int], turn: "_Round") -> None:
         """Take the replies that count, and correct the budgets by the switches that replied."""
-        turn.efforts.sent += answers.sent
+        turn.efforts.sent += result.sent
         replied: Counter[str] = Counter()
         located = []
-        for question, address in answers.replies.items():
+        for question, address in result.replies.items():
             switch = turn.reader.read(src_ip, question, address)
             if switch is None:
                 continue
@@ -136,7 +136,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Who reads the replies, what asking took so far, and the header of the probes."""
+    """The reader of the replies, the efforts so far, and the header of the probes."""
 
     reader: Reader
     efforts: Efforts
