@@ -49,7 +49,7 @@ def audit_file(config: ServiceConfig) -> AuditFile | None:
 
 
 def access_rules(config: ServiceConfig, callers: Access) -> AccessRules:
-    """Return what a caller of the page has to show."""
+    """Return what the page requires of a caller: login, trusted proxy or certificate, and known names."""
     access = config.http_access
     return AccessRules(
         hosts=frozenset({split_address(config.http)[0], *access.hosts}),
@@ -79,7 +79,7 @@ def page_tls(config: ServiceConfig, callers: Tls | None) -> PageTls | None:
 
 
 def probing(loop: Loop, config: ServiceConfig) -> Probing:
-    """Return what the controller of a fabric that hashes does by its probe agents."""
+    """Return the port searches, checks and samples of a fabric that hashes."""
     return probing_of(
         loop.state.fabric, loop.probe_agents, lambda: {name: job.flows for name, job in loop.state.jobs.items()},
         loop.post, loop.note, switch_pps=config.probes_per_switch_pps, samples_pps=config.samples_per_switch_pps,
@@ -92,7 +92,7 @@ def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:
 
 
 def brain_settings(config: ServiceConfig) -> Settings:
-    """Return what of a configuration the brain decides by."""
+    """Return the settings of the brain from a configuration."""
     return Settings(
         default_lease_ms=config.default_lease_ms,
         max_lease_ms=config.max_lease_ms,

@@ -1,4 +1,4 @@
-"""Which of several controllers to call: one that does not lead names the leader in a trailer of its refusal."""
+"""Choose which of several controllers to call: one that does not lead names the leader in a trailer of its refusal."""
 
 from collections.abc import Iterable
 

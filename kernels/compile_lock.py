@@ -1,4 +1,4 @@
-"""One process at a time compiles a kernel; others wait and read what it wrote."""
+"""Let one process at a time compile a kernel; the others wait, then read it from the cache."""
 
 import fcntl
 import os

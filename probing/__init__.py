@@ -1,1 +1,1 @@
-"""Which path does a RoCEv2 source port take on a fabric that hashes? Probes that expire in the fabric find out."""
+"""Find by probes that expire in the fabric which path a RoCEv2 source port takes on switches that hash."""

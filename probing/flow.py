@@ -1,4 +1,4 @@
-"""What a search is given and returns: planned flows, and the source ports that lead over their paths."""
+"""Input and result of a port search: planned flows, and the source ports that lead over their paths."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

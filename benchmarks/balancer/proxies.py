@@ -1,4 +1,4 @@
-"""What stands between a client and its back ends at a site: ours, HAProxy, nginx, Linux, or nothing; one at a time."""
+"""Run one proxy at a time between a client and its back ends at a site: ours, HAProxy, nginx, Linux, or none."""
 
 import shutil
 import subprocess

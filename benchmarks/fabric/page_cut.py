@@ -1,4 +1,4 @@
-"""How soon a cable that is cut in a live lab is on the page: from the cut to the changed page in Chromium.
+"""Measure how soon the page shows a cable that is cut in a live lab: from the cut to the changed page in Chromium.
 
 The page's own observer notes the time at which both the text and the cross in the picture are there. Needs root, Open
 vSwitch and Chromium; without them it is left out.

@@ -1,4 +1,4 @@
-"""What a journal and mutual TLS add to SubmitJob: three controllers side by side, called in turns."""
+"""Measure the cost of a journal and mutual TLS for SubmitJob: three controllers side by side, called in turns."""
 
 import random
 import time

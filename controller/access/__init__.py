@@ -1,1 +1,1 @@
-"""Who calls, what that caller may do and see, and the audit trail."""
+"""Access control: the identity of a caller, its permissions and its scope, and the audit trail."""

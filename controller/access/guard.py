@@ -22,7 +22,7 @@ from foundation.identity import Role
 
 
 class Access:
-    """Who calls a controller, what they may call, and where their calls are audited."""
+    """The access control of a controller: callers by their certificates, the policy, and the audit trail."""
 
     def __init__(self, loop: Loop, audit: Audit, policy: Policy | None = None) -> None:
         self._loop, self.audit, self.policy = loop, audit, policy or Policy()

@@ -1,4 +1,4 @@
-"""What a caller may see and touch: everything, or what is one tenant's.
+"""The scope of a caller, which limits what it sees and changes: the whole fabric, or the objects of one tenant.
 
 The services read a state that holds the tenant's objects alone, so another tenant's object is one that does not exist,
 with the same text. Decisions about changes are the brain's (`controller/brain/tenants.py`).

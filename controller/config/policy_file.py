@@ -1,4 +1,4 @@
-"""Read the policy file (config key `policy`): tenants with what they may use, and the roles of the page's users."""
+"""Read the policy file (config key `policy`): tenants with their NICs and quotas, and the roles of the page's users."""
 
 from ipaddress import ip_network
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Have kernels and a fabric's arrays ready before a plan is requested.
+"""Load kernels and build a fabric's arrays before the first plan is requested.
 
 `python -m controller.planner.warm [PART ...]`, run once by set-up, compiles kernels: it plans one small case per
 engine, so whatever a plan may need is on disk (or, without a cache, in memory). The parts may be compiled side by

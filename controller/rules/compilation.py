@@ -1,4 +1,4 @@
-"""Share equal parts between the switches of one fabric, and between its compilations: each is computed once."""
+"""Compile rules with a cache of the parts that are equal for several switches, or from compilation to compilation."""
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import cache, cached_property

@@ -1,4 +1,4 @@
-"""Whether this controller leads, and which one does otherwise.
+"""The leadership of a fabric: whether this controller leads it, and which one does otherwise.
 
 A controller without others leads from its start to its end. One of several does while its lease lasts by its own clock,
 and never again in the same life of `Application`.

@@ -1,4 +1,4 @@
-"""Remember whose the jobs are that were announced: events and reasons name them after they have ended."""
+"""Map the ids of published jobs to their tenants: events and reasons name jobs after they have ended."""
 
 from collections import OrderedDict
 

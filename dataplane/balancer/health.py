@@ -1,4 +1,4 @@
-"""When a back end counts as up: rise and fall, as a pure state machine.
+"""Decide by probes whether a back end is up (rise and fall): a pure state machine.
 
     down, never up --1 success--> up --`fall` failures in a row--> down --`rise` successes in a row--> up
 

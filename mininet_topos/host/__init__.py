@@ -1,1 +1,1 @@
-"""What a lab needs from the host: namespaces, child processes, locks, sysctls, signals, priorities."""
+"""Host resources of a lab: namespaces, child processes, locks, sysctls, signals, priorities."""

@@ -1,4 +1,4 @@
-"""Let the nodes of a job find each other: each registers its NICs, and gets those of all when the last has.
+"""Serve the rendezvous of a job's nodes: each registers its NICs, and gets those of all once the last has registered.
 
 Nothing of it survives a restart of the controller: nodes that wait call again, and a job whose nodes have met is
 released by its lease where the last to leave is no longer known.

@@ -1,4 +1,4 @@
-"""What each gateway, host and balancer is sent of all virtual networks. Pure.
+"""Select the part of all virtual networks that each gateway, host and balancer is sent. Pure.
 
 Virtual IPs and pool addresses are endpoints behind balancers. A gateway sends a VPC's virtual IPs to one balancer,
 chosen by VNI. A host spreads each virtual IP over all balancers that serve it, and reaches a pool address at its

@@ -1,1 +1,1 @@
-"""Who may read and act: the Host header, the login, the token of actions."""
+"""Access to the page over HTTP: checks of the Host header, the login, and the token of actions."""

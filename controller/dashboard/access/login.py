@@ -1,4 +1,4 @@
-"""Who a caller is: a session of the one login, a user whom a proxy names, the holder of a certificate, or anyone.
+"""Identify the caller of the page: a session of the one login, a proxy's user, a certificate's holder, or anyone.
 
 A session is a random cookie (HttpOnly, SameSite=Strict) that lives in memory: a restart of the controller ends it.
 Actions carry a CSRF token as well, which only a page of this server can read. Passwords are compared by argon2 in a

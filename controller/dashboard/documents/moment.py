@@ -1,4 +1,4 @@
-"""What a document is derived from: the newest frozen values of the controller at one time."""
+"""The input of every document of the page: the newest frozen values of the controller at one time."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

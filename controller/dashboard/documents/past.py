@@ -1,4 +1,4 @@
-"""What was: the events of the log, and the state of a moment that history holds."""
+"""Documents of the past: events of the log, and the state of the fabric at a moment that the history holds."""
 
 import re
 from collections.abc import Mapping

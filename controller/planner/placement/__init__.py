@@ -1,1 +1,1 @@
-"""Where a job should run: what is free, which hosts and leaves to take, and what each choice costs."""
+"""Suggest NICs for a job: find what is free, choose hosts and leaves, and predict the utilisation of each choice."""

@@ -1,4 +1,4 @@
-"""Which switches and links a probe can reach at each hop, by the shortest paths of the fabric as built.
+"""Compute the switches and links that a probe can reach at each hop, by the shortest paths of the fabric as built.
 
 A path of top t climbs t - 1 cables from its leaf and descends as many: hop k is the switch after k - 1 cables.
 """

@@ -1,4 +1,4 @@
-"""What the controller of a fabric that hashes does by its probe agents: searches, checks of leaves, and samples."""
+"""Connect the parts that use probe agents on a fabric that hashes: port searches, checks of leaves, and samples."""
 
 import asyncio
 from collections.abc import Callable, Mapping

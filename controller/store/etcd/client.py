@@ -59,7 +59,7 @@ class CompactedError(EtcdError):
 
 
 class Values(NamedTuple):
-    """Keys with their values, and the revision that they are of."""
+    """Keys with their values, and the revision at which they were read."""
 
     revision: int
     found: Sequence[pb.KeyValue]
@@ -73,7 +73,7 @@ class Granted(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """When a request was sent that etcd replied to, and the seconds that it keeps the lease from then or later."""
+    """A renewed lease: when the request was sent, and the seconds that etcd keeps the lease from then or later."""
 
     sent_ns: int
     ttl_s: int
@@ -149,7 +149,7 @@ class EtcdClient:
             await self._call(lambda member: member.leases.LeaseRevoke, pb.LeaseRevokeRequest(ID=lease), within_s)
 
     async def keep_alive(self, lease: int, within_s: float, now_ns: Callable[[], int]) -> Kept:
-        """Begin a lease's time again; `ttl_s` 0 where it has ended."""
+        """Renew a lease; `ttl_s` is 0 where it has ended."""
         sent_ns = 0
 
         def keep(member: Member) -> Callable[..., Awaitable[pb.LeaseKeepAliveResponse]]:

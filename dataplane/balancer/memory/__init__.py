@@ -1,1 +1,1 @@
-"""What the balancer's data process keeps between packets: connections and their counts."""
+"""The memory of the balancer's data process between packets: connections and their counts."""

@@ -1,4 +1,4 @@
-"""What every entry does with a row: reset it, check the frame's destination MAC, and drop it for a header fault."""
+"""First steps of every entry with a row: reset, check the destination MAC, drop it for a header fault."""
 
 from dataplane.engine.burst import GROUP, ROUTED, drop
 from dataplane.engine.reasons import Drop

@@ -1,4 +1,4 @@
-"""What the scenes share: their times, and the parts of a scene."""
+"""The times that all scenes have in common, and the parts of a scene."""
 
 from typing import TYPE_CHECKING, Protocol
 

@@ -1,1 +1,1 @@
-"""Where counters come from, one file per origin; `telemetry.agent.source` says what a source is."""
+"""Sources of counters, one module for each origin; `telemetry.agent.source` defines their interface."""
