@@ -74,7 +74,7 @@ class Reloaded(Generic[T]):
 
 
 class Tls:
-    """The TLS of one process: who it is, whom it trusts, and who of them is denied.
+    """The TLS of one process: its certificate, the authority that it trusts, and the identities that it denies.
 
     Methods may be called by any thread.
     """

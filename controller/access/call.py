@@ -1,4 +1,4 @@
-"""The call that a task serves: who made it, on what, and within which scope; services read it as `current()`."""
+"""The call that a task serves, with its caller, its object and its scope; services read it as `current()`."""
 
 from collections.abc import Callable
 from contextvars import ContextVar

@@ -1,4 +1,4 @@
-"""The part of the controller's config that says who may use the page: TLS, a login, a trusted proxy, names."""
+"""The part of the controller's config that limits access to the page: TLS, a login, a trusted proxy, names."""
 
 from ipaddress import ip_address, ip_network
 

@@ -143,7 +143,7 @@ class Fabric:
 
     @cached_property
     def paths_up(self) -> int:
-        """Return how many ways up from a leaf a flow has at most: the product of the choices of leaf and agg."""
+        """Return how many paths up from a leaf a flow has at most: the product of the choices of leaf and agg."""
         choices = dict.fromkeys(Role, 1)
         for switch in self.switches:
             choices[switch.role] = max(choices[switch.role], len(self.up_choices[switch.id]))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 NOTE = "note"
 AUDIT = "audit"
-"""A call that changes something: who made it, and its outcome."""
+"""A call that changes something: its caller and its outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Issue certificates: an authority for a fabric, a certificate for an identity, and lists of revoked ones (RFC 5280).
 
 Keys are ECDSA P-256, which OpenSSL, BoringSSL and Go all accept. Time is an argument. A new authority is also signed by
-the one that it replaces: who trusts only the old one accepts what the new one issues, so that a rotation needs no
-moment at which all files change.
+the one that it replaces: a peer that trusts only the old one accepts what the new one issues, so that a rotation
+needs no moment at which all files change.
 """
 
 from collections.abc import Iterable, Sequence

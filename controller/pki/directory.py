@@ -190,7 +190,7 @@ def opened(path: Path) -> Iterator[AuthorityDirectory]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a directory; only who may read the directory can hold it."""
+    """Hold the lock of a directory; only a user who may read the directory can hold it."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:

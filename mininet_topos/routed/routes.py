@@ -62,7 +62,7 @@ class Routes:
         return links_by_address(self._fabric)
 
     def lines(self, switch: str, names: Mapping[PortRef, str], failed: Collection[str] = ()) -> list[str]:
-        """Return the lines that replace all routes of a router around failed cables; a leaf without a way has none.
+        """Return the lines that replace all routes of a router around failed cables; a leaf without a path has none.
 
         `names` are the interfaces of ports, `failed` ids of cables.
         """
@@ -75,8 +75,8 @@ class Routes:
             if hops and self._routing is not Routing.ROUTE and hops not in made:
                 made[hops] = GROUP_BASE + len(made)
                 found += self._group(made[hops], hops, names)
-            ways = " ".join(f"nexthop via {ip_text(hop.address)} dev {names[hop.port]}" for hop in hops)
-            to = ways if self._routing is Routing.ROUTE else f"nhid {made.get(hops)}"
+            next_hops = " ".join(f"nexthop via {ip_text(hop.address)} dev {names[hop.port]}" for hop in hops)
+            to = next_hops if self._routing is Routing.ROUTE else f"nhid {made.get(hops)}"
             for nic in nics:
                 route = f"{ip_text(nic.ip)}/32"
                 found.append(f"route replace {route} {to}" if hops else f"route replace unreachable {route}")

@@ -243,15 +243,15 @@ def _refusal(state: State, seeking: Seeking) -> str:
 
 def _why(state: State, seeking: Seeking) -> str:
     """Return why flows found no port, and the remedy, by the flow whose probes reached the fewest paths."""
-    ways = state.fabric.paths_up
+    most = state.fabric.paths_up
     reached = [seeking.reached[flow_id] for flow_id in seeking.missing if seeking.reached.get(flow_id)]
-    fewest = min(map(len, reached), default=ways)
-    if fewest == 1 < ways:
-        return f"its probes take 1 of {ways} paths up; let switches hash UDP ports too, not addresses only"
-    if 2 * fewest <= ways and not any(switch.role is Role.AGG for switch in state.fabric.switches):
-        return f"its probes reach {fewest} of {ways} paths up: the hash uses few bits of the port; choose another hash"
-    if 2 * fewest <= ways:
-        return f"its probes reach {fewest} of {ways} paths up: tiers hash alike (polarised); give each tier a seed"
+    fewest = min(map(len, reached), default=most)
+    if fewest == 1 < most:
+        return f"its probes take 1 of {most} paths up; let switches hash UDP ports too, not addresses only"
+    if 2 * fewest <= most and not any(switch.role is Role.AGG for switch in state.fabric.switches):
+        return f"its probes reach {fewest} of {most} paths up: the hash uses few bits of the port; choose another hash"
+    if 2 * fewest <= most:
+        return f"its probes reach {fewest} of {most} paths up: tiers hash alike (polarised); give each tier a seed"
     return next(iter(seeking.missing.values()))
 
 

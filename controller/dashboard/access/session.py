@@ -1,4 +1,4 @@
-"""The routes of the login: who the caller is, log in, log out."""
+"""The HTTP routes of the login: show the caller, log in, log out."""
 
 from starlette.requests import Request
 from starlette.responses import Response

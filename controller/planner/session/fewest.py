@@ -1,10 +1,10 @@
 """Kernels that place a flow by moving the fewest others: where moves are limited, each one counts.
 
-Three ways to make room are tried, and the one that moves the fewest flows is carried out: the chains of columns of
+Three methods to make room are tried, and the one that moves the fewest flows is carried out: the chains of columns of
 `chains`, with the moves between cores that they cause; moves between cores alone; and *ejections*, where the flow takes
 any path, and one flow of each link that is then too full moves to a path with room. Ejections also serve flows of
 different sizes. Flows that the event has placed or moved cost nothing.
-The first way that moves the fewest flows wins, so equal states give equal moves.
+The first method that moves the fewest flows wins, so equal states give equal moves.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Elect the leader of a fabric's controllers: who has created the leader's key, for as long as its lease lasts."""
+"""Elect the leader of a fabric's controllers: the one that has created the leader's key leads while its lease lasts."""
 
 import asyncio
 import logging

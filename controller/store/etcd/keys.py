@@ -1,6 +1,6 @@
 """Name the keys of one fabric's controllers in etcd, and build the parts of transactions.
 
-/heddle/FABRIC/leader               who leads, under its lease; its create_revision names the term
+/heddle/FABRIC/leader               the leader, under its lease; its create_revision names the term
 /heddle/FABRIC/sequence             the last transaction of the term: LEASE.NUMBER
 /heddle/FABRIC/epoch                the upper part of generations
 /heddle/FABRIC/value/KIND/ID/PART   the journal's values, in parts of at most PART_BYTES
