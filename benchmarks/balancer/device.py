@@ -41,7 +41,7 @@ from dataplane.balancer.compiler.numbering import Numbering
 from dataplane.balancer.graph import graph_of
 from dataplane.balancer.maglev import SLOTS, write_changes
 from dataplane.balancer.memory.connections import ESTABLISHED
-from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Tally, layout, state_of
+from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count, layout, state_of
 from dataplane.balancer.run import run
 from dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Site
 from dataplane.config.local import Interface, Limits, LocalConfig, Side
@@ -117,8 +117,8 @@ class Balancer:
         return run(ports, self._graph, self.tables, self.state, counters, *self._rings, self._packets, self._clock,
                    self._sleepers, CALL_NS, sleep_ms)  # fmt: skip
 
-    def tally(self, which: int) -> int:
-        return int(self.state.tally[which])
+    def count(self, which: int) -> int:
+        return int(self.state.counters[which])
 
     def establish(self, port: int) -> None:
         """Open LIVE connections to a port of the virtual IP; raises RuntimeError unless all are established."""
@@ -136,8 +136,8 @@ class Balancer:
                 if collect_all(io.ports, scratch) != BATCH or imbalance(counters):
                     raise RuntimeError(f"not every segment was forwarded: {counters.drops}")
         rows = LIVE * (2 if port == NAT_PORT else 1)
-        if self.tally(Tally.STATES + ESTABLISHED) != rows:
-            raise RuntimeError(f"{self.tally(Tally.STATES + ESTABLISHED)} of {rows} rows are established")
+        if self.count(Count.STATES + ESTABLISHED) != rows:
+            raise RuntimeError(f"{self.count(Count.STATES + ESTABLISHED)} of {rows} rows are established")
 
 
 def balancer(kind: str, ports: Ports, counters: Counters) -> Callable[[], int]:

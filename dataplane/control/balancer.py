@@ -19,7 +19,7 @@ from dataplane.balancer.compiler.compile import Compiled, compile_services, mark
 from dataplane.balancer.compiler.numbering import MAX_SERVICES, BackEndName, Numbering, service_name
 from dataplane.balancer.maglev import SLOTS, write_changes
 from dataplane.balancer.memory.connections import HALF_OPEN, STREAM
-from dataplane.balancer.memory.state import Tally
+from dataplane.balancer.memory.state import Count
 from dataplane.config.balancers import BackEndState, BalancerConfig, LoadBalancer, Mode, balancer_mac
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address
@@ -37,7 +37,7 @@ from dataplane.control.status import Occupancy
 from dataplane.gateway.tables.schema import Tables
 
 STATES = ("half_open", "established", "closing", "first_datagram", "stream")
-COUNTED = (Tally.NEW, Tally.REFUSED, Tally.UNTRACKED, Tally.DISPLACED, Tally.MOVED, Tally.EXPIRED, Tally.ECHOED)
+COUNTED = (Count.NEW, Count.REFUSED, Count.UNTRACKED, Count.DISPLACED, Count.MOVED, Count.EXPIRED, Count.ECHOED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,17 +215,17 @@ class Balancer(Gateway):
 
     def _from_state(self, state: Any) -> dict[str, Any]:
         rows = len(state.words)
-        counts = state.tally[Tally.STATES + HALF_OPEN : Tally.STATES + STREAM + 1].tolist()
+        counts = state.counters[Count.STATES + HALF_OPEN : Count.STATES + STREAM + 1].tolist()
         tables = {
             f"connections_{name}": Occupancy(used=used, room=rows) for name, used in zip(STATES, counts, strict=True)
         }
-        return {"tables": tables, "gave_way": int(state.tally[Tally.DISPLACED])}
+        return {"tables": tables, "gave_way": int(state.counters[Count.DISPLACED])}
 
     def counts(self) -> dict[str, int]:
         """Return the counters of connections by name."""
         state = self.supervisor.state()
-        tally = state.tally.tolist() if state is not None else [0] * len(Tally) * 4
-        return {**{each.name.lower(): tally[each] for each in COUNTED}, "slots_written": self._slots_written}
+        counters = state.counters.tolist() if state is not None else [0] * len(Count) * 4
+        return {**{each.name.lower(): counters[each] for each in COUNTED}, "slots_written": self._slots_written}
 
     def services_status(self) -> dict[str, Any]:
         """Return counters of connections, and the state of every back end, as JSON values."""

@@ -16,7 +16,7 @@ from dataplane.balancer.compiler.numbering import BackEndName, Numbering, servic
 from dataplane.balancer.graph import graph_of
 from dataplane.balancer.maglev import write_changes
 from dataplane.balancer.memory.connections import HALF_OPEN, STREAM, TICKS
-from dataplane.balancer.memory.state import Tally, empty_state
+from dataplane.balancer.memory.state import Count, empty_state
 from dataplane.balancer.run import run
 from dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Service, Site, balancer_mac
 from dataplane.config.check_balancers import balancer_problems
@@ -145,7 +145,7 @@ class BalancerLoop:
         """Let time pass for the connections, and have all of them checked by the next call."""
         words, ticks = self.state.words, int(seconds * 1e9) >> 28
         words[:] = np.where(words, words & ~TICKS | (words - ticks) & TICKS, 0)
-        self.state.tally[Tally.SWEPT_NS] = 0
+        self.state.counters[Count.SWEPT_NS] = 0
 
     def drops(self):
         return {reason: int(self.counters.drops[reason]) for reason in Drop if self.counters.drops[reason]}
@@ -153,11 +153,11 @@ class BalancerLoop:
     def punted(self):
         return {reason: int(self.counters.punts[reason]) for reason in Punt if self.counters.punts[reason]}
 
-    def tally(self, which):
-        return int(self.state.tally[which])
+    def count(self, which):
+        return int(self.state.counters[which])
 
     def rows_by_state(self):
-        return {state: self.tally(Tally.STATES + state) for state in range(HALF_OPEN, STREAM + 1)}
+        return {state: self.count(Count.STATES + state) for state in range(HALF_OPEN, STREAM + 1)}
 
     def state_faults(self):
         """Yield the inconsistencies of the connection table."""

@@ -125,7 +125,7 @@ def main(cases, seed):
         "sent": int(counters.ports["tx_packets"].sum()), "faults": faults[:20],
         "drops": {reason.name: int(counters.drops[reason]) for reason in Drop if counters.drops[reason]},
         "punts": {reason.name: int(counters.punts[reason]) for reason in Punt if counters.punts[reason]},
-        "tally": loop.state.tally.tolist(), "rows": int(np.count_nonzero(loop.state.words)),
+        "counters": loop.state.counters.tolist(), "rows": int(np.count_nonzero(loop.state.words)),
     }  # fmt: skip
 
 

@@ -42,5 +42,5 @@ def test_each_packet_is_sent_or_counted_once(found):
 def test_every_branch_takes_part(found):
     wanted = {"SPOOFED_SOURCE", "NO_ROUTE", "NO_STATE", "NO_BACK_END", "BAD_IP_HEADER", "FRAGMENT_WITHOUT_FIRST"}
     assert wanted <= set(found["drops"])
-    new, refused, _, displaced, moved, expired, echoed = found["tally"][:7]
+    new, refused, _, displaced, moved, expired, echoed = found["counters"][:7]
     assert min(new, refused, moved, expired, echoed) > 0, displaced

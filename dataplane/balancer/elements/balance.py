@@ -21,7 +21,7 @@ from dataplane.balancer.memory import connections as table
 from dataplane.balancer.memory.connections import NO_ROW
 from dataplane.balancer.memory.open_translated import open_translated
 from dataplane.balancer.memory.partner import note
-from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Tally
+from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count
 from dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
 from dataplane.engine.burst import LATER_FRAGMENT, drop
 from dataplane.engine.hashing import mixed5
@@ -39,7 +39,7 @@ from dataplane.packet.transport import TCP, UDP
 FIN, SYN, RST, ACK, FLAGS_AT = 1, 2, 4, 16, 13
 ACCEPTED, REFUSE = -1, -2
 """Verdicts besides the reasons of `Drop`."""
-NEW, UNTRACKED, MOVED = int(Tally.NEW), int(Tally.UNTRACKED), int(Tally.MOVED)
+NEW, UNTRACKED, MOVED = int(Count.NEW), int(Count.UNTRACKED), int(Count.MOVED)
 MAX_SLOTS_TRIED = 64
 find_key: Any = service_key
 key_of_service = inline(find_key)
@@ -102,7 +102,7 @@ def _route(memory: Bytes, packet: Row, tables: Any, state: Any, tick: int) -> in
             packet.connection = row
             packet.translation = row if back_end.mode == FULL_NAT else NO_ROW
             return ACCEPTED
-        state.tally[MOVED] += 1
+        state.counters[MOVED] += 1
         table.free(state, row)
     return _open(packet, tables, state, seen, key, tick)
 
@@ -222,13 +222,13 @@ def _open(packet: Row, tables: Any, state: Any, seen: int, key: int, tick: int) 
             tables.timeouts, tick, first_state, NO_ROW,
         )  # fmt: skip
         if made == NO_ROW:
-            state.tally[UNTRACKED] += 1
+            state.counters[UNTRACKED] += 1
             return ACCEPTED
         state.flows[made].back_end = back_end.number
         packet.connection = made
     else:
         return ACCEPTED
-    state.tally[NEW] += 1
+    state.counters[NEW] += 1
     return ACCEPTED
 
 

@@ -9,7 +9,7 @@ resets are never replied to (RFC 1122, 3.2.2).
 
 from typing import Any
 
-from dataplane.balancer.memory.state import Tally
+from dataplane.balancer.memory.state import Count
 from dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, V4_PREFIX, drop
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.graph import NEXT
@@ -31,7 +31,7 @@ from dataplane.packet.transport import (
     V6_ECHO_REQUEST,
 )
 
-REFUSED, ECHOED = int(Tally.REFUSED), int(Tally.ECHOED)
+REFUSED, ECHOED = int(Count.REFUSED), int(Count.ECHOED)
 FIN, SYN, RST, ACK, FLAGS_AT = 1, 2, 4, 16, 13
 TTL = 64
 ICMP_BYTES = 8
@@ -74,7 +74,7 @@ def _echo(memory: Bytes, packet: Row, state: Any) -> None:
     checksum = changed(load16(memory, at), request << 8, reply << 8)
     store16(memory, at, checksum if checksum else 0xFFFF)  # a reply of zeros alone has no other; RFC 1624, section 3
     _write_addresses(memory, packet, packet.l3)
-    state.tally[ECHOED] += 1
+    state.counters[ECHOED] += 1
 
 
 @inline
@@ -139,7 +139,7 @@ def _reset(memory: Bytes, packet: Row, state: Any) -> None:
     store32(memory, l4 + 16, 0)
     _write_ip(memory, packet, l4, TCP_BYTES, TCP)
     store16(memory, l4 + 16, ~folded(_pseudo_sum(memory, packet, l4, TCP_BYTES, TCP)) & 0xFFFF)
-    state.tally[REFUSED] += 1
+    state.counters[REFUSED] += 1
 
 
 @element
@@ -158,4 +158,4 @@ def _unreachable(memory: Bytes, packet: Row, state: Any) -> None:
     _write_ip(memory, packet, l4, count, protocol)
     total = sum_of(memory, l4, count) if is_v4 else _pseudo_sum(memory, packet, l4, count, protocol)
     store16(memory, l4 + ICMP_CHECKSUM, ~folded(total) & 0xFFFF)
-    state.tally[REFUSED] += 1
+    state.counters[REFUSED] += 1

@@ -22,7 +22,7 @@ Rows do not move. A connection of full NAT has two rows that name each other, an
 
 from typing import Any
 
-from dataplane.balancer.memory.state import FLOW, Tally
+from dataplane.balancer.memory.state import FLOW, Count
 from dataplane.engine.hashing import mixed5
 from dataplane.gateway.memory.buckets import SLOTS, first_slot
 from dataplane.gateway.tables.lookup import place
@@ -38,8 +38,8 @@ STATE_SHIFT = 29
 TICKS = (1 << STATE_SHIFT) - 1
 LOW = 0xFFFF_FFFF
 NO_ROW = -1
-STATE_COUNTS, EXPIRED, DISPLACED = int(Tally.STATES), int(Tally.EXPIRED), int(Tally.DISPLACED)
-SWEPT, SWEPT_NS = int(Tally.SWEPT), int(Tally.SWEPT_NS)
+STATE_COUNTS, EXPIRED, DISPLACED = int(Count.STATES), int(Count.EXPIRED), int(Count.DISPLACED)
+SWEPT, SWEPT_NS = int(Count.SWEPT), int(Count.SWEPT_NS)
 ROUND_NS, MAX_SWEPT = 4_000_000_000, 4096
 assert FLOW.itemsize == 64
 
@@ -137,7 +137,7 @@ def find(
                     continue
                 if not is_expired(word, timeouts, tick):
                     return row
-                state.tally[EXPIRED] += 1
+                state.counters[EXPIRED] += 1
                 free(state, row)
                 return NO_ROW
     return NO_ROW
@@ -154,7 +154,7 @@ def free(state: Any, row: int) -> None:
 
 @inline
 def _clear(state: Any, row: int) -> None:
-    state.tally[STATE_COUNTS + state_of_word(state.words[row])] -= 1
+    state.counters[STATE_COUNTS + state_of_word(state.words[row])] -= 1
     state.words[row] = 0
     state.flows[row].pair = 0
 
@@ -165,8 +165,8 @@ def touch(state: Any, row: int, now_state: int, tick: int) -> None:
     word = state.words[row]
     before = state_of_word(word)
     if before != now_state:
-        state.tally[STATE_COUNTS + before] -= 1
-        state.tally[STATE_COUNTS + now_state] += 1
+        state.counters[STATE_COUNTS + before] -= 1
+        state.counters[STATE_COUNTS + now_state] += 1
     state.words[row] = word >> 32 << 32 | now_state << STATE_SHIFT | tick
 
 
@@ -179,7 +179,7 @@ def _room(state: Any, hashed: int, timeouts: Ints, tick: int, kept: int) -> int:
         for row in range(at, at + SLOTS):
             word = state.words[row]
             if word != 0 and is_expired(word, timeouts, tick):
-                state.tally[EXPIRED] += 1
+                state.counters[EXPIRED] += 1
                 free(state, row)
                 word = 0
             used += word != 0
@@ -224,7 +224,7 @@ def create(
     if row == NO_ROW:
         return NO_ROW
     if state.words[row] != 0:
-        state.tally[DISPLACED] += 1
+        state.counters[DISPLACED] += 1
         free(state, row)
     flow = state.flows[row]
     flow.source_hi = source_hi
@@ -236,24 +236,24 @@ def create(
     flow.pair = 0
     flow.flags = 0
     state.words[row] = hashed >> 32 << 32 | first_state << STATE_SHIFT | tick
-    state.tally[STATE_COUNTS + first_state] += 1
+    state.counters[STATE_COUNTS + first_state] += 1
     return row
 
 
 @kernel
 def sweep(state: Any, timeouts: Ints, now_ns: int) -> None:
     """Free expired rows, a few with each call; a round over all rows takes ROUND_NS."""
-    tally, rows = state.tally, state.words.shape[0]
-    elapsed_ns = min(now_ns - tally[SWEPT_NS], ROUND_NS)
+    counters, rows = state.counters, state.words.shape[0]
+    elapsed_ns = min(now_ns - counters[SWEPT_NS], ROUND_NS)
     due = elapsed_ns * rows // ROUND_NS if elapsed_ns > 0 else 0
     if due == 0 and elapsed_ns >= 0:
         return
-    tally[SWEPT_NS] = now_ns
+    counters[SWEPT_NS] = now_ns
     tick = tick_of(now_ns)
     for _ in range(min(due, MAX_SWEPT)):
-        row = tally[SWEPT]
-        tally[SWEPT] = row + 1 if row + 1 < rows else 0
+        row = counters[SWEPT]
+        counters[SWEPT] = row + 1 if row + 1 < rows else 0
         word = state.words[row]
         if word != 0 and is_expired(word, timeouts, tick):
-            tally[EXPIRED] += 1
+            counters[EXPIRED] += 1
             free(state, row)

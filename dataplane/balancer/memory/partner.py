@@ -13,7 +13,7 @@ from typing import Any
 
 from dataplane.balancer.memory import connections as table
 from dataplane.balancer.memory.connections import NO_ROW
-from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Tally
+from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count
 from dataplane.balancer.tables.schema import FULL_NAT, service_key
 from dataplane.engine.hashing import mixed5
 from dataplane.gateway.memory.connections import VNI, key_of
@@ -34,7 +34,7 @@ from dataplane.jit import Row, Rows, element, inline, kernel
 PORTS = 0xFFFF_FFFF
 RENEW_NS = 60_000_000_000
 """Interval at which connections that had packets are sent again."""
-RENEWED_NS, RENEWING = int(Tally.RENEWED_NS), int(Tally.RENEWING)
+RENEWED_NS, RENEWING = int(Count.RENEWED_NS), int(Count.RENEWING)
 MAX_SCANNED = 4096
 """Rows that one call of `collect` reads of the table."""
 find_key: Any = service_key
@@ -47,7 +47,7 @@ def start_journal(state: Any) -> None:
     state.counts[JOURNAL_ON] = 1
     state.counts[JOURNAL_TAIL] = state.counts[JOURNAL_HEAD]
     state.counts[RESEND_LEFT] = state.words.shape[0]
-    state.tally[RENEWING] = 0
+    state.counters[RENEWING] = 0
 
 
 @kernel
@@ -66,7 +66,7 @@ def note(tables: Any, state: Any, row: int, tick: int) -> None:
     if counts[JOURNAL_HEAD] - counts[JOURNAL_TAIL] >= state.journal.shape[0]:
         counts[JOURNAL_LOST] += 1
         counts[RESEND_LEFT] = state.words.shape[0]
-        state.tally[RENEWING] = 0
+        state.counters[RENEWING] = 0
         return
     if _describe(tables, state, state.journal[counts[JOURNAL_HEAD] & (state.journal.shape[0] - 1)], row, tick):
         counts[JOURNAL_HEAD] += 1
@@ -127,12 +127,12 @@ def _copy(to: Row, record: Row) -> None:
 def collect(tables: Any, state: Any, records: Rows, now_ns: int) -> int:
     """Write the next records for the partner into RECORD rows, between two bursts; return how many."""
     counts, found, tick = state.counts, 0, table.tick_of(now_ns)
-    if state.tally[RENEWED_NS] == 0:
-        state.tally[RENEWED_NS] = now_ns
-    elif counts[RESEND_LEFT] <= 0 and now_ns - state.tally[RENEWED_NS] > RENEW_NS:
+    if state.counters[RENEWED_NS] == 0:
+        state.counters[RENEWED_NS] = now_ns
+    elif counts[RESEND_LEFT] <= 0 and now_ns - state.counters[RENEWED_NS] > RENEW_NS:
         counts[RESEND_LEFT] = state.words.shape[0]
-        state.tally[RENEWING] = 1
-        state.tally[RENEWED_NS] = now_ns
+        state.counters[RENEWING] = 1
+        state.counters[RENEWED_NS] = now_ns
     while found < records.shape[0] and counts[JOURNAL_TAIL] < counts[JOURNAL_HEAD]:
         _copy(records[found], state.journal[counts[JOURNAL_TAIL] & (state.journal.shape[0] - 1)])
         counts[JOURNAL_TAIL] += 1
@@ -145,7 +145,7 @@ def collect(tables: Any, state: Any, records: Rows, now_ns: int) -> int:
         word = state.words[row]
         if word == 0 or table.is_unproven(word) or state.flows[row].flags & REPLY:
             continue
-        if state.tally[RENEWING] and (tick - word & table.TICKS) << table.TICK_SHIFT > 2 * RENEW_NS:
+        if state.counters[RENEWING] and (tick - word & table.TICKS) << table.TICK_SHIFT > 2 * RENEW_NS:
             continue
         if _describe(tables, state, records[found], row, tick):
             found += 1

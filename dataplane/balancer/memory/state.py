@@ -39,8 +39,8 @@ REPLY, SEEN_REPLY = 1, 2
 """Flags: the direction of the replies; the back end has replied."""
 
 
-class Tally(IntEnum):
-    """Indices into `tally`: counters, and the positions and times of the sweep and of renewal."""
+class Count(IntEnum):
+    """Indices into `counters`: counters, and the positions and times of the sweep and of renewal."""
 
     NEW = 0
     REFUSED = 1
@@ -63,11 +63,11 @@ class Tally(IntEnum):
     """From here on: connection rows by state."""
 
 
-TALLIES = 32
-FIELDS = ("words", "flows", "tally")
+COUNTERS = 32
+FIELDS = ("words", "flows", "counters")
 """words: by row, `tag << 32 | state << 29 | tick`, 0 for a free row; eight make a bucket.
 flows: FLOW rows.
-tally: by `Tally`.
+counters: by `Count`.
 """
 make_type: Any = namedtuple
 State: Any = make_type("State", (*gateway.State._fields, *FIELDS), module=__name__)
@@ -80,7 +80,7 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         **gateway.layout(replace(limits, connections=2, mappings=2)),
         "words": ((rows,), word),
         "flows": ((rows,), FLOW),
-        "tally": ((TALLIES,), word),
+        "counters": ((COUNTERS,), word),
     }
 
 

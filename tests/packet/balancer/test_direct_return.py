@@ -11,7 +11,7 @@ from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
 from dataplane.balancer.memory.connections import CLOSING, ESTABLISHED, FIRST, HALF_OPEN, STREAM
-from dataplane.balancer.memory.state import Tally
+from dataplane.balancer.memory.state import Count
 from dataplane.config.balancers import BackEnd, HealthCheck, balancer_mac
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.memory.state import SEED
@@ -84,7 +84,7 @@ def test_a_connection_keeps_its_back_end_and_connections_spread(loop):
     for sport, end in chosen.items():
         (later,) = loop.through(tunnelled(tcp("A", sport=sport)))
         assert back_end_of(later) == end
-    assert loop.tally(Tally.NEW) == 60
+    assert loop.count(Count.NEW) == 60
     assert loop.rows_by_state()[ESTABLISHED] == 60
 
 
@@ -193,7 +193,7 @@ def test_an_icmp_error_reaches_the_back_end_that_it_is_about(loop, known):
     (frame,) = loop.through(tunnelled(tcp(sport=7777)))
     if not known:
         loop.state.words[:] = 0
-        loop.state.tally[:] = 0
+        loop.state.counters[:] = 0
     quoted = IP(src=str(VIP), dst="10.0.0.10") / TCP(sport=80, dport=7777, flags="A")
     error = IP(src="10.9.9.9", dst=str(VIP)) / ICMP(type=3, code=4, nexthopmtu=1400) / Raw(bytes(quoted)[:28])
     (found,) = loop.through(tunnelled(error, host=GATEWAY, last=1))
@@ -301,7 +301,7 @@ def test_a_syn_flood_displaces_no_established_connection():
         assert len(loop.io.take(0)) == 60
     assert loop.rows_by_state()[ESTABLISHED] == kept
     assert loop.rows_by_state()[HALF_OPEN] <= len(loop.state.words) // 2
-    assert loop.tally(Tally.DISPLACED) > 1000
+    assert loop.count(Count.DISPLACED) > 1000
     for sport, end in ends.items():
         assert back_end_of(loop.through(tunnelled(tcp("A", sport=sport)))[0]) == end
     assert list(loop.state_faults()) == []

@@ -6,7 +6,7 @@ from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoReq
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
-from dataplane.balancer.memory.state import Tally
+from dataplane.balancer.memory.state import Count
 from dataplane.config.balancers import HealthCheck
 from dataplane.engine.reasons import Drop
 from foundation.address import mac_text
@@ -53,7 +53,7 @@ def test_a_syn_gets_a_reset(loop, vip, port):
     rebuilt = reply.copy()
     del rebuilt[TCP].chksum
     assert bytes(rebuilt) == bytes(reply)
-    assert loop.tally(Tally.REFUSED) == 1
+    assert loop.count(Count.REFUSED) == 1
 
 
 def test_the_reset_of_a_segment_with_ack_has_its_acknowledged_number(loop):
