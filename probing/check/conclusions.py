@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from probing.check.findings import Finding, Kind, listed
-from probing.check.places import Choice, Named, Places, Replies, Tally, hops_of, tallied
+from probing.check.places import Choice, Counts, Named, Places, Replies, counted, hops_of
 from probing.check.questions import FIRST_HOP, SAMPLE, Pair, Round, Step, Variation
 from probing.probe import Question
 
@@ -71,12 +71,12 @@ def concluded(pairs: Sequence[Pair], sent: Sequence[Round], heard: Heard, places
         of_leaf.setdefault(pair.leaf, []).append(pair)
     first = next(each for each in sent if each.variation is Variation.FIRST)
     return tuple(
-        _leaf(leaf, mates, tallied(mates, first.questions, heard.get(Variation.FIRST, {}), places), sent, heard)
+        _leaf(leaf, mates, counted(mates, first.questions, heard.get(Variation.FIRST, {}), places), sent, heard)
         for leaf, mates in of_leaf.items()
     )
 
 
-def _leaf(leaf: str, pairs: Sequence[Pair], tally: Tally, sent: Sequence[Round], heard: Heard) -> LeafCheck:
+def _leaf(leaf: str, pairs: Sequence[Pair], counts: Counts, sent: Sequence[Round], heard: Heard) -> LeafCheck:
     ports = _ports_matter(pairs, heard.get(Variation.FIRST, {}))
     changed: dict[Variation, _Changed] = {
         each: _changed(pairs, sent, heard, each) for each in Variation if each is not Variation.FIRST
@@ -86,15 +86,15 @@ def _leaf(leaf: str, pairs: Sequence[Pair], tally: Tally, sent: Sequence[Round],
         each: _inverse(_none(changed[each])) if steady is Answer.YES else Answer.UNKNOWN
         for each in (Variation.QPN, Variation.DSCP)
     }
-    reach = tuple(_reach(tally, hop) for hop in sorted({leg.hop for leg in tally.sent}))
+    reach = tuple(_reach(counts, hop) for hop in sorted({leg.hop for leg in counts.sent}))
     findings = (
         *_of_hash(leaf, ports, steady, hashed, changed),
-        *_silent(pairs, tally),
-        *(_of_replies(pairs, tally) if steady is not Answer.NO else ()),
-        *(_of_choices(leaf, tally) if Answer.NO not in (ports, steady) else ()),
+        *_silent(pairs, counts),
+        *(_of_replies(pairs, counts) if steady is not Answer.NO else ()),
+        *(_of_choices(leaf, counts) if Answer.NO not in (ports, steady) else ()),
     )
     return LeafCheck(
-        leaf, len(pairs), tally.sent.total(), tally.replied.total(), ports, steady, hashed[Variation.QPN],
+        leaf, len(pairs), counts.sent.total(), counts.replied.total(), ports, steady, hashed[Variation.QPN],
         hashed[Variation.DSCP], reach, findings,
     )  # fmt: skip
 
@@ -149,9 +149,9 @@ def _inverse(answer: Answer) -> Answer:
     return {Answer.YES: Answer.NO, Answer.NO: Answer.YES}.get(answer, answer)
 
 
-def _reach(tally: Tally, hop: int) -> Reach:
-    unseen = frozenset().union(*(_unseen(choice, seen) for choice, seen in _open_choices(tally, hop).items()))
-    return Reach(hop, tuple(sorted(tally.links(hop))), tuple(sorted(unseen)))
+def _reach(counts: Counts, hop: int) -> Reach:
+    unseen = frozenset().union(*(_unseen(choice, seen) for choice, seen in _open_choices(counts, hop).items()))
+    return Reach(hop, tuple(sorted(counts.links(hop))), tuple(sorted(unseen)))
 
 
 def _steps(pairs: Sequence[Pair], hop: int) -> list[Step]:
@@ -177,9 +177,9 @@ def _differing(leaf: str, changed: _Changed, what: str) -> str:
     return f"{changed.at.total()} of {changed.compared} ports take another path {what}: {by} chooses differently"
 
 
-def _silent(pairs: Sequence[Pair], tally: Tally) -> Iterator[Finding]:
-    for leg, sent in tally.sent.items():
-        silent, seen = sent - tally.replied[leg], tally.links(leg.hop)
+def _silent(pairs: Sequence[Pair], counts: Counts) -> Iterator[Finding]:
+    for leg, sent in counts.sent.items():
+        silent, seen = sent - counts.replied[leg], counts.links(leg.hop)
         if silent > sent * MAX_SILENCE:
             steps = _steps([pair for pair in pairs if len(pair.steps) == leg.hops], leg.hop)
             routers = listed({step.to for step in steps if step.link not in seen}) or "routers"
@@ -188,13 +188,13 @@ def _silent(pairs: Sequence[Pair], tally: Tally) -> Iterator[Finding]:
             )
 
 
-def _of_replies(pairs: Sequence[Pair], tally: Tally) -> Iterator[Finding]:
+def _of_replies(pairs: Sequence[Pair], counts: Counts) -> Iterator[Finding]:
     """Yield what the addresses of replies do not name."""
     strangers, links = (
-        tally.named[Named.NOTHING],
+        counts.named[Named.NOTHING],
         {step.link for pair in pairs for steps in pair.steps for step in steps},
     )
-    if strangers.total() == tally.replied.total() > 0:
+    if strangers.total() == counts.replied.total() > 0:
         yield Finding(Kind.UNNAMED, f"{len(strangers)} unknown addresses reply, at the ends of {len(links)} links")
         return
     for named, kind, text in (
@@ -202,16 +202,16 @@ def _of_replies(pairs: Sequence[Pair], tally: Tally) -> Iterator[Finding]:
         (Named.ANOTHER_PORT, Kind.ROUTE_BACK, "reply from another port than the one by which the probe came in"),
         (Named.NOTHING, Kind.ASTRAY, "reply where no path leads over them"),
     ):
-        if tally.named[named]:
-            yield Finding(kind, f"{listed(tally.named[named])} {text}")
-    for group in sorted(tally.merged | _one_of_each(tally)):
+        if counts.named[named]:
+            yield Finding(kind, f"{listed(counts.named[named])} {text}")
+    for group in sorted(counts.merged | _one_of_each(counts)):
         yield Finding(Kind.MERGED, f"no reply distinguishes {listed(group)}")
 
 
-def _one_of_each(tally: Tally) -> set[tuple[str, ...]]:
+def _one_of_each(counts: Counts) -> set[tuple[str, ...]]:
     """Return the parallel cables of the leaf of which every source sees exactly one: errors name the route back."""
     found: dict[tuple[str, ...], list[Counter[str]]] = {}
-    for group, seen in tally.groups.items():
+    for group, seen in counts.groups.items():
         if group.hop == FIRST_HOP:
             found.setdefault(group.links, []).append(seen)
     return {
@@ -221,12 +221,12 @@ def _one_of_each(tally: Tally) -> set[tuple[str, ...]]:
     }
 
 
-def _open_choices(tally: Tally, hop: int) -> dict[Choice, Counter[str]]:
+def _open_choices(counts: Counts, hop: int) -> dict[Choice, Counter[str]]:
     """Return what switches chose of several links that replies distinguish."""
-    hidden = {link for links in tally.merged | _one_of_each(tally) for link in links}
+    hidden = {link for links in counts.merged | _one_of_each(counts) for link in links}
     return {
         choice: seen
-        for choice, seen in tally.choices.items()
+        for choice, seen in counts.choices.items()
         if choice.hop == hop and len(choice.links) > 1 and not hidden.intersection(choice.links)
     }
 
@@ -237,17 +237,17 @@ def _unseen(choice: Choice, seen: Counter[str]) -> frozenset[str]:
     return frozenset(link for link in choice.links if certain and link not in seen)
 
 
-def _of_choices(leaf: str, tally: Tally) -> Iterator[Finding]:
+def _of_choices(leaf: str, counts: Counts) -> Iterator[Finding]:
     """Yield the links that no port leads over: a tier that repeats the tier below, else single links."""
-    for hop in sorted({leg.hop for leg in tally.sent}):
-        choices = _open_choices(tally, hop)
+    for hop in sorted({leg.hop for leg in counts.sent}):
+        choices = _open_choices(counts, hop)
         if hop > FIRST_HOP and _is_polarised(choices):
             used, wide = sum(map(len, choices.values())), sum(len(choice.links) for choice in choices)
             by = listed({choice.by for choice in choices})
             yield Finding(Kind.POLARISED, f"from {leaf}, {by} use {used} of {wide} links: they repeat the tier below")
             continue
         unseen = frozenset().union(*(_unseen(choice, seen) for choice, seen in choices.items()))
-        silent = sum(count - tally.replied[leg] for leg, count in tally.sent.items() if leg.hop == hop)
+        silent = sum(count - counts.replied[leg] for leg, count in counts.sent.items() if leg.hop == hop)
         if unseen and silent:
             yield Finding(Kind.UNSEEN, f"no reply came by {listed(unseen)}, and {silent} probes had none")
         elif unseen:

@@ -53,8 +53,8 @@ class Leg(NamedTuple):
 
 
 @dataclass
-class Tally:
-    """What the first round of a check has shown about the pairs of one leaf."""
+class Counts:
+    """Counts of the probes and replies of a first round, over the pairs of one leaf."""
 
     sent: Counter[Leg] = field(default_factory=Counter)
     replied: Counter[Leg] = field(default_factory=Counter)
@@ -68,17 +68,17 @@ class Tally:
         return {link for choice, seen in self.choices.items() if choice.hop == hop for link in seen}
 
 
-def tallied(
+def counted(
     pairs: Sequence[Pair], sent: Mapping[int, Iterable[Question]], replies: Mapping[int, Replies], places: Places
-) -> Tally:
-    """Return what the replies show about the pairs of one leaf; probes and replies are by source address."""
-    tally = Tally()
+) -> Counts:
+    """Count the replies of the pairs of one leaf; probes and replies are by source address."""
+    counts = Counts()
     for pair in pairs:
         received = replies.get(pair.src_ip, {})
         ports = dict.fromkeys(one.port for one in sent.get(pair.src_ip, ()) if one.dst_ip == pair.dst_ip)
         for port in ports:
-            _walk(tally, pair, [received.get(Question(pair.dst_ip, port, hop)) for hop in hops_of(pair)], places)
-    return tally
+            _walk(counts, pair, [received.get(Question(pair.dst_ip, port, hop)) for hop in hops_of(pair)], places)
+    return counts
 
 
 def hops_of(pair: Pair) -> range:
@@ -86,21 +86,21 @@ def hops_of(pair: Pair) -> range:
     return range(FIRST_HOP, FIRST_HOP + len(pair.steps))
 
 
-def _walk(tally: Tally, pair: Pair, addresses: Sequence[int | None], places: Places) -> None:
+def _walk(counts: Counts, pair: Pair, addresses: Sequence[int | None], places: Places) -> None:
     """Follow one port from switch to switch."""
     at: str | None = pair.leaf
     for hop, steps, address in zip(hops_of(pair), pair.steps, addresses, strict=True):
         leg = Leg(hop, len(pair.steps))
-        tally.sent[leg] += 1
+        counts.sent[leg] += 1
         if address is None:
             at = None
             continue
-        tally.replied[leg] += 1
+        counts.replied[leg] += 1
         found, kind = _located(steps, address, at, places)
-        tally.named[kind][_name(address, places)] += 1
+        counts.named[kind][_name(address, places)] += 1
         at = found[0].to if found else None
         if found:
-            _count(tally, pair, hop, found, _rivals(steps, found[0]))
+            _count(counts, pair, hop, found, _rivals(steps, found[0]))
 
 
 def _located(
@@ -122,15 +122,15 @@ def _rivals(steps: Sequence[Step], taken: Step) -> tuple[Step, ...]:
     return tuple(step for step in steps if step.by == taken.by)
 
 
-def _count(tally: Tally, pair: Pair, hop: int, found: Sequence[Step], rivals: Sequence[Step]) -> None:
+def _count(counts: Counts, pair: Pair, hop: int, found: Sequence[Step], rivals: Sequence[Step]) -> None:
     choice = Choice(hop, found[0].by, tuple(step.link for step in rivals))
     parallel = tuple(step.link for step in rivals if step.to == found[0].to)
     if len(found) > 1:
-        tally.merged.add(parallel)
+        counts.merged.add(parallel)
         return
-    tally.choices[choice][found[0].link] += 1
+    counts.choices[choice][found[0].link] += 1
     if len(parallel) > 1:
-        tally.groups[Group(pair.src_ip, hop, parallel)][found[0].link] += 1
+        counts.groups[Group(pair.src_ip, hop, parallel)][found[0].link] += 1
 
 
 def _name(address: int, places: Places) -> str:
