@@ -12,19 +12,7 @@ from numba.core.compiler import Compiler
 from numba.core.runtime import rtsys
 
 
-class _Entry(JITCodeLibrary):
-    """The code of a kernel that Python calls, and of all that it calls."""
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        """Simplify each function at little cost: all passes follow once everything is linked."""
-        ll_module.data_layout = self._codegen._data_layout
-        for function in ll_module.functions:
-            if not function.is_declaration:
-                passes, builder = self._codegen._function_pass_manager(opt=1)
-                passes.run(function, builder)
-
-
-class _Part(_Entry):
+class _Part(JITCodeLibrary):
     """The code of a function that only kernels call. It has no machine code: callers link it in."""
 
     @property
@@ -38,7 +26,7 @@ class _Part(_Entry):
         return 0
 
     def _optimize_final_module(self) -> None:
-        """Do nothing: callers optimise it."""
+        """Do nothing: callers optimise it once everything is linked."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -48,7 +36,7 @@ class _Part(_Entry):
 class EntryCompiler(Compiler):
     """The compiler of a kernel for Python."""
 
-    _library = _Entry
+    _library: type[JITCodeLibrary] = JITCodeLibrary
 
     def __init__(self, typing: Any, target: Any, _library: Any, *others: Any) -> None:
         rtsys.initialize(target)  # before `compile_extra`, for numba's runtime is machine code
