@@ -1,1 +1,1 @@
-"""The on-disk cache of compiled kernels, shared by planner, telemetry, dataplane and benchmarks."""
+"""How kernels are compiled, and their cache on disk, shared by planner, telemetry, dataplane and benchmarks."""

@@ -11,6 +11,7 @@ from numba.core.types.misc import unliteral
 from numpy.typing import NDArray
 
 from kernels.cache import digest, keep_on_disk
+from kernels.compilers import EntryCompiler, PartCompiler
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -43,8 +44,8 @@ def bare_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, 
 class _Kernel(CPUDispatcher):
     """A kernel with two compiled forms: one for Python, cached on disk, and a `part` for the kernels that call it.
 
-    A part has no wrapper that unpacks Python's arguments, and one form serves literal arguments and others. Both halve
-    the time to compile.
+    A part has no wrapper that unpacks Python's arguments and no machine code of its own, and one form serves literal
+    arguments and others. This halves the time to compile.
     """
 
     part: CPUDispatcher
@@ -58,10 +59,11 @@ class _Kernel(CPUDispatcher):
 
 
 def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
-    options |= {"nogil": True, "no_cfunc_wrapper": True}
-    compiled = numba.njit(**options)(function)
+    # Kernels need none of numba's rewrites, which are for expressions of whole arrays, None, and tuples of mixed types.
+    options |= {"nogil": True, "no_cfunc_wrapper": True, "no_rewrites": True}
+    compiled = numba.njit(pipeline_class=EntryCompiler, **options)(function)
     compiled.__class__ = _Kernel
-    compiled.part = numba.njit(no_cpython_wrapper=True, **options)(function)
+    compiled.part = numba.njit(pipeline_class=PartCompiler, no_cpython_wrapper=True, **options)(function)
     keep_on_disk(compiled, stamp=digest(Path(__file__).parent))
     called: Callable[Parameters, Result] = compiled
     return called
