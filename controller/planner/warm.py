@@ -18,8 +18,12 @@ from controller.model.moves import MoveLimit, Whose
 from controller.model.plan import Replan
 from controller.planner.clos import Live, topology_of
 from controller.planner.exact.shape import shape_of
+from controller.planner.expand import expand
 from controller.planner.ports.steering import port_table_of
+from controller.planner.proof.bound import lower_bound
+from controller.planner.proof.ecmp import ecmp_figures
 from controller.planner.search.grid import grid_of
+from controller.planner.search.segments import segments_of
 from controller.planner.search.wander import wander
 from controller.planner.solve import solve
 
@@ -129,6 +133,15 @@ def _warm_incast() -> None:
     solve(fabric, (incast,), health=Health())
 
 
+def _warm_proof() -> None:
+    """Compute what a certificate holds beside the paths: the lower bound and the figures of ECMP."""
+    fabric = _two_pods()
+    topology = topology_of(fabric)
+    live, flows = Live.of(topology, Health()), expand(topology, (_ring(fabric),))
+    ecmp_figures(topology, segments_of(topology, live), flows, (0,))
+    lower_bound(topology, live, flows)
+
+
 def _warm_session() -> None:
     """Let jobs come and go in a session, beside a failure that makes flows step aside."""
     from controller.planner.online import OnlinePlanner  # `prepare` needs none of these
@@ -173,6 +186,7 @@ _PARTS: dict[str, Callable[[], None]] = {
     "phases": _warm_phases,
     "drawn": _warm_drawn,
     "incast": _warm_incast,
+    "proof": _warm_proof,
     "session": _warm_session,
 }
 

@@ -1,13 +1,17 @@
+import subprocess
+import sys
+
 import pytest
 
 from controller.cli import compiling as module
-from controller.cli.compiling import compiling
+from controller.cli.compiling import BESIDE, compiling
 from kernels import cache
 
 
 @pytest.fixture(autouse=True)
 def observers(monkeypatch):
     monkeypatch.setattr(cache, "_observers", [])
+    monkeypatch.setattr(module, "BESIDE", (sys.executable, "-c", "import signal; signal.pause()"))
 
 
 def compile_kernels(count):
@@ -39,3 +43,23 @@ def test_after_the_command_nothing_is_reported(monkeypatch):
         pass
     compile_kernels(1)
     assert shown == []
+
+
+def test_a_second_process_compiles_what_a_plan_needs_last():
+    found = subprocess.run(BESIDE, capture_output=True, text=True)
+    assert (found.returncode, found.stdout) == (0, "planner: kernels compiled (proof, incast)\n")
+
+
+def test_the_second_process_ends_with_the_command(monkeypatch):
+    begun = []
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _process: {0, 1})
+    monkeypatch.setattr(
+        subprocess,
+        "Popen",
+        lambda *given, _popen=subprocess.Popen, **more: begun.append(_popen(*given, **more)) or begun[-1],
+    )
+    with compiling(lambda _text: None):
+        compile_kernels(2)
+        (process,) = begun
+        assert process.poll() is None
+    assert process.returncode is not None
