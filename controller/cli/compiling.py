@@ -12,12 +12,12 @@ from kernels.cache import on_compile
 QUIET_S = 1.0
 """A command that compiles for no longer than this reports nothing."""
 BESIDE = (sys.executable, "-m", "controller.planner.warm", "proof", "incast")
-"""What a second process compiles meanwhile: kernels that a plan needs last. The command waits for those, then reads them."""
+"""What a second process compiles meanwhile: what a plan needs last. The command then reads them from the cache."""
 
 
 @contextmanager
 def compiling(show: Callable[[str], None]) -> Iterator[None]:
-    """While the context lasts, pass what is being compiled to `show`, and let a second processor compile a part of it."""
+    """While the context lasts, pass what is being compiled to `show`; a second processor compiles a part of it."""
     began: list[float] = []
     beside: list[subprocess.Popen[bytes]] = []
     active = True
