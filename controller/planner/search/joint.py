@@ -25,8 +25,10 @@ MAX_PATHS_SETTLED = 1_000_000
 PATIENCE, PATIENCE_SETTLED = 6_000, 200
 """The number of moves without an improvement after which a search ends."""
 PATIENCE_SLOWED = 500
-STEEP = 3.0
-"""What a link above the maximum costs in the second search for few slowed flows, which may pass it for a while."""
+EQUAL, MIXED = (FULL, FULL), (FULL, 3.0, 1.0)
+"""The searches for few slowed flows of equal and of mixed demands: what a link above the maximum costs in each.
+
+Mixed demands leave little room below the maximum, so their search may pass it for a while."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,7 +110,8 @@ class Joint:
         worst = self.fullest(hops)
         if worst <= 1 or len(self.empty.job) or len(self.higher.guard):
             return hops
-        for penalty in (FULL, STEEP):
+        demand = self.flows.demand_bps
+        for penalty in EQUAL if (demand == demand[0]).all() else MIXED:
             net, _, moving = self._begin(hops, free)
             links, count = len(net.load), len(hops)
             crowded = Crowded(
