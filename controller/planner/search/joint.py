@@ -24,7 +24,8 @@ MAX_PATHS = 12_000_000
 MAX_PATHS_SETTLED = 1_000_000
 PATIENCE, PATIENCE_SETTLED = 6_000, 200
 """The number of moves without an improvement after which a search ends."""
-PATIENCE_SLOWED = 500
+MAX_PATHS_SLOWED, PATIENCE_SLOWED = 300_000, 500
+"""Limits of each search for few slowed flows, whose paths cost more to evaluate than those of the others."""
 EQUAL, MIXED = (FULL, FULL), (FULL, 3.0, 1.0)
 """The searches for few slowed flows of equal and of mixed demands: what a link above the maximum costs in each.
 
@@ -111,7 +112,8 @@ class Joint:
         if worst <= 1 or len(self.empty.job) or len(self.higher.guard):
             return hops
         demand = self.flows.demand_bps
-        for penalty in EQUAL if (demand == demand[0]).all() else MIXED:
+        searches = EQUAL if (demand == demand[0]).all() else MIXED
+        for penalty in searches:
             net, _, moving = self._begin(hops, free)
             links, count = len(net.load), len(hops)
             crowded = Crowded(
@@ -119,8 +121,10 @@ class Joint:
                 np.zeros(count, np.int64), moving.until, np.zeros(links, CROWD), np.empty(links, np.int64),
                 np.zeros(1, TALLY), worst * (1 + ROUNDING), penalty,
             )  # fmt: skip
-            slow_fewer(net, crowded, MAX_MOVES, MAX_PATHS_SETTLED, PATIENCE_SLOWED)
+            gained = slow_fewer(net, crowded, MAX_MOVES, MAX_PATHS_SLOWED, PATIENCE_SLOWED)
             hops = _packed(crowded.hops)
+            if searches is EQUAL and not gained:
+                break  # the same search again would end where this one did
         return hops
 
     def fullest(self, hops: Ints) -> float:

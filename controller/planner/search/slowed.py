@@ -236,8 +236,8 @@ def _walk(
 
 
 @kernel
-def slow_fewer(net: LoadedNet, s: Crowded, steps: int, paths: int, patience: int) -> None:
-    """Search from the paths in `s.hops`, none of them above the cap, and write the best ones there.
+def slow_fewer(net: LoadedNet, s: Crowded, steps: int, paths: int, patience: int) -> bool:
+    """Search from the paths in `s.hops`, none above the cap, and write the best ones there; return if any are better.
 
     `net.load` is the load of other traffic, and `s` has no loads yet. Stops after `steps` moves, `paths` evaluated
     paths, or `patience` steps without an improvement.
@@ -252,3 +252,4 @@ def slow_fewer(net: LoadedNet, s: Crowded, steps: int, paths: int, patience: int
     for back in range(moves - 1, best - 1, -1):
         for step in range(4):
             s.hops[flow[back], step] = before[back, step]
+    return best > 0
