@@ -26,7 +26,7 @@ def slowed(topology, flows, hops):
     for link in set(hops[hops >= 0].tolist()):
         wanted = {f: int(flows.demand_bps[f]) for f in np.flatnonzero((hops == link).any(axis=1)).tolist()}
         room = Fraction(int(topology.capacity[link]))
-        for f in sorted(wanted, key=wanted.get):
+        for f in sorted(wanted, key=wanted.__getitem__):
             share = room / len(wanted)
             if wanted[f] > share * (1 + Fraction(1, 10**8)):
                 found |= set(wanted)
@@ -55,6 +55,7 @@ def test_no_more_flows_are_slowed_and_the_maximum_stays(fabric, dead, mixed, see
     live = Live.of(topology, Health(down_cables=frozenset(fabric.cables[number].id for number in down)))
     flows = expand(topology, (job,))
     joint = Joint.of(topology, live, segments_of(topology, live), flows, np.zeros(2 * topology.cables))
+    assert joint is not None
     start = joint.placed(np.full((len(flows), 4), -1, dtype=np.int64), rng.permutation(len(flows)))
     found = joint.slowed_least(start, np.ones(len(flows), dtype=np.bool_))
     assert joint.no_fuller(found, start)
