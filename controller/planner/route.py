@@ -173,7 +173,7 @@ class Router:
                 other = joint.settled(start, free)
                 if joint.no_fuller(other, hops) and joint.slowed(other) < joint.slowed(hops):
                     hops = other
-        return hops
+        return joint.slowed_least(hops, free)
 
     def _starts(self, flows: Flows, joint: Joint) -> Iterator[Ints]:
         """Yield other paths to start from: after failures the ones of the whole fabric, repaired, then a greedy's."""

@@ -121,8 +121,13 @@ def _figures(case: Drawn, method: str, hops: Ints) -> Slowed:
     return Slowed(method, int((share < 1 - ROUNDING).sum()), len(flows), float(share.mean()), fullest)
 
 
-def run(out: TextIO, fabrics: int = FABRICS, seed: int = 1) -> dict[str, Any]:
-    """Print the three cases and a summary of the random fabrics; return the figures."""
+def run(out: TextIO, fabrics: int = FABRICS, seed: int = 1, only: Sequence[int] = ()) -> dict[str, Any]:
+    """Print the three cases and a summary of the random fabrics; return the figures.
+
+    With `only`, print all figures of the random fabrics of these numbers and nothing else.
+    """
+    if only:
+        return {"seed": seed, "cases": [row for number in only for row in _alone(out, number, seed)]}
     found: dict[str, Any] = {"seed": seed, "fabrics": fabrics, "cases": [], "worse": [], "parted": 0}
     print(f"\nflows slowed by failures\n  {'case':40}{'method':30}{'slowed':>8}{'mean share':>12}{'max':>7}", file=out)
     for case in three_cases():
@@ -154,13 +159,22 @@ def run(out: TextIO, fabrics: int = FABRICS, seed: int = 1) -> dict[str, Any]:
     return {**found, "totals": totals}
 
 
+def _alone(out: TextIO, number: int, seed: int) -> Iterator[dict[str, Any]]:
+    case = drawn(number, seed)
+    for row in compared(case):
+        print(f"  {number}: {case.name:50}{row.method:30}{row.slowed:8,}{row.mean_share:12.4f}"
+              f"{row.max_utilisation:8.3f}", file=out, flush=True)  # fmt: skip
+        yield {"number": number, "case": case.name, **row._asdict()}
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.planning.drawn.slowed", description=__doc__)
     parser.add_argument("--fabrics", type=int, default=FABRICS)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, nargs="+", default=(), metavar="NUMBER", help="only these random fabrics")
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output at the end")
     options = parser.parse_args(arguments)
-    found = run(sys.stderr if options.json else sys.stdout, options.fabrics, options.seed)
+    found = run(sys.stderr if options.json else sys.stdout, options.fabrics, options.seed, options.only)
     if options.json:
         json.dump(found, sys.stdout, indent=1)
     return 0

@@ -13,6 +13,7 @@ from controller.planner.search.layers import GUARD, Higher, Phased, phased
 from controller.planner.search.on_link import Lists
 from controller.planner.search.relax import ROUNDING, Goal, Moving, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
+from controller.planner.search.slowed import CROWD, FULL, TALLY, Crowded, slow_fewer
 
 CLOSE = 0.001
 """Relative distance to the goal at which the search for a lower maximum ends."""
@@ -23,6 +24,12 @@ MAX_PATHS = 12_000_000
 MAX_PATHS_SETTLED = 1_000_000
 PATIENCE, PATIENCE_SETTLED = 6_000, 200
 """The number of moves without an improvement after which a search ends."""
+MAX_PATHS_SLOWED, PATIENCE_SLOWED = 300_000, 500
+"""Limits of each search for few slowed flows, whose paths cost more to evaluate than those of the others."""
+EQUAL, MIXED = (FULL, FULL), (FULL, 3.0, 1.0)
+"""The searches for few slowed flows of equal and of mixed demands: what a link above the maximum costs in each.
+
+Mixed demands leave little room below the maximum, so their search may pass it for a while."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,6 +102,30 @@ class Joint:
         goal = Goal(1.0, worst * (1 + 1e-9), True)
         relax(net, loads, moving, goal, MAX_MOVES, MAX_PATHS_SETTLED, PATIENCE_SETTLED)
         return _packed(moving.hops)
+
+    def slowed_least(self, hops: Ints, free: Flags) -> Ints:
+        """Return paths of no larger maximum on which fewer flows have a fair share below their demand.
+
+        Where jobs have several phases, or higher priorities move too, the paths stay as they are.
+        """
+        worst = self.fullest(hops)
+        if worst <= 1 or len(self.empty.job) or len(self.higher.guard):
+            return hops
+        demand = self.flows.demand_bps
+        searches = EQUAL if (demand == demand[0]).all() else MIXED
+        for penalty in searches:
+            net, _, moving = self._begin(hops, free)
+            links, count = len(net.load), len(hops)
+            crowded = Crowded(
+                moving.source, moving.target, moving.demand, free, moving.hops, moving.lists,
+                np.zeros(count, np.int64), moving.until, np.zeros(links, CROWD), np.empty(links, np.int64),
+                np.zeros(1, TALLY), worst * (1 + ROUNDING), penalty,
+            )  # fmt: skip
+            gained = slow_fewer(net, crowded, MAX_MOVES, MAX_PATHS_SLOWED, PATIENCE_SLOWED)
+            hops = _packed(crowded.hops)
+            if searches is EQUAL and not gained:
+                break  # the same search again would end where this one did
+        return hops
 
     def fullest(self, hops: Ints) -> float:
         """Return the largest utilisation of the links that these paths use."""

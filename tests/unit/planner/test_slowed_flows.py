@@ -69,3 +69,13 @@ def test_rings_and_all_to_alls_of_several_tenants_share_links_as_their_phases_al
         jobs.append(JobRequest(job_id=f"tenant{tenant}", ranks=names, collectives=(ring, spread)))
     found = certificate(fabric, jobs, Health())
     assert found.max_link_utilisation <= 1.25
+
+
+def test_the_same_flows_share_the_links_of_both_leaves_that_lack_cables():
+    shape = fabric_file(kind="spine_leaf", spines=16, leaves=8, hosts_per_leaf=16)
+    fabric = parse_fabric(json.dumps(shape), "fabric.yaml")
+    down = [without(fabric, leaf, 1).down_cables for leaf in ("leaf3", "leaf6")]
+    found = certificate(fabric, [shift(fabric, 16 * 3, queue_pairs=4)], Health(down_cables=frozenset().union(*down)))
+    assert found.max_link_utilisation == 1.25
+    # Four links of five flows each: out of leaf3 and into leaf6 they carry the same flows.
+    assert 0 < found.flows_slowed <= 60
