@@ -81,7 +81,7 @@ def place(s: State, rows: Ints, bound: Floats, goal: float) -> None:
 
 
 @bare_kernel
-def _leave(s: State, f: int, limit: float, most: int) -> int:
+def leave(s: State, f: int, limit: float, most: int) -> int:
     """Move a flow to links within a limit; return how many moves count, or -1 without a change, where above `most`."""
     mark = s.counter[0].logged
     if s.flow[f].fresh != s.counter[0].event and most <= 0:
@@ -110,11 +110,11 @@ def _lighten(s: State, link: int, limit: float, most: int) -> bool:
         node = s.flow[f].after[node & 3]
         if not may_move(s, f):
             continue
-        cost = _leave(s, f, limit, best - 1)
+        cost = leave(s, f, limit, best - 1)
         if cost >= 0:
             undo(s, mark)
             best, chosen, allowed = cost, f, best - 1
-    return chosen >= 0 and _leave(s, chosen, limit, allowed) >= 0 and commit(s, mark)
+    return chosen >= 0 and leave(s, chosen, limit, allowed) >= 0 and commit(s, mark)
 
 
 @bare_kernel
