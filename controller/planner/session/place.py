@@ -13,6 +13,7 @@ from controller.planner.session.chains import (
     search,
     shift,
     use,
+    wire,
 )
 from controller.planner.session.fewest import fewest
 from controller.planner.session.paths import set_path, undo
@@ -55,6 +56,24 @@ def _make_room(s: State, f: int, limit: float) -> bool:
 
 
 @bare_kernel
+def _calmest(s: State, f: int, limit: float) -> tuple[int, int]:
+    """Return column and core of the path within a limit that has the fewest links above 1 with f on it."""
+    u, v, demand, row = s.flow[f].source, s.flow[f].target, s.flow[f].demand, s.flow[f].layer
+    across, least, column, core = s.planes > 0 and s.pod[u] != s.pod[v], 5, -1, -1
+    for a in range(s.up_leaf.shape[1]):
+        for b in range(s.up_plane.shape[1] if across else 1):
+            count = 0
+            for step in range(4 if across else 2):
+                leaf, plane = v if step & 1 == 1 else u, s.plane_of[a]
+                vertex, number = (leaf, a) if step < 2 else (s.pod[leaf] * s.planes + plane, b)
+                used = use(s, wire(s, step >> 1, vertex, number, step & 1 == 1), demand, row)
+                count += 5 if used > limit else 1 if used > 1 + 1e-9 else 0
+            if count < least:
+                least, column, core = count, a, b if across else -1
+    return column, core
+
+
+@bare_kernel
 def place(s: State, rows: Ints, bound: Floats, goal: float) -> None:
     """Place flows again, each within the bounds of the cuts it crosses if possible, else within `goal`.
 
@@ -76,6 +95,8 @@ def place(s: State, rows: Ints, bound: Floats, goal: float) -> None:
         if worst > low and column >= 0 and (_make_room(s, f, low) or (worst > goal > low and _make_room(s, f, goal))):
             continue
         if column >= 0:
+            if s.counter[0].thrifty != 0 and worst > 1 + 1e-9:
+                column, core = _calmest(s, f, worst * (1 + 1e-9))
             put(s, f, column, core)
             commit(s, mark)
 
