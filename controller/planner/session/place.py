@@ -23,6 +23,8 @@ MAX_FLOWS_TRIED = 24
 """The flows of a full link for which other paths are tried."""
 MAX_CHARGE = 32
 """The flows that may move for one flow that leaves a full link."""
+FAR = 1000
+"""The cost of a link above the limit: more than that of any path within it."""
 MAX_TRIES = 1024
 """The flows for which chains are searched in one go."""
 
@@ -57,19 +59,24 @@ def _make_room(s: State, f: int, limit: float) -> bool:
 
 @bare_kernel
 def _calmest(s: State, f: int, limit: float) -> tuple[int, int]:
-    """Return column and core of the path within a limit that has the fewest links above 1 with f on it."""
+    """Return column and core of the path within a limit that has the fewest links above 1 with f on it.
+
+    Of equal paths, one whose links above 1 have the fewest flows of other jobs at their head wins.
+    """
     u, v, demand, row = s.flow[f].source, s.flow[f].target, s.flow[f].demand, s.flow[f].layer
-    across, least, column, core = s.planes > 0 and s.pod[u] != s.pod[v], 5, -1, -1
+    across, least, column, core = s.planes > 0 and s.pod[u] != s.pod[v], FAR, -1, -1
     for a in range(s.up_leaf.shape[1]):
         for b in range(s.up_plane.shape[1] if across else 1):
-            count = 0
+            cost = 0
             for step in range(4 if across else 2):
                 leaf, plane = v if step & 1 == 1 else u, s.plane_of[a]
                 vertex, number = (leaf, a) if step < 2 else (s.pod[leaf] * s.planes + plane, b)
-                used = use(s, wire(s, step >> 1, vertex, number, step & 1 == 1), demand, row)
-                count += 5 if used > limit else 1 if used > 1 + 1e-9 else 0
-            if count < least:
-                least, column, core = count, a, b if across else -1
+                link = wire(s, step >> 1, vertex, number, step & 1 == 1)
+                used = use(s, link, demand, row)
+                foreign = s.head[link] >= 0 and s.flow[s.head[link] >> 2].job != s.flow[f].job
+                cost += FAR if used > limit else 8 + (1 if foreign else 0) if used > 1 + 1e-9 else 0
+            if cost < least:
+                least, column, core = cost, a, b if across else -1
     return column, core
 
 
