@@ -8,6 +8,7 @@ from controller.planner.session.share import gather, widen
 from controller.planner.session.state import Store
 
 HAIR = 1 + 1e-9
+"""Two utilisations that differ by less than this factor count as equal: they are quotients of floats."""
 
 
 def lowered(store: Store, goal: float, worst: float, levels: int) -> float:
@@ -30,10 +31,12 @@ def lowered(store: Store, goal: float, worst: float, levels: int) -> float:
 
 
 def spare(store: Store) -> bool:
-    """Move flows off links above 1 where others have room; return whether only links remain that must be above 1."""
+    """Move flows off links above 1 where others have room; return whether only links that a leaf needs remain above 1.
+
+    Flows of few jobs share those. Nothing is widened for jobs with phases, whose flows do not all run together.
+    """
     s, size = store.s, int(store.cuts.one_size)
     if s.layer_span["end"].any():
-        # Flows of different phases do not slow each other.
         return relieve(s, HAIR, False)
     links, before = np.zeros(len(s.load), dtype=np.int64), np.zeros(len(s.load))
     count = widen(s, size, HAIR, links, before)
