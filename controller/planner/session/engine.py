@@ -18,7 +18,8 @@ from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.route import Router
 from controller.planner.session.delta import Delta, SessionJob, changes, no_paths, packed, touched
 from controller.planner.session.paths import set_paths, undo
-from controller.planner.session.place import above_bounds, place, relieve, slowed
+from controller.planner.session.place import above_bounds, place, slowed
+from controller.planner.session.relief import HAIR, lowered, spare
 from controller.planner.session.replan import beside, crowded, replanned
 from controller.planner.session.seats import MAX_TRAIL, chosen, seat
 from controller.planner.session.state import Store
@@ -26,8 +27,6 @@ from controller.planner.session.table import DEAD
 
 SLACK = 1.05
 """Ratio of the largest utilisation to the lower bound above which everything is planned again, if all may move."""
-HAIR = 1 + 1e-9
-"""Two utilisations that differ by less than this factor count as equal: they are quotients of floats."""
 MAX_UNSEATED = 16
 """After this many flows for which no links of their own are found, the others are placed without looking for such."""
 PERFECT = (0.0, 0.0)
@@ -161,8 +160,8 @@ class Engine:
             self._across(rows)
         fullest = store.fullest()
         if improve or not moves.free or fullest[0] > SLACK * goal:
-            self._relieve(goal, moves, of)
-            if not moves.free and len(rows) and self._score(goal) > PERFECT:
+            settled = self._relieve(goal, moves, of) and moves.budget != 0
+            if not (settled or moves.free) and len(rows) and self._score(goal) > PERFECT:
                 self._or_beside(rows, goal, moves, of, mark)
             fullest = store.fullest()
         store.find_lost(rows)
@@ -305,29 +304,18 @@ class Engine:
             return False
         return True
 
-    def _relieve(self, goal: float, moves: Moves, of: SessionJob | None) -> None:
-        """Move flows off the fullest links, by the fewest moves: lower the maximum, then the flows that are slowed."""
+    def _relieve(self, goal: float, moves: Moves, of: SessionJob | None) -> bool:
+        """Move flows off the fullest links by few moves; return whether only links that must be above 1 remain so."""
         store, counter = self._store, self._store.counter
         worst = store.fullest()[0]
-        if worst <= max(goal, 1.0) * HAIR and (worst <= goal * HAIR or not counter.budget[0]):
-            return
+        if worst <= HAIR and (worst <= goal * HAIR or not counter.budget[0]):
+            return True
         store.reserve_log(0)
         counter.thrifty[0] = 1
         counter.job[0], counter.tenant[0] = (-1, -1) if of is None else (of.number, self._tenant(of))
-        low, high = goal, worst
         # One size has no levels in between; where all flows may move, the full planner takes over. A goal of 1 is last.
-        for number in range(LEVELS if not store.cuts.one_size and not moves.free else int(goal != 1.0)):
-            target = (low + high) / 2 if number else goal
-            mark, used = int(counter.logged[0]), int(counter.used[0])
-            if relieve(store.s, target * HAIR, True):
-                high = target
-                if not number:
-                    break
-            else:
-                undo(store.s, mark)
-                counter.used[0], low = used, target
-        if high > 1.0:
-            relieve(store.s, HAIR, False)
+        levels = LEVELS if not store.cuts.one_size and not moves.free else int(goal != 1.0)
+        return lowered(store, goal, worst, levels) <= 1.0 or spare(store)
 
     def _tenant(self, job: SessionJob) -> int:
         """Return the number of a job's tenant."""

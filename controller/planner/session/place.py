@@ -13,6 +13,7 @@ from controller.planner.session.chains import (
     search,
     shift,
     use,
+    wire,
 )
 from controller.planner.session.fewest import fewest
 from controller.planner.session.paths import set_path, undo
@@ -22,6 +23,8 @@ MAX_FLOWS_TRIED = 24
 """The flows of a full link for which other paths are tried."""
 MAX_CHARGE = 32
 """The flows that may move for one flow that leaves a full link."""
+FAR = 1000
+"""The cost of a link above the limit: more than that of any path within it."""
 MAX_TRIES = 1024
 """The flows for which chains are searched in one go."""
 
@@ -55,6 +58,29 @@ def _make_room(s: State, f: int, limit: float) -> bool:
 
 
 @bare_kernel
+def _calmest(s: State, f: int, limit: float) -> tuple[int, int]:
+    """Return column and core of the path within a limit that has the fewest links above 1 with f on it.
+
+    Of equal paths, one whose links above 1 have the fewest flows of other jobs at their head wins.
+    """
+    u, v, demand, row = s.flow[f].source, s.flow[f].target, s.flow[f].demand, s.flow[f].layer
+    across, least, column, core = s.planes > 0 and s.pod[u] != s.pod[v], FAR, -1, -1
+    for a in range(s.up_leaf.shape[1]):
+        for b in range(s.up_plane.shape[1] if across else 1):
+            cost = 0
+            for step in range(4 if across else 2):
+                leaf, plane = v if step & 1 == 1 else u, s.plane_of[a]
+                vertex, number = (leaf, a) if step < 2 else (s.pod[leaf] * s.planes + plane, b)
+                link = wire(s, step >> 1, vertex, number, step & 1 == 1)
+                used = use(s, link, demand, row)
+                foreign = s.head[link] >= 0 and s.flow[s.head[link] >> 2].job != s.flow[f].job
+                cost += FAR if used > limit else 8 + (1 if foreign else 0) if used > 1 + 1e-9 else 0
+            if cost < least:
+                least, column, core = cost, a, b if across else -1
+    return column, core
+
+
+@bare_kernel
 def place(s: State, rows: Ints, bound: Floats, goal: float) -> None:
     """Place flows again, each within the bounds of the cuts it crosses if possible, else within `goal`.
 
@@ -76,12 +102,14 @@ def place(s: State, rows: Ints, bound: Floats, goal: float) -> None:
         if worst > low and column >= 0 and (_make_room(s, f, low) or (worst > goal > low and _make_room(s, f, goal))):
             continue
         if column >= 0:
+            if s.counter[0].thrifty != 0 and worst > 1 + 1e-9:
+                column, core = _calmest(s, f, worst * (1 + 1e-9))
             put(s, f, column, core)
             commit(s, mark)
 
 
 @bare_kernel
-def _leave(s: State, f: int, limit: float, most: int) -> int:
+def leave(s: State, f: int, limit: float, most: int) -> int:
     """Move a flow to links within a limit; return how many moves count, or -1 without a change, where above `most`."""
     mark = s.counter[0].logged
     if s.flow[f].fresh != s.counter[0].event and most <= 0:
@@ -110,11 +138,11 @@ def _lighten(s: State, link: int, limit: float, most: int) -> bool:
         node = s.flow[f].after[node & 3]
         if not may_move(s, f):
             continue
-        cost = _leave(s, f, limit, best - 1)
+        cost = leave(s, f, limit, best - 1)
         if cost >= 0:
             undo(s, mark)
             best, chosen, allowed = cost, f, best - 1
-    return chosen >= 0 and _leave(s, chosen, limit, allowed) >= 0 and commit(s, mark)
+    return chosen >= 0 and leave(s, chosen, limit, allowed) >= 0 and commit(s, mark)
 
 
 @bare_kernel

@@ -63,6 +63,25 @@ def test_a_budget_also_removes_a_collision_that_an_earlier_event_left():
     assert session.max_link_utilisation() == 1.0
 
 
+@pytest.mark.parametrize(
+    "shape", [{"spines": 4, "leaves": 4}, {"kind": "clos3", "spines": 16, "aggs_per_pod": 4, "pods": 3, "leaves": 4}]
+)
+def test_a_full_leaf_that_loses_a_link_slows_two_flows_of_one_job_each_way(shape):
+    fabric = fabric_of(**shape, hosts_per_leaf=4)
+    session, nics = Session.begin(fabric), len(fabric.nics)
+    for job in range(4):
+        some = [(a, (a + 4 * (1 + a % 4 % 3)) % nics) for a in range(nics) if a % 8 // 2 == job]
+        added(session, pairs(fabric, f"job{job}", some), 16)
+    inverse = session._store.s.inverse.copy()
+    session.link_down(fabric.cables[0].id, moves(32))
+    hops = [session.hops(job.job_id) for job in session.jobs]
+    full = np.flatnonzero(np.bincount(np.concatenate([found[found >= 0] for found in hops])) > 1)
+    slow = [int(np.isin(found, full).any(axis=1).sum()) for found in hops]
+    assert (session.max_link_utilisation(), sum(slow)) == (2.0, 4)
+    assert sum(count > 0 for count in slow) <= 2
+    assert int((session._store.s.inverse != inverse).sum()) == 2  # the failed cable's
+
+
 def test_phases_of_one_job_share_links_without_a_collision():
     fabric = fabric_of(spines=2, leaves=2, hosts_per_leaf=2)
     session = Session.begin(fabric)

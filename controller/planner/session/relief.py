@@ -1,0 +1,47 @@
+"""Lower the fullest links of a session by few moves: the maximum first, then the flows and the jobs that are slowed."""
+
+import numpy as np
+
+from controller.planner.session.paths import undo
+from controller.planner.session.place import relieve
+from controller.planner.session.share import gather, widen
+from controller.planner.session.state import Store
+
+HAIR = 1 + 1e-9
+"""Two utilisations that differ by less than this factor count as equal: they are quotients of floats."""
+
+
+def lowered(store: Store, goal: float, worst: float, levels: int) -> float:
+    """Lower the fullest link towards a goal by the fewest moves and return the limit reached.
+
+    So many utilisations are tried: the goal, then by bisection between it and the fullest link.
+    """
+    counter, low = store.counter, goal
+    for number in range(levels):
+        target = (low + worst) / 2 if number else goal
+        mark, used = int(counter.logged[0]), int(counter.used[0])
+        if relieve(store.s, target * HAIR, True):
+            worst = target
+            if not number:
+                break
+        else:
+            undo(store.s, mark)
+            counter.used[0], low = used, target
+    return worst
+
+
+def spare(store: Store) -> bool:
+    """Move flows off links above 1 where others have room; return whether only links that a leaf needs remain above 1.
+
+    Flows of few jobs share those. Nothing is widened for jobs with phases, whose flows do not all run together.
+    """
+    s, size = store.s, int(store.cuts.one_size)
+    if s.layer_span["end"].any():
+        return relieve(s, HAIR, False)
+    links, before = np.zeros(len(s.load), dtype=np.int64), np.zeros(len(s.load))
+    count = widen(s, size, HAIR, links, before)
+    done = relieve(s, HAIR, False)
+    if count:
+        gather(s, HAIR, links[:count], before[:count], np.zeros(2 * len(s.load), dtype=np.int64))
+    s.inverse[links[:count]] = before[:count]
+    return done
