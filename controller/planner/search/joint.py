@@ -13,7 +13,7 @@ from controller.planner.search.layers import GUARD, Higher, Phased, phased
 from controller.planner.search.on_link import Lists
 from controller.planner.search.relax import ROUNDING, Goal, Moving, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
-from controller.planner.search.slowed import CROWD, FULL, TALLY, Crowded, slow_fewer
+from controller.planner.search.slowed import COUNTS, CROWD, FULL, Crowded, slow_fewer
 
 CLOSE = 0.001
 """Relative distance to the goal at which the search for a lower maximum ends."""
@@ -119,7 +119,7 @@ class Joint:
             crowded = Crowded(
                 moving.source, moving.target, moving.demand, free, moving.hops, moving.lists,
                 np.zeros(count, np.int64), moving.until, np.zeros(links, CROWD), np.empty(links, np.int64),
-                np.zeros(1, TALLY), worst * (1 + ROUNDING), penalty,
+                np.zeros(1, COUNTS), worst * (1 + ROUNDING), penalty,
             )  # fmt: skip
             gained = slow_fewer(net, crowded, MAX_MOVES, MAX_PATHS_SLOWED, PATIENCE_SLOWED)
             hops = _packed(crowded.hops)

@@ -28,7 +28,7 @@ FULL = 1e20
 CROWD = row([("room", np.float64), ("share", np.float64), ("flows", np.int64), ("place", np.int64)])
 """A link: its capacity in bit/s beside other traffic, the demand above which it slows a flow (FULL for a link within
 1), its flows, and its place among the links over 1, or -1."""
-TALLY = row([("slowed", np.int64), ("over", np.int64), ("above", np.int64)])
+COUNTS = row([("slowed", np.int64), ("over", np.int64), ("above", np.int64)])
 """How many flows are slowed, and how many links are over 1 and above the cap."""
 
 
@@ -36,8 +36,8 @@ class Crowded(NamedTuple):
     """The flows of a search, and what their links are like.
 
     `slowing` is the number of links that slow a flow, `until` the step up to which it stays where it is. The links over
-    1 are the first of `over`. `tally` has one `TALLY`. A link above the utilisation `cap` costs as many slowed flows as
-    `penalty` says.
+    1 are the first of `over`. `counts` has one row of `COUNTS`. A link above the utilisation `cap` costs as many slowed
+    flows as `penalty` says.
     """
 
     source: Ints
@@ -50,7 +50,7 @@ class Crowded(NamedTuple):
     until: Ints
     crowd: Rows
     over: Ints
-    tally: Rows
+    counts: Rows
     cap: float
     penalty: float
 
@@ -81,7 +81,7 @@ def _slow(s: Crowded, f: int, links: int) -> None:
     """Note that so many more links slow flow f."""
     before = s.slowing[f]
     s.slowing[f] = before + links
-    s.tally[0].slowed += (1 if before + links > 0 else 0) - (1 if before > 0 else 0)
+    s.counts[0].slowed += (1 if before + links > 0 else 0) - (1 if before > 0 else 0)
 
 
 @bare_kernel
@@ -98,12 +98,12 @@ def _update(net: LoadedNet, s: Crowded, link: int) -> None:
             _slow(s, node >> 2, 1 if wanted > new else -1)
         node = s.lists.after[node]
     if new < FULL and crowd.place < 0:
-        crowd.place = s.tally[0].over
+        crowd.place = s.counts[0].over
         s.over[crowd.place] = link
-        s.tally[0].over += 1
+        s.counts[0].over += 1
     elif new >= FULL and crowd.place >= 0:
-        s.tally[0].over -= 1
-        last = s.over[s.tally[0].over]
+        s.counts[0].over -= 1
+        last = s.over[s.counts[0].over]
         s.over[crowd.place] = last
         s.crowd[last].place = crowd.place
         crowd.place = -1
@@ -112,7 +112,7 @@ def _update(net: LoadedNet, s: Crowded, link: int) -> None:
 @bare_kernel
 def _take(net: LoadedNet, s: Crowded, f: int, sign: int) -> float:
     """Put flow f on the links of its path (sign 1), or take it off (-1); return the change of the cost."""
-    even, slowed, above = 0.0, s.tally[0].slowed, s.tally[0].above
+    even, slowed, above = 0.0, s.counts[0].slowed, s.counts[0].above
     for step in range(4):
         link = s.hops[f, step]
         if link < 0:
@@ -122,7 +122,7 @@ def _take(net: LoadedNet, s: Crowded, f: int, sign: int) -> float:
         new = net.load[link] * net.inverse[link]
         even += EVEN * (new * new - use * use)
         s.crowd[link].flows += sign
-        s.tally[0].above += (1 if new > s.cap else 0) - (1 if use > s.cap else 0)
+        s.counts[0].above += (1 if new > s.cap else 0) - (1 if use > s.cap else 0)
         if s.demand[f] > s.crowd[link].share:
             _slow(s, f, sign)
         if sign > 0:
@@ -130,7 +130,7 @@ def _take(net: LoadedNet, s: Crowded, f: int, sign: int) -> float:
         else:
             depart(s.lists, link, 4 * f + step)
         _update(net, s, link)
-    return even + (s.tally[0].slowed - slowed) + s.penalty * (s.tally[0].above - above)
+    return even + (s.counts[0].slowed - slowed) + s.penalty * (s.counts[0].above - above)
 
 
 @bare_kernel
@@ -191,7 +191,7 @@ def _best(net: LoadedNet, s: Crowded, f: int, turn: int, shun: int) -> tuple[int
 @bare_kernel
 def _choose(net: LoadedNet, s: Crowded, now: int, draw: int) -> tuple[int, int, int, int]:
     """Return the flow to move off a random link over 1, its new segments, and the paths evaluated."""
-    link = s.over[(draw >> 8) % s.tally[0].over]
+    link = s.over[(draw >> 8) % s.counts[0].over]
     chosen, to_u, to_w, least, paths, tried, node = -1, -1, -1, FULL, 1, 0, s.lists.head[link]
     while node >= 0 and tried < MAX_TRIED:
         f, following = node >> 2, s.lists.after[node]
@@ -216,7 +216,7 @@ def _walk(
     `flow` and `before` take the flow and the former path of each move.
     """
     draw, now, moves, best, cost, least = 1, 0, 0, 0, 0.0, -1e-12
-    while s.tally[0].over > 0 and moves < flow.shape[0] and paths > 0 and now < best + patience:
+    while s.counts[0].over > 0 and moves < flow.shape[0] and paths > 0 and now < best + patience:
         now += 1
         draw = (draw * 1103515245 + 12345) & 0x7FFFFFFF
         f, u, w, seen = _choose(net, s, now, draw)
@@ -230,7 +230,7 @@ def _walk(
         cost += _take(net, s, f, 1)
         moves += 1
         s.until[f] = now + LINGER + (draw >> 11) % LINGER
-        if s.tally[0].above == 0 and cost < least:
+        if s.counts[0].above == 0 and cost < least:
             least, best = cost - 1e-12, moves
     return moves, best
 
