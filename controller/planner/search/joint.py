@@ -53,7 +53,7 @@ class Joint:
         layer, empty = found
         return Joint(
             topology=topology, live=live, segments=segments, flows=flows, layer=layer, empty=empty, base=base,
-            higher=above(np.zeros(len(flows), np.int64), np.empty((0, 2 * topology.cables)), np.empty(0))
+            higher=above(np.zeros(len(flows), np.int64), np.empty((0, 2 * topology.cables)), np.empty((0, 1)))
             if higher is None else higher,
         )  # fmt: skip
 
@@ -70,7 +70,10 @@ class Joint:
         return _packed(moving.hops)
 
     def lowered(self, hops: Ints, goal: float, free: Flags) -> Ints:
-        """Return paths with a lower maximum where the search finds them; it stops at `goal`."""
+        """Return paths with a lower maximum where the search finds them; it stops at `goal`.
+
+        On the way it may break the limits of higher priorities, but the result keeps them.
+        """
         worst, limit, start, paths = self.fullest(hops), goal, hops, MAX_PATHS
         for _ in range(HALVINGS):
             if worst <= goal * (1 + CLOSE) or paths <= 0:
@@ -79,7 +82,7 @@ class Joint:
             missed, paths = relax(net, loads, moving, Goal(limit, np.inf, False), MAX_MOVES, paths, PATIENCE)
             start = _packed(moving.hops)
             full = self.fullest(start)
-            if full < worst:
+            if full < worst and _kept(net, moving):
                 hops, worst = start, full
             if missed:
                 goal = limit
@@ -136,10 +139,19 @@ class Joint:
         return net, loads, moving
 
 
+def _kept(net: LoadedNet, moving: Moving) -> bool:
+    """Return whether the limits of all higher priorities are kept."""
+    guard = moving.higher.guard
+    return not ((guard["flows"] > 0) & (guard["load"] * net.inverse > guard["limit"])).any()
+
+
 def above(row: Ints, load: Floats, limit: Floats) -> Higher:
-    """Return the priorities above the one that is planned, before their flows are entered; see `Higher`."""
+    """Return the priorities above the one that is planned, before their flows are entered; see `Higher`.
+
+    `limit` is by priority and link, or has one column for all links.
+    """
     guard: Rows = np.zeros(load.shape, dtype=GUARD)
-    guard["load"], guard["limit"] = load, limit[:, None]
+    guard["load"], guard["limit"] = load, limit
     return Higher(row, guard)
 
 

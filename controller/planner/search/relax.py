@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
-from controller.planner.search.layers import Higher, Phased, carry, growth
+from controller.planner.search.layers import Higher, Phased, breach, carry, growth, seen_breach
 from controller.planner.search.on_link import Lists, depart, join
-from controller.planner.search.segments import LoadedNet, admissible, segment_link
+from controller.planner.search.segments import LoadedNet, admissible, segment_link, write_path
 
 LINGER = 5
 """The least number of steps that a moved flow stays in place; a random number below this is added."""
@@ -33,7 +33,8 @@ class Goal(NamedTuple):
     """What to search for: links at most at `limit`; no link that a flow moves to goes above `cap`.
 
     The excess of a link above the limit is the square of the difference or, with `by_flow`, the number of its flows
-    times its utilisation.
+    times its utilisation. With `by_flow` no move breaks the limit of a higher priority; else squares above such limits
+    count as excess too, for flows of several priorities often change places only through a broken limit.
     """
 
     limit: float
@@ -80,6 +81,12 @@ def _over(use: float, goal: Goal, flows: int) -> float:
     if over <= goal.limit * ROUNDING:
         return 0.0
     return use * flows if goal.by_flow else over * over
+
+
+@bare_kernel
+def _yields(moving: Moving, goal: Goal) -> bool:
+    """Return whether the search may break the limits of higher priorities for a while."""
+    return not goal.by_flow and moving.higher.guard.shape[0] > 0
 
 
 @bare_kernel
@@ -137,13 +144,16 @@ def _added(
     net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, f: int, u: int, w: int, shun: int, least: float
 ) -> float:
     """Return the excess that flow f adds on a path of two segments without link `shun`; from `least` on, not exact."""
-    total, demand, layer = 0.0, moving.demand[f], moving.layer[f]
+    total, demand, layer, yields = 0.0, moving.demand[f], moving.layer[f], _yields(moving, goal)
     for step in range(4):
         link = segment_link(net, u, w, step)
         if link == shun:
             return FULL
         if link >= 0:
             total += _pressure(net, loads, goal, link, layer, demand) - _pressure(net, loads, goal, link, layer, 0.0)
+            if yields:
+                total += seen_breach(net, loads, moving.higher, moving.higher.row[f], link, layer, demand)
+                total -= seen_breach(net, loads, moving.higher, moving.higher.row[f], link, layer, 0.0)
             if total >= least:
                 break
     return total
@@ -156,6 +166,10 @@ def _along(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, f: int) ->
     for step in range(4):
         if moving.hops[f, step] >= 0:
             total += _pressure(net, loads, goal, moving.hops[f, step], moving.layer[f], 0.0)
+            if _yields(moving, goal):
+                total += seen_breach(
+                    net, loads, moving.higher, moving.higher.row[f], moving.hops[f, step], moving.layer[f], 0.0
+                )
     return total
 
 
@@ -183,7 +197,7 @@ def _best(
     utilisation of the path. Paths are tried from number `turn` of the segments on; the first of equal ones is chosen.
     """
     start, top, a, b = net.start, net.top, moving.source[f], moving.target[f]
-    size, tried, guarded = start[a + 1] - start[a], 0, shun >= 0 and moving.higher.guard.shape[0] > 0
+    size, tried, guarded = start[a + 1] - start[a], 0, goal.by_flow and moving.higher.guard.shape[0] > 0
     best_u, best_w, least, least_sum = -1, -1, FULL, FULL
     for late in range(2):
         w, begin = start[b], turn % max(size, 1)
@@ -212,10 +226,11 @@ def _best(
 
 
 @bare_kernel
-def _mark(net: LoadedNet, loads: Phased, goal: Goal, over: Over, link: int) -> None:
-    """Enter a link into the links above the limit, or remove it."""
+def _mark(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, link: int) -> None:
+    """Enter a link into the links above the limit, or above that of a higher priority, or remove it."""
     count = over.length[0]
     full = loads.flows[link] > 0 and net.load[link] * net.inverse[link] > goal.limit * (1 + ROUNDING)
+    full = full or (_yields(moving, goal) and breach(net, moving.higher, 0, link, 0.0, False) > 0)
     if full and over.place[link] < 0:
         over.links[count], over.place[link], over.length[0] = link, count, count + 1
     elif not full and over.place[link] >= 0:
@@ -246,26 +261,23 @@ def _carry(net: LoadedNet, loads: Phased, moving: Moving, f: int, link: int, sig
 @bare_kernel
 def _take(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, f: int, sign: int) -> float:
     """Put flow f on the links of its path (sign 1), or take it off (-1); return the change of the excess."""
-    change = 0.0
+    change, yields = 0.0, _yields(moving, goal)
     for step in range(4):
         link = moving.hops[f, step]
         if link >= 0:
             change -= _excess(net, loads, goal, link)
+            if yields:
+                change -= breach(net, moving.higher, 0, link, 0.0, False)
             _carry(net, loads, moving, f, link, sign)
             change += _excess(net, loads, goal, link)
-            _mark(net, loads, goal, over, link)
+            if yields:
+                change += breach(net, moving.higher, 0, link, 0.0, False)
+            _mark(net, loads, moving, goal, over, link)
             if sign > 0:
                 join(moving.lists, link, 4 * f + step)
             else:
                 depart(moving.lists, link, 4 * f + step)
     return change
-
-
-@bare_kernel
-def _write(net: LoadedNet, moving: Moving, f: int, u: int, w: int) -> None:
-    """Write a path of two segments as the path of flow f."""
-    for step in range(4):
-        moving.hops[f, step] = segment_link(net, u, w, step)
 
 
 @bare_kernel
@@ -290,6 +302,8 @@ def _choose(
         following = moving.lists.after[node]
         _, below = growth(loads, link, moving.layer[f], 0.0)
         counts = (net.load[link] - below) * net.inverse[link] > goal.limit * (1 + ROUNDING)
+        if not counts and _yields(moving, goal):
+            counts = breach(net, moving.higher, moving.higher.row[f], link, -below, False) > 0
         skip -= 1
         if skip < 0 and counts and moving.until[f] <= now and moving.free[f] and moving.demand[f] > 0:
             tried += 1
@@ -315,7 +329,7 @@ def _begin(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over
                 _carry(net, loads, moving, f, link, 1)
                 join(moving.lists, link, 4 * f + step)
     for link in range(net.load.shape[0]):
-        _mark(net, loads, goal, over, link)
+        _mark(net, loads, moving, goal, over, link)
 
 
 @bare_kernel
@@ -338,7 +352,7 @@ def _walk(
         _copy(undo.hops, moves, moving.hops, f)
         moves += 1
         excess += _take(net, loads, moving, goal, over, f, -1)
-        _write(net, moving, f, u, w)
+        write_path(net, moving.hops, f, u, w)
         excess += _take(net, loads, moving, goal, over, f, 1)
         moving.until[f] = now + LINGER + (draw >> 11) % LINGER
         if excess < least or over.length[0] == 0:
@@ -382,7 +396,7 @@ def place(net: LoadedNet, loads: Phased, moving: Moving, order: Ints) -> int:
         if u < 0:
             stranded += 1
             continue
-        _write(net, moving, f, u, w)
+        write_path(net, moving.hops, f, u, w)
         for step in range(4):
             if moving.hops[f, step] >= 0:
                 _carry(net, loads, moving, f, moving.hops[f, step], 1)
