@@ -144,18 +144,27 @@ def _added(
     net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, f: int, u: int, w: int, shun: int, least: float
 ) -> float:
     """Return the excess that flow f adds on a path of two segments without link `shun`; from `least` on, not exact."""
-    total, demand, layer, yields = 0.0, moving.demand[f], moving.layer[f], _yields(moving, goal)
+    total, demand, layer = 0.0, moving.demand[f], moving.layer[f]
     for step in range(4):
         link = segment_link(net, u, w, step)
         if link == shun:
             return FULL
         if link >= 0:
             total += _pressure(net, loads, goal, link, layer, demand) - _pressure(net, loads, goal, link, layer, 0.0)
-            if yields:
-                total += seen_breach(net, loads, moving.higher, moving.higher.row[f], link, layer, demand)
-                total -= seen_breach(net, loads, moving.higher, moving.higher.row[f], link, layer, 0.0)
             if total >= least:
                 break
+    return total
+
+
+@bare_kernel
+def _breach_added(net: LoadedNet, loads: Phased, moving: Moving, f: int, u: int, w: int) -> float:
+    """Return what flow f adds on a path of two segments above the limits of higher priorities; without one, its own."""
+    total, row, layer = 0.0, moving.higher.row[f], moving.layer[f]
+    for step in range(4):
+        link = moving.hops[f, step] if u < 0 else segment_link(net, u, w, step)
+        if link >= 0:
+            total += seen_breach(net, loads, moving.higher, row, link, layer, moving.demand[f] if u >= 0 else 0.0)
+            total -= seen_breach(net, loads, moving.higher, row, link, layer, 0.0) if u >= 0 else 0.0
     return total
 
 
@@ -166,10 +175,6 @@ def _along(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, f: int) ->
     for step in range(4):
         if moving.hops[f, step] >= 0:
             total += _pressure(net, loads, goal, moving.hops[f, step], moving.layer[f], 0.0)
-            if _yields(moving, goal):
-                total += seen_breach(
-                    net, loads, moving.higher, moving.higher.row[f], moving.hops[f, step], moving.layer[f], 0.0
-                )
     return total
 
 
@@ -215,6 +220,8 @@ def _best(
                         cost, total = _fullest(net, loads, moving, f, u, other)
                     else:
                         cost, total = _added(net, loads, moving, goal, f, u, other, shun, least), 0.0
+                    if shun >= 0 and cost < least and _yields(moving, goal):
+                        cost += _breach_added(net, loads, moving, f, u, other)
                     better = cost < least or (cost == least and total < least_sum)
                     # Few paths are better: guards are read for these alone.
                     if better and not (guarded and _path_harms(net, loads, moving, f, u, other)):
@@ -308,8 +315,10 @@ def _choose(
         if skip < 0 and counts and moving.until[f] <= now and moving.free[f] and moving.demand[f] > 0:
             tried += 1
             before = _along(net, loads, moving, goal, f)
+            before += _breach_added(net, loads, moving, f, -1, -1) if _yields(moving, goal) else 0.0
             _take(net, loads, moving, goal, over, f, -1)
             cost = _along(net, loads, moving, goal, f) - before
+            cost += _breach_added(net, loads, moving, f, -1, -1) if _yields(moving, goal) else 0.0
             u, w, more, seen = _best(net, loads, moving, goal, f, draw >> 5, link)
             _take(net, loads, moving, goal, over, f, 1)
             paths += seen
