@@ -233,11 +233,11 @@ def _best(
 
 
 @bare_kernel
-def _mark(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, link: int) -> None:
+def _mark(net: LoadedNet, loads: Phased, goal: Goal, over: Over, link: int, broken: bool) -> None:
     """Enter a link into the links above the limit, or above that of a higher priority, or remove it."""
     count = over.length[0]
     full = loads.flows[link] > 0 and net.load[link] * net.inverse[link] > goal.limit * (1 + ROUNDING)
-    full = full or (_yields(moving, goal) and breach(net, moving.higher, 0, link, 0.0, False) > 0)
+    full = full or broken
     if full and over.place[link] < 0:
         over.links[count], over.place[link], over.length[0] = link, count, count + 1
     elif not full and over.place[link] >= 0:
@@ -266,24 +266,33 @@ def _carry(net: LoadedNet, loads: Phased, moving: Moving, f: int, link: int, sig
 
 
 @bare_kernel
+def _broken(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, f: int) -> float:
+    """Return the excess over limits of higher priorities on the path of flow f, and mark its links."""
+    total = 0.0
+    for step in range(4):
+        if moving.hops[f, step] >= 0:
+            found = breach(net, moving.higher, 0, moving.hops[f, step], 0.0, False)
+            _mark(net, loads, goal, over, moving.hops[f, step], found > 0)
+            total += found
+    return total
+
+
+@bare_kernel
 def _take(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, f: int, sign: int) -> float:
     """Put flow f on the links of its path (sign 1), or take it off (-1); return the change of the excess."""
-    change, yields = 0.0, _yields(moving, goal)
+    change = -_broken(net, loads, moving, goal, over, f) if _yields(moving, goal) else 0.0
     for step in range(4):
         link = moving.hops[f, step]
         if link >= 0:
             change -= _excess(net, loads, goal, link)
-            if yields:
-                change -= breach(net, moving.higher, 0, link, 0.0, False)
             _carry(net, loads, moving, f, link, sign)
             change += _excess(net, loads, goal, link)
-            if yields:
-                change += breach(net, moving.higher, 0, link, 0.0, False)
-            _mark(net, loads, moving, goal, over, link)
+            _mark(net, loads, goal, over, link, False)
             if sign > 0:
                 join(moving.lists, link, 4 * f + step)
             else:
                 depart(moving.lists, link, 4 * f + step)
+    change += _broken(net, loads, moving, goal, over, f) if _yields(moving, goal) else 0.0
     return change
 
 
@@ -338,7 +347,8 @@ def _begin(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over
                 _carry(net, loads, moving, f, link, 1)
                 join(moving.lists, link, 4 * f + step)
     for link in range(net.load.shape[0]):
-        _mark(net, loads, moving, goal, over, link)
+        broken = _yields(moving, goal) and breach(net, moving.higher, 0, link, 0.0, False) > 0
+        _mark(net, loads, goal, over, link, broken)
 
 
 @bare_kernel
