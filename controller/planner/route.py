@@ -124,8 +124,9 @@ class Router:
         ranks = self._ranks(flows, hops, priority, levels, loads)
         goal = max(lower_bound(self.topology, self.live, flows).value, self._fullest(load), ranks[:, 0].max())
         row = np.searchsorted(-levels, -priority)
-        # With the second limit no move puts more load of a higher priority above 1.
-        for limit in (ranks[:, 0], np.minimum(ranks[:, 0], 1.0)):
+        use = self._use(flows, hops, priority, levels, loads)
+        # With the second limit no link has more load of a higher priority above 1 than now.
+        for limit in (ranks[:, :1], np.maximum(np.minimum(ranks[:, :1], 1.0), use)):
             higher = above(row, loads, limit * (1 + ROUNDING))
             joint = Joint.of(self.topology, self.live, self.segments, flows, load, higher)
             if joint is None or joint.fullest(hops) <= goal:
@@ -143,13 +144,17 @@ class Router:
         Flows of lower priorities do not count. `bases` is the load beside each level.
         """
         found = np.empty((len(levels), 2))
-        for row, (level, base) in enumerate(zip(levels.tolist(), bases, strict=True)):
-            part, own = np.flatnonzero(priority >= level), hops[priority == level]
-            used = np.unique(own[own >= 0])
-            loads = heaviest_phases(flows.rows(part), hops[part], len(base)) + base
-            use = loads[used] / self.topology.capacity[used]
-            found[row] = use.max(initial=0.0), np.maximum(use - 1, 0).sum()
+        for row, use in enumerate(self._use(flows, hops, priority, levels, bases)):
+            own = hops[priority == levels[row]]
+            used = use[np.unique(own[own >= 0])]
+            found[row] = used.max(initial=0.0), np.maximum(used - 1, 0).sum()
         return found
+
+    def _use(self, flows: Flows, hops: Ints, priority: Ints, levels: Ints, bases: Floats) -> Floats:
+        """Return a row for each level: the utilisation of links by flows of that priority and higher ones."""
+        parts = [np.flatnonzero(priority >= level) for level in levels.tolist()]
+        loads = [heaviest_phases(flows.rows(part), hops[part], bases.shape[1]) for part in parts]
+        return np.asarray((np.array(loads) + bases) / np.maximum(self.topology.capacity[: bases.shape[1]], 1))
 
     def _level(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
         """Route the flows of one priority: the lowest maximum first, then as few slowed flows as possible."""

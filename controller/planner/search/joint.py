@@ -10,8 +10,9 @@ from controller.planner.jit import Flags, Floats, Ints, Rows
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.grid import FAR
 from controller.planner.search.layers import GUARD, Higher, Phased, phased
+from controller.planner.search.moving import Moving
 from controller.planner.search.on_link import Lists
-from controller.planner.search.relax import ROUNDING, Goal, Moving, place, relax
+from controller.planner.search.relax import ROUNDING, Goal, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
 from controller.planner.search.slowed import COUNTS, CROWD, FULL, Crowded, slow_fewer
 
@@ -24,7 +25,7 @@ MAX_PATHS = 12_000_000
 MAX_PATHS_SETTLED = 1_000_000
 PATIENCE, PATIENCE_SETTLED = 6_000, 200
 """The number of moves without an improvement after which a search ends."""
-MAX_PATHS_SLOWED, PATIENCE_SLOWED = 300_000, 500
+MAX_PATHS_SLOWED, PATIENCE_SLOWED = 50_000, 500
 """Limits of each search for few slowed flows, whose paths cost more to evaluate than those of the others."""
 EQUAL, MIXED = (FULL, FULL), (FULL, 3.0, 1.0)
 """The searches for few slowed flows of equal and of mixed demands: what a link above the maximum costs in each.
@@ -60,7 +61,7 @@ class Joint:
         layer, empty = found
         return Joint(
             topology=topology, live=live, segments=segments, flows=flows, layer=layer, empty=empty, base=base,
-            higher=above(np.zeros(len(flows), np.int64), np.empty((0, 2 * topology.cables)), np.empty(0))
+            higher=above(np.zeros(len(flows), np.int64), np.empty((0, 2 * topology.cables)), np.empty((0, 1)))
             if higher is None else higher,
         )  # fmt: skip
 
@@ -77,7 +78,10 @@ class Joint:
         return _packed(moving.hops)
 
     def lowered(self, hops: Ints, goal: float, free: Flags) -> Ints:
-        """Return paths with a lower maximum where the search finds them; it stops at `goal`."""
+        """Return paths with a lower maximum where the search finds them; it stops at `goal`.
+
+        On the way it may break the limits of higher priorities, but the result keeps them.
+        """
         worst, limit, start, paths = self.fullest(hops), goal, hops, MAX_PATHS
         for _ in range(HALVINGS):
             if worst <= goal * (1 + CLOSE) or paths <= 0:
@@ -86,7 +90,7 @@ class Joint:
             missed, paths = relax(net, loads, moving, Goal(limit, np.inf, False), MAX_MOVES, paths, PATIENCE)
             start = _packed(moving.hops)
             full = self.fullest(start)
-            if full < worst:
+            if full < worst and _kept(net, moving):
                 hops, worst = start, full
             if missed:
                 goal = limit
@@ -167,10 +171,19 @@ class Joint:
         return net, loads, moving
 
 
+def _kept(net: LoadedNet, moving: Moving) -> bool:
+    """Return whether the limits of all higher priorities are kept."""
+    guard = moving.higher.guard
+    return not ((guard["flows"] > 0) & (guard["load"] * net.inverse > guard["limit"])).any()
+
+
 def above(row: Ints, load: Floats, limit: Floats) -> Higher:
-    """Return the priorities above the one that is planned, before their flows are entered; see `Higher`."""
+    """Return the priorities above the one that is planned, before their flows are entered; see `Higher`.
+
+    `limit` is by priority and link, or has one column for all links.
+    """
     guard: Rows = np.zeros(load.shape, dtype=GUARD)
-    guard["load"], guard["limit"] = load, limit[:, None]
+    guard["load"], guard["limit"] = load, limit
     return Higher(row, guard)
 
 

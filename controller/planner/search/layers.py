@@ -38,7 +38,7 @@ class Higher(NamedTuple):
     """The priorities above the one that is planned, a row each from the highest down.
 
     `row` is the row of each flow's priority; flows of the priority that is planned have the number after the last row.
-    `guard` has a `GUARD` for each row and link. No move brings a link with a flow of a priority above its limit.
+    `guard` has a `GUARD` for each row and link. A link with a flow of a priority must end within that one's limit.
     One array instead of three: kernels pass the arrays of a tuple one by one.
     """
 
@@ -86,3 +86,28 @@ def carry(net: LoadedNet, loads: Phased, link: int, layer: int, demand: float) -
     loads.flows[link] += 1 if demand > 0 else -1
     if layer >= 0:
         loads.amount[link, layer] += demand
+
+
+@bare_kernel
+def breach(net: LoadedNet, higher: Higher, first: int, link: int, more: float, enters: bool) -> float:
+    """Return the sum of squares by which a link with `more` bit/s is above the limits of the rows from `first` on.
+
+    `enters` is whether a flow of row `first` comes to the link.
+    """
+    total = 0.0
+    for level in range(first, higher.guard.shape[0]):
+        guard = higher.guard[level, link]
+        if guard.flows > 0 or (enters and level == first):
+            over = max(0.0, (guard.load + more) * net.inverse[link] - guard.limit)
+            total += over * over
+    return total
+
+
+@bare_kernel
+def seen_breach(
+    net: LoadedNet, loads: Phased, higher: Higher, first: int, link: int, layer: int, demand: float
+) -> float:  # fmt: skip
+    """Return what a flow of row `first` sees of a link's `breach`, with `demand` more bit/s of its layer."""
+    more, below = growth(loads, link, layer, demand)
+    enters = demand > 0
+    return breach(net, higher, first, link, more, enters) + breach(net, higher, first, link, more - below, enters)

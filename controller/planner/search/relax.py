@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
-from controller.planner.search.layers import Higher, Phased, carry, growth
-from controller.planner.search.on_link import Lists, depart, join
-from controller.planner.search.segments import LoadedNet, admissible, segment_link
+from controller.planner.jit import Ints, bare_kernel, kernel
+from controller.planner.search.layers import Phased, breach, carry, growth
+from controller.planner.search.moving import Moving, breach_added, count_flow, path_harms
+from controller.planner.search.on_link import depart, join
+from controller.planner.search.segments import LoadedNet, admissible, segment_link, write_path
 
 LINGER = 5
 """The least number of steps that a moved flow stays in place; a random number below this is added."""
@@ -33,29 +34,13 @@ class Goal(NamedTuple):
     """What to search for: links at most at `limit`; no link that a flow moves to goes above `cap`.
 
     The excess of a link above the limit is the square of the difference or, with `by_flow`, the number of its flows
-    times its utilisation.
+    times its utilisation. With `by_flow` no move breaks the limit of a higher priority; else squares above such limits
+    count as excess too, for flows of several priorities often change places only through a broken limit.
     """
 
     limit: float
     cap: float
     by_flow: bool
-
-
-class Moving(NamedTuple):
-    """The flows of a search: leaves, demands in bit/s, layers, which may move, and paths as links by step (-1: none).
-
-    `until` is the step up to which a flow stays where it is.
-    """
-
-    source: Ints
-    target: Ints
-    demand: Floats
-    layer: Ints
-    free: Flags
-    hops: Ints
-    until: Ints
-    lists: Lists
-    higher: Higher
 
 
 class Undo(NamedTuple):
@@ -83,6 +68,12 @@ def _over(use: float, goal: Goal, flows: int) -> float:
 
 
 @bare_kernel
+def _yields(moving: Moving, goal: Goal) -> bool:
+    """Return whether the search may break the limits of higher priorities for a while."""
+    return not goal.by_flow and moving.higher.guard.shape[0] > 0
+
+
+@bare_kernel
 def _excess(net: LoadedNet, loads: Phased, goal: Goal, link: int) -> float:
     """Return the excess of a link, and a little for the square of its utilisation."""
     use = net.load[link] * net.inverse[link]
@@ -102,34 +93,6 @@ def _pressure(net: LoadedNet, loads: Phased, goal: Goal, link: int, layer: int, 
         return FULL
     own = use if layer < 0 else use - below * net.inverse[link]
     return _over(use, goal, flows) + _over(own, goal, flows) + EVEN * (use * use + own * own)
-
-
-@bare_kernel
-def _harms(net: LoadedNet, loads: Phased, moving: Moving, f: int, link: int) -> bool:
-    """Return whether flow f would bring a link that is not on its path above the limit of a higher priority."""
-    for step in range(4):
-        if moving.hops[f, step] == link:
-            return False
-    higher = moving.higher
-    more, _ = growth(loads, link, moving.layer[f], moving.demand[f])
-    for level in range(higher.row[f], higher.guard.shape[0]):
-        guard = higher.guard[level, link]
-        counts = level == higher.row[f] or (more > 0 and guard.flows > 0)
-        if counts and (guard.load + more) * net.inverse[link] > guard.limit:
-            return True
-    return False
-
-
-@bare_kernel
-def _path_harms(net: LoadedNet, loads: Phased, moving: Moving, f: int, u: int, w: int) -> bool:
-    """Return whether flow f would harm a higher priority on a path of two segments."""
-    if moving.higher.row[f] >= moving.higher.guard.shape[0]:
-        return False
-    for step in range(4):
-        link = segment_link(net, u, w, step)
-        if link >= 0 and _harms(net, loads, moving, f, link):
-            return True
-    return False
 
 
 @bare_kernel
@@ -183,7 +146,7 @@ def _best(
     utilisation of the path. Paths are tried from number `turn` of the segments on; the first of equal ones is chosen.
     """
     start, top, a, b = net.start, net.top, moving.source[f], moving.target[f]
-    size, tried, guarded = start[a + 1] - start[a], 0, shun >= 0 and moving.higher.guard.shape[0] > 0
+    size, tried, guarded = start[a + 1] - start[a], 0, goal.by_flow and moving.higher.guard.shape[0] > 0
     best_u, best_w, least, least_sum = -1, -1, FULL, FULL
     for late in range(2):
         w, begin = start[b], turn % max(size, 1)
@@ -201,9 +164,11 @@ def _best(
                         cost, total = _fullest(net, loads, moving, f, u, other)
                     else:
                         cost, total = _added(net, loads, moving, goal, f, u, other, shun, least), 0.0
+                    if shun >= 0 and cost < least and _yields(moving, goal):
+                        cost += breach_added(net, loads, moving, f, u, other)
                     better = cost < least or (cost == least and total < least_sum)
                     # Few paths are better: guards are read for these alone.
-                    if better and not (guarded and _path_harms(net, loads, moving, f, u, other)):
+                    if better and not (guarded and path_harms(net, loads, moving, f, u, other)):
                         best_u, best_w, least, least_sum = u, other, cost, total
                 other += 1
         if tried > 0:
@@ -212,10 +177,11 @@ def _best(
 
 
 @bare_kernel
-def _mark(net: LoadedNet, loads: Phased, goal: Goal, over: Over, link: int) -> None:
-    """Enter a link into the links above the limit, or remove it."""
+def _mark(net: LoadedNet, loads: Phased, goal: Goal, over: Over, link: int, broken: bool) -> None:
+    """Enter a link into the links above the limit, or above that of a higher priority, or remove it."""
     count = over.length[0]
     full = loads.flows[link] > 0 and net.load[link] * net.inverse[link] > goal.limit * (1 + ROUNDING)
+    full = full or broken
     if full and over.place[link] < 0:
         over.links[count], over.place[link], over.length[0] = link, count, count + 1
     elif not full and over.place[link] >= 0:
@@ -225,47 +191,42 @@ def _mark(net: LoadedNet, loads: Phased, goal: Goal, over: Over, link: int) -> N
 
 
 @bare_kernel
-def _count(loads: Phased, moving: Moving, f: int, link: int, sign: int) -> None:
-    """Add flow f to what the guards know of a link (sign 1), or remove it (-1)."""
-    higher, own = moving.higher, moving.higher.row[f]
-    more, _ = growth(loads, link, moving.layer[f], sign * moving.demand[f])
-    for level in range(own, higher.guard.shape[0]):
-        guard = higher.guard[level, link]
-        guard.load += more
-        guard.flows += sign if level == own else 0
-
-
-@bare_kernel
 def _carry(net: LoadedNet, loads: Phased, moving: Moving, f: int, link: int, sign: int) -> None:
     """Add flow f to the loads of a link (sign 1), or remove it (-1)."""
     if moving.higher.guard.shape[0] > 0:  # not a loop without rows: that takes a third of the search
-        _count(loads, moving, f, link, sign)
+        count_flow(loads, moving, f, link, sign)
     carry(net, loads, link, moving.layer[f], sign * moving.demand[f])
+
+
+@bare_kernel
+def _broken(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, f: int) -> float:
+    """Return the excess over limits of higher priorities on the path of flow f, and mark its links."""
+    total = 0.0
+    for step in range(4):
+        if moving.hops[f, step] >= 0:
+            found = breach(net, moving.higher, 0, moving.hops[f, step], 0.0, False)
+            _mark(net, loads, goal, over, moving.hops[f, step], found > 0)
+            total += found
+    return total
 
 
 @bare_kernel
 def _take(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, f: int, sign: int) -> float:
     """Put flow f on the links of its path (sign 1), or take it off (-1); return the change of the excess."""
-    change = 0.0
+    change = -_broken(net, loads, moving, goal, over, f) if _yields(moving, goal) else 0.0
     for step in range(4):
         link = moving.hops[f, step]
         if link >= 0:
             change -= _excess(net, loads, goal, link)
             _carry(net, loads, moving, f, link, sign)
             change += _excess(net, loads, goal, link)
-            _mark(net, loads, goal, over, link)
+            _mark(net, loads, goal, over, link, False)
             if sign > 0:
                 join(moving.lists, link, 4 * f + step)
             else:
                 depart(moving.lists, link, 4 * f + step)
+    change += _broken(net, loads, moving, goal, over, f) if _yields(moving, goal) else 0.0
     return change
-
-
-@bare_kernel
-def _write(net: LoadedNet, moving: Moving, f: int, u: int, w: int) -> None:
-    """Write a path of two segments as the path of flow f."""
-    for step in range(4):
-        moving.hops[f, step] = segment_link(net, u, w, step)
 
 
 @bare_kernel
@@ -290,12 +251,16 @@ def _choose(
         following = moving.lists.after[node]
         _, below = growth(loads, link, moving.layer[f], 0.0)
         counts = (net.load[link] - below) * net.inverse[link] > goal.limit * (1 + ROUNDING)
+        if not counts and _yields(moving, goal):
+            counts = breach(net, moving.higher, moving.higher.row[f], link, -below, False) > 0
         skip -= 1
         if skip < 0 and counts and moving.until[f] <= now and moving.free[f] and moving.demand[f] > 0:
             tried += 1
             before = _along(net, loads, moving, goal, f)
+            before += breach_added(net, loads, moving, f, -1, -1) if _yields(moving, goal) else 0.0
             _take(net, loads, moving, goal, over, f, -1)
             cost = _along(net, loads, moving, goal, f) - before
+            cost += breach_added(net, loads, moving, f, -1, -1) if _yields(moving, goal) else 0.0
             u, w, more, seen = _best(net, loads, moving, goal, f, draw >> 5, link)
             _take(net, loads, moving, goal, over, f, 1)
             paths += seen
@@ -315,7 +280,8 @@ def _begin(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over
                 _carry(net, loads, moving, f, link, 1)
                 join(moving.lists, link, 4 * f + step)
     for link in range(net.load.shape[0]):
-        _mark(net, loads, goal, over, link)
+        broken = _yields(moving, goal) and breach(net, moving.higher, 0, link, 0.0, False) > 0
+        _mark(net, loads, goal, over, link, broken)
 
 
 @bare_kernel
@@ -338,7 +304,7 @@ def _walk(
         _copy(undo.hops, moves, moving.hops, f)
         moves += 1
         excess += _take(net, loads, moving, goal, over, f, -1)
-        _write(net, moving, f, u, w)
+        write_path(net, moving.hops, f, u, w)
         excess += _take(net, loads, moving, goal, over, f, 1)
         moving.until[f] = now + LINGER + (draw >> 11) % LINGER
         if excess < least or over.length[0] == 0:
@@ -382,7 +348,7 @@ def place(net: LoadedNet, loads: Phased, moving: Moving, order: Ints) -> int:
         if u < 0:
             stranded += 1
             continue
-        _write(net, moving, f, u, w)
+        write_path(net, moving.hops, f, u, w)
         for step in range(4):
             if moving.hops[f, step] >= 0:
                 _carry(net, loads, moving, f, moving.hops[f, step], 1)

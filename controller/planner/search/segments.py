@@ -73,6 +73,13 @@ def segment_link(net: Net | LoadedNet, u: int, w: int, step: int) -> int:
 
 
 @bare_kernel
+def write_path(net: Net | LoadedNet, hops: Ints, f: int, u: int, w: int) -> None:
+    """Write a path of two segments as the path of flow f."""
+    for step in range(4):
+        hops[f, step] = segment_link(net, u, w, step)
+
+
+@bare_kernel
 def admissible(net: Net | LoadedNet, u: int, w: int, a: int, b: int, late: bool) -> bool:
     """Return whether segments u of leaf a and w of leaf b make a path that turns as early as the fabric allows.
 

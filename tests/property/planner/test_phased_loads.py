@@ -97,7 +97,7 @@ def test_a_search_never_raises_the_largest_utilisation_of_a_higher_priority(data
         loads = heaviest_phases(flows.rows(part), paths[part], links) / topology.capacity[:links]
         return loads[own[own >= 0]].max(initial=0.0)
 
-    limit = np.array([fullest(hops, 0), fullest(hops, 1)])
+    limit = np.array([[fullest(hops, 0)], [fullest(hops, 1)]])
     joint = Joint.of(topology, live, segments, flows, none, above(row, np.zeros((2, links)), limit * (1 + 1e-9)))
     assert joint is not None
     free = np.ones(len(flows), dtype=np.bool_)
