@@ -17,6 +17,7 @@ from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.route import Router
 from controller.planner.session.delta import Delta, SessionJob, changes, no_paths, packed, touched
+from controller.planner.session.ejections import make_room
 from controller.planner.session.paths import set_paths, undo
 from controller.planner.session.place import above_bounds, place, relieve, slowed
 from controller.planner.session.replan import beside, crowded, replanned
@@ -314,6 +315,9 @@ class Engine:
         store.reserve_log(0)
         counter.thrifty[0] = 1
         counter.job[0], counter.tenant[0] = (-1, -1) if of is None else (of.number, self._tenant(of))
+        if not moves.free:
+            make_room(store, HAIR)
+            worst = store.fullest()[0]
         low, high = goal, worst
         # One size has no levels in between; where all flows may move, the full planner takes over. A goal of 1 is last.
         for number in range(LEVELS if not store.cuts.one_size and not moves.free else int(goal != 1.0)):
