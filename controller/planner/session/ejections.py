@@ -3,7 +3,9 @@
 A flow that takes a column and a core *ejects* the flows on its links, at most two; these need a place too, and may eject
 others. A search with more and more to spend finds the cheapest sequence in which all flows find a place (iterative
 deepening: Korf 1985). The flows that need the least are placed first. A flow that the event has placed or moved
-costs little, any other as much as `MOVE`. The search works on the tables of `seats`; its steps are limited.
+costs little, any other as much as `MOVE`. Where the budget is used up, flows that moved go back to their old paths if
+only flows of the event step aside, and the search goes on with what that saves. It works on the tables of `seats`; its
+steps are limited.
 """
 
 from typing import Any
@@ -13,7 +15,7 @@ import numpy as np
 from controller.planner.jit import Ints, Rows, bare_kernel
 from controller.planner.rows import row
 from controller.planner.session.chains import may_move
-from controller.planner.session.paths import set_path
+from controller.planner.session.paths import seat_column, set_path
 from controller.planner.session.seats import Seats, back, change, end_of, free_cores, lowest
 from controller.planner.session.state import Store
 from controller.planner.session.table import State
@@ -28,8 +30,8 @@ MAX_EJECTED = 2
 """The flows that a flow ejects."""
 MAX_DIRECT = 2
 """The free places that are tried for a flow while others wait for one."""
-MAX_STEPS, MAX_ALL_STEPS = 3_000, 60_000
-"""The flows that are placed, for a trial, in a search and in all searches of an event."""
+MAX_STEPS, MAX_STEPS_BACK, MAX_ALL_STEPS = 3_000, 300, 60_000
+"""The trials in a search, in one for a flow that goes back, and in all searches of an event; a trial is one flow."""
 MAX_DEPTH = 64
 """The flows that are placed in one sequence."""
 
@@ -168,13 +170,15 @@ def _open(s: State, frame: Any, waiting: Ints, count: int, left: int, mark: int,
 
 
 @bare_kernel
-def _search(t: Seats, s: State, frames: Rows, waiting: Ints, f: int, left: int, steps: Ints) -> bool:
-    """Find places for a flow and all that it ejects, at a cost of at most `left`; they are in the trail."""
-    s.counter[0].tick += 1
-    tick, depth, end = s.counter[0].tick, 0, max(0, steps[0] - MAX_STEPS)
-    waiting[0], t.used[0] = f, 0
-    _open(s, frames[0], waiting, 1, left, 0, tick)
-    while depth >= 0:
+def _search(t: Seats, s: State, frames: Rows, waiting: Ints, count: int, left: int, steps: Ints, most: int) -> bool:
+    """Find places for flows that wait and all that they eject, at a cost of at most `left`; they are in the trail.
+
+    `State.counter.tick` is the stamp of flows that must not be ejected. At most so many steps are taken.
+    """
+    tick, depth, end = s.counter[0].tick, 0, max(0, steps[0] - most)
+    if count > 0:
+        _open(s, frames[0], waiting, count, left, t.used[0], tick)
+    while depth >= 0 and count > 0:
         frame = frames[depth]
         back(t, frame.mark)
         waiting[frame.waiting - 1] = frame.flow
@@ -183,19 +187,18 @@ def _search(t: Seats, s: State, frames: Rows, waiting: Ints, f: int, left: int, 
             depth -= 1
             continue
         count, need = _take(t, frame, waiting), frame.cost
-        if count == 0:
-            return True
         for i in range(frame.waiting - 1, count):
             need += 0 if _is_direct(t, waiting[i]) else STEP
-        if need > frame.left or depth + 1 == frames.shape[0]:
+        if count == 0 or need > frame.left or depth + 1 == frames.shape[0]:
             continue
         steps[0] -= 1
         if steps[0] <= end:
-            back(t, 0)
-            return False
+            break
         depth += 1
         _open(s, frames[depth], waiting, count, frame.left - frame.cost, t.used[0], tick)
-    return False
+    if count > 0:
+        back(t, 0)
+    return count == 0
 
 
 @bare_kernel
@@ -251,21 +254,67 @@ def _lift(s: State, lifted: Rows, limit: float) -> int:
 
 
 @bare_kernel
+def _start(t: Seats, s: State, f: int, waiting: Ints) -> None:
+    """Begin a search for a flow."""
+    s.counter[0].tick += 1
+    waiting[0], t.used[0] = f, 0
+
+
+@bare_kernel
+def _spread(t: Seats, s: State, lifted: Rows, count: int, frames: Rows, waiting: Ints, steps: Ints) -> int:
+    """Give lifted flows links of their own, the cheapest first; return how many find none."""
+    rest = 0
+    for cost in range(MAX_COST + 1):
+        placed = True
+        while placed:
+            placed, rest = False, 0
+            for i in range(count):
+                f = lifted[i].flow
+                if f < 0:
+                    continue
+                rest += 1
+                left = cost - (0 if s.flow[f].fresh == s.counter[0].event else MOVE)
+                if left < 0 or steps[0] <= 0 or cost // MOVE > s.counter[0].budget - s.counter[0].used:
+                    continue
+                _start(t, s, f, waiting)
+                if _search(t, s, frames, waiting, 1, left, steps, MAX_STEPS):
+                    _settle(t, s)
+                    lifted[i].flow, placed = -1, True
+    return rest
+
+
+@bare_kernel
+def _go_back(t: Seats, s: State, frames: Rows, waiting: Ints, steps: Ints) -> int:
+    """Put flows that moved in this event back on their old paths where that moves no others; return their number."""
+    count, event, tick = 0, s.counter[0].event, 0
+    for i in range(s.counter[0].logged):
+        entry = s.log[i]
+        f, old, path = entry.flow, entry.fresh, entry.path
+        column, core = seat_column(s, path[0], path[3]), seat_column(s, path[1], path[2])
+        if old == event or s.flow[f].fresh != event or column < 0 or core < -1 or steps[0] <= 0:
+            continue
+        _start(t, s, f, waiting)
+        tick, s.flow[f].stamp = s.counter[0].tick, s.counter[0].tick
+        change(t, f, -1, -1)
+        one, two, three, four = _owners(t, f, column, core)
+        cost = _price(s, one, tick) + _price(s, two, tick) + _price(s, three, tick) + _price(s, four, tick)
+        frames[0].flow, frames[0].next, frames[0].waiting = f, (column << t.shift) + max(core, 0), 1
+        if cost >= MOVE:
+            back(t, 0)
+        elif _search(t, s, frames, waiting, _take(t, frames[0], waiting), MOVE - 1 - cost, steps, MAX_STEPS_BACK):
+            _settle(t, s)
+            s.flow[f].fresh = old
+            s.counter[0].used -= 1
+            count += 1
+    return count
+
+
+@bare_kernel
 def spread_out(t: Seats, s: State, limit: float, lifted: Rows, frames: Rows, waiting: Ints, steps: Ints) -> None:
     """Give flows on links above a limit links of their own, within the budget; others keep their paths."""
     count = _lift(s, lifted, limit)
-    for cost in range(MAX_COST + 1):
-        placed = count > 0
-        while placed:
-            placed = False
-            for i in range(count):
-                f = lifted[i].flow
-                if f < 0 or steps[0] <= 0 or cost // MOVE > s.counter[0].budget - s.counter[0].used:
-                    continue
-                left = cost - (0 if s.flow[f].fresh == s.counter[0].event else MOVE)
-                if left >= 0 and _search(t, s, frames, waiting, f, left, steps):
-                    _settle(t, s)
-                    lifted[i].flow, placed = -1, True
+    while _spread(t, s, lifted, count, frames, waiting, steps) > 0 and _go_back(t, s, frames, waiting, steps) > 0:
+        pass
     for i in range(count):
         f, path = lifted[i].flow, lifted[i].path
         if f >= 0:
