@@ -14,8 +14,8 @@ import numpy as np
 
 from controller.planner.jit import Ints, Rows, bare_kernel
 from controller.planner.rows import row
-from controller.planner.session.chains import may_move
-from controller.planner.session.paths import seat_column, set_path
+from controller.planner.session.chains import direct, may_move, put
+from controller.planner.session.paths import seat_column, set_path, undo
 from controller.planner.session.seats import Seats, back, change, end_of, free_cores, lowest
 from controller.planner.session.state import Store
 from controller.planner.session.table import State
@@ -311,14 +311,22 @@ def _go_back(t: Seats, s: State, frames: Rows, waiting: Ints, steps: Ints) -> in
 
 @bare_kernel
 def spread_out(t: Seats, s: State, limit: float, lifted: Rows, frames: Rows, waiting: Ints, steps: Ints) -> None:
-    """Give flows on links above a limit links of their own, within the budget; others keep their paths."""
+    """Give flows on links above a limit links of their own, within the budget.
+
+    The others of the event share links as evenly as paths allow, and those of no event keep their paths.
+    """
     count = _lift(s, lifted, limit)
     while _spread(t, s, lifted, count, frames, waiting, steps) > 0 and _go_back(t, s, frames, waiting, steps) > 0:
         pass
     for i in range(count):
         f, path = lifted[i].flow, lifted[i].path
-        if f >= 0:
+        if f >= 0 and s.flow[f].fresh != s.counter[0].event:
             set_path(s, f, path[0], path[1], path[2], path[3])
+    for i in range(count):
+        f = lifted[i].flow
+        if f >= 0 and s.flow[f].fresh == s.counter[0].event:
+            column, core, _ = direct(s, f)
+            put(s, f, column, core)
     t.used[0] = 0
 
 
@@ -329,4 +337,8 @@ def make_room(store: Store, limit: float) -> None:
         return
     lifted, frames = np.empty(1024, dtype=LIFTED), np.empty(MAX_DEPTH, dtype=FRAME)
     steps: Ints = np.array([MAX_ALL_STEPS], dtype=np.int64)
+    mark, used, worst = int(store.counter.logged[0]), int(store.counter.used[0]), store.fullest()[0]
     spread_out(store.seats, s, limit, lifted, frames, np.empty(4 * MAX_DEPTH, dtype=np.int64), steps)
+    if store.fullest()[0] > worst:
+        undo(s, mark)
+        store.counter.used[0] = used
