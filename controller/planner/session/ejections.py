@@ -1,11 +1,11 @@
 """Give flows links of their own by moving few others, in three tiers: a search over both tiers at once.
 
-A flow that takes a column and a core *ejects* the flows on its links, at most two; these need a place too, and may eject
-others. A search with more and more to spend finds the cheapest sequence in which all flows find a place (iterative
-deepening: Korf 1985). The flows that need the least are placed first. A flow that the event has placed or moved
-costs little, any other as much as `MOVE`. Where the budget is used up, flows that moved go back to their old paths if
-only flows of the event step aside, and the search goes on with what that saves. It works on the tables of `seats`; its
-steps are limited.
+A flow that takes a column and a core *ejects* the flows on its links, at most two; these need a place too, and may
+eject others. A search with more and more to spend finds the cheapest sequence in which all flows find a place
+(iterative deepening: Korf 1985). The flows that need the least are placed first. A flow that the event has placed or
+moved costs little, any other as much as `MOVE`. Where flows are left over, those that moved go back to their old paths
+if only flows of the event step aside, and the search goes on with the moves saved. It works on the tables of `seats`;
+its steps are limited.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from controller.planner.rows import row
 from controller.planner.session.chains import direct, may_move, put
 from controller.planner.session.paths import seat_column, set_path, undo
 from controller.planner.session.seats import Seats, back, change, end_of, free_cores, lowest
-from controller.planner.session.state import Store
+from controller.planner.session.state import UNLIMITED, Store
 from controller.planner.session.table import State
 
 STEP, MOVE = 1, 4
@@ -34,6 +34,8 @@ MAX_STEPS, MAX_STEPS_BACK, MAX_ALL_STEPS = 3_000, 300, 60_000
 """The trials in a search, in one for a flow that goes back, and in all searches of an event; a trial is one flow."""
 MAX_DEPTH = 64
 """The flows that are placed in one sequence."""
+MAX_LIFTED = 1024
+"""The flows that share links and get other places in one event."""
 
 _WORD = np.int64
 FRAME = row([(name, _WORD) for name in ("flow", "waiting", "left", "ejects", "next", "direct", "cost", "mark")])
@@ -46,7 +48,7 @@ LIFTED = row([("flow", _WORD), ("path", _WORD, 4)])
 @bare_kernel
 def _owner(t: Seats, vertex: int, column: int) -> int:
     """Return the owner of a link, as a whole word."""
-    return np.int64(t.owner[(vertex << t.shift) + column])
+    return int(np.int64(t.owner[(vertex << t.shift) + column]))
 
 
 @bare_kernel
@@ -57,9 +59,10 @@ def _owners(t: Seats, f: int, column: int, core: int) -> tuple[int, int, int, in
     if core >= 0:
         plane = t.plane_of[column]
         three, four = _owner(t, end_of(t, f, 1, plane, 0), core), _owner(t, end_of(t, f, 1, plane, 1), core)
-    if four >= 0 and (four == three or four == two or four == one):
+    # A product of differences is 0 where one of the others is the same flow.
+    if four >= 0 and (four - three) * (four - two) * (four - one) == 0:
         four = -1
-    if three >= 0 and (three == two or three == one):
+    if three >= 0 and (three - two) * (three - one) == 0:
         three = -1
     return one, -1 if two == one and two >= 0 else two, three, four
 
@@ -254,6 +257,12 @@ def _lift(s: State, lifted: Rows, limit: float) -> int:
 
 
 @bare_kernel
+def _goes_on(s: State, steps: Ints) -> bool:
+    """Return whether steps are left, and rows of the log for what they change and for flows that go back."""
+    return steps[0] > 0 and s.counter[0].logged + 4 * MAX_LIFTED < s.log.shape[0] - s.counter[0].reserve
+
+
+@bare_kernel
 def _start(t: Seats, s: State, f: int, waiting: Ints) -> None:
     """Begin a search for a flow."""
     s.counter[0].tick += 1
@@ -274,7 +283,7 @@ def _spread(t: Seats, s: State, lifted: Rows, count: int, frames: Rows, waiting:
                     continue
                 rest += 1
                 left = cost - (0 if s.flow[f].fresh == s.counter[0].event else MOVE)
-                if left < 0 or steps[0] <= 0 or cost // MOVE > s.counter[0].budget - s.counter[0].used:
+                if left < 0 or not _goes_on(s, steps) or cost // MOVE > s.counter[0].budget - s.counter[0].used:
                     continue
                 _start(t, s, f, waiting)
                 if _search(t, s, frames, waiting, 1, left, steps, MAX_STEPS):
@@ -291,8 +300,10 @@ def _go_back(t: Seats, s: State, frames: Rows, waiting: Ints, steps: Ints) -> in
         entry = s.log[i]
         f, old, path = entry.flow, entry.fresh, entry.path
         column, core = seat_column(s, path[0], path[3]), seat_column(s, path[1], path[2])
-        if old == event or s.flow[f].fresh != event or column < 0 or core < -1 or steps[0] <= 0:
+        if old == event or s.flow[f].fresh != event or s.flow[f].path[0] < 0 or column < 0 or core < -1:
             continue
+        if not _goes_on(s, steps):
+            break
         _start(t, s, f, waiting)
         tick, s.flow[f].stamp = s.counter[0].tick, s.counter[0].tick
         change(t, f, -1, -1)
@@ -330,15 +341,17 @@ def spread_out(t: Seats, s: State, limit: float, lifted: Rows, frames: Rows, wai
     t.used[0] = 0
 
 
-def make_room(store: Store, limit: float) -> None:
-    """Give flows links of their own where a link within a limit holds one, in three tiers without other traffic."""
-    s, pair = store.s, store.counter.pair[0]
-    if not s.planes or not 1 < pair / (limit * store.seat_bps) <= 2 or not len(s.free) or store.background.any():
-        return
-    lifted, frames = np.empty(1024, dtype=LIFTED), np.empty(MAX_DEPTH, dtype=FRAME)
-    steps: Ints = np.array([MAX_ALL_STEPS], dtype=np.int64)
-    mark, used, worst = int(store.counter.logged[0]), int(store.counter.used[0]), store.fullest()[0]
-    spread_out(store.seats, s, limit, lifted, frames, np.empty(4 * MAX_DEPTH, dtype=np.int64), steps)
+def make_room(store: Store, limit: float) -> float:
+    """Give flows links of their own, in three tiers where a link within a limit holds one; return the fullest link."""
+    s, counter, worst = store.s, store.counter, store.fullest()[0]
+    one = s.planes and len(s.free) and 1 < counter.pair[0] / (limit * store.seat_bps) <= 2
+    if not one or counter.budget[0] >= UNLIMITED or store.background.any():
+        return worst
+    mark, used = int(counter.logged[0]), int(counter.used[0])
+    lifted, frames = np.empty(MAX_LIFTED, dtype=LIFTED), np.empty(MAX_DEPTH, dtype=FRAME)
+    waiting, steps = np.empty(4 * MAX_DEPTH, dtype=np.int64), np.array([MAX_ALL_STEPS], dtype=np.int64)
+    spread_out(store.seats, s, limit, lifted, frames, waiting, steps)
     if store.fullest()[0] > worst:
         undo(s, mark)
-        store.counter.used[0] = used
+        counter.used[0] = used
+    return store.fullest()[0]

@@ -295,8 +295,7 @@ class Engine:
         """Plan everything again; keep the result if it is better, or if priorities or pins need the full planner."""
         store = self._store
         mark, lost = int(store.counter.logged[0]), store.lost.copy()
-        flows = len(store.s.flow)
-        store.reserve_log(flows)
+        store.reserve_log(len(store.s.flow))
         self._set(store.used)
         store.find_lost(np.flatnonzero(store.used))
         self._reached = min(worst, store.fullest()[0])
@@ -315,10 +314,7 @@ class Engine:
         store.reserve_log(0)
         counter.thrifty[0] = 1
         counter.job[0], counter.tenant[0] = (-1, -1) if of is None else (of.number, self._tenant(of))
-        if not moves.free:
-            make_room(store, HAIR)
-            worst = store.fullest()[0]
-        low, high = goal, worst
+        low, high = goal, make_room(store, HAIR)
         # One size has no levels in between; where all flows may move, the full planner takes over. A goal of 1 is last.
         for number in range(LEVELS if not store.cuts.one_size and not moves.free else int(goal != 1.0)):
             target = (low + high) / 2 if number else goal
