@@ -16,6 +16,7 @@ from controller.planner.jit import Ints, Rows, bare_kernel
 from controller.planner.rows import row
 from controller.planner.session.chains import direct, may_move, put
 from controller.planner.session.paths import seat_column, set_path, undo
+from controller.planner.session.place import slowed
 from controller.planner.session.seats import Seats, back, change, end_of, free_cores, lowest
 from controller.planner.session.state import UNLIMITED, Store
 from controller.planner.session.table import State
@@ -343,15 +344,15 @@ def spread_out(t: Seats, s: State, limit: float, lifted: Rows, frames: Rows, wai
 
 def make_room(store: Store, limit: float) -> float:
     """Give flows links of their own, in three tiers where a link within a limit holds one; return the fullest link."""
-    s, counter, worst = store.s, store.counter, store.fullest()[0]
+    s, counter = store.s, store.counter
     one = s.planes and len(s.free) and 1 < counter.pair[0] / (limit * store.seat_bps) <= 2
     if not one or counter.budget[0] >= UNLIMITED or store.background.any():
-        return worst
-    mark, used = int(counter.logged[0]), int(counter.used[0])
+        return store.fullest()[0]
+    mark, used, score = int(counter.logged[0]), int(counter.used[0]), (store.fullest()[0], slowed(s, store.used))
     lifted, frames = np.empty(MAX_LIFTED, dtype=LIFTED), np.empty(MAX_DEPTH, dtype=FRAME)
     waiting, steps = np.empty(4 * MAX_DEPTH, dtype=np.int64), np.array([MAX_ALL_STEPS], dtype=np.int64)
     spread_out(store.seats, s, limit, lifted, frames, waiting, steps)
-    if store.fullest()[0] > worst:
+    if (store.fullest()[0], slowed(s, store.used)) > score:
         undo(s, mark)
         counter.used[0] = used
     return store.fullest()[0]
