@@ -293,8 +293,7 @@ class Engine:
         """Plan everything again; keep the result if it is better, or if priorities or pins need the full planner."""
         store = self._store
         mark, lost = int(store.counter.logged[0]), store.lost.copy()
-        flows = len(store.s.flow)
-        store.reserve_log(flows)
+        store.reserve_log(len(store.s.flow))
         self._set(store.used)
         store.find_lost(np.flatnonzero(store.used))
         self._reached = min(worst, store.fullest()[0])

@@ -91,7 +91,7 @@ def mark_seats(s: State, links: Ints) -> None:
 
 
 @bare_kernel
-def _seat_column(s: State, up: int, down: int) -> int:
+def seat_column(s: State, up: int, down: int) -> int:
     """Return the column of two links; -1 where there is none, -2 where they have different ones."""
     if up < 0:
         return -1
@@ -103,7 +103,7 @@ def _seat_column(s: State, up: int, down: int) -> int:
 def _mark_spot(s: State, f: int) -> None:
     """Update column and core of a flow in the seat tables; -2 where it does not go up and down by the same one."""
     path, spot = s.flow[f].path, s.spot[f]
-    spot.column, spot.core = _seat_column(s, path[0], path[3]), _seat_column(s, path[1], path[2])
+    spot.column, spot.core = seat_column(s, path[0], path[3]), seat_column(s, path[1], path[2])
 
 
 @bare_kernel

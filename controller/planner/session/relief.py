@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from controller.planner.session.ejections import make_room
 from controller.planner.session.paths import undo
 from controller.planner.session.place import relieve
 from controller.planner.session.share import gather, widen
@@ -40,6 +41,7 @@ def spare(store: Store) -> bool:
         return relieve(s, HAIR, False)
     links, before = np.zeros(len(s.load), dtype=np.int64), np.zeros(len(s.load))
     count = widen(s, size, HAIR, links, before)
+    make_room(store, HAIR)
     done = relieve(s, HAIR, False)
     if count:
         gather(s, HAIR, links[:count], before[:count], np.zeros(2 * len(s.load), dtype=np.int64))

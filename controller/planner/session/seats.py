@@ -65,7 +65,7 @@ class Seats(NamedTuple):
 
 
 @bare_kernel
-def _lowest(word: int) -> int:
+def lowest(word: int) -> int:
     """Return the position of the lowest set bit of a word."""
     return lowest_bit(np.uint64(word))
 
@@ -74,11 +74,11 @@ def _lowest(word: int) -> int:
 def _first(word: int, start: int) -> int:
     """Return the position of the first set bit from `start` on, cyclically."""
     above = word & (-1 << start)
-    return _lowest(above if above != 0 else word)
+    return lowest(above if above != 0 else word)
 
 
 @bare_kernel
-def _end(t: Seats, g: int, level: int, plane: int, right: int) -> int:
+def end_of(t: Seats, g: int, level: int, plane: int, right: int) -> int:
     """Return the vertex at one end of a flow."""
     leaf = t.spot[g].leaf[right]
     return right * t.right + (leaf if level == 0 else t.leaves + t.pod[leaf] * t.planes + plane)
@@ -109,19 +109,19 @@ def _put(t: Seats, g: int, column: int, core: int) -> None:
     was, had = spot.column, spot.core
     if had >= 0 and (had != core or was != column):
         plane = t.plane_of[was]
-        _vacate(t, g, _end(t, g, 1, plane, 0), had)
-        _vacate(t, g, _end(t, g, 1, plane, 1), had)
+        _vacate(t, g, end_of(t, g, 1, plane, 0), had)
+        _vacate(t, g, end_of(t, g, 1, plane, 1), had)
     if was != column:
         if was >= 0:
-            _vacate(t, g, _end(t, g, 0, 0, 0), was)
-            _vacate(t, g, _end(t, g, 0, 0, 1), was)
+            _vacate(t, g, end_of(t, g, 0, 0, 0), was)
+            _vacate(t, g, end_of(t, g, 0, 0, 1), was)
         if column >= 0:
-            _occupy(t, g, _end(t, g, 0, 0, 0), column)
-            _occupy(t, g, _end(t, g, 0, 0, 1), column)
+            _occupy(t, g, end_of(t, g, 0, 0, 0), column)
+            _occupy(t, g, end_of(t, g, 0, 0, 1), column)
     if core >= 0 and (had != core or was != column):
         plane = t.plane_of[column]
-        _occupy(t, g, _end(t, g, 1, plane, 0), core)
-        _occupy(t, g, _end(t, g, 1, plane, 1), core)
+        _occupy(t, g, end_of(t, g, 1, plane, 0), core)
+        _occupy(t, g, end_of(t, g, 1, plane, 1), core)
     spot.column, spot.core = column, core
 
 
@@ -134,14 +134,14 @@ def _record(t: Seats, g: int) -> None:
 
 
 @bare_kernel
-def _change(t: Seats, g: int, column: int, core: int) -> None:
+def change(t: Seats, g: int, column: int, core: int) -> None:
     """Record a flow's column and core in the trail and change them."""
     _record(t, g)
     _put(t, g, column, core)
 
 
 @bare_kernel
-def _back(t: Seats, mark: int) -> None:
+def back(t: Seats, mark: int) -> None:
     """Undo the changes of the trail from row `mark` on, the last first."""
     while t.used[0] > mark:
         t.used[0] -= 1
@@ -150,7 +150,7 @@ def _back(t: Seats, mark: int) -> None:
 
 
 @bare_kernel
-def _cores(t: Seats, g: int, column: int) -> int:
+def free_cores(t: Seats, g: int, column: int) -> int:
     """Return the cores free at both ends of a flow in a column's plane, as bits; all bits if it needs no core."""
     p, q = t.pod[t.spot[g].leaf[0]], t.pod[t.spot[g].leaf[1]]
     if t.planes == 0 or p == q:
@@ -164,7 +164,7 @@ def _steps(t: Seats, g: int, level: int, plane: int, column: int, right: int) ->
     """Return the vertex at the other end of flow g, which has a column at its end `right`; -1 where it cannot move."""
     if g < 0 or (t.spot[g].column if level == 0 else t.spot[g].core) != column:
         return -1
-    return _end(t, g, level, plane, 1 - right)
+    return end_of(t, g, level, plane, 1 - right)
 
 
 @bare_kernel
@@ -176,11 +176,11 @@ def _follow(t: Seats, level: int, plane: int, u: int, v: int) -> int:
     count = 0
     left = t.free[u] & ~t.free[v]
     while left != 0:
-        a = _lowest(left)
+        a = lowest(left)
         left &= left - 1
         rest = t.free[v] & ~t.free[u]
         while rest != 0 and count + 2 <= MAX_FRONT:
-            b = _lowest(rest)
+            b = lowest(rest)
             rest &= rest - 1
             for side in range(2):
                 into, out = (a, b) if side == 1 else (b, a)
@@ -217,10 +217,10 @@ def _turn(t: Seats, f: int, level: int, plane: int, into: int, out: int, right: 
     mark = t.used[0]
     if mark + 4 * length + 8 > t.trail.shape[0]:
         return False
-    vertex, column, other = _end(t, f, level, plane, right), into, out
+    vertex, column, other = end_of(t, f, level, plane, right), into, out
     for _ in range(length):
         g = t.owner[(vertex << t.shift) + column]
-        vertex = _end(t, g, level, plane, 1 - (1 if vertex >= t.right else 0))
+        vertex = end_of(t, g, level, plane, 1 - (1 if vertex >= t.right else 0))
         column, other = other, column
         _record(t, g)
     for i in range(length):
@@ -229,24 +229,24 @@ def _turn(t: Seats, f: int, level: int, plane: int, into: int, out: int, right: 
     for i in range(length):
         to = out if i % 2 == 0 else into
         g = t.trail[mark + i].flow
-        _change(t, g, to if level == 0 else t.spot[g].column, -1 if level == 0 else to)
-    _change(t, f, into if level == 0 else t.spot[f].column, -1 if level == 0 else into)
+        change(t, g, to if level == 0 else t.spot[g].column, -1 if level == 0 else to)
+    change(t, f, into if level == 0 else t.spot[f].column, -1 if level == 0 else into)
     return True
 
 
 @bare_kernel
 def _one_step(t: Seats, f: int, plane: int) -> bool:
     """Find a core of a plane for a flow by moving one other flow to another core."""
-    u, v = _end(t, f, 1, plane, 0), _end(t, f, 1, plane, 1)
+    u, v = end_of(t, f, 1, plane, 0), end_of(t, f, 1, plane, 1)
     for right in range(2):
         here, there = (v, u) if right == 1 else (u, v)
         word = t.free[there] & ~t.free[here]
         while word != 0:
-            into = _lowest(word)
+            into = lowest(word)
             word &= word - 1
             far = _steps(t, t.owner[(here << t.shift) + into], 1, plane, into, right)
             if far >= 0 and t.free[far] & t.free[here] != 0:
-                return _turn(t, f, 1, plane, into, _lowest(t.free[far] & t.free[here]), right, 1)
+                return _turn(t, f, 1, plane, into, lowest(t.free[far] & t.free[here]), right, 1)
     return False
 
 
@@ -254,15 +254,15 @@ def _one_step(t: Seats, f: int, plane: int) -> bool:
 def _core(t: Seats, g: int) -> bool:
     """Find a core for a flow that has its column, by a chain where none is free at both ends."""
     column, leaf = t.spot[g].column, t.spot[g].leaf
-    free, plane = _cores(t, g, column), t.plane_of[column]
+    free, plane = free_cores(t, g, column), t.plane_of[column]
     if t.planes == 0 or t.pod[leaf[0]] == t.pod[leaf[1]]:
         return True
     if free != 0:
-        _change(t, g, column, _first(free, (3 * leaf[0] + 5 * leaf[1]) & ((1 << t.shift) - 1)))
+        change(t, g, column, _first(free, (3 * leaf[0] + 5 * leaf[1]) & ((1 << t.shift) - 1)))
         return True
     if _one_step(t, g, plane):
         return True
-    length = _follow(t, 1, plane, _end(t, g, 1, plane, 0), _end(t, g, 1, plane, 1))
+    length = _follow(t, 1, plane, end_of(t, g, 1, plane, 0), end_of(t, g, 1, plane, 1))
     first = t.front[0]
     return length > 0 and _turn(t, g, 1, plane, first.first_into, first.first_out, first.right, length)
 
@@ -274,23 +274,23 @@ def _neighbour(t: Seats, f: int) -> int:
     The best is one where both flows find a free core, then one where one of them does. Bits 0 to 9 are the column that
     the other flow takes, 10 to 19 the column that becomes free, 20 the side, and 21 is set where both find a core.
     """
-    u, v = _end(t, f, 0, 0, 0), _end(t, f, 0, 0, 1)
+    u, v = end_of(t, f, 0, 0, 0), end_of(t, f, 0, 0, 1)
     best, chosen = -1, -1
     for right in range(2):
         here, there = (v, u) if right == 1 else (u, v)
         word = t.free[there] & ~t.free[here]
         while word != 0:
-            into = _lowest(word)
+            into = lowest(word)
             word &= word - 1
             g = t.owner[(here << t.shift) + into]
             far = _steps(t, g, 0, 0, into, right)
             if far < 0:
                 continue
-            outs, mine = t.free[far] & t.free[here], 2 if _cores(t, f, into) != 0 else 0
+            outs, mine = t.free[far] & t.free[here], 2 if free_cores(t, f, into) != 0 else 0
             while outs != 0:
-                out = _lowest(outs)
+                out = lowest(outs)
                 outs &= outs - 1
-                worth = mine + (2 if _cores(t, g, out) != 0 else 0)
+                worth = mine + (2 if free_cores(t, g, out) != 0 else 0)
                 if worth > best:
                     best, chosen = worth, right << 20 | into << 10 | out
                 if best == 4:
@@ -301,32 +301,32 @@ def _neighbour(t: Seats, f: int) -> int:
 @bare_kernel
 def _seat(t: Seats, f: int) -> bool:
     """Seat a flow, by chains where nothing is free; where it returns False, the caller must undo its changes."""
-    u, v = _end(t, f, 0, 0, 0), _end(t, f, 0, 0, 1)
+    u, v = end_of(t, f, 0, 0, 0), end_of(t, f, 0, 0, 1)
     direct = t.free[u] & t.free[v]
     word, start = direct, (7 * t.spot[f].leaf[0] + 3 * t.spot[f].leaf[1]) % t.plane_of.shape[0]
     while word != 0:
         column = _first(word, start)
         word &= ~(1 << column)
-        if _cores(t, f, column) != 0:
-            _change(t, f, column, -1)
+        if free_cores(t, f, column) != 0:
+            change(t, f, column, -1)
             return _core(t, f)
     mark, word = t.used[0], direct
     while word != 0:
-        column = _lowest(word)
+        column = lowest(word)
         word &= word - 1
-        _change(t, f, column, -1)
+        change(t, f, column, -1)
         if _one_step(t, f, t.plane_of[column]):
             return True
-        _back(t, mark)
+        back(t, mark)
     near = _neighbour(t, f)
     word = direct if near < 1 << 21 else 0
     while word != 0:
-        column = _lowest(word)
+        column = lowest(word)
         word &= word - 1
-        _change(t, f, column, -1)
+        change(t, f, column, -1)
         if _core(t, f):
             return True
-        _back(t, mark)
+        back(t, mark)
     length = 1
     if near >= 0:
         into, out, right = near >> 10 & 1023, near & 1023, near >> 20 & 1
@@ -358,7 +358,7 @@ def seat(t: Seats, rows: Ints, begin: int, limit: int, bound: Floats, below: flo
         if t.planes > 0 and p != q:
             low = max(low, max(bound[2 * t.leaves + p], bound[2 * t.leaves + pods + q]))
         if low >= below or mark + 64 > limit or not _seat(t, f) or t.used[0] > limit:
-            _back(t, mark)
+            back(t, mark)
             return i
     return rows.shape[0]
 
