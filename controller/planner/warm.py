@@ -160,8 +160,9 @@ def _warm_session() -> None:
     for job_id, members in (("most", (0, 2, 4, 6)), ("few", (1, 5))):
         ring = replace(equal.collectives[0], members=members)
         session.add(replace(equal, job_id=job_id, collectives=(ring,)), free)
-    # More than the fabric carries, so that every method to make room is tried.
-    session.add(second, Moves(budget=1, who=Movable.ALL))
+    # More than the fabric carries, so that every method to make room is tried: for flows of one size, then of several.
+    for more in (replace(equal, job_id="third"), second):
+        session.add(more, Moves(budget=1, who=Movable.ALL))
     planner, limit = OnlinePlanner(fabric), MoveLimit(whose=Whose.ANY, max_flows=4)
     plan = planner.solve((first,), health=Health(), kept=())
     kept = tuple((first, job) for job in plan.jobs) if isinstance(plan, Replan) else ()
