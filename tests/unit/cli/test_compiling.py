@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -51,13 +52,14 @@ def test_a_second_process_compiles_what_a_plan_needs_last():
 
 
 def test_the_second_process_ends_with_the_command(monkeypatch):
-    begun = []
-    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _process: {0, 1})
-    monkeypatch.setattr(
-        subprocess,
-        "Popen",
-        lambda *given, _popen=subprocess.Popen, **more: begun.append(_popen(*given, **more)) or begun[-1],
-    )
+    begun, popen = [], subprocess.Popen
+
+    def begin(*given: Any, **more: Any) -> Any:
+        begun.append(popen(*given, **more))
+        return begun[0]
+
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1})
+    monkeypatch.setattr(subprocess, "Popen", begin)
     with compiling(lambda _text: None):
         compile_kernels(2)
         (process,) = begun
