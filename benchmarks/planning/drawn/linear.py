@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import networkx
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_matrix
 
 from controller.planner.clos import Live, Topology
@@ -18,6 +19,10 @@ from controller.planner.expand import Flows
 
 UNIT_BPS = 1e9
 """Loads are in Gbit/s inside the program: the solver's tolerances are absolute."""
+LOWER = 0.999
+"""A plan this much below another counts as better: a smaller difference may be one of rounding."""
+INFEASIBLE = 2
+"""The status of `milp` where it has proven that there is no solution."""
 
 
 class Optimum(NamedTuple):
@@ -45,9 +50,14 @@ class _Group(NamedTuple):
 
 
 def optimum(
-    topology: Topology, live: Live, flows: Flows, *, whole: bool, limit_s: float, within: Sequence[Within] = ()
+    topology: Topology, live: Live, flows: Flows, *, whole: bool, limit_s: float, within: Sequence[Within] = (),
+    below: float = np.inf,
 ) -> Optimum:  # fmt: skip
-    """Return the optimum over all paths; flows may be split unless `whole`. The solver stops after `limit_s`."""
+    """Return the optimum over all paths; flows may be split unless `whole`. The solver stops after `limit_s`.
+
+    With `below` it only searches for some plan below that utilisation, which is often refuted much sooner than an
+    optimum is proven.
+    """
     groups = _groups(topology, flows)
     program = _Program()
     graph = _graph(topology, live)
@@ -74,7 +84,7 @@ def optimum(
             some = [(variable, 1.0) for job, variable in loaded.items() if job in limit.jobs]
             if some:
                 program.at_most(some, limit.level * width * (1 + 1e-9))
-    return program.solved(limit_s)
+    return program.solved(limit_s) if below == np.inf else program.refuted(level, below, limit_s)
 
 
 def _groups(topology: Topology, flows: Flows) -> dict[_Group, int]:
@@ -138,13 +148,24 @@ class _Program:
     def solved(self, limit_s: float) -> Optimum:
         if not self._equal:
             return Optimum(0.0, 0.0)
+        answer = self._answer(np.array(self._cost), np.inf, limit_s)
+        dual = answer.mip_dual_bound if any(self._whole) else answer.fun
+        return Optimum(np.inf if answer.fun is None else float(answer.fun), 0.0 if dual is None else float(dual))
+
+    def refuted(self, level: int, below: float, limit_s: float) -> Optimum:
+        """Search for any solution whose variable `level` is at most `LOWER` times `below`."""
+        upper = np.full(len(self._cost), np.inf)
+        upper[level] = below * LOWER
+        answer = self._answer(np.zeros(len(self._cost)), upper, limit_s)
+        found = np.inf if answer.x is None else float(answer.x[level])
+        return Optimum(found, below * LOWER if answer.status == INFEASIBLE else 0.0)
+
+    def _answer(self, cost: NDArray[np.float64], upper: NDArray[np.float64] | float, limit_s: float) -> OptimizeResult:
         constraints = [
             LinearConstraint(self._matrix(self._upper), -np.inf, self._limits),
             LinearConstraint(self._matrix(self._equal), self._values, self._values),
         ]
-        answer = milp(
-            self._cost, constraints=constraints, integrality=self._whole, bounds=Bounds(0, np.inf),
+        return milp(
+            cost, constraints=constraints, integrality=self._whole, bounds=Bounds(0, upper),
             options={"time_limit": limit_s},
         )  # fmt: skip
-        dual = answer.mip_dual_bound if any(self._whole) else answer.fun
-        return Optimum(np.inf if answer.fun is None else float(answer.fun), 0.0 if dual is None else float(dual))

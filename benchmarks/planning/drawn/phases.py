@@ -3,10 +3,10 @@
 `python -m benchmarks.planning.drawn.phases --cases 200` draws tenants with rings, all-to-alls, pipelines and trees in
 up to three phases, some with priorities, on two- and three-tier fabrics and rails with failures. Plans of four queue
 pairs are compared with the linear program, whose flows may be split, and where that leaves more than 1 % with the
-integer program; plans of one queue pair with the integer program. Where that does not finish, the value beside a plan
-is the larger of its proven bound and the planner's own. The programs keep the planner's promise: jobs of a higher
-priority get what they get alone. One large case follows, which no program solves: tenants on rails with failures,
-beside the lower bound.
+integer program; plans of one queue pair with the integer program. Where that does not finish, another one searches for
+any plan that is 0.1 % below ours, and where that does not finish either, the value beside a plan is the largest bound
+that was proven. The programs keep the planner's promise: jobs of a higher priority get what they get alone. One large
+case follows, which no program solves: tenants on rails with failures, beside the lower bound.
 """
 
 import argparse
@@ -159,6 +159,9 @@ def compared(number: int, queue_pairs: int, seed: int, limit_s: float = LIMIT_S)
         whole = optimum(topology, live, flows, whole=True, limit_s=limit_s, within=within)
         best = Optimum(whole.found, max(whole.proven, best.proven))
     done = best.found <= best.proven * (1 + 1e-6)
+    if not done and ours > max(best.proven, bound) * CLOSE:
+        none = optimum(topology, live, flows, whole=True, limit_s=limit_s, within=within, below=ours)
+        best, done = Optimum(min(best.found, none.found), max(best.proven, none.proven)), none.proven > 0.0
     return Compared(case.name, number, len(flows), ours, max(best.proven, bound), done)
 
 
