@@ -77,15 +77,18 @@ class EtcdCluster:
             self.processes[number] = None
 
     def pause(self, number: int) -> None:
-        self._signal(number, signal.SIGSTOP)
+        """Stop a member; return when all of its threads stand still, which takes a while on a busy machine."""
+        pid = self._signal(number, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self, number: int) -> None:
         self._signal(number, signal.SIGCONT)
 
-    def _signal(self, number: int, wanted: signal.Signals) -> None:
+    def _signal(self, number: int, wanted: signal.Signals) -> int:
         process = self.processes[number]
         assert process is not None
         os.kill(process.pid, wanted)
+        return process.pid
 
     def wait_for_leader(self) -> None:
         """Wait until a linearizable read through every running member has succeeded."""

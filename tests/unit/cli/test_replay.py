@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -35,8 +36,14 @@ async def incident(running):
         await switch.disconnect()
 
 
+def replayed(recording, seed="0"):
+    command = [sys.executable, "-m", "controller.cli.main", "replay", str(recording)]
+    return subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True)
+
+
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
+    """Return what a controller recorded until it was killed, after its thread had written the incident to the file."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "fabric.yaml").write_text(
         "version: 1\nname: lab\ngenerate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 2}\n"
@@ -45,6 +52,9 @@ def recording(tmp_path_factory):
     running = Controller(folder / "fabric.yaml", more=["--config", str(folder / "config.yaml")])
     try:
         asyncio.run(incident(running))
+        end = time.monotonic() + 60
+        while "degraded" not in replayed(folder / "record").stdout and time.monotonic() < end:
+            time.sleep(0.1)
     finally:
         running.kill()
     return folder / "record"
@@ -52,8 +62,7 @@ def recording(tmp_path_factory):
 
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_a_killed_controller_is_replayed_in_a_process_with_another_order_of_sets(recording, seed):
-    command = [sys.executable, "-m", "controller.cli.main", "replay", str(recording)]
-    done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True)
+    done = replayed(recording, seed)
     assert (done.returncode, done.stderr) == (0, "")
     assert "port leaf1:1 down" in done.stdout
     assert "publish job pinned generation 2 degraded: link leaf1:1>spine1:1 down; " in done.stdout
