@@ -149,14 +149,18 @@ def settled_routes(state: State, now: int) -> Outcome:
 
 
 def _ports(state: State, ports: Iterable[tuple[PortRef, bool]], now: int) -> Outcome:
-    """Record port states; failures in the fabric file remain."""
-    holds, effects, down = dict(state.holds), list[Effect](), set(state.down_ports)
+    """Record port states; failures in the fabric file remain.
+
+    A link that fails before it is in use again changes no plan, but it changes what switches hash over.
+    """
+    holds, effects, down, unused = dict(state.holds), list[Effect](), set(state.down_ports), False
     for port, up in ports:
         if port not in state.fabric.cable_by_port and port not in state.fabric.nic_by_port:
             continue
         hold = holds.get(port)
         if not up and (port not in down or (hold is not None and hold.until_unix_ms is not None)):
             lately = hold is not None and now - hold.failed_unix_ms < FAILURES_MEMORY_MS
+            unused = unused or port in down
             failures = hold.failures + 1 if hold is not None and lately else 1
             holds[port] = Hold(failures=failures, failed_unix_ms=now)
             down.add(port)
@@ -166,6 +170,9 @@ def _ports(state: State, ports: Iterable[tuple[PortRef, bool]], now: int) -> Out
             effects.append(Wake(after_ms=wait))
     state = replace(state, holds=holds, down_ports=frozenset(down))
     state, more = _with_health(state, now)
+    if unused and state.fabric.hashes and not more:
+        reason = "a link is down again that was not in use yet"
+        state = enqueue_replan(state, ReplanWork(cause=Cause.RECOVERY, reason=reason, moves=False))
     return state, (*effects, *more)
 
 

@@ -140,3 +140,14 @@ class HashMachine(RuleBasedStateMachine):
 
 HashMachine.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=20, deadline=None)
 test_hash_machine = HashMachine.TestCase
+
+
+def test_paths_are_confirmed_again_where_a_link_fails_that_was_not_in_use_yet() -> None:
+    machine, cable = HashMachine(), ("leaf1", 1)
+    machine.port_changes(cable=cable, up=False)
+    machine.port_changes(cable=cable, up=True)
+    machine.submit(job="a", by=1, preview=False)
+    machine.port_changes(cable=cable, up=False)
+    (job,) = machine.driver.state.jobs.values()
+    assert job.effort.paths_confirmed == len(job.flows.flows)
+    machine.at_rest_a_confirmed_job_takes_its_paths()
