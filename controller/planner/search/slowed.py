@@ -85,6 +85,14 @@ def _slow(s: Crowded, f: int, links: int) -> None:
 
 
 @bare_kernel
+def _list_over(s: Crowded, link: int) -> None:
+    """Append a link to those over 1."""
+    s.crowd[link].place = s.counts[0].over
+    s.over[s.counts[0].over] = link
+    s.counts[0].over += 1
+
+
+@bare_kernel
 def _update(net: LoadedNet, s: Crowded, link: int) -> None:
     """Recompute the share of a link after its flows changed."""
     crowd: Any = s.crowd[link]
@@ -98,9 +106,7 @@ def _update(net: LoadedNet, s: Crowded, link: int) -> None:
             _slow(s, node >> 2, 1 if wanted > new else -1)
         node = s.lists.after[node]
     if new < FULL and crowd.place < 0:
-        crowd.place = s.counts[0].over
-        s.over[crowd.place] = link
-        s.counts[0].over += 1
+        _list_over(s, link)
     elif new >= FULL and crowd.place >= 0:
         s.counts[0].over -= 1
         last = s.over[s.counts[0].over]
@@ -131,6 +137,24 @@ def _take(net: LoadedNet, s: Crowded, f: int, sign: int) -> float:
             depart(s.lists, link, 4 * f + step)
         _update(net, s, link)
     return even + (s.counts[0].slowed - slowed) + s.penalty * (s.counts[0].above - above)
+
+
+@bare_kernel
+def _enter(net: LoadedNet, s: Crowded) -> None:
+    """Put all flows on the links of their paths, and compute the share of each link once, after its last flow."""
+    for f in range(s.hops.shape[0]):
+        for step in range(4):
+            link = s.hops[f, step]
+            if link < 0:
+                continue
+            net.load[link] += s.demand[f]
+            s.crowd[link].flows += 1
+            join(s.lists, link, 4 * f + step)
+            if s.crowd[link].place < 0 and net.load[link] * net.inverse[link] > 1 + ROUNDING:
+                _list_over(s, link)
+    for link in range(net.load.shape[0]):
+        s.counts[0].above += 1 if net.load[link] * net.inverse[link] > s.cap else 0
+        _update(net, s, link)
 
 
 @bare_kernel
@@ -245,8 +269,7 @@ def slow_fewer(net: LoadedNet, s: Crowded, steps: int, paths: int, patience: int
     for link in range(net.load.shape[0]):
         crowd: Any = s.crowd[link]
         crowd.room, crowd.share, crowd.place = 1 / net.inverse[link] - net.load[link], FULL, -1
-    for f in range(s.hops.shape[0]):
-        _take(net, s, f, 1)
+    _enter(net, s)
     flow, before = np.empty(steps, np.int64), np.empty((steps, 4), np.int64)
     moves, best = _walk(net, s, flow, before, paths, patience)
     for back in range(moves - 1, best - 1, -1):
