@@ -40,7 +40,7 @@ def spare(store: Store) -> bool:
     if s.layer_span["end"].any():
         return relieve(s, HAIR, False)
     links, before = np.zeros(len(s.load), dtype=np.int64), np.zeros(len(s.load))
-    count = widen(s, size, HAIR, links, before)
+    count = widen(s, store.background, size, HAIR, links, before)
     make_room(store, HAIR)
     done = relieve(s, HAIR, False)
     if count:

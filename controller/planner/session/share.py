@@ -15,28 +15,32 @@ MAX_GATHERED = 256
 
 
 @bare_kernel
-def _excess(s: State, leaf: int, right: bool, size: int) -> float:
-    """Return by how much the load of a leaf's links exceeds what they carry: whole flows of one size, if above 0."""
+def _excess(s: State, background: Floats, leaf: int, right: bool, size: int) -> float:
+    """Return by how much a leaf's flows exceed what its links carry beside traffic of no job.
+
+    With a size above 0, that is whole flows of this size.
+    """
     excess = 0.0
     for column in range(s.up_leaf.shape[1]):
         link = wire(s, 0, leaf, column, right)
-        excess += s.load[link]
+        excess += s.load[link] - background[link]
         if s.inverse[link] < DEAD:
-            room = (1 + 1e-9) / s.inverse[link]
+            room = max((1 + 1e-9) / s.inverse[link] - background[link], 0.0)
             excess -= size * int(room / size) if size > 0 else room
     return excess
 
 
 @bare_kernel
-def widen(s: State, size: int, limit: float, links: Ints, before: Floats) -> int:
+def widen(s: State, background: Floats, size: int, limit: float, links: Ints, before: Floats) -> int:
     """Widen as many links above a limit as each leaf must have; return their number.
 
-    Writes the links, and their inverse capacities before.
+    `background` is the load of traffic of no job in bit/s per link. Writes the links, and their inverse capacities
+    before.
     """
     count = 0
     for vertex in range(2 * s.up_leaf.shape[0]):
         leaf, right = vertex >> 1, vertex & 1 == 1
-        excess = _excess(s, leaf, right, size)
+        excess = _excess(s, background, leaf, right, size)
         for column in range(s.up_leaf.shape[1]):
             link = wire(s, 0, leaf, column, right)
             if excess > 0 and s.inverse[link] < DEAD and s.load[link] * s.inverse[link] > limit:

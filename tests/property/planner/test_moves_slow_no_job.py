@@ -2,13 +2,13 @@
 
 from fractions import Fraction
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
+from controller.model.moves import DEFAULT_MOVES, MAX_MOVES, NO_MOVES, Cause, MoveLimit, Whose
 from controller.model.plan import Infeasible, JobFlows, Replan
 from controller.planner.online import OnlinePlanner
 from tests.oracles.job_shares import job_shares
@@ -105,3 +105,27 @@ def check(fabric: Fabric, health: Health, without: Replan, found: Replan) -> Non
         if any(now < was * (1 - ROUNDING) for was, now in zip(stay[job], moved[job], strict=True))
     }
     assert not lower
+
+
+@given(demand=st.integers(5, 100), traffic=st.integers(1, 110), flows=st.integers(1, 2))
+@settings(max_examples=examples(60), deadline=None)
+def test_flows_leave_a_link_that_other_traffic_overloads_where_another_has_room(
+    demand: int, traffic: int, flows: int
+) -> None:
+    assume(demand + traffic > 101 and flows * demand <= 100)
+    fabric = small_fabric(2, 2, 2)
+    line_bps = fabric.cables[0].capacity_bps
+    nics = [nic.id for nic in fabric.nics]
+    some = tuple(FlowDemand(src_rank=n, dst_rank=2 + n, rate_bps=demand * line_bps // 100) for n in range(flows))
+    sent = Collective(kind=CollectiveKind.CUSTOM, flows=some)
+    request = JobRequest(job_id="a", ranks=tuple(nics), collectives=(sent,))
+    planner = OnlinePlanner(fabric)
+    plan = planner.solve((request,), health=Health(), kept=())
+    assert isinstance(plan, Replan)
+    link = plan.jobs[0].flows[0].links[1]
+    limit = DEFAULT_MOVES[Cause.CONGESTION]
+    found = planner.solve(
+        (), health=Health(), kept=((request, plan.jobs[0]),), limit=limit, background={link: traffic * line_bps // 100}
+    )
+    assert isinstance(found, Replan)
+    assert all(link not in flow.links for flow in found.jobs[0].flows)
