@@ -128,7 +128,7 @@ class Joint:
             gained = slow_fewer(net, crowded, MAX_MOVES, MAX_PATHS_SLOWED, PATIENCE_SLOWED)
             hops = _packed(crowded.hops)
             if searches is EQUAL and not gained:
-                break  # the same search again would end where this one did
+                break  # the same search again would find nothing either
         return hops
 
     def fullest(self, hops: Ints) -> float:
