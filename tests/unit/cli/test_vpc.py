@@ -190,7 +190,7 @@ def test_gateways_are_listed_with_what_they_run(run, file, controller):
 def test_a_controller_that_knows_no_network_calls_no_state_the_newest(run, file, controller):
     gateway = controller.run(_attached(controller, LOCAL, generation=77))
     try:
-        while "attached" not in (listed := run("vpc", "gateways")[1]):
+        while "gw1" not in (listed := run("vpc", "gateways")[1]):
             pass
         assert "newest" not in listed
         assert "unknown" in listed
