@@ -8,7 +8,7 @@ loads its kernels is left to it: another one would have to load them again.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -52,6 +52,8 @@ class _Seat:
         self.turn = asyncio.Lock()
         self.urgent = self.killed = self.loading = False
         """Whether the request under way is urgent, whether it has been ended, and whether the process loads kernels."""
+        self.requests = 0
+        """How many requests wait or are under way."""
 
     @property
     def busy(self) -> bool:
@@ -70,6 +72,15 @@ class _Seat:
         if self._worker is None:
             self._worker = Worker(self._fabric)
         return self._worker
+
+    @contextlib.contextmanager
+    def request(self) -> Iterator[None]:
+        """Count a request while it waits and is under way."""
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
 
     def kill(self) -> None:
         """End the process and with it the request under way."""
@@ -114,16 +125,17 @@ class PlannerPool:
                 await self._load(seat, seat.worker())
 
     async def _load(self, seat: _Seat, worker: Worker) -> None:
-        """Wait until a process has its kernels, and log it where that takes long; raises WorkerLostError."""
+        """Wait until a process has its kernels, and log it where requests wait for long; raises WorkerLostError."""
         if worker.begun:
             return
         seat.loading = True
         try:
             loading = self._in_thread(worker.begin)
             while not (await asyncio.wait((loading,), timeout=PROGRESS_S))[0]:
-                _LOG.warning(
-                    "requests wait: a planner process loads its kernels, or compiles them after an installation"
-                )
+                if seat.requests:
+                    _LOG.warning(
+                        "requests wait: a planner process loads its kernels, or compiles them after an installation"
+                    )
             loading.result()
         finally:
             seat.loading = False
@@ -132,10 +144,12 @@ class PlannerPool:
         """Plan; a failure of the process is an error as a value."""
         if problem.preview:
             self._begin_spare()
-            return await self._solved(self._second, problem, self._limits.preview_s)
-        if problem.urgent:
-            await self._make_way()
-        return await self._solved(self._first, problem, self._limits.plan_s)
+            with self._second.request():
+                return await self._solved(self._second, problem, self._limits.preview_s)
+        with self._first.request():
+            if problem.urgent:
+                await self._make_way()
+            return await self._solved(self._first, problem, self._limits.plan_s)
 
     async def _solved(self, seat: _Seat, problem: Solve, limit_s: float) -> Solution:
         def work(worker: Worker) -> Solution:
@@ -148,7 +162,8 @@ class PlannerPool:
     async def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
         """Find places; a failure of the process is an error as a value."""
         self._begin_spare()
-        return await self._in_time(self._second, lambda worker: worker.place(problem), self._limits.preview_s)
+        with self._second.request():
+            return await self._in_time(self._second, lambda worker: worker.place(problem), self._limits.preview_s)
 
     def _begin_spare(self) -> None:
         """Start the third process: the second is no relief of the first while it has requests."""

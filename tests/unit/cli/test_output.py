@@ -37,6 +37,5 @@ def test_a_taken_grpc_address_is_one_line(files, tmp_path):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         command = [*HEDDLE, "run", tmp_path / "fabric.yaml", "--openflow", "127.0.0.1:0", "--grpc", address]
         ran = subprocess.run([*command, "--http", "127.0.0.1:0"], capture_output=True, text=True)
-    (line,) = ran.stderr.splitlines()
+    assert ran.stderr == f"heddle: gRPC cannot listen on {address}; is it in use? choose another by --grpc\n"
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert line == f"heddle: gRPC cannot listen on {address}; is it in use? choose another by --grpc"

@@ -159,6 +159,16 @@ async def test_something_urgent_waits_for_a_process_that_loads_its_kernels_and_s
     assert pool.killed == 0
 
 
+async def test_a_slow_start_is_not_logged_as_long_as_no_request_waits(pool, monkeypatch, caplog):
+    monkeypatch.setattr(module, "PROGRESS_S", 0.01)
+    os.kill(pool._first.worker().pid, signal.SIGSTOP)
+    pool.start()
+    for _ in range(20):
+        await asyncio.sleep(0.01)
+    assert pool._first.loading
+    assert "requests wait" not in caplog.text
+
+
 async def test_a_preview_that_takes_too_long_is_ended_and_the_next_is_planned(pool):
     await pool.solve(problem(requests=(shift_job("a"),), preview=True))
     os.kill(pool._second.worker().pid, signal.SIGSTOP)
