@@ -127,6 +127,24 @@ async def test_a_signal_goes_to_the_command_and_its_status_comes_back(controller
     assert await plan_of(controller, "ring") is None
 
 
+async def test_a_signal_while_the_command_starts_goes_to_it(tmp_path):
+    script = """
+import os, signal, subprocess, sys, time
+from controller.cli.launch.child import Child
+start, ready = subprocess.Popen, sys.argv[-1]
+def started(*arguments, **options):
+    process = start(*arguments, **options)
+    while not os.path.exists(ready):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return process
+subprocess.Popen = started
+command = 'trap "exit 9" TERM; : >"$1"; for i in $(seq 1000); do sleep 0.05; done'
+sys.exit(Child().run(("sh", "-c", command, "sh", ready), os.environ))
+"""
+    assert (await result(await begin(tmp_path / "ready", program=("-c", script))))[0] == 9
+
+
 async def test_without_a_controller_the_command_runs_and_one_line_says_so():
     elsewhere = ("--server", "127.0.0.1:1", "--job", "j", "--node-rank", 0, "--node-count", 1)
     options = ((), ("--require-plan",))
