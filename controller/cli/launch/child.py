@@ -22,6 +22,7 @@ class Child:
     """
 
     def __init__(self) -> None:
+        """Handle the signals of `FORWARDED` from now on."""
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = False
         self._early: list[int] = []
@@ -44,7 +45,8 @@ class Child:
         if self._process is not None:
             self._send(number)
         elif self._starts:  # the command may run already: ending here would leave it without its parent
-            self._early += [number] if number not in self._early else []
+            if number not in self._early:
+                self._early.append(number)
         elif number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             raise SystemExit(SIGNAL_STATUS + number)
 
