@@ -22,7 +22,7 @@ from controller.model.job import Collective, CollectiveKind, JobRequest
 from controller.model.plan import Infeasible
 from controller.planner.clos import topology_of
 from controller.planner.session.delta import Delta
-from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.session import Session
 from controller.planner.warm import PLANNING, warm
 

@@ -28,7 +28,7 @@ from controller.planner.proof.shares import Shares, shares_of
 from controller.planner.route import Router
 from controller.planner.running import Running
 from controller.planner.session.delta import Delta
-from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.session import Session
 from controller.planner.solve import Draft, certified, draft
 

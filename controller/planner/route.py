@@ -157,6 +157,22 @@ class Router:
         return np.asarray((np.array(loads) + bases) / np.maximum(self.topology.capacity[: bases.shape[1]], 1))
 
     def _level(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
+        """Route the flows of one priority; beside others, the phases of a job share links and leave others empty."""
+        hops = self._least_full(flows, base, bundle, given)
+        return self.evened(flows, hops, base, bundle < 0) if base.any() else hops
+
+    def evened(self, flows: Flows, hops: Ints, base: Floats, free: Flags) -> Ints:
+        """Return paths on which the phases of jobs use links more evenly, none fuller than the fullest link is now.
+
+        Flows that are not `free` keep their paths, and so do all where no job has several phases.
+        """
+        if (flows.phase == flows.phase[0]).all():
+            return hops
+        joint = Joint.of(self.topology, self.live, self.segments, flows, base)
+        full = self._fullest(base + heaviest_phases(flows, hops, len(base)))
+        return hops if joint is None else joint.evened(hops, full, free)
+
+    def _least_full(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
         """Route the flows of one priority: the lowest maximum first, then as few slowed flows as possible."""
         batches, free = _batches(flows), bundle < 0
         hops = self._by_job(flows, batches, base, bundle, given)

@@ -145,7 +145,7 @@ def _warm_proof() -> None:
 def _warm_session() -> None:
     """Let jobs come and go in a session, beside a failure that makes flows step aside."""
     from controller.planner.online import OnlinePlanner  # `prepare` needs none of these
-    from controller.planner.session.engine import Movable, Moves
+    from controller.planner.session.moves import Movable, Moves
     from controller.planner.session.session import Session
 
     fabric = _two_pods()

@@ -22,7 +22,7 @@ from controller.planner.clos import MAX_HOPS, NO_LINK, topology_of
 from controller.planner.expand import expand
 from controller.planner.jit import Ints
 from controller.planner.session.delta import Delta
-from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.session import Session
 
 GPUS, ARRIVALS = 1024, 150

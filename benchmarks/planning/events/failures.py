@@ -16,7 +16,7 @@ from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, JobRequest
 from controller.planner.clos import Live, topology_of
 from controller.planner.session.delta import Delta
-from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.session import Session
 
 LINKS, BUDGETS, TRIALS = (1, 4, 16), (0, 16), 10

@@ -12,7 +12,7 @@ from controller.planner.search.grid import FAR
 from controller.planner.search.layers import GUARD, Higher, Phased, phased
 from controller.planner.search.moving import Moving
 from controller.planner.search.on_link import Lists
-from controller.planner.search.relax import ROUNDING, Goal, place, relax
+from controller.planner.search.relax import ROUNDING, Goal, even_out, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
 from controller.planner.search.slowed import COUNTS, CROWD, FULL, Crowded, slow_fewer
 
@@ -27,6 +27,8 @@ PATIENCE, PATIENCE_SETTLED = 6_000, 200
 """The number of moves without an improvement after which a search ends."""
 MAX_PATHS_SLOWED, PATIENCE_SLOWED = 50_000, 500
 """Limits of each search for few slowed flows, whose paths cost more to evaluate than those of the others."""
+MAX_SWEEPS, MAX_PATHS_EVENED = 5, 2_000_000
+"""Limits of the search for evenly used links: sweeps over the flows, and paths evaluated."""
 EQUAL, MIXED = (FULL, FULL), (FULL, 3.0, 1.0)
 """The searches for few slowed flows of equal and of mixed demands: what a link above the maximum costs in each.
 
@@ -73,7 +75,9 @@ class Joint:
         leaf = self.topology.nic_leaf
         order = order[(leaf[self.flows.src_nic] != leaf[self.flows.dst_nic])[order]]
         net, loads, moving = self._begin(hops, np.ones(len(hops), dtype=np.bool_))
-        relax(net, loads, moving, Goal(np.inf, np.inf, False), 0, 0, 0)  # no search: it enters the flows into the loads
+        relax(
+            net, loads, moving, Goal(np.inf, np.inf, False, 1.0), 0, 0, 0
+        )  # no search: it enters the flows into the loads
         place(net, loads, moving, order)
         return _packed(moving.hops)
 
@@ -87,7 +91,7 @@ class Joint:
             if worst <= goal * (1 + CLOSE) or paths <= 0:
                 break
             net, loads, moving = self._begin(start, free)
-            missed, paths = relax(net, loads, moving, Goal(limit, np.inf, False), MAX_MOVES, paths, PATIENCE)
+            missed, paths = relax(net, loads, moving, Goal(limit, np.inf, False, 1.0), MAX_MOVES, paths, PATIENCE)
             start = _packed(moving.hops)
             full = self.fullest(start)
             if full < worst and _kept(net, moving):
@@ -103,7 +107,7 @@ class Joint:
         if worst <= 1:
             return hops
         net, loads, moving = self._begin(hops, free)
-        goal = Goal(1.0, worst * (1 + 1e-9), True)
+        goal = Goal(1.0, worst * (1 + 1e-9), True, 1.0)
         relax(net, loads, moving, goal, MAX_MOVES, MAX_PATHS_SETTLED, PATIENCE_SETTLED)
         return _packed(moving.hops)
 
@@ -130,6 +134,12 @@ class Joint:
             if searches is EQUAL and not gained:
                 break  # the same search again would find nothing either
         return hops
+
+    def evened(self, hops: Ints, cap: float, free: Flags) -> Ints:
+        """Return paths whose links are more evenly used; none that a flow moves to goes above the utilisation `cap`."""
+        net, loads, moving = self._begin(hops, free)
+        even_out(net, loads, moving, cap * (1 + ROUNDING), MAX_SWEEPS, MAX_PATHS_EVENED)
+        return _packed(moving.hops)
 
     def fullest(self, hops: Ints) -> float:
         """Return the largest utilisation of the links that these paths use."""

@@ -25,6 +25,8 @@ NOISE = 8
 """One step in about so many moves any one flow of its link, so that a search for a limit does not circle."""
 EVEN = 1e-7
 """The weight of the squares of the utilisations beside the excess: of equal excesses, the more even loads win."""
+IN_PHASE = 0.1
+"""The weight of links during one phase where all links become more even: of equal ones, those less used in it win."""
 ROUNDING = 1e-9
 FULL = 1e20
 """Utilisations and inverse capacities above this belong to links that cannot carry traffic."""
@@ -36,11 +38,13 @@ class Goal(NamedTuple):
     The excess of a link above the limit is the square of the difference or, with `by_flow`, the number of its flows
     times its utilisation. With `by_flow` no move breaks the limit of a higher priority; else squares above such limits
     count as excess too, for flows of several priorities often change places only through a broken limit.
+    `in_phase` is the weight of a link's square while a flow's job is in the flow's phase, beside that of its load.
     """
 
     limit: float
     cap: float
     by_flow: bool
+    in_phase: float
 
 
 class Undo(NamedTuple):
@@ -92,7 +96,7 @@ def _pressure(net: LoadedNet, loads: Phased, goal: Goal, link: int, layer: int, 
     if more > 0 and use > goal.cap:
         return FULL
     own = use if layer < 0 else use - below * net.inverse[link]
-    return _over(use, goal, flows) + _over(own, goal, flows) + EVEN * (use * use + own * own)
+    return _over(use, goal, flows) + _over(own, goal, flows) + EVEN * (use * use + goal.in_phase * own * own)
 
 
 @bare_kernel
@@ -196,6 +200,14 @@ def _carry(net: LoadedNet, loads: Phased, moving: Moving, f: int, link: int, sig
     if moving.higher.guard.shape[0] > 0:  # not a loop without rows: that takes a third of the search
         count_flow(loads, moving, f, link, sign)
     carry(net, loads, link, moving.layer[f], sign * moving.demand[f])
+
+
+@bare_kernel
+def _carry_along(net: LoadedNet, loads: Phased, moving: Moving, f: int, sign: int) -> None:
+    """Add flow f to the loads of the links of its path (sign 1), or remove it (-1)."""
+    for step in range(4):
+        if moving.hops[f, step] >= 0:
+            _carry(net, loads, moving, f, moving.hops[f, step], sign)
 
 
 @bare_kernel
@@ -341,7 +353,7 @@ def place(net: LoadedNet, loads: Phased, moving: Moving, order: Ints) -> int:
 
     `net.load` and `loads` must have the flows that have a path already.
     """
-    goal, stranded = Goal(0.0, 0.0, False), 0
+    goal, stranded = Goal(0.0, 0.0, False, 1.0), 0
     for i in range(order.shape[0]):
         f = order[i]
         u, w, _, _ = _best(net, loads, moving, goal, f, i, -1)
@@ -349,7 +361,35 @@ def place(net: LoadedNet, loads: Phased, moving: Moving, order: Ints) -> int:
             stranded += 1
             continue
         write_path(net, moving.hops, f, u, w)
-        for step in range(4):
-            if moving.hops[f, step] >= 0:
-                _carry(net, loads, moving, f, moving.hops[f, step], 1)
+        _carry_along(net, loads, moving, f, 1)
     return stranded
+
+
+@kernel
+def even_out(net: LoadedNet, loads: Phased, moving: Moving, cap: float, sweeps: int, paths: int) -> int:
+    """Move flow by flow to the path where it adds least to the squares of the utilisations, and write it to `moving`.
+
+    A phase of a job adds nothing to links on which another phase of the job is heavier, so such flows go there first.
+    No link that a flow moves to goes above the utilisation `cap`. Stops after `sweeps` over the flows, a sweep without
+    a move, or `paths` evaluated paths; returns the moves. `net.load` is the load of other traffic, `loads` has none.
+    """
+    goal, nothing, moves = Goal(np.inf, cap, True, IN_PHASE), net.load.shape[0], 0
+    for f in range(moving.hops.shape[0]):
+        _carry_along(net, loads, moving, f, 1)
+    for _ in range(sweeps):
+        before = moves
+        for f in range(moving.hops.shape[0]):
+            if not moving.free[f] or moving.hops[f, 0] < 0 or paths <= 0:
+                continue
+            now = _along(net, loads, moving, goal, f)
+            _carry_along(net, loads, moving, f, -1)
+            now -= _along(net, loads, moving, goal, f)
+            u, w, least, seen = _best(net, loads, moving, goal, f, f, nothing)
+            paths -= seen
+            if u >= 0 and least < now - EVEN * ROUNDING:
+                write_path(net, moving.hops, f, u, w)
+                moves += 1
+            _carry_along(net, loads, moving, f, 1)
+        if moves == before:
+            break
+    return moves

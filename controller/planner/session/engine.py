@@ -5,8 +5,6 @@ what the last full plan reached, or where jobs have several priorities or pins b
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
@@ -17,10 +15,11 @@ from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.route import Router
 from controller.planner.session.delta import Delta, SessionJob, changes, no_paths, packed, touched
+from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.paths import set_paths, undo
-from controller.planner.session.place import above_bounds, place, slowed
-from controller.planner.session.relief import HAIR, lowered, spare
-from controller.planner.session.replan import beside, crowded, replanned
+from controller.planner.session.place import above_bounds, place
+from controller.planner.session.relief import HAIR, evenness, lowered, score, spare
+from controller.planner.session.replan import beside, crowded, evened, replanned
 from controller.planner.session.seats import MAX_TRAIL, chosen, seat
 from controller.planner.session.state import Store
 from controller.planner.session.table import DEAD
@@ -34,32 +33,6 @@ PERFECT = (0.0, 0.0)
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 LEVELS = 4
 """The utilisations that are tried as the maximum: the bound, then by bisection between it and the fullest link."""
-
-
-class Movable(IntEnum):
-    """Which flows may move for others: of jobs of lower priority, none, of the same job, of the same tenant, or all.
-
-    With one priority, `LOWER` is as `NONE`: kernels let flows of others move for numbers above 0.
-    """
-
-    LOWER = -1
-    NONE = 0
-    OWN = 1
-    TENANT = 2
-    ALL = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
-    """How many flows may move for others in one event, None for any number, and which."""
-
-    budget: int | None = None
-    who: Movable = Movable.NONE
-
-    @property
-    def free(self) -> bool:
-        """Return whether any number of any flows may move."""
-        return self.budget is None and self.who is Movable.ALL
 
 
 class Engine:
@@ -142,7 +115,7 @@ class Engine:
         """
         store = self._store
         mark = int(store.counter.logged[0])
-        plain = store.seat_bps and not store.s.layer_span["end"].any()
+        plain = store.seat_bps and not store.phased
         store.counter.pair[0] = int(2 * store.cuts.one_size) if plain else 0
         self._prepare(rows)
         if not self._in_steps():
@@ -152,16 +125,21 @@ class Engine:
             if improve and not moves.free and store.fullest()[0] > goal * HAIR:
                 self._reroute(goal, moves, of)
             return int(self._on_fuller(rows, goal).sum()), *store.fullest()
-        # Without other flows a full plan moves none, and is the fastest.
-        if len(rows) and len(rows) == int(store.used.sum()):
+        phased = bool((store.s.flow["layer"][rows] >= 0).any()) if len(rows) else store.phased
+        # Without other flows a full plan moves none, and is the fastest. Only in such a plan do phases share links.
+        if len(rows) and (phased or len(rows) == int(store.used.sum())):
             self._route(rows)
         elif len(rows):
             self._one_by_one(rows, goal, moves)
             self._across(rows)
         fullest = store.fullest()
-        if improve or not moves.free or fullest[0] > SLACK * goal:
+        if phased and not moves.free:
+            if moves.budget != 0:
+                self._relieve_phased(rows, goal, moves, of)
+            fullest = store.fullest()
+        elif improve or not moves.free or fullest[0] > SLACK * goal:
             settled = self._relieve(goal, moves, of) and moves.budget != 0
-            if not (settled or moves.free) and len(rows) and self._score(goal) > PERFECT:
+            if not (settled or moves.free) and len(rows) and score(store, goal) > PERFECT:
                 self._or_beside(rows, goal, moves, of, mark)
             fullest = store.fullest()
         store.find_lost(rows)
@@ -192,6 +170,25 @@ class Engine:
             if len(left):
                 self._route(left)
 
+    def _relieve_phased(self, rows: Ints, goal: float, moves: Moves, of: SessionJob | None) -> None:
+        """Move flows off the fullest links if these or all links are less used then: phases may no longer share any."""
+        store = self._store
+        before, mark, used = evenness(store), int(store.counter.logged[0]), int(store.counter.used[0])
+        self._relieve(goal, moves, of)
+        self._even_out(rows)
+        if evenness(store) >= before:
+            undo(store.s, mark)
+            store.counter.used[0] = used
+
+    def _even_out(self, rows: Ints) -> None:
+        """Let the phases of a job share links and leave others empty, on no fuller links than now."""
+        store, s = self._store, self._store.s
+        rows = rows[s.flow["layer"][rows] >= 0]
+        if len(rows):
+            jobs = [self._jobs[number] for number in np.unique(s.flow["job"][rows]).tolist()]
+            store.reserve_log(len(rows))
+            set_paths(s, *evened(self._router(), jobs, store, rows))
+
     def _route(self, rows: Ints) -> None:
         """Place flows, which have no paths, with the full planner beside all others."""
         s, jobs = self._store.s, self._jobs
@@ -209,11 +206,11 @@ class Engine:
         store, budget = self._store, moves.budget or 0
         candidates = crowded(store, self._movable(moves, of), goal * HAIR)
         for size in sorted({min(budget, len(candidates)) >> 2 * step for step in range(3)} - {0}, reverse=True):
-            mark, score, lost = int(store.counter.logged[0]), self._score(goal), store.lost.copy()
+            mark, before, lost = int(store.counter.logged[0]), score(store, goal), store.lost.copy()
             self._prepare(candidates[:size])
             self._route(candidates[:size])
             store.find_lost(candidates[:size])
-            if self._score(goal) < score and not (store.lost & ~lost).any():
+            if score(store, goal) < before and not (store.lost & ~lost).any():
                 break
             undo(store.s, mark)
             store.lost[:] = lost
@@ -234,18 +231,10 @@ class Engine:
             or (moves.who is Movable.LOWER and job.request.priority < mine.priority)
         ]
 
-    def _score(self, goal: float) -> tuple[float, float]:
-        """Return the fullest link above the bound, and by how much flows are slowed: the lower, the better.
-
-        The latter is 0.0 where jobs have phases: their flows do not all run together.
-        """
-        store, worst = self._store, self._store.fullest()[0]
-        phases = bool(store.s.layer_span["end"].any())
-        return worst if worst > goal * HAIR else 0.0, 0.0 if phases else slowed(store.s, store.used)
-
     def _or_beside(self, rows: Ints, goal: float, moves: Moves, of: SessionJob | None, mark: int) -> None:
         """Place flows as the full planner does that leaves the others alone; keep the result if it is better."""
-        store, score = self._store, self._score(goal)
+        store = self._store
+        before = score(store, goal)
         others = touched(store)
         paths, used = store.paths[others], int(store.counter.used[0])
         undo(store.s, mark)
@@ -253,7 +242,7 @@ class Engine:
         store.reserve_log(len(rows) + len(others))
         self._route(rows)
         self._relieve(goal, moves, of)
-        if self._score(goal) > score:
+        if score(store, goal) > before:
             undo(store.s, mark)
             store.counter.used[0] = used
             set_paths(store.s, others, paths)
@@ -262,7 +251,7 @@ class Engine:
         """Place flows on links of their own while that is possible; return how many of the rows were handled."""
         store, s = self._store, self._store.s
         size, width, done, counter = store.cuts.one_size, store.seat_bps, 0, store.counter
-        if not (0 < size <= width) or s.layer_span["end"].any():
+        if not (0 < size <= width) or store.phased:
             return 0
         for _ in range(MAX_UNSEATED):
             store.seated[0] = 0

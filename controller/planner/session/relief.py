@@ -4,12 +4,26 @@ import numpy as np
 
 from controller.planner.session.ejections import make_room
 from controller.planner.session.paths import undo
-from controller.planner.session.place import relieve
+from controller.planner.session.place import relieve, slowed
 from controller.planner.session.share import gather, widen
 from controller.planner.session.state import Store
 
 HAIR = 1 + 1e-9
 """Two utilisations that differ by less than this factor count as equal: they are quotients of floats."""
+
+
+def score(store: Store, goal: float) -> tuple[float, float]:
+    """Return the fullest link above the bound, and by how much flows are slowed: the lower, the better.
+
+    The latter is 0.0 where jobs have phases: their flows do not all run together.
+    """
+    worst = store.fullest()[0]
+    return worst if worst > goal * HAIR else 0.0, 0.0 if store.phased else slowed(store.s, store.used)
+
+
+def evenness(store: Store) -> tuple[float, float]:
+    """Return the utilisation of the fullest link, and the sum of the squares of all: the lower, the better."""
+    return store.fullest()[0], float(np.square(store.s.load / store.divisor).sum())
 
 
 def lowered(store: Store, goal: float, worst: float, levels: int) -> float:
@@ -37,7 +51,7 @@ def spare(store: Store) -> bool:
     Flows of few jobs share those. Nothing is widened for jobs with phases, whose flows do not all run together.
     """
     s, size = store.s, int(store.cuts.one_size)
-    if s.layer_span["end"].any():
+    if store.phased:
         return relieve(s, HAIR, False)
     links, before = np.zeros(len(s.load), dtype=np.int64), np.zeros(len(s.load))
     count = widen(s, store.background, size, HAIR, links, before)

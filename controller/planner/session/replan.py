@@ -8,7 +8,7 @@ from controller.planner.clos import MAX_HOPS, NO_LINK, Topology
 from controller.planner.expand import Flows, joined
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.ports.pins import Streams, bundles, given_paths
-from controller.planner.proof.loads import link_loads
+from controller.planner.proof.loads import heaviest_phases, link_loads
 from controller.planner.route import Router
 from controller.planner.session.delta import SessionJob, by_role, packed
 from controller.planner.session.state import Store
@@ -54,6 +54,20 @@ def beside(router: Router, jobs: Sequence[SessionJob], store: Store, rows: Ints)
     priority = np.full(len(flows), level, dtype=np.int64)
     found = router.route(flows, priority, [(level, store.s.load.copy())], free, {})
     return np.concatenate(order), by_role(found, router.topology.cables)
+
+
+def evened(router: Router, jobs: Sequence[SessionJob], store: Store, rows: Ints) -> tuple[Ints, Ints]:
+    """Return those of these rows that have better paths by `Router.evened`, and these paths as links by role.
+
+    `jobs` are theirs.
+    """
+    every, flows = np.concatenate([job.rows for job in jobs]), _numbered(jobs)
+    hops = packed(store.paths[every])
+    others = np.maximum(store.s.load - heaviest_phases(flows, hops, store.links), 0.0)
+    base = np.where(np.isfinite(store.divisor), others, 0.0)  # without load on dead links
+    found = router.evened(flows, hops, base, np.isin(every, rows))
+    moved = (found != hops).any(axis=1)
+    return every[moved], by_role(found[moved], router.topology.cables)
 
 
 def crowded(store: Store, jobs: Sequence[SessionJob], bound: float) -> Ints:

@@ -30,7 +30,8 @@ from controller.planner.placed import paths_of
 from controller.planner.refusal import dead_nic
 from controller.planner.route import Router
 from controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, hops_of_rows, no_paths
-from controller.planner.session.engine import NO_ROWS, Engine, Moves
+from controller.planner.session.engine import NO_ROWS, Engine
+from controller.planner.session.moves import Moves
 from controller.planner.session.paths import set_paths
 from controller.planner.session.state import Store
 

@@ -110,6 +110,11 @@ class Store:
         """Return the links of each row by role: up, up to the core, down from it, down."""
         return np.asarray(self.s.flow["path"])
 
+    @property
+    def phased(self) -> bool:
+        """Return whether a job has several phases."""
+        return bool(self.s.layer_span["end"].any())
+
     def begin_event(self, who: int, budget: int | None) -> None:
         """Clear the log and set which flows may move, and how many."""
         counter = self.counter

@@ -14,7 +14,7 @@ from controller.model.plan import Infeasible, Plan
 from controller.planner.clos import topology_of
 from controller.planner.expand import joined
 from controller.planner.proof.loads import link_loads
-from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.session import Session
 from controller.planner.solve import solve
 from tests.support.examples import examples

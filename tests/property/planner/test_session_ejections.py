@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from controller.model.job import Collective, CollectiveKind, JobRequest
 from controller.planner.session.delta import Delta
-from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.paths import mark_seats
 from controller.planner.session.session import Session
 from tests.support.examples import examples

@@ -11,7 +11,7 @@ from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
 from controller.model.plan import Infeasible, Plan
 from controller.planner.session.delta import Delta
-from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.session import Session
 from controller.planner.solve import solve
 from tests.support.fabrics.small_fabrics import rails

@@ -5,7 +5,7 @@ import pytest
 
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 from controller.planner.session.delta import Delta
-from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.session import Session
 from tests.support.fabrics.planner_cases import fabric_of
 
