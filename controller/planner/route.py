@@ -4,7 +4,8 @@ Priorities are planned from the highest down, each beside the load of the higher
 make room for it, where these keep the maximum that they have without it. Flows that run at the same time are planned
 exactly (edge colouring) where the fabric is regular and the demands are equal, else by search; where both apply, the
 lower maximum wins. Where several jobs have phases, a plan by jobs and one by phases are improved by a search over all
-of them, and the better one stays. Last, flows move so that as few as possible are slowed.
+of them, and the better one stays. Then flows move so that as few as possible are slowed. Last, beside other load, the
+phases of a job move to the same links, so that others stay empty.
 """
 
 from collections.abc import Iterator, Sequence

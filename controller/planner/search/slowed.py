@@ -234,13 +234,13 @@ def _choose(net: LoadedNet, s: Crowded, now: int, draw: int) -> tuple[int, int, 
 @bare_kernel
 def _walk(
     net: LoadedNet, s: Crowded, flow: Ints, before: Ints, paths: int, patience: int
-) -> tuple[int, int, float]:  # fmt: skip
+) -> tuple[int, int, int]:  # fmt: skip
     """Move flows until none is slowed or the work is done.
 
-    Returns the moves, the moves up to the lowest cost, and the change of the cost up to there. `flow` and `before` take
+    Returns the moves, the moves up to the lowest cost, and the flows that are slowed there. `flow` and `before` take
     the flow and the former path of each move.
     """
-    draw, now, moves, best, cost, least = 1, 0, 0, 0, 0.0, -1e-12
+    draw, now, moves, best, cost, least, slowed = 1, 0, 0, 0, 0.0, -1e-12, s.counts[0].slowed
     while s.counts[0].over > 0 and moves < flow.shape[0] and paths > 0 and now < best + patience:
         now += 1
         draw = (draw * 1103515245 + 12345) & 0x7FFFFFFF
@@ -256,8 +256,8 @@ def _walk(
         moves += 1
         s.until[f] = now + LINGER + (draw >> 11) % LINGER
         if s.counts[0].above == 0 and cost < least:
-            least, best = cost - 1e-12, moves
-    return moves, best, least
+            least, best, slowed = cost - 1e-12, moves, s.counts[0].slowed
+    return moves, best, slowed
 
 
 @kernel
@@ -273,8 +273,9 @@ def slow_fewer(net: LoadedNet, s: Crowded, steps: int, paths: int, patience: int
         crowd.room, crowd.share, crowd.place = 1 / net.inverse[link] - net.load[link], FULL, -1
     _enter(net, s)
     flow, before = np.empty(steps, np.int64), np.empty((steps, 4), np.int64)
-    moves, best, change = _walk(net, s, flow, before, paths, patience)
+    start = s.counts[0].slowed
+    moves, best, slowed = _walk(net, s, flow, before, paths, patience)
     for back in range(moves - 1, best - 1, -1):
         for step in range(4):
             s.hops[flow[back], step] = before[back, step]
-    return change < -0.5  # what the squares change is far smaller
+    return slowed < start

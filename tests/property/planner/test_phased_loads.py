@@ -105,3 +105,39 @@ def test_a_search_never_raises_the_largest_utilisation_of_a_higher_priority(data
         assert joint.fullest(found) <= joint.fullest(hops) * (1 + 1e-9)
         assert fullest(found, 0) <= limit[0] * (1 + 2e-9)
         assert fullest(found, 1) <= limit[1] * (1 + 2e-9)
+
+
+def uses(topology, flows, hops, base):
+    """Return the utilisation of every link: per job its heaviest phase, summed by hand, and the base load."""
+    by_phase: dict[tuple[int, int], np.ndarray] = {}
+    for f in range(len(flows)):
+        load = by_phase.setdefault((int(flows.job[f]), int(flows.phase[f])), np.zeros(len(base)))
+        load[hops[f][hops[f] >= 0]] += int(flows.demand_bps[f])
+    jobs = {job for job, _ in by_phase}
+    heaviest = [np.max([load for (one, _), load in by_phase.items() if one == job], axis=0) for job in jobs]
+    return (base + sum(heaviest, np.zeros(len(base)))) / topology.capacity[: len(base)]
+
+
+@given(data=st.data(), shape=sick_fabrics(), seed=st.integers(0, 10**6))
+@settings(max_examples=examples(40))
+def test_evened_paths_are_live_use_no_fuller_link_and_leave_other_flows_alone(data, shape, seed):
+    fabric = parse_fabric(json.dumps(shape), "fabric.yaml")
+    jobs = parse_jobs(json.dumps(data.draw(job_files(shape))), "jobs.yaml", fabric)
+    topology, rng = topology_of(fabric), np.random.default_rng(seed)
+    live, flows = Live.of(topology, fabric.failed), expand(topology, jobs)
+    links = 2 * topology.cables
+    base = np.where(live.links[:links], rng.integers(0, 10**10, links) * rng.integers(0, 2, links), 0).astype(float)
+    joint = Joint.of(topology, live, segments_of(topology, live), flows, base)
+    assert joint is not None
+    order = np.flatnonzero(topology.nic_leaf[flows.src_nic] != topology.nic_leaf[flows.dst_nic])
+    hops = joint.placed(np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64), order)
+    free = np.array(data.draw(st.lists(st.booleans(), min_size=len(flows), max_size=len(flows))), dtype=np.bool_)
+    before = uses(topology, flows, hops, base)
+    found = joint.evened(hops, before.max(), free)
+    after = uses(topology, flows, found, base)
+    assert after.max() <= before.max() * (1 + 1e-8)
+    if len({(job, phase) for job, phase in zip(flows.job, flows.phase, strict=True)}) == len(set(flows.job)):
+        assert np.square(after).sum() <= np.square(before).sum() * (1 + 1e-9)
+    assert (found[~free] == hops[~free]).all()
+    assert ((found[:, 0] < 0) == (hops[:, 0] < 0)).all()
+    assert live.links[found[found >= 0]].all()

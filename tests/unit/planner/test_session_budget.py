@@ -1,5 +1,7 @@
 """Sessions with a budget of moves: what an event spends it on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,22 @@ def test_a_budget_lowers_the_fullest_link_of_mixed_sizes():
     session.remove("a", moves(0))
     delta = added(session, pairs(fabric, "c", [(0, 4)], gbps=90), 1)
     assert delta.max_link_utilisation == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("budget", [0, 8])
+def test_an_all_to_all_beside_other_jobs_uses_the_links_of_the_ring_of_its_job(budget):
+    fabric = fabric_of(spines=4, leaves=2, hosts_per_leaf=4)
+    session = Session.begin(fabric)
+    added(session, pairs(fabric, "other", [(2, 6), (6, 2)]), budget)
+    ring, ranks = [(0, 4), (4, 1), (1, 5), (5, 0)], (0, 4, 1, 5)
+    across = [(a, b) for a in ranks for b in ranks if a // 4 != b // 4]
+    job = pairs(fabric, "job", ring, across)
+    added(session, replace(job, collectives=(job.collectives[0], at_rate(job.collectives[1], 33))), budget)
+    hops = session.hops("job")
+    assert set(hops[len(ring) :].ravel().tolist()) <= set(hops[: len(ring)].ravel().tolist())
+    assert session.max_link_utilisation() == 1.0
+
+
+def at_rate(collective, gbps):
+    """Return a collective whose flows send at this rate."""
+    return replace(collective, flows=tuple(flow._replace(rate_bps=gbps * GBPS) for flow in collective.flows))
