@@ -45,6 +45,8 @@ Flags = NDArray[np.bool_]
 
 TIMESTAMP, SEQUENCE, BOOT_ID, CARRIER = range(4)
 _QUEUE_FIELDS = 13
+_QUEUE_PRIORITY, _WATCHDOG_DROPPED, _WATCHDOG_ACTIVE = 1, 11, 12
+"""Field numbers of a QueueSample."""
 
 _TEXTS = (
     "",
@@ -84,7 +86,11 @@ class Tables(NamedTuple):
 
     nic_names: Bytes
     nic_lengths: Ints
-    layout: Ints  # queues_at, counters per queue, nic_at, port counters, the most NIC counters of a sample
+    queues_at: int
+    queue_counters: int
+    nic_at: int
+    port_counters: int
+    max_nic_counters: int
 
 
 class Batch(NamedTuple):
@@ -224,7 +230,7 @@ def _nic_entry(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tab
         return _COUNTER
     if counter == -1:
         return -1
-    column = tables.layout[2] + counter
+    column = tables.nic_at + counter
     rows.values[row, column] = value
     rows.present[row, column] = True
     return 0
@@ -242,20 +248,20 @@ def _queue(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables,
             if kind != 0:
                 return _KIND
             found[number] = word
-    if found[1] > np.uint64(7):
+    if found[_QUEUE_PRIORITY] > np.uint64(7):
         return _PRIORITY
-    priority = np.int64(found[1])
-    column = tables.layout[0] + priority * tables.layout[1]
+    priority = np.int64(found[_QUEUE_PRIORITY])
+    column = tables.queues_at + priority * tables.queue_counters
     if rows.present[row, column]:
         return _TWICE
     for i in range(4):  # marks, pause frames in and out, time paused: fields 2 to 5
         rows.values[row, column + i] = found[2 + i]
     for i in range(3):  # packets, bytes, dropped: fields 8 to 10
         rows.values[row, column + 4 + i] = found[8 + i]
-    rows.present[row, column : column + tables.layout[1]] = True
+    rows.present[row, column : column + tables.queue_counters] = True
     rows.gauges[row, priority, :2] = found[6:8]
-    rows.gauges[row, priority, 2] = found[11]
-    rows.gauges[row, priority, 3] = np.uint64(found[12] > np.uint64(0))
+    rows.gauges[row, priority, 2] = found[_WATCHDOG_DROPPED]
+    rows.gauges[row, priority, 3] = np.uint64(found[_WATCHDOG_ACTIVE] > np.uint64(0))
     return _OK
 
 
@@ -266,7 +272,7 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
     rows.heads[row, :] = np.uint64(0)
     rows.values[row, :] = np.uint64(0)
     rows.present[row, :] = False
-    rows.present[row, : tables.layout[3]] = True
+    rows.present[row, : tables.port_counters] = True
     rows.gauges[row, :, :] = np.uint64(0)
     unknown = entries = 0
     while at < end:
@@ -288,7 +294,7 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
             if code == -1:
                 unknown += 1
                 code = _OK
-            if entries > tables.layout[4]:
+            if entries > tables.max_nic_counters:
                 return _COUNTERS, unknown
         elif number == 2 or number == 3:
             rows.heads[row, number - 2] = word
@@ -332,8 +338,7 @@ def _tables() -> Tables:
     for row, name in enumerate(NIC_COUNTERS):
         names[row, : len(name)] = np.frombuffer(name.encode(), dtype=np.uint8)
     lengths = np.array([len(name) for name in NIC_COUNTERS], dtype=np.int64)
-    layout = [QUEUES_AT, len(QUEUE_COUNTERS), NIC_AT, len(PORT_COUNTERS), MAX_NIC_COUNTERS]
-    return Tables(names, lengths, np.array(layout, dtype=np.int64))
+    return Tables(names, lengths, QUEUES_AT, len(QUEUE_COUNTERS), NIC_AT, len(PORT_COUNTERS), MAX_NIC_COUNTERS)
 
 
 class Reader:
