@@ -75,9 +75,8 @@ class Joint:
         leaf = self.topology.nic_leaf
         order = order[(leaf[self.flows.src_nic] != leaf[self.flows.dst_nic])[order]]
         net, loads, moving = self._begin(hops, np.ones(len(hops), dtype=np.bool_))
-        relax(
-            net, loads, moving, Goal(np.inf, np.inf, False, 1.0), 0, 0, 0
-        )  # no search: it enters the flows into the loads
+        no_limit = Goal(np.inf, np.inf, False, 1.0)
+        relax(net, loads, moving, no_limit, 0, 0, 0)  # no search: it enters the flows into the loads
         place(net, loads, moving, order)
         return _packed(moving.hops)
 

@@ -26,7 +26,7 @@ NOISE = 8
 EVEN = 1e-7
 """The weight of the squares of the utilisations beside the excess: of equal excesses, the more even loads win."""
 IN_PHASE = 0.1
-"""The weight of links during one phase where all links become more even: of equal ones, those less used in it win."""
+"""The weight `Goal.in_phase` of `even_out`: of links that a flow fills equally, those emptier in its phase win."""
 ROUNDING = 1e-9
 FULL = 1e20
 """Utilisations and inverse capacities above this belong to links that cannot carry traffic."""
