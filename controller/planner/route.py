@@ -4,8 +4,8 @@ Priorities are planned from the highest down, each beside the load of the higher
 make room for it, where these keep the maximum that they have without it. Flows that run at the same time are planned
 exactly (edge colouring) where the fabric is regular and the demands are equal, else by search; where both apply, the
 lower maximum wins. Where several jobs have phases, a plan by jobs and one by phases are improved by a search over all
-of them, and the better one stays. Then flows move so that as few as possible are slowed. Last, beside other load, the
-phases of a job move to the same links, so that others stay empty.
+of them, and the better one stays. Then flows move so that as few as possible are slowed. Last, where one priority is
+planned beside other load, the phases of a job move to the same links, so that others stay empty.
 """
 
 from collections.abc import Iterator, Sequence
@@ -102,7 +102,8 @@ class Router:
         # Lower priorities must not make the result of a higher one worse: their load may only break ties.
         for load in (total, higher) if (total != higher).any() else (total,):
             if not len(rest):
-                found.append(self._level(flows, load, bundle, dict(given)))
+                alone = self._level(flows, load, bundle, dict(given))
+                found.append(self.evened(flows, alone, load, bundle < 0) if load.any() else alone)
                 continue
             hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
             taken = load + heaviest_phases(flows.rows(rest), placed, len(load))
@@ -157,23 +158,17 @@ class Router:
         loads = [heaviest_phases(flows.rows(part), hops[part], bases.shape[1]) for part in parts]
         return np.asarray((np.array(loads) + bases) / np.maximum(self.topology.capacity[: bases.shape[1]], 1))
 
-    def _level(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
-        """Route the flows of one priority; beside others, the phases of a job share links and leave others empty."""
-        hops = self._least_full(flows, base, bundle, given)
-        return self.evened(flows, hops, base, bundle < 0) if base.any() else hops
-
     def evened(self, flows: Flows, hops: Ints, base: Floats, free: Flags) -> Ints:
-        """Return paths on which the phases of jobs use links more evenly, none fuller than the fullest link is now.
+        """Return paths of no larger maximum on which the phases of jobs use links more evenly.
 
         Flows that are not `free` keep their paths, and so do all where no job has several phases.
         """
         if (flows.phase == flows.phase[0]).all():
             return hops
         joint = Joint.of(self.topology, self.live, self.segments, flows, base)
-        full = self._fullest(base + heaviest_phases(flows, hops, len(base)))
-        return hops if joint is None else joint.evened(hops, full, free)
+        return hops if joint is None else joint.evened(hops, free)
 
-    def _least_full(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
+    def _level(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
         """Route the flows of one priority: the lowest maximum first, then as few slowed flows as possible."""
         batches, free = _batches(flows), bundle < 0
         hops = self._by_job(flows, batches, base, bundle, given)

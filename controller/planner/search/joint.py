@@ -134,10 +134,11 @@ class Joint:
                 break  # the same search again would find nothing either
         return hops
 
-    def evened(self, hops: Ints, cap: float, free: Flags) -> Ints:
-        """Return paths whose links are more evenly used; none that a flow moves to goes above the utilisation `cap`."""
+    def evened(self, hops: Ints, free: Flags) -> Ints:
+        """Return paths of no larger maximum whose links are more evenly used."""
+        cap = self.fullest(hops) * (1 + ROUNDING)
         net, loads, moving = self._begin(hops, free)
-        even_out(net, loads, moving, cap * (1 + ROUNDING), MAX_SWEEPS, MAX_PATHS_EVENED)
+        even_out(net, loads, moving, cap, MAX_SWEEPS, MAX_PATHS_EVENED)
         return _packed(moving.hops)
 
     def fullest(self, hops: Ints) -> float:
