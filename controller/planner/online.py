@@ -105,11 +105,7 @@ class OnlinePlanner:
         placed = self._session.all_hops(rows)
         if wanted and not limit.moves_none:
             placed = self._improved(limit, subject, len(requests), wanted, every, rows, placed)
-        moved, hops = _to_place(placed, running, self._router.live)
-        drafted = draft(
-            self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved, running=running,
-            left=self._left_at_nics, router=self._router,
-        )  # fmt: skip
+        drafted = self._drafted(requests, health, kept, running, placed)
         if isinstance(drafted, Infeasible):
             return drafted
         plan = certified(drafted, has_happened=has_happened, hashed=self._hashed)
@@ -125,6 +121,27 @@ class OnlinePlanner:
             moved=_moved(kept, running, drafted.whole),
             stranded={job_id: tuple(flows) for job_id, flows in stranded.items()},
         )
+
+    def _drafted(
+        self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], running: Paths, placed: Ints
+    ) -> Draft | Infeasible:
+        """Return the plan for the session's paths `placed`; a job whose pins must stay as they are moves no flow.
+
+        A pin by addresses is installed again, with what it guards, only where its path changes.
+        """
+        moved, hops = _to_place(placed, running, self._router.live)
+        while True:
+            drafted = draft(
+                self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved, running=running,
+                left=self._left_at_nics, router=self._router,
+            )  # fmt: skip
+            if isinstance(drafted, Infeasible):
+                return drafted
+            stays = moved & np.isin(running.flows.job, _guarding_more(kept, running, drafted))
+            if not stays.any():
+                return drafted
+            moved &= ~stays
+            hops = np.concatenate((placed[: len(moved)][moved], placed[len(moved) :]))
 
     def _amended(
         self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], amend: Amend, has_happened: bool
@@ -250,6 +267,17 @@ def _to_place(hops: Ints, running: Paths, live: Live) -> tuple[Flags, Ints]:
     nics = live.links[live.topology.first_nic_link :]
     moved &= (now[:, 0] >= 0) & nics[running.flows.src_nic] & nics[running.flows.dst_nic]
     return moved, np.concatenate((now[moved], new))
+
+
+def _guarding_more(kept: Sequence[Placed], before: Paths, drafted: Draft) -> list[int]:
+    """Return the running jobs whose pins would guard more streams, though none of their paths changes."""
+    changed = (before.hops != drafted.whole.hops[: len(before.hops)]).any(axis=1)
+    moves = frozenset(before.flows.job[changed].tolist())
+    return [
+        number
+        for number, guards in drafted.guards.items()
+        if number < len(kept) and number not in moves and set(guards) - set(kept[number][1].guards)
+    ]
 
 
 def _moved(kept: Sequence[Placed], before: Paths, after: Paths) -> dict[str, Moved]:

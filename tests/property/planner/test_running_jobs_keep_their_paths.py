@@ -1,5 +1,7 @@
 """While jobs come and go, steered, pinned or with fixed ports, each stream stays on its planned links."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,3 +91,17 @@ def test_a_fixed_port_that_a_pin_by_addresses_once_guarded_takes_the_guarded_pat
     driver.feed(Submit(reply=3, request=request("c", Steering.SOURCE_PORT, (1, 0, port))))
     assert "c" in driver.state.jobs
     assert off_path(FABRIC, driver) == []
+
+
+def test_a_pin_by_addresses_that_keeps_its_path_while_flows_move_does_not_take_a_later_job_off_its_path():
+    driver = Driver(FABRIC)
+    driver.connect_all()
+    # The move that makes room for c is undone, as b keeps the pin where it is: c has to stay with the pin, too.
+    fast = replace(request("a", Steering.SOURCE_PORT, (0, 1, 49153)), priority=1)
+    for reply, job in enumerate((fast, request("b", Steering.PIN, (0, 1, 0)), replace(fast, job_id="c"))):
+        rate = 10**6 if job.job_id == "b" else 10**8
+        flows = (FlowDemand(src_rank=0, dst_rank=1, rate_bps=rate, udp_source_port=49153 if job is fast else 0),)
+        one = replace(job.collectives[0], flows=flows)
+        driver.feed(Submit(reply=reply, request=replace(job, collectives=(one,))))
+        assert off_path(FABRIC, driver) == []
+    assert set(driver.state.jobs) == {"a", "b", "c"}
