@@ -125,9 +125,9 @@ class OnlinePlanner:
     def _drafted(
         self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], running: Paths, placed: Ints
     ) -> Draft | Infeasible:
-        """Return the plan for the session's paths `placed`; a job whose pins must stay as they are moves no flow.
+        """Return the draft for the session's paths `placed`, without moves of jobs that would need new guards alone.
 
-        A pin by addresses is installed again, with what it guards, only where its path changes.
+        A pin by addresses is installed again, with the streams that it guards, only where a path of its job changes.
         """
         moved, hops = _to_place(placed, running, self._router.live)
         while True:

@@ -5,6 +5,8 @@ excess grows; a flow that has just moved stays for a few steps (Glover, Tabu Sea
 every link below a limit, and, once the largest utilisation cannot fall, to slow as few flows as possible. It ends with
 the paths of least excess that it has seen. Steps are limited, and a linear congruential generator with a fixed seed
 breaks ties, so the same input gives the same paths.
+
+Beside the tabu search, `place` chooses first paths, and `even_out` evens loads by moves that each gain (descent).
 """
 
 from typing import NamedTuple

@@ -171,7 +171,10 @@ class Engine:
                 self._route(left)
 
     def _relieve_phased(self, rows: Ints, goal: float, moves: Moves, of: SessionJob | None) -> None:
-        """Move flows off the fullest links if these or all links are less used then: phases may no longer share any."""
+        """Move flows off the fullest links; undo it if neither the largest utilisation nor the sum of squares falls.
+
+        A flow that moves away from the other phases of its job may load all links more than it relieves one.
+        """
         store = self._store
         before, mark, used = evenness(store), int(store.counter.logged[0]), int(store.counter.used[0])
         self._relieve(goal, moves, of)

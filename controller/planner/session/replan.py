@@ -57,9 +57,9 @@ def beside(router: Router, jobs: Sequence[SessionJob], store: Store, rows: Ints)
 
 
 def evened(router: Router, jobs: Sequence[SessionJob], store: Store, rows: Ints) -> tuple[Ints, Ints]:
-    """Return those of these rows that have better paths by `Router.evened`, and these paths as links by role.
+    """Return the rows, of those given, whose paths `Router.evened` changes, and the new paths as links by role.
 
-    `jobs` are theirs.
+    `jobs` are the jobs of these rows.
     """
     every, flows = np.concatenate([job.rows for job in jobs]), _numbered(jobs)
     hops = packed(store.paths[every])
