@@ -1,4 +1,4 @@
-"""Plan in two processes: one for transactions, one for previews and placements; a third is ready once there are such.
+"""Plan in processes: one for transactions, and once there are requests one for previews and placements, and a spare.
 
 Something urgent never waits for a solve: where the first process is still busy after GRACE_S with what is not urgent,
 it is killed, and one that is ready takes its place. A request that takes too long is killed as well. A process that
@@ -21,8 +21,8 @@ from controller.model.placement import Placement
 from controller.model.plan import Infeasible, Replan
 from controller.runtime.planning.worker import Worker, WorkerLostError
 
-SECOND_START_S = 3.0
-"""The second process starts so long after the first, which then loads its kernels without it."""
+NEXT_START_S = 3.0
+"""The second process and the spare start so long after a request, which may have to load its own kernels first."""
 PROGRESS_S = 10.0
 """A process that loads its kernels for longer is logged so often: after an installation it compiles them."""
 LOADING_S = 4.0
@@ -49,6 +49,8 @@ class _Seat:
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._worker: Worker | None = None
+        self.begun = False
+        """Whether its process is to start before it has a request."""
         self.turn = asyncio.Lock()
         self.urgent = self.killed = self.loading = False
         """Whether the request under way is urgent, whether it has been ended, and whether the process loads kernels."""
@@ -101,16 +103,20 @@ class PlannerPool:
     def __init__(self, fabric: Fabric, finish: Finish, limits: Limits | None = None) -> None:
         self._finish, self._limits = finish, limits or Limits()
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="planner")
-        self._fabric, self._first, self._second = fabric, _Seat(fabric), _Seat(fabric)
-        self._spare: _Seat | None = None
+        self._first, self._second, self._spare = _Seat(fabric), _Seat(fabric), _Seat(fabric)
         self._tasks: set[asyncio.Task[None]] = set()
         self.killed = 0
         """The requests that were ended because something urgent waited, or their time was up."""
 
     def start(self) -> None:
-        """Start the first process, which loads its kernels meanwhile, and a little later the second."""
+        """Start the first process, which loads its kernels meanwhile. A controller without jobs needs no other."""
         self._begin(self._first, 0.0)
-        self._begin(self._second, SECOND_START_S)
+
+    def _begin_once(self, seat: _Seat) -> None:
+        """Start a process that is ready for what comes after the present request."""
+        if not seat.begun:
+            seat.begun = True
+            self._begin(seat, NEXT_START_S)
 
     def _begin(self, seat: _Seat, delay_s: float) -> None:
         task = asyncio.get_running_loop().create_task(self._warm(seat, delay_s))
@@ -143,9 +149,10 @@ class PlannerPool:
     async def solve(self, problem: Solve) -> Solution:
         """Plan; a failure of the process is an error as a value."""
         if problem.preview:
-            self._begin_spare()
+            self._begin_once(self._spare)  # the second is no relief of the first while it has requests
             with self._second.request():
                 return await self._solved(self._second, problem, self._limits.preview_s)
+        self._begin_once(self._second)
         with self._first.request():
             if problem.urgent:
                 await self._make_way()
@@ -161,23 +168,16 @@ class PlannerPool:
 
     async def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
         """Find places; a failure of the process is an error as a value."""
-        self._begin_spare()
+        self._begin_once(self._spare)
         with self._second.request():
             return await self._in_time(self._second, lambda worker: worker.place(problem), self._limits.preview_s)
-
-    def _begin_spare(self) -> None:
-        """Start the third process: the second is no relief of the first while it has requests."""
-        if self._spare is None:
-            self._spare = _Seat(self._fabric)
-            self._begin(self._spare, SECOND_START_S)
 
     def close(self) -> None:
         """End the processes; does not wait for requests under way."""
         for task in self._tasks:
             task.cancel()
         for seat in (self._first, self._second, self._spare):
-            if seat is not None:
-                seat.close()
+            seat.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _in_time(
@@ -239,7 +239,7 @@ class PlannerPool:
 
     def _ready(self) -> _Seat | None:
         """Return a process that can take the place of the first at once."""
-        return next((seat for seat in (self._spare, self._second) if seat is not None and seat.ready), None)
+        return next((seat for seat in (self._spare, self._second) if seat.ready), None)
 
     def _relieve(self, relief: _Seat) -> None:
         """Let another process take the place of the first, and the first load its kernels in its place."""

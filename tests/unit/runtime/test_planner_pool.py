@@ -118,7 +118,7 @@ async def test_an_error_of_the_request_is_returned(shared_pool):
 
 
 async def test_something_urgent_waits_for_no_solve_that_hangs_and_ends_no_preview(pool, monkeypatch):
-    monkeypatch.setattr(module, "SECOND_START_S", 0.0)
+    monkeypatch.setattr(module, "NEXT_START_S", 0.0)
     request = (shift_job("a"),)
     await asyncio.gather(pool.solve(problem(requests=request)), pool.solve(problem(requests=request, preview=True)))
     while not pool._spare.ready:
@@ -167,6 +167,22 @@ async def test_a_slow_start_is_not_logged_as_long_as_no_request_waits(pool, monk
         await asyncio.sleep(0.01)
     assert pool._first.loading
     assert "requests wait" not in caplog.text
+
+
+async def test_a_second_process_starts_with_the_first_transaction_and_a_third_with_the_first_preview(pool, monkeypatch):
+    monkeypatch.setattr(module, "NEXT_START_S", 0.0)
+
+    async def started(*expected):
+        async with asyncio.timeout(60):
+            while tuple(seat.ready for seat in (pool._first, pool._second, pool._spare)) != expected:
+                await asyncio.sleep(0.01)
+
+    pool.start()
+    await started(True, False, False)
+    await pool.solve(problem(requests=(shift_job("a"),)))
+    await started(True, True, False)
+    await pool.solve(problem(requests=(shift_job("a"),), preview=True))
+    await started(True, True, True)
 
 
 async def test_a_preview_that_takes_too_long_is_ended_and_the_next_is_planned(pool):
