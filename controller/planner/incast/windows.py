@@ -18,6 +18,7 @@ from controller.planner.incast.confinement import grouped
 from controller.planner.incast.incast import crowded_nics
 from controller.planner.incast.turns import Turns
 from controller.planner.jit import Flags, Floats, Ints, kernel
+from controller.planner.ordered import first_from, smallest, total
 from controller.planner.proof.loads import heaviest_phases, layers_of
 
 MTU_BYTES = 4_096
@@ -183,9 +184,9 @@ def _slots_of(means: Floats, slots: int) -> Ints:
     """Divide senders evenly among slots by mean rate: the largest first, each to the emptiest slot."""
     slot, filled = np.empty(means.shape[0], np.int64), np.zeros(slots)
     order = np.argsort(-means, kind="mergesort")
-    even = means.max() - means.min() <= 1e-6 * means.max()
+    even = means[order[0]] - means[order[-1]] <= 1e-6 * means[order[0]]
     for i in range(order.shape[0]):
-        place = i % slots if even else np.argmin(filled)
+        place = i % slots if even else smallest(filled)
         slot[order[i]] = place
         filled[place] += means[order[i]]
     return slot
@@ -225,7 +226,7 @@ def _take_turns(
             _add(used, places, rates, part, 1.0)
             speedup[i] = _factor(room, used, places, part, 1e9)
             _add(used, places, rates, part, -1.0)
-            means[i] = rates[part].sum()
+            means[i] = total(rates[part])
         slots = _slot_count(speedup, MAX_SLOTS)
         if slots > 1:
             _turns_of_class(
@@ -240,29 +241,29 @@ def _turns_of_class(
     used: Floats, forced: bool, table: Ints, faster: Ints,
 ) -> None:  # fmt: skip
     """Assign slots and rates to the senders of a class that can speed up; the others keep their rates at all times."""
-    turns = np.flatnonzero((speedup >= slots * (1 - 1e-9)) & (means > 0))
+    takes_turns = (speedup >= slots * (1 - 1e-9)) & (means > 0)
+    turns = np.arange(means.shape[0])[takes_turns]
     if turns.shape[0] < slots:
         return
-    takes_turns = np.zeros(means.shape[0], np.bool_)
-    takes_turns[turns] = True
     for i in range(means.shape[0]):
         if not takes_turns[i]:
             _add(room, places, rates, members[first[i] : first[i + 1]], -1.0)
-    whole, slot = means[turns].sum(), _slots_of(means[turns], slots)
+    whole, slot = total(means[turns]), _slots_of(means[turns], slots)
     order, factor, slowest, mean = np.argsort(slot, kind="mergesort"), np.ones(slots), 1e30, 0.0
-    begin = np.searchsorted(slot[order], np.arange(slots + 1))
+    in_order, end = slot[order], 0
     for s in range(slots):
-        here = turns[order[begin[s] : begin[s + 1]]]
+        begin, end = end, first_from(in_order, end, in_order.shape[0], s + 1)
+        here = turns[order[begin:end]]
         for i in here:
             _add(used, places, rates, members[first[i] : first[i + 1]], 1.0)
-        factor_here = min(float(slots), whole / means[here].sum())
+        factor_here = min(float(slots), whole / total(means[here]))
         for i in here:
             factor_here = _factor(room, used, places, members[first[i] : first[i + 1]], factor_here)
         for i in here:
             _add(used, places, rates, members[first[i] : first[i + 1]], -1.0)
             slowest = min(slowest, means[i] * max(1.0, factor_here))
         factor[s] = max(1.0, factor_here)
-        mean += means[here].sum() * factor[s] / slots
+        mean += total(means[here]) * factor[s] / slots
     length = _slot_ns(slowest)
     if length == 0 or (mean < MIN_THROUGHPUT_RATIO * whole and not forced):
         return

@@ -15,6 +15,7 @@ import numpy as np
 from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Ints, bare_kernel, kernel
+from controller.planner.ordered import smallest
 from controller.planner.proof.cut import (
     CUT,
     KINDS,
@@ -202,7 +203,7 @@ def _bound_of_groups(
         group = group_of_leaf[leaves[i]]
         flows[group] += ends.flows[leaves[i]]
         largest[group], member[group] = max(largest[group], ends.largest[leaves[i]]), leaves[i]
-    narrowest = widths.min()
+    narrowest = widths[smallest(widths)]
     for group in range(1, links.shape[0]):
         if may_improve(flows[group], largest[group], links[group], narrowest, best):
             useful, useless = np.empty(upper.shape[0], np.bool_), group_of_leaf != group
@@ -241,7 +242,7 @@ def _bound_of_others(
     counters: Counters, best: Best,
 ) -> Best:  # fmt: skip
     """Return the largest of `best` and the bounds of all links but one and of the flows that cannot use that one."""
-    narrowest = widths.min()
+    narrowest = widths[smallest(widths)]
     for link in range(upper.shape[0]):
         flows, largest = 0, 0
         for i in range(reach.begin[upper[link]], reach.begin[upper[link] + 1]):

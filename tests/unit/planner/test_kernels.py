@@ -79,6 +79,14 @@ def test_no_kernel_returns_a_named_tuple_to_python():
     assert [name for name, types in returned.items() if any(hasattr(each, "instance_class") for each in types)] == []
 
 
+def test_to_load_the_kernels_imports_none_of_numbas_modules_that_take_long():
+    code = "import sys; from controller.planner.warm import warm; warm(); print('numba.np.arraymath' in sys.modules)"
+    command = (sys.executable, "-c", code)
+    # A process that has to compile imports all of numba; the next one loads what it has compiled.
+    said = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)]
+    assert said[-1] == "False"
+
+
 def test_a_damaged_or_missing_cache_only_costs_time(tmp_path):
     (tmp_path / "doubled.py").write_text(
         textwrap.dedent("""
