@@ -75,7 +75,7 @@ class Joint:
         leaf = self.topology.nic_leaf
         order = order[(leaf[self.flows.src_nic] != leaf[self.flows.dst_nic])[order]]
         net, loads, moving = self._begin(hops, np.ones(len(hops), dtype=np.bool_))
-        no_limit = Goal(np.inf, np.inf, False, 1.0)
+        no_limit = Goal(limit=np.inf, cap=np.inf, by_flow=False, in_phase=1.0)
         relax(net, loads, moving, no_limit, 0, 0, 0)  # no search: it enters the flows into the loads
         place(net, loads, moving, order)
         return _packed(moving.hops)
@@ -90,7 +90,8 @@ class Joint:
             if worst <= goal * (1 + CLOSE) or paths <= 0:
                 break
             net, loads, moving = self._begin(start, free)
-            missed, paths = relax(net, loads, moving, Goal(limit, np.inf, False, 1.0), MAX_MOVES, paths, PATIENCE)
+            wanted = Goal(limit=limit, cap=np.inf, by_flow=False, in_phase=1.0)
+            missed, paths = relax(net, loads, moving, wanted, MAX_MOVES, paths, PATIENCE)
             start = _packed(moving.hops)
             full = self.fullest(start)
             if full < worst and _kept(net, moving):
@@ -106,7 +107,7 @@ class Joint:
         if worst <= 1:
             return hops
         net, loads, moving = self._begin(hops, free)
-        goal = Goal(1.0, worst * (1 + 1e-9), True, 1.0)
+        goal = Goal(limit=1.0, cap=worst * (1 + 1e-9), by_flow=True, in_phase=1.0)
         relax(net, loads, moving, goal, MAX_MOVES, MAX_PATHS_SETTLED, PATIENCE_SETTLED)
         return _packed(moving.hops)
 

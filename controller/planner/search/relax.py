@@ -112,7 +112,10 @@ def _added(
         if link == shun:
             return FULL
         if link >= 0:
-            total += _pressure(net, loads, goal, link, layer, demand) - _pressure(net, loads, goal, link, layer, 0.0)
+            pressure = _pressure(net, loads, goal, link, layer, demand)
+            if pressure >= FULL:
+                return FULL
+            total += pressure - _pressure(net, loads, goal, link, layer, 0.0)
             if total >= least:
                 break
     return total
@@ -355,7 +358,7 @@ def place(net: LoadedNet, loads: Phased, moving: Moving, order: Ints) -> int:
 
     `net.load` and `loads` must have the flows that have a path already.
     """
-    goal, stranded = Goal(0.0, 0.0, False, 1.0), 0
+    goal, stranded = Goal(limit=0.0, cap=0.0, by_flow=False, in_phase=1.0), 0
     for i in range(order.shape[0]):
         f = order[i]
         u, w, _, _ = _best(net, loads, moving, goal, f, i, -1)
@@ -375,7 +378,7 @@ def even_out(net: LoadedNet, loads: Phased, moving: Moving, cap: float, sweeps: 
     No link that a flow moves to goes above the utilisation `cap`. Stops after `sweeps` over the flows, a sweep without
     a move, or `paths` evaluated paths; returns the moves. `net.load` is the load of other traffic, `loads` has none.
     """
-    goal, nothing, moves = Goal(np.inf, cap, True, IN_PHASE), net.load.shape[0], 0
+    goal, no_link, moves = Goal(limit=np.inf, cap=cap, by_flow=True, in_phase=IN_PHASE), net.load.shape[0], 0
     for f in range(moving.hops.shape[0]):
         _carry_along(net, loads, moving, f, 1)
     for _ in range(sweeps):
@@ -386,7 +389,7 @@ def even_out(net: LoadedNet, loads: Phased, moving: Moving, cap: float, sweeps: 
             now = _along(net, loads, moving, goal, f)
             _carry_along(net, loads, moving, f, -1)
             now -= _along(net, loads, moving, goal, f)
-            u, w, least, seen = _best(net, loads, moving, goal, f, f, nothing)
+            u, w, least, seen = _best(net, loads, moving, goal, f, f, no_link)
             paths -= seen
             if u >= 0 and least < now - EVEN * ROUNDING:
                 write_path(net, moving.hops, f, u, w)

@@ -78,6 +78,25 @@ def test_a_search_never_raises_the_largest_utilisation_and_keeps_to_live_paths(d
         assert live.links[found[found >= 0]].all()
 
 
+def test_no_link_goes_above_the_largest_utilisation_where_demands_are_ten_thousand_times_what_links_carry():
+    lab = {"kind": "spine_leaf", "spines": 2, "leaves": 3, "hosts_per_leaf": 1, "gbps": 0.02}
+    fabric = parse_fabric(json.dumps({"version": 1, "name": "lab", "generate": lab}), "fabric.yaml")
+    customs = [
+        {"kind": "CUSTOM", "qps_per_flow": qps, "flows": [{"src_rank": 0, "dst_rank": to, "rate_bps": bps}]}
+        for to, qps, bps in ((2, 1, 200_000_000_000), (1, 16, 196_000_000_000))
+    ]
+    job = {"job_id": "one", "ranks": ["h1-n0", "h2-n0", "h3-n0"], "collectives": customs}
+    jobs = parse_jobs(json.dumps({"version": 1, "jobs": [job]}), "jobs.yaml", fabric)
+    topology = topology_of(fabric)
+    live, flows = Live.of(topology, fabric.failed), expand(topology, jobs)
+    joint = Joint.of(topology, live, segments_of(topology, live), flows, np.zeros(2 * topology.cables))
+    assert joint is not None
+    hops = joint.placed(np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64), np.arange(len(flows)))
+    assert joint.fullest(hops) == 10_000
+    # With a flow of the second collective beside the first one, fewer flows would share a link, but a fuller one.
+    assert joint.fullest(joint.settled(hops, np.ones(len(flows), dtype=np.bool_))) <= 10_000 * (1 + 1e-9)
+
+
 @given(data=st.data(), shape=sick_fabrics())
 @settings(max_examples=examples(40))
 def test_a_search_never_raises_the_largest_utilisation_of_a_higher_priority(data, shape):
