@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-import shutil
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -23,7 +23,7 @@ BRIDGE = f"tls{os.getpid()}"
 
 
 class TlsLab:
-    """A server with TLS, and a bridge whose daemon holds the certificate in `switch.certificate`."""
+    """A server with TLS, and a bridge whose daemon shows the certificate in `switch`."""
 
     def __init__(self, ovs, folder):
         self.ovs, self.by = ovs, authority()
@@ -43,11 +43,6 @@ class TlsLab:
             self.ovs.add_bridge, BRIDGE, datapath_id=datapath_id, ports=(f"1{BRIDGE}", f"2{BRIDGE}"),
             controller=f"{scheme}:{host}:{port}",
         )  # fmt: skip
-
-    def replace(self, files):
-        """Put other files in place of the daemon's, which reads them again."""
-        for old, new in ((self.switch.key, files.key), (self.switch.certificate, files.certificate)):
-            shutil.copy(new, old)
 
     async def refused(self, reason, timeout_s=5):
         """Wait for a refusal for this reason; the switch came within a second."""
@@ -74,7 +69,7 @@ async def test_a_denied_certificate_ends_the_session_and_a_new_one_opens_the_nex
         "switch_down", "leaf1", "its certificate is denied now",
     )  # fmt: skip
     await lab.refused("is denied")
-    lab.replace(files_of(lab.by, Role.SWITCH, "leaf1", tmp_path / "next"))
+    await asyncio.to_thread(lab.ovs.set_ssl, files_of(lab.by, Role.SWITCH, "leaf1", tmp_path / "next"))
     _, _, _, installed = await lab.events.wait_for("switch_up", "leaf1")
     assert installed.rules == (RULE,)
     assert lab.server.sessions()["leaf1"].holder.serial != serial
@@ -100,7 +95,7 @@ async def test_a_plain_switch_at_the_tls_port_is_refused(lab):
     ],
 )
 async def test_a_switch_with_a_wrong_certificate_is_refused(lab, tmp_path, who, reason):
-    lab.replace(who(lab, tmp_path / "wrong"))
+    lab.switch = replace(who(lab, tmp_path / "wrong"), ca=lab.switch.ca)
     await lab.start()
     await lab.refused(reason)
     assert lab.events.all == []
