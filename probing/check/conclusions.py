@@ -15,8 +15,8 @@ from probing.probe import Question
 
 MAX_SILENCE = 0.2
 """A leaf with a larger share of silent probes is unknown: one router in five, or a limit on ICMP errors."""
-MIN_MISSES = 1e-3
-"""A link is never used if a hash that mixes would have missed as many links with less than this expectation."""
+MIN_MISSES = 1e-4
+"""A link is never used if a hash that mixes would have missed a link of its tier with less than this expectation."""
 POLARISED = 0.6
 """A tier that uses at most this part of the links that so many probes would find repeats the tier below."""
 
@@ -150,8 +150,7 @@ def _inverse(answer: Answer) -> Answer:
 
 
 def _reach(counts: Counts, hop: int) -> Reach:
-    unseen = frozenset().union(*(_unseen(choice, seen) for choice, seen in _open_choices(counts, hop).items()))
-    return Reach(hop, tuple(sorted(counts.links(hop))), tuple(sorted(unseen)))
+    return Reach(hop, tuple(sorted(counts.links(hop))), tuple(sorted(_unseen(_open_choices(counts, hop)))))
 
 
 def _steps(pairs: Sequence[Pair], hop: int) -> list[Step]:
@@ -231,10 +230,14 @@ def _open_choices(counts: Counts, hop: int) -> dict[Choice, Counter[str]]:
     }
 
 
-def _unseen(choice: Choice, seen: Counter[str]) -> frozenset[str]:
-    """Return the links that a switch never chose, if its choices were so many that this is no accident."""
-    certain = _missed(len(choice.links), seen.total()) < MIN_MISSES
-    return frozenset(link for link in choice.links if certain and link not in seen)
+def _unseen(choices: Mapping[Choice, Counter[str]]) -> frozenset[str]:
+    """Return the links that switches never chose, where they chose so often that this is no accident.
+
+    Of several choices each needs more probes, for each is another occasion for such an accident.
+    """
+    limit = MIN_MISSES / max(len(choices), 1)
+    certain = [(choice, seen) for choice, seen in choices.items() if _missed(len(choice.links), seen.total()) < limit]
+    return frozenset(link for choice, seen in certain for link in choice.links if link not in seen)
 
 
 def _of_choices(leaf: str, counts: Counts) -> Iterator[Finding]:
@@ -246,7 +249,7 @@ def _of_choices(leaf: str, counts: Counts) -> Iterator[Finding]:
             by = listed({choice.by for choice in choices})
             yield Finding(Kind.POLARISED, f"from {leaf}, {by} use {used} of {wide} links: they repeat the tier below")
             continue
-        unseen = frozenset().union(*(_unseen(choice, seen) for choice, seen in choices.items()))
+        unseen = _unseen(choices)
         silent = sum(count - counts.replied[leg] for leg, count in counts.sent.items() if leg.hop == hop)
         if unseen and silent:
             yield Finding(Kind.UNSEEN, f"no reply came by {listed(unseen)}, and {silent} probes had none")

@@ -90,6 +90,21 @@ def test_a_copy_taken_while_the_writer_writes_is_never_handed_out(tmp_path):
         thread.join()
 
 
+def test_a_reader_waits_for_a_writer_that_is_preempted_in_the_middle_of_a_write(tmp_path):
+    CounterPageWriter(tmp_path / "page", NAMES, boot_id=1)
+
+    def set_sequence(number):
+        with (tmp_path / "page").open("r+b") as file:
+            file.seek(32)
+            file.write(number.to_bytes(8, "little"))
+
+    set_sequence(5)
+    ends = threading.Timer(0.005, set_sequence, (6,))
+    ends.start()
+    assert CounterPageReader(tmp_path / "page").read().sequence == 3
+    ends.join()
+
+
 def test_a_writer_that_died_in_the_middle_is_an_error_after_some_tries(tmp_path):
     CounterPageWriter(tmp_path / "page", NAMES, boot_id=1)
     with (tmp_path / "page").open("r+b") as file:
