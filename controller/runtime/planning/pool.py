@@ -1,4 +1,4 @@
-"""Plan in processes: one for transactions, and once there are requests one for previews and placements, and a spare.
+"""Plan in processes: one for transactions, one for previews and placements, and a spare, started when first needed.
 
 Something urgent never waits for a solve: where the first process is still busy after GRACE_S with what is not urgent,
 it is killed, and one that is ready takes its place. A request that takes too long is killed as well. A process that
@@ -50,7 +50,7 @@ class _Seat:
         self._fabric = fabric
         self._worker: Worker | None = None
         self.begun = False
-        """Whether its process is to start before it has a request."""
+        """Whether `_begin_once` has started it."""
         self.turn = asyncio.Lock()
         self.urgent = self.killed = self.loading = False
         """Whether the request under way is urgent, whether it has been ended, and whether the process loads kernels."""
@@ -113,7 +113,7 @@ class PlannerPool:
         self._begin(self._first, 0.0)
 
     def _begin_once(self, seat: _Seat) -> None:
-        """Start a process that is ready for what comes after the present request."""
+        """Start a process for later requests, where that has not been done."""
         if not seat.begun:
             seat.begun = True
             self._begin(seat, NEXT_START_S)
