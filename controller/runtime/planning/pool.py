@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from controller.model.effect import Place, Solve
 from controller.model.error import BudgetExceededError, HeddleError, UnavailableError
@@ -104,7 +104,8 @@ class PlannerPool:
         self._finish, self._limits = finish, limits or Limits()
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="planner")
         self._first, self._second, self._spare = _Seat(fabric), _Seat(fabric), _Seat(fabric)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Future[Any]] = set()
+        """What `close` cancels: processes that start, and calls in threads."""
         self.killed = 0
         """The requests that were ended because something urgent waited, or their time was up."""
 
@@ -174,8 +175,9 @@ class PlannerPool:
 
     def close(self) -> None:
         """End the processes; does not wait for requests under way."""
-        for task in self._tasks:
-            task.cancel()
+        for task in tuple(self._tasks):
+            if not task.get_loop().is_closed():
+                task.cancel()  # asyncio would log an exception that arrives in the last turn of the loop
         for seat in (self._first, self._second, self._spare):
             seat.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -205,9 +207,15 @@ class PlannerPool:
             return UnavailableError("the planner's process ended twice; retry")
 
     def _in_thread(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
-        """Run blocking work. Its exception counts as read: no task awaits it after `close`."""
+        """Run blocking work. Its exception counts as read: its request may have been cancelled."""
         running = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        running.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._tasks.add(running)
+
+        def ended(running: asyncio.Future[Result]) -> None:
+            self._tasks.discard(running)
+            _ = running.cancelled() or running.exception()
+
+        running.add_done_callback(ended)
         return running
 
     def _kill(self, seat: _Seat) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import threading
 from functools import partial
 
 import pytest
@@ -18,6 +19,7 @@ from controller.model.placement import Shape
 from controller.model.plan import Amend, Replan
 from controller.runtime.planning import pool as module
 from controller.runtime.planning.pool import Limits, PlannerPool
+from controller.runtime.planning.worker import WorkerLostError
 from controller.runtime.rules import with_pins
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.unit.brain.driver import shift_job, small_fabric
@@ -219,3 +221,27 @@ async def test_a_pool_that_closes_while_a_process_loads_its_kernels_leaves_no_ex
     await asyncio.sleep(0)
     gc.collect()
     assert unread == []
+
+
+def test_a_call_that_fails_in_the_last_turn_of_the_loop_after_a_pool_was_closed_is_not_logged(pool, caplog):
+    began, may_end = threading.Event(), threading.Event()
+
+    def call():
+        began.set()
+        assert may_end.wait(60)
+        raise WorkerLostError
+
+    async def close():
+        pool._in_thread(call)
+        assert began.wait(60)
+        pool.close()
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(close())
+    may_end.set()
+    pool._threads.shutdown()
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    gc.collect()
+    assert caplog.records == []
