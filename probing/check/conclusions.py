@@ -9,12 +9,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from probing.check.findings import Finding, Kind, listed
-from probing.check.places import Choice, Counts, Named, Places, Replies, counted, hops_of
+from probing.check.places import Choice, Counts, Leg, Named, Places, Replies, counted, hops_of
 from probing.check.questions import FIRST_HOP, SAMPLE, Pair, Round, Step, Variation
 from probing.probe import Question
 
 MAX_SILENCE = 0.2
 """A leaf with a larger share of silent probes is unknown: one router in five, or a limit on ICMP errors."""
+PASSED = 4
+"""A switch that replied to none of so many ports that passed it is silent: losing a fifth does so in 1 of 600."""
 MIN_MISSES = 1e-4
 """A link is never used if a hash that mixes would have missed a link of its tier with less than this expectation."""
 POLARISED = 0.6
@@ -179,12 +181,24 @@ def _differing(leaf: str, changed: _Changed, what: str) -> str:
 def _silent(pairs: Sequence[Pair], counts: Counts) -> Iterator[Finding]:
     for leg, sent in counts.sent.items():
         silent, seen = sent - counts.replied[leg], counts.links(leg.hop)
-        if silent > sent * MAX_SILENCE:
-            steps = _steps([pair for pair in pairs if len(pair.steps) == leg.hops], leg.hop)
+        steps = _steps([pair for pair in pairs if len(pair.steps) == leg.hops], leg.hop)
+        never = _never_replying(counts, leg)
+        # A few probes may miss a silent switch more often than its share of the links.
+        share = max(silent / sent, sum(step.to in never for step in steps) / len(steps))
+        if share > MAX_SILENCE:
             routers = listed({step.to for step in steps if step.link not in seen}) or "routers"
             yield Finding(
                 Kind.SILENT, f"{silent} of {sent} probes that expire at hop {leg.hop} had no reply: {routers}"
             )
+
+
+def _never_replying(counts: Counts, leg: Leg) -> set[str]:
+    """Return the switches that forwarded probes and replied to none."""
+    return {
+        switch
+        for (where, switch), ports in counts.passed.items()
+        if where == leg and ports >= PASSED and (leg, switch) not in counts.replying
+    }
 
 
 def _of_replies(pairs: Sequence[Pair], counts: Counts) -> Iterator[Finding]:
@@ -244,7 +258,7 @@ def _of_choices(leaf: str, counts: Counts) -> Iterator[Finding]:
     """Yield the links that no port leads over: a tier that repeats the tier below, else single links."""
     for hop in sorted({leg.hop for leg in counts.sent}):
         choices = _open_choices(counts, hop)
-        if hop > FIRST_HOP and _is_polarised(choices):
+        if hop > FIRST_HOP and _is_polarised(choices, counts.crossed):
             used, wide = sum(map(len, choices.values())), sum(len(choice.links) for choice in choices)
             by = listed({choice.by for choice in choices})
             yield Finding(Kind.POLARISED, f"from {leaf}, {by} use {used} of {wide} links: they repeat the tier below")
@@ -262,7 +276,8 @@ def _missed(links: int, probes: int) -> float:
     return links * float((1 - 1 / links) ** probes)
 
 
-def _is_polarised(choices: Mapping[Choice, Counter[str]]) -> bool:
-    used = sum(map(len, choices.values()))
+def _is_polarised(choices: Mapping[Choice, Counter[str]], crossed: set[str]) -> bool:
+    """Return whether a tier uses few of its links; one to a switch without replies is in use if probes crossed it."""
+    used = sum(len(crossed.intersection(choice.links).union(seen)) for choice, seen in choices.items())
     expected = sum(len(choice.links) - _missed(len(choice.links), seen.total()) for choice, seen in choices.items())
     return used <= POLARISED * expected and sum(seen.total() for seen in choices.values()) >= SAMPLE

@@ -62,6 +62,12 @@ class Counts:
     choices: defaultdict[Choice, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     groups: defaultdict[Group, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     merged: set[tuple[str, ...]] = field(default_factory=set)
+    replying: set[tuple[Leg, str]] = field(default_factory=set)
+    """The switches that replied."""
+    passed: Counter[tuple[Leg, str]] = field(default_factory=Counter)
+    """By switch the ports whose probe had no reply there, though the next hop saw them come from it."""
+    crossed: set[str] = field(default_factory=set)
+    """The links by which those ports came in."""
 
     def links(self, hop: int) -> set[str]:
         """Return the links by which probes were seen to come in at a hop."""
@@ -89,18 +95,31 @@ def hops_of(pair: Pair) -> range:
 def _walk(counts: Counts, pair: Pair, addresses: Sequence[int | None], places: Places) -> None:
     """Follow one port from switch to switch."""
     at: str | None = pair.leaf
+    silent: tuple[Leg, list[Step]] | None = None  # the hop before, if it had no reply, and the links that led to it
     for hop, steps, address in zip(hops_of(pair), pair.steps, addresses, strict=True):
         leg = Leg(hop, len(pair.steps))
         counts.sent[leg] += 1
         if address is None:
-            at = None
+            at, silent = None, (leg, [step for step in steps if step.by == at])
             continue
         counts.replied[leg] += 1
         found, kind = _located(steps, address, at, places)
         counts.named[kind][_name(address, places)] += 1
         at = found[0].to if found else None
         if found:
+            counts.replying.add((leg, found[0].to))
             _count(counts, pair, hop, found, _rivals(steps, found[0]))
+            if silent is not None:
+                _count_passed(counts, *silent, found[0].by)
+        silent = None
+
+
+def _count_passed(counts: Counts, leg: Leg, steps: Sequence[Step], switch: str) -> None:
+    """Count a port that the next hop saw come from a switch, which had not replied itself."""
+    counts.passed[leg, switch] += 1
+    links = [step.link for step in steps if step.to == switch]
+    if len(links) == 1:
+        counts.crossed.update(links)
 
 
 def _located(
