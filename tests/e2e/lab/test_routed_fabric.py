@@ -1,6 +1,7 @@
 """Planned paths on Linux routers without any rule: ports that probes find lead every packet over the planned cables."""
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 from controller.model.plan import FlowPlan, Plan
 from controller.planner.solve import solve
-from mininet_topos.measure.flow_run import FlowRequest, RunResult
+from mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, RunResult
 from mininet_topos.routed.lab import RoutedLab
 from mininet_topos.routed.routes import Routing
 from probing.search import BUDGET_FACTOR
@@ -68,6 +69,26 @@ def assert_on_planned_cables(lab: RoutedLab, flows: Sequence[Any], result: RunRe
         assert len(set(seen.values())) == 1
 
 
+def slowest(flows: Sequence[Any], result: RunResult) -> float:
+    """Return the goodput of the slowest flow over its transfer, as a part of its planned rate."""
+    return min(
+        done.goodput_bps(result.duration_ns) / flow.rate_bps for flow, done in zip(flows, result.flows, strict=True)
+    )
+
+
+def slowest_median(flows: Sequence[Any], result: RunResult) -> float:
+    """Return the goodput of the slowest flow in the median of its periods, as a part of its planned rate.
+
+    A machine that stands still for 50 ms slows a transfer of 0.8 s by 6 %, but two periods of 17. A flow that shares a
+    cable has half its rate in most of them.
+    """
+    period_s = GOODPUT_PERIOD_NS / 1e9
+    return min(
+        median(done.goodput_bytes) * 8 / period_s / flow.rate_bps
+        for flow, done in zip(flows, result.flows, strict=True)
+    )
+
+
 @pytest.mark.alone  # it asks for the planned goodput
 @pytest.mark.parametrize(
     "fabric", ["2 tiers", *(pytest.param(name, marks=pytest.mark.soak) for name in ("parallel cables", "3 tiers"))],
@@ -80,15 +101,9 @@ def test_every_packet_of_a_planned_permutation_takes_its_planned_cables(fabric, 
         search, probes = searched(lab, flows, ways)
         result = sent(lab, flows, search.ports)
         chance = sent(lab, flows, {flow.flow_id: flow.udp_source_port for flow in flows})
-        goodput = [
-            done.goodput_bps(result.duration_ns) / flow.rate_bps for flow, done in zip(flows, result.flows, strict=True)
-        ]
-        by_chance = [
-            done.goodput_bps(chance.duration_ns) / flow.rate_bps for flow, done in zip(flows, chance.flows, strict=True)
-        ]
         print(
             f"FIGURES {probes / len(flows):.1f} probes a flow of {ways} paths; goodput of the slowest flow "
-            f"{min(goodput):.3f} of its planned rate, by chance {min(by_chance):.3f}"
+            f"{slowest(flows, result):.3f} of its planned rate, by chance {slowest(flows, chance):.3f}"
         )
         assert not search.missing
         assert probes <= len(flows) * BUDGET_FACTOR * ways
@@ -96,7 +111,7 @@ def test_every_packet_of_a_planned_permutation_takes_its_planned_cables(fabric, 
         assert result.valid, result.integrity
         assert not result.queue_drops
         assert_on_planned_cables(lab, flows, result)
-        assert min(goodput) >= GOODPUT
+        assert slowest_median(flows, result) >= GOODPUT
 
 
 @pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
