@@ -233,7 +233,7 @@ def run(
     stack: Stack, plan: pb.JobPlan, port: str, hogs: Sequence[FlowRequest], seconds: float = RUN_S,
     until: Callable[[Watch], bool] = lambda watch: False,
 ) -> Ran:  # fmt: skip
-    """Run the planned flows beside hogs; the run ends before its time where something holds after `RUN_S`."""
+    """Run the planned flows beside hogs for this long; from `RUN_S` on, end the run as soon as `until` holds."""
     try:
         starts: list[int] = []
 
