@@ -40,14 +40,21 @@ def find_lost(flows: Rows, rows: Ints, dead_leaf: Ints, lost: Flags) -> None:
 
 @bare_kernel
 def fullest_link(load: Floats, inverse: Floats, divisor: Floats) -> tuple[float, int]:
-    """Return the largest utilisation, and the first link that has it; only links near the largest are divided."""
-    worst, link = 0.0, 0
-    for i in range(load.shape[0]):
-        if load[i] * inverse[i] > worst * (1 - 1e-12):
-            used = load[i] / divisor[i]
-            if used > worst:
-                worst, link = used, i
-    return worst, link
+    """Return the largest utilisation, and the first link that has it; 0.0 and link 0 where no live link has load.
+
+    The number of links is even. Utilisations that differ by less than a factor of 1 + 1e-12 count as equal.
+    """
+    # Many links have equal loads. A search that branches on each comparison takes five to ten times as long.
+    half = load.shape[0] >> 1
+    one, two = 0.0, 0.0
+    for i in range(half):
+        one = max(one, load[i] * inverse[i] if inverse[i] < DEAD else 0.0)
+        two = max(two, load[half + i] * inverse[half + i] if inverse[half + i] < DEAD else 0.0)
+    bar = max(one, two) * (1 - 1e-12)
+    for i in range(load.shape[0] if bar > 0.0 else 0):
+        if inverse[i] < DEAD and load[i] * inverse[i] >= bar:
+            return load[i] / divisor[i], i
+    return 0.0, 0
 
 
 @bare_kernel

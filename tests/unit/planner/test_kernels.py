@@ -13,6 +13,8 @@ from controller.planner.exact.colouring import colour_edges
 from controller.planner.jit import kernel
 from controller.planner.proof.deadlock import deadlock_free
 from controller.planner.proof.ecmp import _CRC_TABLE, crc32_of_tuple
+from controller.planner.session.paths import fullest_link
+from controller.planner.session.table import DEAD
 from tests.support.fabrics.planner_cases import fabric_of, job_of, plan_of
 
 
@@ -29,6 +31,21 @@ def test_no_colour_occurs_more_often_at_a_vertex_than_the_bound(edges, colours):
             degree = int((ends[:, side] == vertex).sum())
             assert meets.max() <= -(-degree // colours)
     assert ((found >= 0) & (found < colours)).all()
+
+
+@given(
+    links=st.lists(
+        st.tuples(st.integers(0, 4), st.sampled_from([1e11, 4e11]), st.booleans()), min_size=2, max_size=40
+    ).filter(lambda links: len(links) % 2 == 0)
+)
+def test_the_fullest_link_is_the_first_of_the_live_ones_that_have_the_largest_utilisation(links):
+    """Loads are thirds of 100 Gbit/s, so equal utilisations are common; dead links may have load that is no flow's."""
+    load = np.array([float(10**11 * thirds // 3) for thirds, _, _ in links])
+    capacity = np.array([bps for _, bps, _ in links])
+    dead = np.array([is_dead for _, _, is_dead in links])
+    found = fullest_link(load, np.where(dead, DEAD, 1 / capacity), np.where(dead, np.inf, capacity))
+    used = [0.0 if is_dead else float(a / b) for a, b, is_dead in zip(load, capacity, dead, strict=True)]
+    assert found == (max(used), used.index(max(used)) if max(used) else 0)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 65535))
