@@ -142,7 +142,10 @@ class Database:
 
 
 def _opened(path: Path, retention: Retention) -> sqlite3.Connection:
-    """Open the file; a damaged one of ours is moved aside, once. What was never ours is refused untouched."""
+    """Open the file; one of ours that is damaged or of another version is moved aside, once.
+
+    What was never ours is refused untouched.
+    """
     _check_owner(path)
     try:
         return _connected(path, retention)
@@ -201,9 +204,9 @@ def _connected(path: Path, retention: Retention) -> sqlite3.Connection:
 
 
 def _move_aside(path: Path, why: Exception) -> None:
-    """Rename a damaged file, replacing an earlier one, and log it."""
+    """Rename a file that cannot be used, replacing an earlier one, and log it."""
     aside = path.with_name(path.name + DAMAGED_SUFFIX)
-    _LOG.warning("history: %s is damaged (%s); it is kept as %s, a new history begins", path, why, aside.name)
+    _LOG.warning("history: %s cannot be used (%s); it is kept as %s, a new history begins", path, why, aside.name)
     os.replace(path, aside)
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)

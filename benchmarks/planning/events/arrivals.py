@@ -191,7 +191,9 @@ def run(out: TextIO, arrivals: int = ARRIVALS, seed: int = 1, scene: str = "") -
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
         for one, row in zip(scenes, pool.map(partial(measured, arrivals=arrivals, seed=seed), scenes), strict=True):
             found[one.name] = row
-            cells = (f"{row[name]['fullest']:.2f}/{row[name]['speed']:.2f} ({row[name]['moved']:.0f})" for name in names)
+            cells = (
+                f"{row[name]['fullest']:.2f}/{row[name]['speed']:.2f} ({row[name]['moved']:.0f})" for name in names
+            )
             print(f"  {one.name:44}" + "".join(f"{cell:>18}" for cell in cells), file=out, flush=True)
     return found
 

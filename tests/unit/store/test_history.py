@@ -189,6 +189,17 @@ def test_a_damaged_file_is_moved_aside_with_one_line(path, caplog):
     assert len([record for record in caplog.records if "damaged" in record.message]) == 1
 
 
+def test_a_history_of_another_version_is_moved_aside_and_the_line_names_the_version(path, caplog):
+    Database(path, Retention()).close()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("PRAGMA user_version = 99")
+    Database(path, Retention()).close()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"history: {path} cannot be used (it is of version 99, not 1); it is kept as history.sqlite.damaged, "
+        "a new history begins"
+    ]
+
+
 def test_a_file_that_was_never_a_history_is_refused_untouched(path):
     path.write_text("a list of things\n" * 100)
     with pytest.raises(PrerequisiteError, match="no history of heddle"):
