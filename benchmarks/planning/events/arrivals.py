@@ -28,7 +28,7 @@ from controller.planner.session.delta import Delta
 from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.session import Session
 
-GPUS, ARRIVALS = 1024, 150
+GPUS, ARRIVALS = 1024, 100
 SIZES = (8, 16, 32, 64, 128, 256)
 """The GPUs of a job; a size is drawn with a weight of one over its square root, so small jobs are more common.
 

@@ -29,7 +29,7 @@ MAX_PATHS_SLOWED, PATIENCE_SLOWED = 50_000, 500
 """Limits of each search for few slowed flows, whose paths cost more to evaluate than those of the others."""
 MAX_SWEEPS, MAX_PATHS_EVENED = 5, 2_000_000
 """Limits of the search for evenly used links: sweeps over the flows, and paths evaluated."""
-EQUAL, MIXED = (FULL, FULL), (FULL, 3.0, 1.0)
+EQUAL, MIXED = (FULL, FULL), (3.0, 1.0)
 """The searches for few slowed flows of equal and of mixed demands: what a link above the maximum costs in each.
 
 Mixed demands leave little room below the maximum, so their search may pass it for a while."""

@@ -185,12 +185,13 @@ class Engine:
 
     def _even_out(self, rows: Ints) -> None:
         """Let the phases of a job share links and leave others empty, on no fuller links than now."""
-        store, s = self._store, self._store.s
-        rows = rows[s.flow["layer"][rows] >= 0]
+        store = self._store
+        rows = rows[store.s.flow["layer"][rows] >= 0]
         if len(rows):
-            jobs = [self._jobs[number] for number in np.unique(s.flow["job"][rows]).tolist()]
-            store.reserve_log(len(rows))
-            set_paths(s, *evened(self._router(), jobs, store, rows))
+            jobs = [self._jobs[number] for number in np.unique(store.s.flow["job"][rows]).tolist()]
+            changed = evened(self._router(), jobs, store, rows)
+            store.reserve_log(len(rows))  # may replace `store.s`
+            set_paths(store.s, *changed)
 
     def _route(self, rows: Ints) -> None:
         """Place flows, which have no paths, with the full planner beside all others."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from controller.planner.session import state
 from controller.planner.session.delta import Delta
 from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.session import Session
@@ -114,6 +115,24 @@ def test_an_all_to_all_beside_other_jobs_uses_the_links_of_the_ring_of_its_job(b
     hops = session.hops("job")
     assert set(hops[len(ring) :].ravel().tolist()) <= set(hops[: len(ring)].ravel().tolist())
     assert session.max_link_utilisation() == 1.0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_job_whose_changes_outgrow_the_log_gets_the_same_paths(seed, monkeypatch):
+    fabric = fabric_of(spines=4, leaves=4, hosts_per_leaf=8)
+    nics = [fabric.nics[nic].id for nic in np.random.default_rng(seed).permutation(len(fabric.nics)).tolist()]
+    both = tuple(
+        Collective(kind=kind, size_bytes=1000, phase=phase)
+        for phase, kind in enumerate((CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_TO_ALL))
+    )
+    found = []
+    for rows in (state.SPARE_LOG, 1024):
+        monkeypatch.setattr(state, "SPARE_LOG", rows)
+        session = Session.begin(fabric)
+        added(session, JobRequest(job_id="other", ranks=tuple(nics[:8]), collectives=both), 8)
+        delta = added(session, JobRequest(job_id="job", ranks=tuple(nics[8:]), collectives=both), 8)
+        found.append((session.hops("job").tolist(), list(delta)))
+    assert found[0] == found[1]
 
 
 def at_rate(collective, gbps):
