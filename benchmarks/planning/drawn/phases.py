@@ -30,7 +30,7 @@ from controller.planner.proof.loads import heaviest_phases
 from controller.planner.route import Router
 
 CASES = 200
-LIMIT_S = 3.0
+LIMIT_S = 20.0
 CLOSE = 1.01
 """A plan above the linear program's value by this factor is compared with the integer program."""
 RING, SPREAD, TREE, PAIRS = (
