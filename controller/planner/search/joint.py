@@ -6,7 +6,7 @@ import numpy as np
 
 from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints, Rows
+from controller.planner.jit import Flags, Floats, Ints, Rows, kernel
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.grid import FAR
 from controller.planner.search.layers import GUARD, Higher, Phased, phased
@@ -14,7 +14,7 @@ from controller.planner.search.moving import Moving
 from controller.planner.search.on_link import Lists
 from controller.planner.search.relax import ROUNDING, Goal, even_out, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
-from controller.planner.search.slowed import COUNTS, CROWD, FULL, Crowded, slow_fewer
+from controller.planner.search.slowed import CROWD, FULL, TALLY, Crowded, slow_fewer
 
 CLOSE = 0.001
 """Relative distance to the goal at which the search for a lower maximum ends."""
@@ -25,11 +25,12 @@ MAX_PATHS = 12_000_000
 MAX_PATHS_SETTLED = 1_000_000
 PATIENCE, PATIENCE_SETTLED = 6_000, 200
 """The number of moves without an improvement after which a search ends."""
-MAX_PATHS_SLOWED, PATIENCE_SLOWED = 50_000, 500
-"""Limits of each search for few slowed flows, whose paths cost more to evaluate than those of the others."""
+MAX_PATHS_SLOWED, PATIENCE_SLOWED = 50_000, 20_000
+"""Limits of each search for few slowed flows: paths evaluated, which cost more than those of the other searches, in all
+and without an improvement."""
 MAX_SWEEPS, MAX_PATHS_EVENED = 5, 2_000_000
 """Limits of the search for evenly used links: sweeps over the flows, and paths evaluated."""
-EQUAL, MIXED = (FULL, FULL), (3.0, 1.0)
+EQUAL, MIXED = np.array((FULL, FULL)), np.array((3.0, 1.0))
 """The searches for few slowed flows of equal and of mixed demands: what a link above the maximum costs in each.
 
 Mixed demands leave little room below the maximum, so their search may pass it for a while."""
@@ -114,26 +115,26 @@ class Joint:
     def slowed_least(self, hops: Ints, free: Flags) -> Ints:
         """Return paths of no larger maximum on which fewer flows have a fair share below their demand.
 
-        Where jobs have several phases, or higher priorities move too, the paths stay as they are.
+        Where jobs have several phases, or higher priorities move too, the paths stay as they are. So they do where the
+        search is too short to try the paths of one flow of each link over 1: of so many slowed flows it saves few.
         """
-        worst = self.fullest(hops)
-        if worst <= 1 or len(self.empty.job) or len(self.higher.guard):
+        if len(self.empty.job) or len(self.higher.guard):
+            return hops
+        use = self._utilisation(hops)
+        over, choices = np.count_nonzero(use > 1), np.diff(self.segments.start).max()
+        if over == 0 or over * choices > MAX_PATHS_SLOWED:
             return hops
         demand = self.flows.demand_bps
-        searches = EQUAL if (demand == demand[0]).all() else MIXED
-        for penalty in searches:
-            net, _, moving = self._begin(hops, free)
-            links, count = len(net.load), len(hops)
-            crowded = Crowded(
-                moving.source, moving.target, moving.demand, free, moving.hops, moving.lists,
-                np.zeros(count, np.int64), moving.until, np.zeros(links, CROWD), np.empty(links, np.int64),
-                np.zeros(1, COUNTS), worst * (1 + ROUNDING), penalty,
-            )  # fmt: skip
-            gained = slow_fewer(net, crowded, MAX_MOVES, MAX_PATHS_SLOWED, PATIENCE_SLOWED)
-            hops = _packed(crowded.hops)
-            if searches is EQUAL and not gained:
-                break  # the same search again would find nothing either
-        return hops
+        penalties = EQUAL if (demand == demand[0]).all() else MIXED
+        net, _, moving = self._begin(hops, free)
+        links, count = len(net.load), len(hops)
+        crowded = Crowded(
+            moving.source, moving.target, moving.demand, free, moving.hops, moving.lists,
+            np.zeros(count, np.int64), moving.until, np.zeros(links, CROWD), np.empty(links, np.int64),
+            np.zeros(1, TALLY), _fullest(use, hops) * (1 + ROUNDING),
+        )  # fmt: skip
+        slow_fewer(net, crowded, penalties, MAX_MOVES, MAX_PATHS_SLOWED, PATIENCE_SLOWED)
+        return _packed(crowded.hops)
 
     def evened(self, hops: Ints, free: Flags) -> Ints:
         """Return paths of no larger maximum whose links are more evenly used."""
@@ -144,7 +145,7 @@ class Joint:
 
     def fullest(self, hops: Ints) -> float:
         """Return the largest utilisation of the links that these paths use."""
-        return float(self._utilisation(hops)[hops[hops >= 0]].max(initial=0.0))
+        return _fullest(self._utilisation(hops), hops)
 
     def slowed(self, hops: Ints) -> int:
         """Return the number of flows on links over 1."""
@@ -182,6 +183,17 @@ class Joint:
         return net, loads, moving
 
 
+@kernel
+def _fullest(use: Floats, hops: Ints) -> float:
+    """Return the largest utilisation of the links of these paths."""
+    fullest = 0.0
+    for f in range(hops.shape[0]):
+        for step in range(hops.shape[1]):
+            if hops[f, step] >= 0:
+                fullest = max(fullest, use[hops[f, step]])
+    return fullest
+
+
 def _kept(net: LoadedNet, moving: Moving) -> bool:
     """Return whether the limits of all higher priorities are kept."""
     guard = moving.higher.guard
@@ -198,7 +210,14 @@ def above(row: Ints, load: Floats, limit: Floats) -> Higher:
     return Higher(row, guard)
 
 
+@kernel
 def _packed(hops: Ints) -> Ints:
     """Return paths as rows of links, padded with -1 at the end."""
-    order = np.argsort(hops < 0, axis=1, kind="stable")
-    return np.asarray(np.take_along_axis(hops, order, axis=1), dtype=np.int64)
+    packed = np.full(hops.shape, -1, np.int64)
+    for f in range(hops.shape[0]):
+        length = 0
+        for step in range(hops.shape[1]):
+            if hops[f, step] >= 0:
+                packed[f, length] = hops[f, step]
+                length += 1
+    return packed

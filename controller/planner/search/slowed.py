@@ -28,16 +28,16 @@ FULL = 1e20
 CROWD = row([("room", np.float64), ("share", np.float64), ("flows", np.int64), ("place", np.int64)])
 """A link: its capacity in bit/s beside other traffic, the demand above which it slows a flow (FULL for a link within
 1), its flows, and its place among the links over 1, or -1."""
-COUNTS = row([("slowed", np.int64), ("over", np.int64), ("above", np.int64)])
-"""How many flows are slowed, and how many links are over 1 and above the cap."""
+TALLY = row([("slowed", np.int64), ("over", np.int64), ("above", np.int64), ("penalty", np.float64)])
+"""How many flows are slowed, how many links are over 1 and above the cap, and how many slowed flows one of these
+costs."""
 
 
 class Crowded(NamedTuple):
     """The flows of a search, and what their links are like.
 
     `slowing` is the number of links that slow a flow, `until` the step up to which it stays where it is. The links over
-    1 are the first of `over`. `counts` has one row of `COUNTS`. A link above the utilisation `cap` costs as many slowed
-    flows as `penalty` says.
+    1 are the first of `over`. `tally` has one row of `TALLY`, `cap` is a utilisation.
     """
 
     source: Ints
@@ -50,9 +50,8 @@ class Crowded(NamedTuple):
     until: Ints
     crowd: Rows
     over: Ints
-    counts: Rows
+    tally: Rows
     cap: float
-    penalty: float
 
 
 @bare_kernel
@@ -81,15 +80,15 @@ def _slow(s: Crowded, f: int, links: int) -> None:
     """Note that so many more links slow flow f."""
     before = s.slowing[f]
     s.slowing[f] = before + links
-    s.counts[0].slowed += (1 if before + links > 0 else 0) - (1 if before > 0 else 0)
+    s.tally[0].slowed += (1 if before + links > 0 else 0) - (1 if before > 0 else 0)
 
 
 @bare_kernel
 def _list_over(s: Crowded, link: int) -> None:
     """Append a link to those over 1."""
-    s.crowd[link].place = s.counts[0].over
-    s.over[s.counts[0].over] = link
-    s.counts[0].over += 1
+    s.crowd[link].place = s.tally[0].over
+    s.over[s.tally[0].over] = link
+    s.tally[0].over += 1
 
 
 @bare_kernel
@@ -108,8 +107,8 @@ def _update(net: LoadedNet, s: Crowded, link: int) -> None:
     if new < FULL and crowd.place < 0:
         _list_over(s, link)
     elif new >= FULL and crowd.place >= 0:
-        s.counts[0].over -= 1
-        last = s.over[s.counts[0].over]
+        s.tally[0].over -= 1
+        last = s.over[s.tally[0].over]
         s.over[crowd.place] = last
         s.crowd[last].place = crowd.place
         crowd.place = -1
@@ -118,7 +117,7 @@ def _update(net: LoadedNet, s: Crowded, link: int) -> None:
 @bare_kernel
 def _take(net: LoadedNet, s: Crowded, f: int, sign: int) -> float:
     """Put flow f on the links of its path (sign 1), or take it off (-1); return the change of the cost."""
-    even, slowed, above = 0.0, s.counts[0].slowed, s.counts[0].above
+    even, slowed, above = 0.0, s.tally[0].slowed, s.tally[0].above
     for step in range(4):
         link = s.hops[f, step]
         if link < 0:
@@ -128,7 +127,7 @@ def _take(net: LoadedNet, s: Crowded, f: int, sign: int) -> float:
         new = net.load[link] * net.inverse[link]
         even += EVEN * (new * new - use * use)
         s.crowd[link].flows += sign
-        s.counts[0].above += (1 if new > s.cap else 0) - (1 if use > s.cap else 0)
+        s.tally[0].above += (1 if new > s.cap else 0) - (1 if use > s.cap else 0)
         if s.demand[f] > s.crowd[link].share:
             _slow(s, f, sign)
         if sign > 0:
@@ -136,7 +135,7 @@ def _take(net: LoadedNet, s: Crowded, f: int, sign: int) -> float:
         else:
             depart(s.lists, link, 4 * f + step)
         _update(net, s, link)
-    return even + (s.counts[0].slowed - slowed) + s.penalty * (s.counts[0].above - above)
+    return even + (s.tally[0].slowed - slowed) + s.tally[0].penalty * (s.tally[0].above - above)
 
 
 @bare_kernel
@@ -153,7 +152,7 @@ def _enter(net: LoadedNet, s: Crowded) -> None:
             if s.crowd[link].place < 0 and net.load[link] * net.inverse[link] > 1 + ROUNDING:
                 _list_over(s, link)
     for link in range(net.load.shape[0]):
-        s.counts[0].above += 1 if net.load[link] * net.inverse[link] > s.cap else 0
+        s.tally[0].above += 1 if net.load[link] * net.inverse[link] > s.cap else 0
         _update(net, s, link)
 
 
@@ -170,7 +169,7 @@ def _added(net: LoadedNet, s: Crowded, f: int, u: int, w: int, shun: int, least:
         use, new = net.load[link] * net.inverse[link], (net.load[link] + demand) * net.inverse[link]
         total += EVEN * (new * new - use * use)
         if use <= s.cap < new:
-            total += s.penalty
+            total += s.tally[0].penalty
         if new > 1 + ROUNDING and total + own < least:
             share, node = _share(net, s, link, demand), s.lists.head[link]
             own = 1.0 if demand > share else own
@@ -215,7 +214,7 @@ def _best(net: LoadedNet, s: Crowded, f: int, turn: int, shun: int) -> tuple[int
 @bare_kernel
 def _choose(net: LoadedNet, s: Crowded, now: int, draw: int) -> tuple[int, int, int, int]:
     """Return the flow to move off a random link over 1, its new segments, and the paths evaluated."""
-    link = s.over[(draw >> 8) % s.counts[0].over]
+    link = s.over[(draw >> 8) % s.tally[0].over]
     chosen, to_u, to_w, least, paths, tried, node = -1, -1, -1, FULL, 1, 0, s.lists.head[link]
     while node >= 0 and tried < MAX_TRIED:
         f, following = node >> 2, s.lists.after[node]
@@ -240,8 +239,8 @@ def _walk(
     Returns the moves, the moves up to the lowest cost, and the flows that are slowed there. `flow` and `before` take
     the flow and the former path of each move.
     """
-    draw, now, moves, best, cost, least, slowed = 1, 0, 0, 0, 0.0, -1e-12, s.counts[0].slowed
-    while s.counts[0].over > 0 and moves < flow.shape[0] and paths > 0 and now < best + patience:
+    draw, now, moves, best, cost, least, slowed, enough = 1, 0, 0, 0, 0.0, -1e-12, s.tally[0].slowed, paths - patience
+    while s.tally[0].over > 0 and moves < flow.shape[0] and paths > max(enough, 0):
         now += 1
         draw = (draw * 1103515245 + 12345) & 0x7FFFFFFF
         f, u, w, seen = _choose(net, s, now, draw)
@@ -255,27 +254,34 @@ def _walk(
         cost += _take(net, s, f, 1)
         moves += 1
         s.until[f] = now + LINGER + (draw >> 11) % LINGER
-        if s.counts[0].above == 0 and cost < least:
-            least, best, slowed = cost - 1e-12, moves, s.counts[0].slowed
+        if s.tally[0].above == 0 and cost < least:
+            least, best, slowed, enough = cost - 1e-12, moves, s.tally[0].slowed, paths - patience
     return moves, best, slowed
 
 
 @kernel
-def slow_fewer(net: LoadedNet, s: Crowded, steps: int, paths: int, patience: int) -> bool:
+def slow_fewer(net: LoadedNet, s: Crowded, penalties: Floats, steps: int, paths: int, patience: int) -> None:
     """Search from the paths in `s.hops`, none above the cap, and write the best ones there.
 
-    Returns whether fewer flows are slowed; if not, the loads may still be more even. `net.load` is the load of other
-    traffic, and `s` has no loads yet. Stops after `steps` moves, `paths` evaluated paths, or `patience` steps without
-    an improvement.
+    There is one search per penalty, each from the best paths of the one before; one of the same penalty is left out
+    where that slows no fewer flows. `net.load` is the load of other traffic, and `s` has no loads yet. A search stops
+    after `steps` moves, `paths` evaluated paths, or `patience` of them without an improvement.
     """
     for link in range(net.load.shape[0]):
         crowd: Any = s.crowd[link]
         crowd.room, crowd.share, crowd.place = 1 / net.inverse[link] - net.load[link], FULL, -1
     _enter(net, s)
-    flow, before = np.empty(steps, np.int64), np.empty((steps, 4), np.int64)
-    start = s.counts[0].slowed
-    moves, best, slowed = _walk(net, s, flow, before, paths, patience)
-    for back in range(moves - 1, best - 1, -1):
-        for step in range(4):
-            s.hops[flow[back], step] = before[back, step]
-    return slowed < start
+    flow, before, last = np.empty(steps, np.int64), np.empty((steps, 4), np.int64), -1.0
+    for penalty in penalties:
+        start = s.tally[0].slowed
+        if start == 0 or penalty == last:
+            break
+        s.tally[0].penalty = penalty
+        moves, best, slowed = _walk(net, s, flow, before, paths, patience)
+        for back in range(moves - 1, best - 1, -1):
+            _take(net, s, flow[back], -1)
+            for step in range(4):
+                s.hops[flow[back], step] = before[back, step]
+            _take(net, s, flow[back], 1)
+        s.until[:] = 0
+        last = -1.0 if slowed < start else penalty
