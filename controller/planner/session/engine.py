@@ -18,7 +18,7 @@ from controller.planner.session.delta import Delta, SessionJob, changes, no_path
 from controller.planner.session.moves import Movable, Moves
 from controller.planner.session.paths import set_paths, undo
 from controller.planner.session.place import above_bounds, place
-from controller.planner.session.relief import HAIR, evenness, lowered, score, spare
+from controller.planner.session.relief import HAIR, emptied, evenness, lowered, score, spare
 from controller.planner.session.replan import beside, crowded, evened, replanned
 from controller.planner.session.seats import MAX_TRAIL, chosen, seat
 from controller.planner.session.state import Store
@@ -85,6 +85,9 @@ class Engine:
             self._reached = reached
             return refusal
         self._over = over
+        if (refuses or gone is not None) and self._looks_ahead(moves):
+            emptied(store)
+            worst, link = store.fullest()
         return self._delta(rows, gone, shared, why, bool(whole), worst, goal, link)
 
     def revert(self) -> None:
@@ -105,6 +108,13 @@ class Engine:
     def _in_steps(self) -> bool:
         """Return whether flows are placed one by one: on a regular Clos fabric, with one priority and no pins."""
         return self._store.regular and self._alike()
+
+    def _looks_ahead(self, moves: Moves) -> bool:
+        """Return whether flows may move to make room for later jobs: in three tiers, where no two fit on a link."""
+        store = self._store
+        limited = moves.who is Movable.ALL and bool(moves.budget)
+        alone = 0 < store.seat_bps < 2 * store.cuts.one_size and not store.phased
+        return limited and alone and store.s.planes > 0 and self._in_steps()
 
     def _place(
         self, rows: Ints, goal: float, moves: Moves, of: SessionJob | None, improve: bool

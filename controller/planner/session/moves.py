@@ -19,7 +19,11 @@ class Movable(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """How many flows may move for others in one event, None for any number, and which."""
+    """How many flows may move for others in one event, None for any number, and which.
+
+    In three tiers where no two flows fit on a link, what an arrival or a departure leaves of a budget for all flows
+    makes room for later jobs.
+    """
 
     budget: int | None = None
     who: Movable = Movable.NONE

@@ -21,8 +21,6 @@ from controller.planner.session.table import State
 
 MAX_FLOWS_TRIED = 24
 """The flows of a full link for which other paths are tried."""
-MAX_CHARGE = 32
-"""The flows that may move for one flow that leaves a full link."""
 FAR = 1000
 """The cost of a link above the limit: more than that of any path within it."""
 MAX_TRIES = 1024
@@ -146,15 +144,16 @@ def _lighten(s: State, link: int, limit: float, most: int) -> bool:
 
 
 @bare_kernel
-def relieve(s: State, limit: float, whole: bool) -> bool:
+def relieve(s: State, limit: float, whole: bool, charge: int) -> bool:
     """Move flows off links above a limit to links within it, the cheapest moves first; return whether none remains.
 
-    With `whole`, end at the first link for which no moves are found.
+    At most `charge` moves count for one flow that leaves. With `whole`, end at the first link for which no moves are
+    found.
     """
     step, most, s.counter[0].tries = 0, 0, MAX_TRIES
     while True:
         left, remain = s.counter[0].budget - s.counter[0].used, False
-        last = most >= min(left, MAX_CHARGE) or s.counter[0].tries <= 0
+        last = most >= min(left, charge) or s.counter[0].tries <= 0
         for link in range(s.load.shape[0]):
             while s.load[link] * s.inverse[link] > limit:
                 full = s.counter[0].logged + 256 > s.log.shape[0] - s.counter[0].reserve

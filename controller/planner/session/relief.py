@@ -7,7 +7,10 @@ from controller.planner.session.paths import undo
 from controller.planner.session.place import relieve, slowed
 from controller.planner.session.share import gather, widen
 from controller.planner.session.state import Store
+from controller.planner.session.table import DEAD
 
+MAX_CHARGE, MAX_CHARGE_AHEAD = 32, 8
+"""The flows that may move for one flow that leaves a link: where it is too full, and where its column is emptied."""
 HAIR = 1 + 1e-9
 """Two utilisations that differ by less than this factor count as equal: they are quotients of floats."""
 
@@ -35,7 +38,7 @@ def lowered(store: Store, goal: float, worst: float, levels: int) -> float:
     for number in range(levels):
         target = (low + worst) / 2 if number else goal
         mark, used = int(counter.logged[0]), int(counter.used[0])
-        if relieve(store.s, target * HAIR, True):
+        if relieve(store.s, target * HAIR, True, MAX_CHARGE):
             worst = target
             if not number:
                 break
@@ -52,12 +55,28 @@ def spare(store: Store) -> bool:
     """
     s, size = store.s, int(store.cuts.one_size)
     if store.phased:
-        return relieve(s, HAIR, False)
+        return relieve(s, HAIR, False, MAX_CHARGE)
     links, before = np.zeros(len(s.load), dtype=np.int64), np.zeros(len(s.load))
     count = widen(s, store.background, size, HAIR, links, before)
     make_room(store, HAIR)
-    done = relieve(s, HAIR, False)
+    done = relieve(s, HAIR, False, MAX_CHARGE)
     if count:
         gather(s, HAIR, links[:count], before[:count], np.zeros(2 * len(s.load), dtype=np.int64))
     s.inverse[links[:count]] = before[:count]
     return done
+
+
+def emptied(store: Store) -> None:
+    """Move flows off the last column to links within their capacity, with what is left of the budget.
+
+    A job that arrives later finds room there. Without it, in three tiers, each of its flows may need a chain of moves
+    in a column, and one between cores for each flow of that chain.
+    """
+    s = store.s
+    column = s.up_leaf[:, -1]
+    links = np.concatenate((column, column + s.cables))
+    before = s.inverse[links]
+    s.inverse[links] = np.where(before < DEAD, 2 * before, before)  # a flow that fills more than half is too much now
+    store.reserve_log(0)
+    relieve(store.s, HAIR, False, MAX_CHARGE_AHEAD)
+    store.s.inverse[links] = before

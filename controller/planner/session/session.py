@@ -159,7 +159,10 @@ class Session:
         return result
 
     def remove(self, job_id: str, moves: Moves = STAY) -> Delta:
-        """Remove a job; with moves allowed, other flows may use the free capacity to lower the fullest link."""
+        """Remove a job; with moves allowed, other flows may use the free capacity to lower the fullest link.
+
+        With a budget, they also make room for later jobs, as `Moves` says.
+        """
         job, store = self._job(job_id), self._store
         store.begin_event(moves.who, moves.budget)
         store.reserve_log(len(job.rows))

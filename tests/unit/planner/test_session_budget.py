@@ -74,7 +74,7 @@ def test_a_full_leaf_that_loses_a_link_slows_two_flows_of_one_job_each_way(shape
     session, nics = Session.begin(fabric), len(fabric.nics)
     for job in range(4):
         some = [(a, (a + 4 * (1 + a % 4 % 3)) % nics) for a in range(nics) if a % 8 // 2 == job]
-        added(session, pairs(fabric, f"job{job}", some), 16)
+        added(session, pairs(fabric, f"job{job}", some), 0)
     inverse = session._store.s.inverse.copy()
     session.link_down(fabric.cables[0].id, moves(32))
     hops = [session.hops(job.job_id) for job in session.jobs]
@@ -83,6 +83,24 @@ def test_a_full_leaf_that_loses_a_link_slows_two_flows_of_one_job_each_way(shape
     assert (session.max_link_utilisation(), sum(slow)) == (2.0, 4)
     assert sum(count > 0 for count in slow) <= 2
     assert int((session._store.s.inverse != inverse).sum()) == 2  # the failed cable's
+
+
+def on_last_column(session):
+    """Return how many flows go up by the last uplink of their leaf."""
+    paths = np.concatenate([session.hops(job.job_id) for job in session.jobs])
+    return int(np.isin(paths[:, 0], session._store.s.up_leaf[:, -1]).sum())
+
+
+@pytest.mark.parametrize(("gbps", "budget", "left"), [(100, 16, 0), (100, 2, 1), (100, 0, 3), (25, 16, 3)])
+def test_in_three_tiers_moves_that_are_left_empty_the_last_column_where_links_carry_one_flow(gbps, budget, left):
+    fabric = fabric_of(kind="clos3", spines=16, aggs_per_pod=4, pods=2, leaves=2, hosts_per_leaf=4)
+    session = Session.begin(fabric)
+    for column in range(4):
+        to_next_leaf = [(4 * leaf + column, (4 * leaf + 4 + column) % 16) for leaf in range(4)]
+        added(session, pairs(fabric, f"job{column}", to_next_leaf, gbps=gbps), 0)
+    delta = session.remove("job0", moves(budget))
+    assert (on_last_column(session), delta.moved) == (left, 3 - left)
+    assert delta.max_link_utilisation == gbps / 100
 
 
 def test_phases_of_one_job_share_links_without_a_collision():
