@@ -72,11 +72,11 @@ def emptied(store: Store) -> None:
     A job that arrives later finds room there. Without it, in three tiers, each of its flows may need a chain of moves
     in a column, and one between cores for each flow of that chain.
     """
+    store.reserve_log(0)
     s = store.s
     column = s.up_leaf[:, -1]
     links = np.concatenate((column, column + s.cables))
     before = s.inverse[links]
     s.inverse[links] = np.where(before < DEAD, 2 * before, before)  # a flow that fills more than half is too much now
-    store.reserve_log(0)
-    relieve(store.s, HAIR, False, MAX_CHARGE_AHEAD)
-    store.s.inverse[links] = before
+    relieve(s, HAIR, False, MAX_CHARGE_AHEAD)
+    s.inverse[links] = before
