@@ -193,10 +193,21 @@ def find_core(s: State, f: int, plane: int, limit: float) -> bool:
 
 
 @bare_kernel
+def _from_first(s: State, link: int, demand: float) -> bool:
+    """Return whether columns are tried from the first on, so that free ones are the same at more pairs of leaves.
+
+    Only where moves are limited. Where no other flow may move, and two flows fit on a link, flows are spread: later
+    events cannot even them out.
+    """
+    return s.counter[0].thrifty == 1 or (s.counter[0].thrifty == 2 and 2 * demand * s.inverse[link] > 1)
+
+
+@bare_kernel
 def _best_core(s: State, u: int, v: int, demand: float, row: int, below: float) -> tuple[int, float]:
     """Return the core of a plane whose two links stay emptiest, and their maximum; -1 where none is below `below`."""
     cores = s.up_plane.shape[1]
-    best, chosen, start = below, -1, 0 if s.counter[0].thrifty != 0 else (u * 5 + v * 3) % cores
+    best, chosen = below, -1
+    start = 0 if _from_first(s, s.up_plane[u, 0], demand) else (u * 5 + v * 3) % cores
     for turn in range(cores):
         core = start + turn if start + turn < cores else start + turn - cores
         up, down = s.up_plane[u, core], s.up_plane[v, core] + s.cables
@@ -215,8 +226,7 @@ def direct(s: State, f: int) -> tuple[int, int, float]:
     columns = s.up_leaf.shape[1]
     inside = s.planes == 0 or s.pod[u] == s.pod[v]
     best, least, chosen, core = 1e29, 1e29, -1, -1
-    # Where moves are limited, the first columns fill up first: free ones then are the same at more pairs of leaves.
-    start = 0 if s.counter[0].thrifty != 0 else (u * 7 + v * 3) % columns
+    start = 0 if _from_first(s, s.up_leaf[u, 0], demand) else (u * 7 + v * 3) % columns
     for turn in range(columns):
         column = start + turn if start + turn < columns else start + turn - columns
         up, down = s.up_leaf[u, column], s.up_leaf[v, column] + s.cables

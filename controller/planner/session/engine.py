@@ -313,7 +313,7 @@ class Engine:
         if worst <= HAIR and (worst <= goal * HAIR or not counter.budget[0]):
             return True
         store.reserve_log(0)
-        counter.thrifty[0] = 1
+        counter.thrifty[0] = counter.thrifty[0] or 1
         counter.job[0], counter.tenant[0] = (-1, -1) if of is None else (of.number, self._tenant(of))
         # One size has no levels in between; where all flows may move, the full planner takes over. A goal of 1 is last.
         levels = LEVELS if not store.cuts.one_size and not moves.free else int(goal != 1.0)

@@ -121,7 +121,7 @@ class Store:
         counter.event[0] += 1
         counter.logged[0] = counter.used[0] = 0
         counter.who[0], counter.budget[0] = who, UNLIMITED if budget is None else budget
-        counter.thrifty[0] = budget is not None
+        counter.thrifty[0] = 0 if budget is None else 1 if budget else 2
         self.before_event = self.lost.copy()
 
     def new_tick(self) -> int:

@@ -47,7 +47,7 @@ class Counters(NamedTuple):
     used: Ints  # flows that the event has moved
     who: Ints  # which flows may move: a `Movable`
     budget: Ints  # flows that the event may move
-    thrifty: Ints  # 1: moves the fewest flows that a search finds, 0: stops at the first chain
+    thrifty: Ints  # 0: stops at the first chain, 1: finds the fewest moves, 2: the same, with no moves of others
     tries: Ints  # flows for which chains may still be searched
     job: Ints  # job of the flow that is being placed
     tenant: Ints  # and its tenant
