@@ -10,7 +10,6 @@ import argparse
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TextIO
@@ -188,8 +187,8 @@ def run(out: TextIO, arrivals: int = ARRIVALS, seed: int = 1, scene: str = "") -
     found: dict[str, object] = {"seed": seed, "arrivals": arrivals}
     scenes = [one for one in SCENES if scene in one.name]
     # No figure is a time, so the scenes may run side by side.
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        for one, row in zip(scenes, pool.map(partial(measured, arrivals=arrivals, seed=seed), scenes), strict=True):
+    with multiprocessing.get_context("spawn").Pool() as pool:  # an interrupt ends its processes
+        for one, row in zip(scenes, pool.imap(partial(measured, arrivals=arrivals, seed=seed), scenes), strict=True):
             found[one.name] = row
             cells = (
                 f"{row[name]['fullest']:.2f}/{row[name]['speed']:.2f} ({row[name]['moved']:.0f})" for name in names
