@@ -121,7 +121,7 @@ class Joint:
         if len(self.empty.job) or len(self.higher.guard):
             return hops
         use = self._utilisation(hops)
-        over, choices = np.count_nonzero(use > 1), np.diff(self.segments.start).max()
+        over, choices = np.count_nonzero(use > 1 + ROUNDING), np.diff(self.segments.start).max()
         if over == 0 or over * choices > MAX_PATHS_SLOWED:
             return hops
         demand = self.flows.demand_bps
