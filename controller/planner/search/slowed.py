@@ -29,8 +29,8 @@ CROWD = row([("room", np.float64), ("share", np.float64), ("flows", np.int64), (
 """A link: its capacity in bit/s beside other traffic, the demand above which it slows a flow (FULL for a link within
 1), its flows, and its place among the links over 1, or -1."""
 TALLY = row([("slowed", np.int64), ("over", np.int64), ("above", np.int64), ("penalty", np.float64)])
-"""How many flows are slowed, how many links are over 1 and above the cap, and how many slowed flows one of these
-costs."""
+"""How many flows are slowed, how many links are over 1, how many are above the cap, and the cost of a link above the
+cap in slowed flows."""
 
 
 class Crowded(NamedTuple):
@@ -263,9 +263,9 @@ def _walk(
 def slow_fewer(net: LoadedNet, s: Crowded, penalties: Floats, steps: int, paths: int, patience: int) -> None:
     """Search from the paths in `s.hops`, none above the cap, and write the best ones there.
 
-    There is one search per penalty, each from the best paths of the one before; one of the same penalty is left out
-    where that slows no fewer flows. `net.load` is the load of other traffic, and `s` has no loads yet. A search stops
-    after `steps` moves, `paths` evaluated paths, or `patience` of them without an improvement.
+    There is one search per penalty, each from the best paths of the one before. A penalty that follows an equal one is
+    skipped if that search did not reduce the slowed flows. `net.load` is the load of other traffic; `s` has no loads
+    yet. A search stops after `steps` moves, `paths` evaluated paths, or `patience` of them without an improvement.
     """
     for link in range(net.load.shape[0]):
         crowd: Any = s.crowd[link]

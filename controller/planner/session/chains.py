@@ -194,10 +194,10 @@ def find_core(s: State, f: int, plane: int, limit: float) -> bool:
 
 @bare_kernel
 def _from_first(s: State, link: int, demand: float) -> bool:
-    """Return whether columns are tried from the first on, so that free ones are the same at more pairs of leaves.
+    """Return whether columns are tried from the first on, instead of from one that depends on both ends.
 
-    Only where moves are limited. Where no other flow may move, and two flows fit on a link, flows are spread: later
-    events cannot even them out.
+    So it is where moves are limited: free columns then are the same at more pairs of leaves. Where no other flow may
+    move, and two flows fit on a link, flows are spread, since later events cannot even them out.
     """
     return s.counter[0].thrifty == 1 or (s.counter[0].thrifty == 2 and 2 * demand * s.inverse[link] > 1)
 
