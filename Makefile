@@ -27,7 +27,7 @@ soak: ## Run the long forms of the tests: 20 x the examples, 4 million mutated p
 
 bench: ## Run the benchmarks, each a table and JSON
 	@scripts/setup all
-	@scripts/as-root .venv/bin/python -m benchmarks $(ARGS)
+	@scripts/as-root .venv/bin/python -m heddle.benchmarks $(ARGS)
 
 screenshots: ## Take the dashboard's screenshots from a live lab into docs/images
 	@scripts/setup all

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+if __name__ != "heddle.benchmarks":
+    raise ImportError("this package is heddle.benchmarks: import it by that name")
+
 
 class Benchmark(NamedTuple):
     """Where a benchmark's `run` is, and what it measures in one line."""
@@ -12,64 +15,64 @@ class Benchmark(NamedTuple):
 
 BENCHMARKS = {
     "balancer": Benchmark(
-        "benchmarks.balancer.benchmark",
+        "heddle.benchmarks.balancer.benchmark",
         "the load balancer beside plain forwarding, HAProxy, nginx and Linux, under change and attack; needs root",
     ),
     "dataplane": Benchmark(
-        "benchmarks.gateway.dataplane",
+        "heddle.benchmarks.gateway.dataplane",
         "the packet engine and the gateway beside C, NumPy, scapy, DPDK, Open vSwitch and Linux; needs root",
     ),
     "dashboard": Benchmark(
-        "benchmarks.fabric.dashboard",
+        "heddle.benchmarks.fabric.dashboard",
         "50 clients of the page at 8,192 NICs and 10,000 flows: processor time, lag of the loop; as root, how soon a "
         "cut cable is on the page of a live lab; needs a source tree",
     ),
     "fluid": Benchmark(
-        "benchmarks.fluid.benchmark",
+        "heddle.benchmarks.fluid.benchmark",
         "rates and completion times: accuracy beside a packet-level simulator, and cost; needs a source tree",
     ),
     "incast": Benchmark(
-        "benchmarks.fabric.incast",
+        "heddle.benchmarks.fabric.incast",
         "seven and 31 senders into one in the lab, with and without PFC, DCQCN and planned rates; needs root",
     ),
     "latency": Benchmark(
-        "benchmarks.fabric.latency",
+        "heddle.benchmarks.fabric.latency",
         "the age of a switch counter when the collector has evaluated it, in a lab of 32 hosts at 100 ms; needs root",
     ),
     "loop": Benchmark(
-        "benchmarks.loop.benchmark",
+        "heddle.benchmarks.loop.benchmark",
         "the closed loop of a controller: failures, admission, toggling ports, previews, churn; needs a source tree",
     ),
     "page": Benchmark(
-        "benchmarks.fabric.page",
+        "heddle.benchmarks.fabric.page",
         "the dashboard's page in Chromium: 8,192 NICs, 10,000 flows, a new state each second; needs a source tree",
     ),
     "plan": Benchmark(
-        "benchmarks.planning.plan",
+        "heddle.benchmarks.planning.plan",
         "ours beside ECMP, Hedera's two schedulers and networkx; time, quality, memory, growth to a million flows",
     ),
     "quality": Benchmark(
-        "benchmarks.planning.quality", "full plans beside their lower bounds, for each family of cases"
+        "heddle.benchmarks.planning.quality", "full plans beside their lower bounds, for each family of cases"
     ),
     "session": Benchmark(
-        "benchmarks.planning.session",
+        "heddle.benchmarks.planning.session",
         "jobs come and go, links and spines fail: fullest link, speed of jobs, flows that had to move, time",
     ),
     "southbound": Benchmark(
-        "benchmarks.fabric.southbound",
+        "heddle.benchmarks.fabric.southbound",
         "10,000 rules to one switch, beside ovs-ofctl; needs Open vSwitch and a source tree",
     ),
     "submit": Benchmark(
-        "benchmarks.fabric.submit",
+        "heddle.benchmarks.fabric.submit",
         "SubmitJob until every switch has acknowledged, in the lab; needs root and a source tree",
     ),
     "takeover": Benchmark(
-        "benchmarks.gateway.takeover",
+        "heddle.benchmarks.gateway.takeover",
         "one of two gateways is killed under TCP: the time without a received byte, and losses; needs root",
     ),
     "telemetry": Benchmark(
-        "benchmarks.fabric.telemetry",
+        "heddle.benchmarks.fabric.telemetry",
         "10,000 ports at 1 Hz through a real mosquitto: the collector's part of a core, losses, memory",
     ),
 }
-"""Every benchmark by the name that `python -m benchmarks` and `heddle bench` take."""
+"""Every benchmark by the name that `python -m heddle.benchmarks` and `heddle bench` take."""

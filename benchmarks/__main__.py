@@ -1,6 +1,6 @@
 """Run benchmarks one after the other (`make bench`): print their tables and, with --json, one JSON object.
 
-python -m benchmarks [--json] [NAME ...] [--only PART] [--load-seconds SECONDS]
+python -m heddle.benchmarks [--json] [NAME ...] [--only PART] [--load-seconds SECONDS]
 """
 
 import argparse
@@ -10,11 +10,11 @@ import math
 import sys
 from collections.abc import Sequence
 
-from benchmarks import BENCHMARKS
+from heddle.benchmarks import BENCHMARKS
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m heddle.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(BENCHMARKS)}; all when left out")
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output at the end")
     parser.add_argument("--only", action="append", metavar="PART", help="dataplane only: measure this part; repeatable")
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.load_seconds is not None and not 0 < options.load_seconds < math.inf:
         parser.error(f"--load-seconds: {options.load_seconds:g} is not a positive number of seconds")
     if options.only:
-        from benchmarks.gateway.dataplane import PARTS
+        from heddle.benchmarks.gateway.dataplane import PARTS
 
         if missing := sorted(set(options.only) - set(PARTS)):
             parser.error(f"no part {missing[0]!r}; there are {', '.join(PARTS)}")

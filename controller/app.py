@@ -18,48 +18,57 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import NoReturn
 
-from controller.access.audit import Audit
-from controller.access.guard import Access
-from controller.access.policy import Policy
-from controller.api.server import ApiServer
-from controller.brain.state import begin
-from controller.config.policy_file import load_policy
-from controller.config.service import ServiceConfig
-from controller.config.telemetry import broker_of, detector_settings, ports_of
-from controller.config.tls import opened
-from controller.dashboard.leader_metrics import Cluster
-from controller.dashboard.server import Dashboard
-from controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
-from controller.model.fabric import Fabric
-from controller.model.server_address import joined, split_address
-from controller.parts import access_rules, audit_file, brain_settings, history, jobs_in, page_tls, probing, recorder
-from controller.runtime.clock import SystemClock
-from controller.runtime.collecting import Collecting
-from controller.runtime.compiling.compiler import ProcessCompiler
-from controller.runtime.interpreter import shorten_pauses
-from controller.runtime.isolation.checks import IsolationChecks
-from controller.runtime.journal.restart import continued, remember_fabric
-from controller.runtime.leadership import ClusterCounts, Leadership
-from controller.runtime.limits.descriptors import Places, places_of_process, report_shortage
-from controller.runtime.limits.exposure import warned
-from controller.runtime.link_history import LinkHistory
-from controller.runtime.loop import Loop
-from controller.runtime.planning.pool import PlannerPool
-from controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
-from controller.runtime.rules import with_pins
-from controller.southbound.posting import Inbound, Outbound
-from controller.southbound.server import OpenFlowServer
-from controller.southbound.settings import SouthboundSettings
-from controller.store.etcd.member import ClusterMember
-from controller.store.etcd.term import Leader
-from controller.store.etcd.tls import EtcdTls
-from controller.store.history import SqliteHistory
-from controller.store.state_directory import NONE, StateDirectory
-from foundation.certificate import CertificateError
-from foundation.tls_files import Tls
-from telemetry.collector.bus import MqttBus
-from telemetry.observer import Observer
-from telemetry.warm import warm as warm_telemetry
+from heddle.controller.access.audit import Audit
+from heddle.controller.access.guard import Access
+from heddle.controller.access.policy import Policy
+from heddle.controller.api.server import ApiServer
+from heddle.controller.brain.state import begin
+from heddle.controller.config.policy_file import load_policy
+from heddle.controller.config.service import ServiceConfig
+from heddle.controller.config.telemetry import broker_of, detector_settings, ports_of
+from heddle.controller.config.tls import opened
+from heddle.controller.dashboard.leader_metrics import Cluster
+from heddle.controller.dashboard.server import Dashboard
+from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.server_address import joined, split_address
+from heddle.controller.parts import (
+    access_rules,
+    audit_file,
+    brain_settings,
+    history,
+    jobs_in,
+    page_tls,
+    probing,
+    recorder,
+)
+from heddle.controller.runtime.clock import SystemClock
+from heddle.controller.runtime.collecting import Collecting
+from heddle.controller.runtime.compiling.compiler import ProcessCompiler
+from heddle.controller.runtime.interpreter import shorten_pauses
+from heddle.controller.runtime.isolation.checks import IsolationChecks
+from heddle.controller.runtime.journal.restart import continued, remember_fabric
+from heddle.controller.runtime.leadership import ClusterCounts, Leadership
+from heddle.controller.runtime.limits.descriptors import Places, places_of_process, report_shortage
+from heddle.controller.runtime.limits.exposure import warned
+from heddle.controller.runtime.link_history import LinkHistory
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.planning.pool import PlannerPool
+from heddle.controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
+from heddle.controller.runtime.rules import with_pins
+from heddle.controller.southbound.posting import Inbound, Outbound
+from heddle.controller.southbound.server import OpenFlowServer
+from heddle.controller.southbound.settings import SouthboundSettings
+from heddle.controller.store.etcd.member import ClusterMember
+from heddle.controller.store.etcd.term import Leader
+from heddle.controller.store.etcd.tls import EtcdTls
+from heddle.controller.store.history import SqliteHistory
+from heddle.controller.store.state_directory import NONE, StateDirectory
+from heddle.foundation.certificate import CertificateError
+from heddle.foundation.tls_files import Tls
+from heddle.telemetry.collector.bus import MqttBus
+from heddle.telemetry.observer import Observer
+from heddle.telemetry.warm import warm as warm_telemetry
 
 _LOG = logging.getLogger("heddle.controller")
 

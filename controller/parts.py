@@ -4,27 +4,27 @@ import logging
 from ipaddress import ip_network
 from pathlib import Path
 
-from controller.access.audit_file import AuditFile
-from controller.access.guard import Access
-from controller.brain.state import Settings
-from controller.config.load import parse_jobs
-from controller.config.service import ServiceConfig
-from controller.config.telemetry import acts_on, detector_settings
-from controller.dashboard.access.certificates import PageFiles, PageTls
-from controller.dashboard.access.login import AccessRules
-from controller.model.error import PrerequisiteError
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
-from controller.model.server_address import split_address
-from controller.runtime.loop import Loop
-from controller.runtime.probing.service import Probing, probing_of
-from controller.runtime.recording.recorder import Recorder
-from controller.store.database import Retention
-from controller.store.history import SqliteHistory
-from controller.store.state_directory import NONE
-from foundation.certificate import CertificateError
-from foundation.identity import Role
-from foundation.tls_files import Tls
+from heddle.controller.access.audit_file import AuditFile
+from heddle.controller.access.guard import Access
+from heddle.controller.brain.state import Settings
+from heddle.controller.config.load import parse_jobs
+from heddle.controller.config.service import ServiceConfig
+from heddle.controller.config.telemetry import acts_on, detector_settings
+from heddle.controller.dashboard.access.certificates import PageFiles, PageTls
+from heddle.controller.dashboard.access.login import AccessRules
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.server_address import split_address
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.probing.service import Probing, probing_of
+from heddle.controller.runtime.recording.recorder import Recorder
+from heddle.controller.store.database import Retention
+from heddle.controller.store.history import SqliteHistory
+from heddle.controller.store.state_directory import NONE
+from heddle.foundation.certificate import CertificateError
+from heddle.foundation.identity import Role
+from heddle.foundation.tls_files import Tls
 
 _LOG = logging.getLogger("heddle.controller")
 

@@ -19,7 +19,7 @@ from numba.core.registry import CPUDispatcher
 from numba.np import arrayobj
 from numpy.typing import NDArray
 
-from kernels.cache import digest, keep_on_disk
+from heddle.kernels.cache import digest, keep_on_disk
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]

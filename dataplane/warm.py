@@ -1,4 +1,4 @@
-"""Compile the kernels of a gateway, or of a balancer, in advance: `python -m dataplane.warm [balancer]`, run by set-up.
+"""Compile the kernels of a gateway or balancer in advance; set-up runs `python -m heddle.dataplane.warm [balancer]`.
 
 The cache is valid for one state of the sources and one type of processor; with it a gateway starts in about a second.
 """
@@ -8,27 +8,27 @@ from ipaddress import IPv4Address, IPv4Network
 
 import numpy as np
 
-from dataplane.balancer import run as balancer
-from dataplane.balancer.compiler.compile import compile_services
-from dataplane.balancer.compiler.numbering import Numbering
-from dataplane.balancer.graph import graph_of as balancer_graph
-from dataplane.balancer.maglev import SLOTS, maglev_table, write_changes
-from dataplane.balancer.memory.state import empty_state as empty_balancer_state
-from dataplane.config.balancers import BalancerConfig
-from dataplane.config.local import Interface, Limits, LocalConfig, Side
-from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
-from dataplane.engine.burst import new_rows
-from dataplane.engine.clock import CLOCK_BYTES
-from dataplane.engine.counters import make_counters
-from dataplane.engine.graph import arrays_of
-from dataplane.engine.rings import Injector, PuntReader, empty_ring
-from dataplane.engine.sleep import sleepers
-from dataplane.gateway.compiler.compile import compile_tables
-from dataplane.gateway.graph import graph_of
-from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
-from dataplane.gateway.memory.state import empty_state
-from dataplane.gateway.run import run
-from dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.balancer import run as balancer
+from heddle.dataplane.balancer.compiler.compile import compile_services
+from heddle.dataplane.balancer.compiler.numbering import Numbering
+from heddle.dataplane.balancer.graph import graph_of as balancer_graph
+from heddle.dataplane.balancer.maglev import SLOTS, maglev_table, write_changes
+from heddle.dataplane.balancer.memory.state import empty_state as empty_balancer_state
+from heddle.dataplane.config.balancers import BalancerConfig
+from heddle.dataplane.config.local import Interface, Limits, LocalConfig, Side
+from heddle.dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.engine.burst import new_rows
+from heddle.dataplane.engine.clock import CLOCK_BYTES
+from heddle.dataplane.engine.counters import make_counters
+from heddle.dataplane.engine.graph import arrays_of
+from heddle.dataplane.engine.rings import Injector, PuntReader, empty_ring
+from heddle.dataplane.engine.sleep import sleepers
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.gateway.graph import graph_of
+from heddle.dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
+from heddle.dataplane.gateway.memory.state import empty_state
+from heddle.dataplane.gateway.run import run
+from heddle.dataplane.io.frames.in_memory import MemoryPorts
 
 _LOCAL = LocalConfig(
     gateway_id="warm",

@@ -6,8 +6,8 @@ Without a controller the switches route by hash. At the prompt, `h1 ping -c 3 10
 import argparse
 import sys
 
-from controller.config import load_fabric
-from controller.model.error import HeddleError
+from heddle.controller.config import load_fabric
+from heddle.controller.model.error import HeddleError
 
 
 def main() -> int:
@@ -28,7 +28,7 @@ def _run(path: str, controller: int | None) -> None:
     fabric = load_fabric(path)
     from mininet.cli import CLI
 
-    from mininet_topos.lab import Lab
+    from heddle.mininet_topos.lab import Lab
 
     with Lab(fabric) as lab:
         if controller is None:

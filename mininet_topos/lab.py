@@ -17,24 +17,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.error import PrerequisiteError
-from controller.model.fabric import Fabric
-from mininet_topos.host.child import Child
-from mininet_topos.host.priorities import set_niceness
-from mininet_topos.host.registry import LabRegistration
-from mininet_topos.host.signals import TerminationAsException, stop_deferred
-from mininet_topos.measure.flow_run import Capture, FiveTuple, FlowChange, FlowRequest, RunResult
-from mininet_topos.measure.observed_flows import observed_flows
-from mininet_topos.measure.runner import FlowChanges, FlowRunner
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.model import DAEMON_COMMAND, QueueModel
-from mininet_topos.queues.settings import QueueSettings
-from mininet_topos.switches.ecmp import EcmpRules
-from mininet_topos.switches.fabric_net import FabricNet, require_lab_tools
-from mininet_topos.switches.ovs import Datapath, OpenVSwitch, require_open_vswitch
-from mininet_topos.switches.path_trace import PathTracer
-from telemetry.counter_page import QUEUE_FIELDS
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.host.child import Child
+from heddle.mininet_topos.host.priorities import set_niceness
+from heddle.mininet_topos.host.registry import LabRegistration
+from heddle.mininet_topos.host.signals import TerminationAsException, stop_deferred
+from heddle.mininet_topos.measure.flow_run import Capture, FiveTuple, FlowChange, FlowRequest, RunResult
+from heddle.mininet_topos.measure.observed_flows import observed_flows
+from heddle.mininet_topos.measure.runner import FlowChanges, FlowRunner
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.queues.model import DAEMON_COMMAND, QueueModel
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.switches.ecmp import EcmpRules
+from heddle.mininet_topos.switches.fabric_net import FabricNet, require_lab_tools
+from heddle.mininet_topos.switches.ovs import Datapath, OpenVSwitch, require_open_vswitch
+from heddle.mininet_topos.switches.path_trace import PathTracer
+from heddle.telemetry.counter_page import QUEUE_FIELDS
+from heddle.v1 import heddle_pb2 as pb
 
 T = TypeVar("T")
 
@@ -222,7 +222,7 @@ class Lab:
         entry = self._registration.entry
         self._ovs = OpenVSwitch(entry, self._datapath)
         self._ovs.start()
-        capture = self._child("the capture", [sys.executable, "-m", "mininet_topos.measure.capture"])
+        capture = self._child("the capture", [sys.executable, "-m", "heddle.mininet_topos.measure.capture"])
         daemon = None if self._queue_settings is None else self._child("the queue daemon", list(DAEMON_COMMAND))
         self._net = FabricNet(self.fabric, entry, self._ovs, self._static_arp, self._queue_settings)
         self._net.start()
@@ -236,10 +236,10 @@ class Lab:
 
     def _start_nics(self) -> None:
         self.counters_directory.mkdir()
-        import_module("mininet_topos.nic.control")  # writes the bytecode once, for all NIC processes
+        import_module("heddle.mininet_topos.nic.control")  # writes the bytecode once, for all NIC processes
         nics = {}
         for nic in self.fabric.nics:
-            command = self.net.nic_command(nic, sys.executable, "-S", "-m", "mininet_topos.nic")
+            command = self.net.nic_command(nic, sys.executable, "-S", "-m", "heddle.mininet_topos.nic")
             child = nics[nic.id] = self._child(f"NIC {nic.id}", command)
             set_niceness(child.pid)
             configuration = self._settings.configuration(

@@ -4,7 +4,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.regular_file import read_regular
+from heddle.foundation.regular_file import read_regular
 
 MAX_PEM_BYTES = 1 << 20
 

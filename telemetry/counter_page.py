@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from foundation.regular_file import open_regular
+from heddle.foundation.regular_file import open_regular
 
 MAGIC, VERSION, PRIORITIES = b"HEDDLECP", 2, 8
 PORT_FIELDS = ("tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops")

@@ -6,15 +6,15 @@ results, so a recorded stream can be replayed offline.
 
 from dataclasses import dataclass
 
-from telemetry.complaint import UNKNOWN, Complaint, Complaints
-from telemetry.detection.detector import Detector
-from telemetry.detection.ports import PortTable
-from telemetry.detection.signal import Signal
-from telemetry.detection.thresholds import DetectorSettings
-from telemetry.detection.window import LinkChange, Period, Snapshot, Window, settings_for
-from telemetry.samples.decode import Reader
-from telemetry.samples.sample import Refusal, Rejected
-from telemetry.samples.topic import OFFLINE, ONLINE, Source, Topic, parse
+from heddle.telemetry.complaint import UNKNOWN, Complaint, Complaints
+from heddle.telemetry.detection.detector import Detector
+from heddle.telemetry.detection.ports import PortTable
+from heddle.telemetry.detection.signal import Signal
+from heddle.telemetry.detection.thresholds import DetectorSettings
+from heddle.telemetry.detection.window import LinkChange, Period, Snapshot, Window, settings_for
+from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.sample import Refusal, Rejected
+from heddle.telemetry.samples.topic import OFFLINE, ONLINE, Source, Topic, parse
 
 MAX_OTHER_AGENTS = 64
 """The agents online whose names are no switch's or host's of the fabric (one for a whole lab, for example)."""

@@ -1,8 +1,8 @@
-"""Compile the decoder's kernels ahead of their first use: `python -m telemetry.warm` in set-up, `warm` at start-up."""
+"""Compile the decoder's kernels in advance: `python -m heddle.telemetry.warm` in set-up, `warm` at start-up."""
 
-from telemetry.samples.counters import NIC_COUNTERS
-from telemetry.samples.decode import Reader
-from telemetry.samples.sample import PortSample, QueueSample, encode
+from heddle.telemetry.samples.counters import NIC_COUNTERS
+from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.sample import PortSample, QueueSample, encode
 
 
 def warm() -> None:

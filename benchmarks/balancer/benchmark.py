@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from benchmarks.balancer.changes import LIMIT_MS, SERVICES, Trial, churned, deaths, flooded, killed, median_ms
-from benchmarks.balancer.packets import LIVE
-from benchmarks.balancer.processor import costs
-from benchmarks.balancer.proxies import available
-from benchmarks.balancer.wire import speeds
+from heddle.benchmarks.balancer.changes import LIMIT_MS, SERVICES, Trial, churned, deaths, flooded, killed, median_ms
+from heddle.benchmarks.balancer.packets import LIVE
+from heddle.benchmarks.balancer.processor import costs
+from heddle.benchmarks.balancer.proxies import available
+from heddle.benchmarks.balancer.wire import speeds
 from tests.support.processes.balancer_processes import ENDS
 
 Found = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.balancer.packets import (
+from heddle.benchmarks.balancer.packets import (
     ACK,
     CLIENT_NET,
     CLIENTS,
@@ -24,7 +24,7 @@ from benchmarks.balancer.packets import (
     VNI,
     segments,
 )
-from benchmarks.gateway.wire.course import (
+from heddle.benchmarks.gateway.wire.course import (
     EGRESS,
     EGRESS_IP,
     EGRESS_MAC,
@@ -36,28 +36,28 @@ from benchmarks.gateway.wire.course import (
     SINK_IP,
     SINK_MAC,
 )
-from dataplane.balancer.compiler.compile import compile_services
-from dataplane.balancer.compiler.numbering import Numbering
-from dataplane.balancer.graph import graph_of
-from dataplane.balancer.maglev import SLOTS, write_changes
-from dataplane.balancer.memory.connections import ESTABLISHED
-from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count, layout, state_of
-from dataplane.balancer.run import run
-from dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Site
-from dataplane.config.local import Interface, Limits, LocalConfig, Side
-from dataplane.config.network import Address, Endpoint, NetworkConfig, Vpc
-from dataplane.control.data_process import CALL_NS
-from dataplane.control.segment import Shape, make
-from dataplane.engine.burst import new_rows
-from dataplane.engine.clock import CLOCK_BYTES
-from dataplane.engine.counters import Counters, imbalance, make_counters
-from dataplane.engine.graph import arrays_of
-from dataplane.engine.rings import empty_ring
-from dataplane.engine.sleep import sleepers
-from dataplane.gateway.compiler.compile import link_of
-from dataplane.io.frames.in_memory import MemoryPorts, collect, offer
-from dataplane.io.frames.layout import Ports
-from dataplane.jit import Bytes, kernel
+from heddle.dataplane.balancer.compiler.compile import compile_services
+from heddle.dataplane.balancer.compiler.numbering import Numbering
+from heddle.dataplane.balancer.graph import graph_of
+from heddle.dataplane.balancer.maglev import SLOTS, write_changes
+from heddle.dataplane.balancer.memory.connections import ESTABLISHED
+from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count, layout, state_of
+from heddle.dataplane.balancer.run import run
+from heddle.dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Site
+from heddle.dataplane.config.local import Interface, Limits, LocalConfig, Side
+from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Vpc
+from heddle.dataplane.control.data_process import CALL_NS
+from heddle.dataplane.control.segment import Shape, make
+from heddle.dataplane.engine.burst import new_rows
+from heddle.dataplane.engine.clock import CLOCK_BYTES
+from heddle.dataplane.engine.counters import Counters, imbalance, make_counters
+from heddle.dataplane.engine.graph import arrays_of
+from heddle.dataplane.engine.rings import empty_ring
+from heddle.dataplane.engine.sleep import sleepers
+from heddle.dataplane.gateway.compiler.compile import link_of
+from heddle.dataplane.io.frames.in_memory import MemoryPorts, collect, offer
+from heddle.dataplane.io.frames.layout import Ports
+from heddle.dataplane.jit import Bytes, kernel
 
 BACK_ENDS, POOL_SIZE, CONNECTIONS = 100, 16, 2 * LIVE
 BACK_END_NET, POOL_NET = 0x0A010000, 0x0A020000

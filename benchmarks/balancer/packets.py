@@ -10,8 +10,8 @@ from ipaddress import IPv4Address
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.gateway.wire.course import GENERATOR_IP, INGRESS_IP, INGRESS_MAC
-from dataplane.config.balancers import balancer_mac
+from heddle.benchmarks.gateway.wire.course import GENERATOR_IP, INGRESS_IP, INGRESS_MAC
+from heddle.dataplane.config.balancers import balancer_mac
 
 CLIENTS = 4096
 LIVE = NEW = 1 << 20
@@ -73,7 +73,7 @@ def _set_checksum(rows: Frames, at: int, *covered: Frames) -> None:
 
 
 def _template(length: int, port: int, flags: int) -> bytes:
-    from benchmarks.gateway.wire.traffic import frame_head
+    from heddle.benchmarks.gateway.wire.traffic import frame_head
 
     outer = bytearray(
         frame_head(length + OUTER_BYTES, int(IPv4Address(GENERATOR_IP)), int(IPv4Address(INGRESS_IP)), 50000,

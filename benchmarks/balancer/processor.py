@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.balancer.proxies import Opener, Route, advertise_mss, available
-from benchmarks.gateway.wire.processor import TaskClock, soft_interrupts
+from heddle.benchmarks.balancer.proxies import Opener, Route, advertise_mss, available
+from heddle.benchmarks.gateway.wire.processor import TaskClock, soft_interrupts
 from tests.support.balancer_trials import wrk_result
 from tests.support.processes.balancer_processes import ENDS, Site
 

@@ -7,10 +7,10 @@ the caches by the others'.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from benchmarks.balancer.device import DIRECT, NAT, PORT_OF
-from benchmarks.balancer.packets import MIN_BYTES, live, opening
-from benchmarks.gateway.wire.devices import BACKENDS, Device, ours
-from benchmarks.gateway.wire.drains import Row, measured
+from heddle.benchmarks.balancer.device import DIRECT, NAT, PORT_OF
+from heddle.benchmarks.balancer.packets import MIN_BYTES, live, opening
+from heddle.benchmarks.gateway.wire.devices import BACKENDS, Device, ours
+from heddle.benchmarks.gateway.wire.drains import Row, measured
 
 ROUNDS = 21
 NAMES = {DIRECT: "direct return", NAT: "full NAT"}

@@ -7,7 +7,7 @@ clients never read: the memory that they cost is measured.
 
 As root, `page_cut` then measures how soon a cut cable is on the page of a live lab.
 
-python -m benchmarks.fabric.dashboard [--quick] runs this benchmark alone.
+python -m heddle.benchmarks.fabric.dashboard [--quick] runs this benchmark alone.
 """
 
 import argparse
@@ -27,22 +27,22 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from benchmarks.fabric import page_cut
-from controller.brain.state import Job, State, begin
-from controller.config.telemetry import ports_of
-from controller.dashboard.server import Dashboard
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
-from controller.model.job_state import JobState
-from controller.model.plan import DATA_PRIORITY, Plan
-from controller.planner.solve import solve
-from controller.runtime.clock import SystemClock
-from controller.runtime.interpreter import shorten_pauses
-from controller.runtime.loop import Loop
-from telemetry.detection.signal import Kind, Signal
-from telemetry.detection.window import SECOND_NS, Snapshot
-from telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
+from heddle.benchmarks.fabric import page_cut
+from heddle.controller.brain.state import Job, State, begin
+from heddle.controller.config.telemetry import ports_of
+from heddle.controller.dashboard.server import Dashboard
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import DATA_PRIORITY, Plan
+from heddle.controller.planner.solve import solve
+from heddle.controller.runtime.clock import SystemClock
+from heddle.controller.runtime.interpreter import shorten_pauses
+from heddle.controller.runtime.loop import Loop
+from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.window import SECOND_NS, Snapshot
+from heddle.telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 SPINES, LEAVES, HOSTS, FLOWS, JOBS = 64, 128, 8_192, 10_000, 50

@@ -8,13 +8,13 @@ do. Needs root.
 from dataclasses import dataclass, replace
 from typing import TextIO
 
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest, RunResult
-from mininet_topos.measure.start_phases import start_offset_ns, start_phases
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
-from mininet_topos.switches.shaping import FULL_FRAME_BYTES
-from telemetry.counter_page import CounterSnapshot
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
+from heddle.mininet_topos.measure.start_phases import start_offset_ns, start_phases
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from heddle.mininet_topos.switches.shaping import FULL_FRAME_BYTES
+from heddle.telemetry.counter_page import CounterSnapshot
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 SECONDS = 4.0

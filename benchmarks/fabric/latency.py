@@ -22,20 +22,20 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from benchmarks.fabric.incast import ACK_EVERY, ACK_TIMEOUT_NS, Incast, Mode, requests
-from controller.config.telemetry import ports_of
-from controller.model.fabric import Fabric
-from mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
-from mininet_topos.lab import Lab
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.settings import QueueSettings
-from telemetry.collector.bus import Broker, MqttBus
-from telemetry.collector.collector import Collector
-from telemetry.detection.ports import PortTable
-from telemetry.detection.thresholds import DetectorSettings
-from telemetry.observer import Observer, Scan
-from telemetry.samples.decode import TIMESTAMP
-from telemetry.warm import warm
+from heddle.benchmarks.fabric.incast import ACK_EVERY, ACK_TIMEOUT_NS, Incast, Mode, requests
+from heddle.controller.config.telemetry import ports_of
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.telemetry.collector.bus import Broker, MqttBus
+from heddle.telemetry.collector.collector import Collector
+from heddle.telemetry.detection.ports import PortTable
+from heddle.telemetry.detection.thresholds import DetectorSettings
+from heddle.telemetry.observer import Observer, Scan
+from heddle.telemetry.samples.decode import TIMESTAMP
+from heddle.telemetry.warm import warm
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.processes.mosquitto import mosquitto
 
@@ -116,7 +116,7 @@ def run_collector(port: int, fabric: Fabric, parent: Connection) -> None:
 @contextmanager
 def agent(directory: Path, port: int) -> Iterator[None]:
     """Run `heddle agent` for the whole lab."""
-    command = [sys.executable, "-m", "controller.cli.main", "agent", "--fabric", "lab", "--source", "emulated"]
+    command = [sys.executable, "-m", "heddle.programs.console.main", "agent", "--fabric", "lab", "--source", "emulated"]
     command += ["--lab", str(directory), "--broker", f"127.0.0.1:{port}", "--period", f"{PERIOD_MS}ms"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     set_niceness(process.pid, TELEMETRY_NICENESS)

@@ -7,7 +7,7 @@ of its main thread, and its memory. Chromium has no GPU here; with one, drawing 
 import time
 from typing import Any, NamedTuple, TextIO
 
-from controller.config.load import parse_fabric
+from heddle.controller.config.load import parse_fabric
 from tests.fakes.dashboard_site import DashboardSite, drawn_state, fabric_document
 from tests.support.processes.browser import Browser, Page
 

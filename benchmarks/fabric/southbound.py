@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TextIO
 
-from controller.model.address import ip_text
-from controller.model.rule import (
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.rule import (
     ETH_IPV4,
     IP_UDP,
     ROCE_PORT,
@@ -23,7 +23,7 @@ from controller.model.rule import (
     Output,
     Step,
 )
-from controller.southbound.server import OpenFlowServer
+from heddle.controller.southbound.server import OpenFlowServer
 from tests.support.fabrics.southbound_events import RecordedEvents
 from tests.support.processes.private_ovs import PrivateOvs, private_ovs
 

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
-from mininet_topos.lab import Lab
+from heddle.controller.config import load_fabric
+from heddle.mininet_topos.lab import Lab
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import controller
 
 SUBMISSIONS = 300

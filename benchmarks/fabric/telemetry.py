@@ -5,7 +5,7 @@ and collector are separate processes. The cost is the collector's CPU time over 
 windows, detection and the copy for readers. A second run adds the readers of a controller: a history in SQLite and a
 scrape of /metrics every 5 s. Every port and queue changes every second.
 
-python -m benchmarks.fabric.telemetry [--quick | --seconds N] runs this benchmark alone.
+python -m heddle.benchmarks.fabric.telemetry [--quick | --seconds N] runs this benchmark alone.
 """
 
 import argparse
@@ -24,21 +24,21 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from controller.api.proto.heddle.v1 import heddle_pb2
-from controller.brain.state import begin
-from controller.dashboard.metrics import metrics_text
-from controller.runtime.interpreter import shorten_pauses
-from controller.runtime.limits.shares import Shares
-from controller.runtime.telemetry import Telemetry
-from controller.store.history import SqliteHistory
-from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
-from telemetry.collector.collector import Collector, Readers
-from telemetry.detection.ports import Port, PortTable
-from telemetry.detection.thresholds import DetectorSettings
-from telemetry.observer import Observer, Scan
-from telemetry.samples.counters import PRIORITIES
-from telemetry.samples.topic import Source, ports_topic
-from telemetry.warm import warm
+from heddle.controller.brain.state import begin
+from heddle.controller.dashboard.metrics import metrics_text
+from heddle.controller.runtime.interpreter import shorten_pauses
+from heddle.controller.runtime.limits.shares import Shares
+from heddle.controller.runtime.telemetry import Telemetry
+from heddle.controller.store.history import SqliteHistory
+from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
+from heddle.telemetry.collector.collector import Collector, Readers
+from heddle.telemetry.detection.ports import Port, PortTable
+from heddle.telemetry.detection.thresholds import DetectorSettings
+from heddle.telemetry.observer import Observer, Scan
+from heddle.telemetry.samples.counters import PRIORITIES
+from heddle.telemetry.samples.topic import Source, ports_topic
+from heddle.telemetry.warm import warm
+from heddle.v1 import heddle_pb2
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.processes.mosquitto import mosquitto
 

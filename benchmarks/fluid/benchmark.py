@@ -12,15 +12,15 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.fluid.completion import completion_times, warm
-from benchmarks.planning.cases import permutation, two_tiers
-from controller.model.health import Health
-from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
-from controller.planner.expand import Flows, expand
-from controller.planner.proof.fluid import completion_ns, max_min_rates, planned_rates
-from controller.planner.proof.loads import link_loads, link_places
-from controller.planner.route import Router
-from controller.planner.warm import warm as warm_planner
+from heddle.benchmarks.fluid.completion import completion_times, warm
+from heddle.benchmarks.planning.cases import permutation, two_tiers
+from heddle.controller.model.health import Health
+from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
+from heddle.controller.planner.expand import Flows, expand
+from heddle.controller.planner.proof.fluid import completion_ns, max_min_rates, planned_rates
+from heddle.controller.planner.proof.loads import link_loads, link_places
+from heddle.controller.planner.route import Router
+from heddle.controller.planner.warm import warm as warm_planner
 from tests.support.packets.packet_simulator import REFERENCE, Run
 
 SIZES = ((10_240, 64, 1), (32_768, 64, 1), (32_768, 128, 3))

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.fluid.jit import kernel
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.proof.heap import sink
+from heddle.benchmarks.fluid.jit import kernel
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.proof.heap import sink
 
 SLACK = 1e-9
 """Relative tolerance for a full link and for equal rates."""

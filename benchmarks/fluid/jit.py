@@ -6,8 +6,8 @@ from typing import ParamSpec, TypeVar
 
 import numba
 
-from controller import planner
-from kernels.cache import digest, keep_on_disk
+from heddle.controller import planner
+from heddle.kernels.cache import digest, keep_on_disk
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

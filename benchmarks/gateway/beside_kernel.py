@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import yaml
 
-from benchmarks.gateway.wire.processor import soft_interrupts
-from dataplane.config.addresses import gateway_mac
-from foundation.address import mac_text
+from heddle.benchmarks.gateway.wire.processor import soft_interrupts
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.foundation.address import mac_text
 from tests.support.packets import nat_clients
 from tests.support.packets.namespaces import Namespace, join
 
@@ -153,7 +153,7 @@ def heddle(course: Course, backend: str) -> Iterator[tuple[int, ...]]:
     words = ("gateway", "--config", str(config), "--network", str(network))
     with (course.folder / "log").open("w") as log:
         process = course.device.start(
-            sys.executable, "-m", "controller.cli.main", *words, stdout=subprocess.PIPE, stderr=log
+            sys.executable, "-m", "heddle.programs.console.main", *words, stdout=subprocess.PIPE, stderr=log
         )
     try:
         assert process.stdout is not None

@@ -16,20 +16,20 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from benchmarks.gateway.in_memory import numpy_packets
-from benchmarks.gateway.in_memory.c_loop import CLoops, compiler
-from benchmarks.gateway.in_memory.cases import ENCAPSULATE, NAMES, case
-from benchmarks.gateway.in_memory.cases import run as run_ours
-from benchmarks.gateway.in_memory.compare import compared
-from benchmarks.gateway.wire import latencies
-from benchmarks.gateway.wire.course import SINK_IP
-from benchmarks.gateway.wire.devices import absent, available
-from benchmarks.gateway.wire.drains import BASE, Ratio, measured
-from benchmarks.gateway.wire.latencies import RATE
-from benchmarks.gateway.wire.loads import RUNS, SHARE, SLOTS, loads
-from benchmarks.gateway.wire.ours import VNI
-from benchmarks.gateway.wire.traffic import FLOWS, TARGET_NET, TARGETS
-from dataplane.engine.burst import new_rows
+from heddle.benchmarks.gateway.in_memory import numpy_packets
+from heddle.benchmarks.gateway.in_memory.c_loop import CLoops, compiler
+from heddle.benchmarks.gateway.in_memory.cases import ENCAPSULATE, NAMES, case
+from heddle.benchmarks.gateway.in_memory.cases import run as run_ours
+from heddle.benchmarks.gateway.in_memory.compare import compared
+from heddle.benchmarks.gateway.wire import latencies
+from heddle.benchmarks.gateway.wire.course import SINK_IP
+from heddle.benchmarks.gateway.wire.devices import absent, available
+from heddle.benchmarks.gateway.wire.drains import BASE, Ratio, measured
+from heddle.benchmarks.gateway.wire.latencies import RATE
+from heddle.benchmarks.gateway.wire.loads import RUNS, SHARE, SLOTS, loads
+from heddle.benchmarks.gateway.wire.ours import VNI
+from heddle.benchmarks.gateway.wire.traffic import FLOWS, TARGET_NET, TARGETS
+from heddle.dataplane.engine.burst import new_rows
 
 LENGTHS = (64, 1500, 4200)
 SHORT = LENGTHS[0]
@@ -106,7 +106,7 @@ def _peers(out: TextIO, length: int) -> list[Found]:
 
 
 def _scapy_ns(length: int, right: np.ndarray) -> float:
-    from benchmarks.gateway.in_memory.scapy_packets import encapsulate
+    from heddle.benchmarks.gateway.in_memory.scapy_packets import encapsulate
 
     theirs = case(ENCAPSULATE, length)
     hop = theirs.tables.next_hops[0]
@@ -199,7 +199,7 @@ def _stolen_s() -> float:
 def kernel(out: TextIO) -> list[Found]:
     """Measure real clients through the gateway, and through Linux on the same veths."""
     try:
-        from benchmarks.gateway import beside_kernel
+        from heddle.benchmarks.gateway import beside_kernel
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.split(".")[0] != "tests":
             raise

@@ -5,8 +5,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from benchmarks.loop.world import World
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.benchmarks.loop.world import World
+from heddle.v1 import heddle_pb2 as pb
 
 CALLERS = 8
 ALONE = 20

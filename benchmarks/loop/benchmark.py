@@ -11,10 +11,21 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from benchmarks.loop import admission, churn, costs, failures, hostile, neighbours, previews, ratios, restarts, toggles
-from benchmarks.loop.world import world
-from benchmarks.planning.cases import two_tiers
-from benchmarks.planning.events.arrivals import FABRICS, Scene
+from heddle.benchmarks.loop import (
+    admission,
+    churn,
+    costs,
+    failures,
+    hostile,
+    neighbours,
+    previews,
+    ratios,
+    restarts,
+    toggles,
+)
+from heddle.benchmarks.loop.world import world
+from heddle.benchmarks.planning.cases import two_tiers
+from heddle.benchmarks.planning.events.arrivals import FABRICS, Scene
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 SEED = 1
@@ -120,7 +131,7 @@ RESTART_STEPS = {
 
 def ports_toggle(out: TextIO) -> dict[str, Any]:
     """Measure how late the loop's tasks are while 10,000 toggles arrive within a second."""
-    with world(LARGE, program="benchmarks.loop.probed") as one:
+    with world(LARGE, program="heddle.benchmarks.loop.probed") as one:
         lag = toggles.measured(one, SEED, toggles=10_000, pairs=2_000)
     found: dict[str, Any] = {"goal_max_ms": 50, "seconds": lag.seconds}
     for step in ("idle_ms", "toggling_ms", "settling_ms"):
@@ -131,7 +142,7 @@ def ports_toggle(out: TextIO) -> dict[str, Any]:
 
 def loop_lags(out: TextIO) -> dict[str, Any]:
     """Measure how late the loop's tasks are while single cables fail and return under 100,000 flows."""
-    with world(LARGE, program="benchmarks.loop.probed") as one:
+    with world(LARGE, program="heddle.benchmarks.loop.probed") as one:
         lag = toggles.lag_of_failures(one, SEED, pairs=50_000, failures=4)
     found: dict[str, Any] = {"goal_p99_ms": 10, "goal_max_ms": 50}
     for step in ("idle_ms", "failing_ms"):

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.planning.events.arrivals import Scene, events
-from controller.brain.decide import decide_all
-from controller.brain.state import Settings, State, begin, wanted
-from controller.model.effect import Compile, Effect, Install, Solve
-from controller.model.event import (
+from heddle.benchmarks.planning.events.arrivals import Scene, events
+from heddle.controller.brain.decide import decide_all
+from heddle.controller.brain.state import Settings, State, begin, wanted
+from heddle.controller.model.effect import Compile, Effect, Install, Solve
+from heddle.controller.model.event import (
     Compiled,
     Event,
     Installed,
@@ -27,12 +27,12 @@ from controller.model.event import (
     SwitchUp,
     Tick,
 )
-from controller.model.fabric import Cable, Fabric
-from controller.model.moves import NO_MOVES, Cause
-from controller.model.plan import Replan
-from controller.planner.online import OnlinePlanner
-from controller.runtime.planning.worker import Worker
-from controller.runtime.rules import compile_beside, with_pins
+from heddle.controller.model.fabric import Cable, Fabric
+from heddle.controller.model.moves import NO_MOVES, Cause
+from heddle.controller.model.plan import Replan
+from heddle.controller.planner.online import OnlinePlanner
+from heddle.controller.runtime.planning.worker import Worker
+from heddle.controller.runtime.rules import compile_beside, with_pins
 
 FULL = 0.97
 """Jobs leave until the next one fits into this share of the GPUs: nine tenths are in use on average."""

@@ -5,9 +5,9 @@ import time
 from collections.abc import Mapping
 from typing import TypedDict
 
-from benchmarks.loop.admission import ring
-from benchmarks.loop.world import World
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.benchmarks.loop.admission import ring
+from heddle.benchmarks.loop.world import World
+from heddle.v1 import heddle_pb2 as pb
 
 ROUNDS, WARM_ROUNDS = 500, 20
 

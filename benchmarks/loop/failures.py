@@ -5,9 +5,9 @@ import random
 import time
 from typing import NamedTuple
 
-from benchmarks.loop.world import Watch, World, pairs_job, wait_for_links
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.fabric import Cable
+from heddle.benchmarks.loop.world import Watch, World, pairs_job, wait_for_links
+from heddle.controller.model.fabric import Cable
+from heddle.v1 import heddle_pb2 as pb
 
 
 class Failure(NamedTuple):

@@ -1,7 +1,7 @@
 """Cables fail while processes of their own send what once stopped the controller; each kind is sent again and again.
 
-`python -m benchmarks.loop.hostile ADDRESS KIND`, with the NICs as JSON on standard input, sends one kind until its
-input ends, and prints the status codes that it got and the milliseconds of its calls. `health` is the probe.
+`python -m heddle.benchmarks.loop.hostile ADDRESS KIND`, with the NICs as JSON on standard input, sends one kind until
+its input ends, and prints the status codes that it got and the milliseconds of its calls. `health` is the probe.
 """
 
 import json
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import grpc
 from grpc_health.v1 import health_pb2
 
-from benchmarks.loop.failures import Failure, measured
-from benchmarks.loop.world import TIMEOUT_S, World
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.benchmarks.loop.failures import Failure, measured
+from heddle.benchmarks.loop.world import TIMEOUT_S, World
+from heddle.v1 import heddle_pb2 as pb
 
 PAUSE_S = 0.25
 """A sender rests so long between calls: it is to load the controller, not the machine."""
@@ -152,7 +152,7 @@ def senders(world: World) -> Iterator[Callable[[], dict[str, Replies]]]:
 
     try:
         for kind in KINDS:
-            command = [sys.executable, "-m", "benchmarks.loop.hostile", world.controller.grpc, kind]
+            command = [sys.executable, "-m", "heddle.benchmarks.loop.hostile", world.controller.grpc, kind]
             running[kind] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             pipe: Any = running[kind].stdin
             pipe.write(f"{nics}\n")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import grpc
 
-from benchmarks.loop.world import TIMEOUT_S, World, pairs_job
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from heddle.benchmarks.loop.world import TIMEOUT_S, World, pairs_job
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 LOADS = {"none": 0, "idle": 2_000, "slow": 200, "flood": 1, "submits": 10_000}
 """How much of each load, on each port."""

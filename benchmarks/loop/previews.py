@@ -7,9 +7,9 @@ from typing import NamedTuple
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from benchmarks.loop.failures import Failure, measured
-from benchmarks.loop.world import TIMEOUT_S, World
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.benchmarks.loop.failures import Failure, measured
+from heddle.benchmarks.loop.world import TIMEOUT_S, World
+from heddle.v1 import heddle_pb2 as pb
 
 CALLERS = 2
 FLOWS = 50_000

@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from controller.app import Application
-from controller.config import load_fabric
-from controller.config.service import load_service
-from controller.runtime.interpreter import shorten_pauses
+from heddle.controller.app import Application
+from heddle.controller.config import load_fabric
+from heddle.controller.config.service import load_service
+from heddle.controller.runtime.interpreter import shorten_pauses
 
 PROBE_S = 0.005
 

@@ -4,13 +4,13 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
-from controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
-from controller.model.plan import Plan, Replan
-from controller.planner.online import OnlinePlanner
-from controller.planner.solve import solve
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
+from heddle.controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
+from heddle.controller.model.plan import Plan, Replan
+from heddle.controller.planner.online import OnlinePlanner
+from heddle.controller.planner.solve import solve
 
 LIMITS = {
     "any unlimited": MoveLimit(whose=Whose.ANY, max_flows=MAX_MOVES),

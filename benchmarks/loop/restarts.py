@@ -7,9 +7,9 @@ import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.loop.admission import ring
-from benchmarks.loop.world import TIMEOUT_S, World
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.benchmarks.loop.admission import ring
+from heddle.benchmarks.loop.world import TIMEOUT_S, World
+from heddle.v1 import heddle_pb2 as pb
 
 POLL_S = 0.02
 QUIET_S = 2.0

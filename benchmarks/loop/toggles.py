@@ -6,8 +6,8 @@ import signal
 import time
 from typing import NamedTuple
 
-from benchmarks.loop.world import World, pairs_job, wait_for_links
-from controller.model.fabric import Cable
+from heddle.benchmarks.loop.world import World, pairs_job, wait_for_links
+from heddle.controller.model.fabric import Cable
 
 PORTS = 200
 IDLE_S = 2.0

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
-from controller.model.fabric import Fabric
-from foundation.identity import Role
-from foundation.tls_files import Tls
+from heddle.controller.config import load_fabric
+from heddle.controller.model.fabric import Fabric
+from heddle.foundation.identity import Role
+from heddle.foundation.tls_files import Tls
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.certificates import authority, files_of
 from tests.support.controllers.controller_process import Controller
 from tests.support.processes.running_switches import Switches, switches
@@ -55,7 +55,7 @@ class Certificates:
 @contextmanager
 def world(
     shape: str,
-    program: str = "controller.cli.main",
+    program: str = "heddle.programs.console.main",
     *,
     is_journaled: bool = False,
     has_tls: bool = False,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.config.fabric_file import GenerateShape
-from controller.config.generate import generate
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.config.fabric_file import GenerateShape
+from heddle.controller.config.generate import generate
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 
 GBPS = 10**9
 NIC_BPS = 100 * GBPS

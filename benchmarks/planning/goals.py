@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from benchmarks.planning.methods import NETWORKX, OURS
+from heddle.benchmarks.planning.methods import NETWORKX, OURS
 
 FULL = 131_072
 SOLVE_MS, PROCESS_S, PEAK_MB = 50.0, 3.0, 400.0

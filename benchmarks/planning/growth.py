@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from benchmarks.planning.measure import Request, measured
-from benchmarks.planning.methods import ANNEALING, FIRST_FIT, GREEDY, NETWORKX, OURS
+from heddle.benchmarks.planning.measure import Request, measured
+from heddle.benchmarks.planning.methods import ANNEALING, FIRST_FIT, GREEDY, NETWORKX, OURS
 
 SIZES = {
     1_024: "equal-q1",

@@ -1,8 +1,8 @@
 """Measure one case in a process of its own, each method in a fork of it: time, memory, link utilisation, rates.
 
 The parent of the forks holds the fabric, the flows and all compiled kernels; a method's memory is what its fork adds.
-Times are processor time: no method waits, and other load of the machine is not counted.
-`python -m benchmarks.planning.measure` reads a `Request` as JSON and prints a JSON line for the case and each method.
+Times are processor time: no method waits, and other load of the machine is not counted. `python -m
+heddle.benchmarks.planning.measure` reads a `Request` as JSON and prints a JSON line for the case and each method.
 """
 
 import ctypes
@@ -23,18 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.planning.cases import FAMILIES, Case, cases, two_tiers
-from benchmarks.planning.cases import permutation as permutation_job
-from benchmarks.planning.methods import METHODS, OURS, Method
-from benchmarks.planning.peers.problem import Answer, Problem, problem_of
-from benchmarks.planning.quality import own_bound
-from controller.model.health import Health
-from controller.model.plan import Infeasible
-from controller.planner.jit import Floats
-from controller.planner.proof.bound import lower_bound
-from controller.planner.proof.fluid import max_min_rates
-from controller.planner.solve import draft
-from controller.planner.warm import warm
+from heddle.benchmarks.planning.cases import FAMILIES, Case, cases, two_tiers
+from heddle.benchmarks.planning.cases import permutation as permutation_job
+from heddle.benchmarks.planning.methods import METHODS, OURS, Method
+from heddle.benchmarks.planning.peers.problem import Answer, Problem, problem_of
+from heddle.benchmarks.planning.quality import own_bound
+from heddle.controller.model.health import Health
+from heddle.controller.model.plan import Infeasible
+from heddle.controller.planner.jit import Floats
+from heddle.controller.planner.proof.bound import lower_bound
+from heddle.controller.planner.proof.fluid import max_min_rates
+from heddle.controller.planner.solve import draft
+from heddle.controller.planner.warm import warm
 
 MAX_RUNS = 5
 STATUS = Path("/proc/self/status")
@@ -55,7 +55,7 @@ def measured(request: Request) -> Iterator[dict[str, Any]]:
     """Measure in a child process; yield the description of the case, then a row per method."""
     # One thread only: a fork does not copy the others.
     environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "benchmarks.planning.measure"]
+    command = [sys.executable, "-m", "heddle.benchmarks.planning.measure"]
     pipe = subprocess.PIPE
     # A session of its own, so that killing its group ends the forks as well.
     with subprocess.Popen(

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.planning.peers.first_fit import global_first_fit, least_loaded
-from benchmarks.planning.peers.hashing import e_ecmp, ecmp
-from benchmarks.planning.peers.problem import Answer, Problem
-from benchmarks.planning.peers.shortest_path import shortest_path
-from benchmarks.planning.peers.simulated_annealing import simulated_annealing
-from controller.planner.route import Router
+from heddle.benchmarks.planning.peers.first_fit import global_first_fit, least_loaded
+from heddle.benchmarks.planning.peers.hashing import e_ecmp, ecmp
+from heddle.benchmarks.planning.peers.problem import Answer, Problem
+from heddle.benchmarks.planning.peers.shortest_path import shortest_path
+from heddle.benchmarks.planning.peers.simulated_annealing import simulated_annealing
+from heddle.controller.planner.route import Router
 
 OURS = "heddle"
 GREEDY = "least loaded, largest first"

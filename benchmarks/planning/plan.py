@@ -8,13 +8,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from benchmarks import BENCHMARKS
-from benchmarks.planning.goals import goals
-from benchmarks.planning.growth import growth, sizes_to
-from benchmarks.planning.measure import Request, measured
-from benchmarks.planning.methods import METHODS, NETWORKX, OURS
-from benchmarks.planning.plot import check_file, draw, missing_package
-from benchmarks.planning.process import full_scale, starts
+from heddle.benchmarks import BENCHMARKS
+from heddle.benchmarks.planning.goals import goals
+from heddle.benchmarks.planning.growth import growth, sizes_to
+from heddle.benchmarks.planning.measure import Request, measured
+from heddle.benchmarks.planning.methods import METHODS, NETWORKX, OURS
+from heddle.benchmarks.planning.plot import check_file, draw, missing_package
+from heddle.benchmarks.planning.process import full_scale, starts
 
 Report = Callable[[str], None]
 

@@ -5,8 +5,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.planning.methods import ANNEALING, FIRST_FIT, GREEDY, NETWORKX, OURS
-from controller.model.error import InputError
+from heddle.benchmarks.planning.methods import ANNEALING, FIRST_FIT, GREEDY, NETWORKX, OURS
+from heddle.controller.model.error import InputError
 
 STYLES = {
     OURS: ("#0b6e4f", "o"),

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.planning.cases import NIC_BPS
-from controller.model.limit import MAX_FLOW_PLANS
+from heddle.benchmarks.planning.cases import NIC_BPS
+from heddle.controller.model.limit import MAX_FLOW_PLANS
 
 ROOT = Path(__file__).resolve().parents[2]
-HEDDLE = "from controller.cli.start import main; main()"
+HEDDLE = "from heddle.programs.console.start import main; main()"
 QUEUE_PAIRS = 8
 
 
@@ -117,10 +117,13 @@ def _certificate(path: Path) -> dict[str, str]:
 
 def _tree_with(folder: Path, cache: str) -> Path:
     """Copy the program with a cache of compiled kernels that is missing, torn or not writable."""
+    torn = cache == "half of it torn"
+    kept = str(ROOT / "heddle" / "controller" / "planner") if torn else "\0"
     skip = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "controller", folder / "controller", ignore=None if cache == "half of it torn" else skip)
-    kernels = folder / "controller" / "planner" / "__pycache__"
-    if cache == "half of it torn":
+    ignore = lambda place, names: () if place.startswith(kept) else skip(place, names)  # noqa: E731
+    shutil.copytree(ROOT / "heddle", folder / "heddle", ignore=ignore)  # follows the links: real files
+    kernels = folder / "heddle" / "controller" / "planner" / "__pycache__"
+    if torn:
         for number, path in enumerate(sorted(kernels.glob("*.nb?"))):
             if number % 4 == 0:
                 path.unlink()

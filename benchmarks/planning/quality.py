@@ -1,7 +1,7 @@
 """Quality of full plans and the time to choose their paths, case by case.
 
-`python -m benchmarks quality` measures every family of `cases` at 8,192 and 131,072 flows;
-`python -m benchmarks.planning.quality --flows 1024 --case failed-q8` measures one. Times are the best of a few runs of
+`python -m heddle.benchmarks quality` measures every family of `cases` at 8,192 and 131,072 flows; `python -m
+heddle.benchmarks.planning.quality --flows 1024 --case failed-q8` measures one. Times are the best of a few runs of
 `Router.route` with kernels loaded. The lower bound is the larger of the planner's own and of one computed here, which
 includes the load of other traffic. Random fabrics and jobs follow (`drawn/`); `--case` leaves them out.
 """
@@ -17,15 +17,15 @@ from typing import NamedTuple, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.planning.cases import FAMILIES, Case, cases
-from benchmarks.planning.drawn import phases, slowed
-from controller.planner.clos import Live, Topology, topology_of
-from controller.planner.expand import Flows, expand
-from controller.planner.proof.bound import lower_bound
-from controller.planner.proof.ecmp import ecmp_figures
-from controller.planner.proof.loads import heaviest_phases
-from controller.planner.route import Router
-from controller.planner.warm import warm
+from heddle.benchmarks.planning.cases import FAMILIES, Case, cases
+from heddle.benchmarks.planning.drawn import phases, slowed
+from heddle.controller.planner.clos import Live, Topology, topology_of
+from heddle.controller.planner.expand import Flows, expand
+from heddle.controller.planner.proof.bound import lower_bound
+from heddle.controller.planner.proof.ecmp import ecmp_figures
+from heddle.controller.planner.proof.loads import heaviest_phases
+from heddle.controller.planner.route import Router
+from heddle.controller.planner.warm import warm
 
 SIZES = (8_192, 131_072)
 RUNS = 2
@@ -157,7 +157,7 @@ def run(out: TextIO, sizes: Sequence[int] = SIZES, names: Sequence[str] = ()) ->
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning.quality", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m heddle.benchmarks.planning.quality", description=__doc__)
     parser.add_argument("--flows", type=int, nargs="*", default=list(SIZES), help="about how many flows")
     parser.add_argument("--case", nargs="*", default=[], choices=list(FAMILIES), help="families; all when left out")
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output at the end")

@@ -15,16 +15,16 @@ from typing import TextIO
 
 import numpy as np
 
-from benchmarks.planning.events import arrivals, failures
-from controller.config.load import parse_fabric
-from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, JobRequest
-from controller.model.plan import Infeasible
-from controller.planner.clos import topology_of
-from controller.planner.session.delta import Delta
-from controller.planner.session.moves import Movable, Moves
-from controller.planner.session.session import Session
-from controller.planner.warm import PLANNING, warm
+from heddle.benchmarks.planning.events import arrivals, failures
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
+from heddle.controller.model.plan import Infeasible
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.session.delta import Delta
+from heddle.controller.planner.session.moves import Movable, Moves
+from heddle.controller.planner.session.session import Session
+from heddle.controller.planner.warm import PLANNING, warm
 
 FABRICS = {
     "256 leaves x 64 spines": {"kind": "spine_leaf", "spines": 64, "leaves": 256, "hosts_per_leaf": 64},

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
-from controller.model.log_event import AUDIT, LogEvent
-from controller.runtime.telemetry import Telemetry
+from heddle.controller.model.log_event import AUDIT, LogEvent
+from heddle.controller.runtime.telemetry import Telemetry
 
 MAX_LENGTH = 400
 """The length in characters up to which a field is recorded."""

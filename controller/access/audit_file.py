@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from controller.model.error import InputError, PrerequisiteError
+from heddle.controller.model.error import InputError, PrerequisiteError
 
 QUEUE_LIMIT = 16_384
 """The lines that wait to be written; more are lost."""

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
-from controller.access.caller import Caller
-from controller.access.scope import Scope
-from controller.model.admission import quoted
-from controller.model.error import DeniedError
-from controller.model.log_event import LogEvent
-from controller.model.plan import JobPlan
-from controller.model.tenant import Tenant
-from controller.runtime.loop import Loop
-from foundation.identity import Role
+from heddle.controller.access.caller import Caller
+from heddle.controller.access.scope import Scope
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.error import DeniedError
+from heddle.controller.model.log_event import LogEvent
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.model.tenant import Tenant
+from heddle.controller.runtime.loop import Loop
+from heddle.foundation.identity import Role
 
 _SUBJECTS = ("job_id", "id", "target", "gateway_id", "vpc_a", "vpc_b")
 MAX_SUBJECT_LENGTH = 300

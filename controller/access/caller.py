@@ -8,7 +8,7 @@ gives no credentials of a unix socket's peer.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from foundation.identity import SCHEME, Role, identity_in
+from heddle.foundation.identity import SCHEME, Role, identity_in
 
 LOCAL = "local"
 """The name of the operator who is on this machine."""

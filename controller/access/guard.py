@@ -10,15 +10,15 @@ from typing import NoReturn
 
 import grpc
 
-from controller.access.audit import BEGUN, OK, Audit, Entry
-from controller.access.call import Call, begin
-from controller.access.caller import Caller, UnknownCallerError, caller_of
-from controller.access.policy import Policy
-from controller.access.scope import Scope, TenantScope
-from controller.access.table import row_of
-from controller.access.wrapping import Around, Context, Handler
-from controller.runtime.loop import Loop
-from foundation.identity import Role
+from heddle.controller.access.audit import BEGUN, OK, Audit, Entry
+from heddle.controller.access.call import Call, begin
+from heddle.controller.access.caller import Caller, UnknownCallerError, caller_of
+from heddle.controller.access.policy import Policy
+from heddle.controller.access.scope import Scope, TenantScope
+from heddle.controller.access.table import row_of
+from heddle.controller.access.wrapping import Around, Context, Handler
+from heddle.controller.runtime.loop import Loop
+from heddle.foundation.identity import Role
 
 
 class Access:

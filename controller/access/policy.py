@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-from controller.model.tenant import Quota
-from foundation.identity import Role
+from heddle.controller.model.tenant import Quota
+from heddle.foundation.identity import Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from controller.access.policy import TenantPolicy
-from controller.brain.state import State
-from controller.model.error import DeniedError
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
-from controller.model.log_event import AUDIT, LogEvent
-from controller.model.moves import Whose
-from controller.model.plan import JobPlan
-from controller.model.tenant import Tenant
-from dataplane.config.balancers import LoadBalancer, Mode
-from dataplane.config.network import Address, Vpc
+from heddle.controller.access.policy import TenantPolicy
+from heddle.controller.brain.state import State
+from heddle.controller.model.error import DeniedError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.log_event import AUDIT, LogEvent
+from heddle.controller.model.moves import Whose
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.model.tenant import Tenant
+from heddle.dataplane.config.balancers import LoadBalancer, Mode
+from heddle.dataplane.config.network import Address, Vpc
 
 HIDDEN = "(hidden)"
 """What stands for a name that is not the tenant's."""

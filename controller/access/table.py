@@ -7,7 +7,7 @@ or agent speaks for itself alone.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from foundation.identity import Role
+from heddle.foundation.identity import Role
 
 
 class Row(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from controller.model.error import InputError
-from controller.model.limit import (
+from heddle.controller.model.error import InputError
+from heddle.controller.model.limit import (
     MAX_REQUEST_BYTES,
     MAX_REQUEST_COLLECTIVES,
     MAX_REQUEST_ENDS,

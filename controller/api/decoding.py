@@ -9,9 +9,9 @@ from typing import Any
 
 import grpc
 
-from controller.access.call import current
-from controller.access.wrapping import Handler, called, calling
-from controller.api.errors import errors_as_status
+from heddle.controller.access.call import current
+from heddle.controller.access.wrapping import Handler, called, calling
+from heddle.controller.api.errors import errors_as_status
 
 
 class Decoding(grpc.aio.ServerInterceptor):  # type: ignore[misc,unused-ignore]

@@ -7,8 +7,8 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from controller.access.call import without_others
-from controller.model.error import (
+from heddle.controller.access.call import without_others
+from heddle.controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
     DeadlineError,
@@ -20,7 +20,7 @@ from controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from controller.runtime.watch import TooManyWatchersError
+from heddle.controller.runtime.watch import TooManyWatchersError
 
 CODES: dict[type[Exception], grpc.StatusCode] = {
     InputError: grpc.StatusCode.INVALID_ARGUMENT,

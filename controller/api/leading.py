@@ -10,10 +10,10 @@ from typing import Any
 
 import grpc
 
-from controller.api.errors import errors_as_status
-from controller.runtime.journal.gate import Gate
-from controller.runtime.leadership import Leadership
-from foundation.leader_address import LEADER
+from heddle.controller.api.errors import errors_as_status
+from heddle.controller.runtime.journal.gate import Gate
+from heddle.controller.runtime.leadership import Leadership
+from heddle.foundation.leader_address import LEADER
 
 SERVED = "/heddle."
 Handler = Any

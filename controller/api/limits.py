@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from controller.access.wrapping import Around, Context, Handler, called, calling
-from controller.api.errors import errors_as_status
-from controller.api.peer import caller_of
-from controller.runtime.limits.callers import Callers, TooManyCallsError
+from heddle.controller.access.wrapping import Around, Context, Handler, called, calling
+from heddle.controller.api.errors import errors_as_status
+from heddle.controller.api.peer import caller_of
+from heddle.controller.runtime.limits.callers import Callers, TooManyCallsError
 
 IDLE_MS = 300_000
 """A connection without a call is closed after so long; a client connects again at its next call."""

@@ -16,10 +16,10 @@ from typing import Any
 
 import grpc
 
-from controller.access.wrapping import Around, Context, Handler
-from controller.api.connections import POLL_S, Connections
-from foundation.certificate import OwnCertificate, Peer, PeerRefusedError
-from foundation.tls_files import Tls
+from heddle.controller.access.wrapping import Around, Context, Handler
+from heddle.controller.api.connections import POLL_S, Connections
+from heddle.foundation.certificate import OwnCertificate, Peer, PeerRefusedError
+from heddle.foundation.tls_files import Tls
 
 _LOG = logging.getLogger("heddle.api")
 RENEWAL = timedelta(hours=2)

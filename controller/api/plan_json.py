@@ -11,12 +11,12 @@ from functools import lru_cache
 import numpy as np
 from google.protobuf.json_format import MessageToDict
 
-from controller.api.translate import flow_to, plan_to
-from controller.model.plan import DATA_DSCP, DATA_PRIORITY, FlowPlan, JobPlan
-from controller.planner.clos import MAX_HOPS, Topology
-from controller.planner.flow_table import FlowTable
-from controller.planner.jit import Ints
-from controller.planner.render import NO_TEXT, Template, Texts, rendered
+from heddle.controller.api.translate import flow_to, plan_to
+from heddle.controller.model.plan import DATA_DSCP, DATA_PRIORITY, FlowPlan, JobPlan
+from heddle.controller.planner.clos import MAX_HOPS, Topology
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.render import NO_TEXT, Template, Texts, rendered
 
 FLOWS_PER_PIECE = 4_096
 

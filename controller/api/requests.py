@@ -7,14 +7,14 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from controller.api.counts import refuse_large
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import request_from, shape_from
-from controller.model.admission import Problem, phase_problems, pin_problems, problems
-from controller.model.error import InputError
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
-from controller.model.placement import Shape, placement_problems
+from heddle.controller.api.counts import refuse_large
+from heddle.controller.api.translate import request_from, shape_from
+from heddle.controller.model.admission import Problem, phase_problems, pin_problems, problems
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.placement import Shape, placement_problems
+from heddle.v1 import heddle_pb2 as pb
 
 Kind = TypeVar("Kind", bound=Message)
 

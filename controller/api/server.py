@@ -9,25 +9,25 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from controller.access.audit import Audit
-from controller.access.guard import Access, Guard
-from controller.api.connections import HANDSHAKE_MS
-from controller.api.decoding import Decoding
-from controller.api.leading import Leading
-from controller.api.limits import MAX_CALLS, Limits, connection_options
-from controller.api.mutual_tls import KnownPeers
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
-from controller.model.call_limits import CallLimits
-from controller.model.error import PrerequisiteError
-from controller.model.limit import MAX_MESSAGE_BYTES
-from controller.model.server_address import UNIX, joined, split_address
-from controller.runtime.leadership import Leadership
-from controller.runtime.limits.callers import Callers
-from controller.runtime.loop import Loop
-from foundation.keepalive import KEEPALIVE_MS, server_options
-from foundation.tls_files import Tls
-from foundation.unix_socket import is_listening
+from heddle.controller.access.audit import Audit
+from heddle.controller.access.guard import Access, Guard
+from heddle.controller.api.connections import HANDSHAKE_MS
+from heddle.controller.api.decoding import Decoding
+from heddle.controller.api.leading import Leading
+from heddle.controller.api.limits import MAX_CALLS, Limits, connection_options
+from heddle.controller.api.mutual_tls import KnownPeers
+from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
+from heddle.controller.model.call_limits import CallLimits
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.limit import MAX_MESSAGE_BYTES
+from heddle.controller.model.server_address import UNIX, joined, split_address
+from heddle.controller.runtime.leadership import Leadership
+from heddle.controller.runtime.limits.callers import Callers
+from heddle.controller.runtime.loop import Loop
+from heddle.foundation.keepalive import KEEPALIVE_MS, server_options
+from heddle.foundation.tls_files import Tls
+from heddle.foundation.unix_socket import is_listening
+from heddle.v1 import heddle_pb2 as pb
 
 _SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService", "ProbeService")
 _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SERVED)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, Incast, JobRequest, Steering
-from controller.model.job_fields import read_collective, read_request
-from controller.model.moves import Cause, MoveLimit, Whose
-from controller.model.placement import Placement, Shape
-from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import Collective, CollectiveKind, Incast, JobRequest, Steering
+from heddle.controller.model.job_fields import read_collective, read_request
+from heddle.controller.model.moves import Cause, MoveLimit, Whose
+from heddle.controller.model.placement import Placement, Shape
+from heddle.controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
+from heddle.v1 import heddle_pb2 as pb
 
 FLOWS_PER_PAGE = 1_000
 

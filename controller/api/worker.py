@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from controller.model.error import BudgetExceededError
+from heddle.controller.model.error import BudgetExceededError
 
 Result = TypeVar("Result")
 SMALL_BYTES = 1_024

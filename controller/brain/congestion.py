@@ -9,17 +9,17 @@ more senders than planned: `receivers`.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from controller.brain.install import Outcome, take_token
-from controller.brain.intent import dead_links
-from controller.brain.receivers import capacity_bps, is_receiver, others_share_bps
-from controller.brain.state import Active, HotPort, Job, ReplanWork, State
-from controller.brain.transactions.replan import applied, enqueue_replan, limit_of
-from controller.brain.transactions.transition import slowed
-from controller.model.effect import Effect, Note
-from controller.model.event import Congested, HotLink
-from controller.model.moves import Cause
-from controller.model.plan import JobFlows, Moved, Replan
-from foundation.backoff import doubled_ms
+from heddle.controller.brain.install import Outcome, take_token
+from heddle.controller.brain.intent import dead_links
+from heddle.controller.brain.receivers import capacity_bps, is_receiver, others_share_bps
+from heddle.controller.brain.state import Active, HotPort, Job, ReplanWork, State
+from heddle.controller.brain.transactions.replan import applied, enqueue_replan, limit_of
+from heddle.controller.brain.transactions.transition import slowed
+from heddle.controller.model.effect import Effect, Note
+from heddle.controller.model.event import Congested, HotLink
+from heddle.controller.model.moves import Cause
+from heddle.controller.model.plan import JobFlows, Moved, Replan
+from heddle.foundation.backoff import doubled_ms
 
 MIN_EXCESS = 0.05
 """The share of a link's capacity from which unplanned traffic is acted on: less is ACKs and headers."""

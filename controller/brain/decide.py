@@ -5,16 +5,23 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
-from controller.brain import congestion, durable, storms, switches
-from controller.brain.hash_ports import seeking, suspect
-from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
-from controller.brain.lifecycle import WorkKind
-from controller.brain.networks import gateways, load_balancers, vpcs
-from controller.brain.state import Active, ReplanWork, State
-from controller.brain.transactions import drains, jobs, previews, replan, suggestions
-from controller.brain.transactions.submissions import submit, withdraw
-from controller.model.effect import Effect
-from controller.model.event import (
+from heddle.controller.brain import congestion, durable, storms, switches
+from heddle.controller.brain.hash_ports import seeking, suspect
+from heddle.controller.brain.install import (
+    Outcome,
+    changed_topology,
+    on_install_failed,
+    on_installed,
+    start_install,
+    unread,
+)
+from heddle.controller.brain.lifecycle import WorkKind
+from heddle.controller.brain.networks import gateways, load_balancers, vpcs
+from heddle.controller.brain.state import Active, ReplanWork, State
+from heddle.controller.brain.transactions import drains, jobs, previews, replan, suggestions
+from heddle.controller.brain.transactions.submissions import submit, withdraw
+from heddle.controller.model.effect import Effect
+from heddle.controller.model.event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyPeering,
@@ -48,7 +55,7 @@ from controller.model.event import (
     Tick,
     Withdraw,
 )
-from controller.model.plan import Infeasible, Replan
+from heddle.controller.model.plan import Infeasible, Replan
 
 
 def decide(state: State, event: Event, now: int) -> Outcome:

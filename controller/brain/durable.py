@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
-from controller.brain.intent import dead_links, pin_rules_of
-from controller.brain.networks.state import Gateway, Networks
-from controller.brain.state import Job, State, underlay_of
-from controller.brain.switches import health_of
-from controller.model.effect import Persist
-from controller.model.fabric import PortRef
-from controller.model.job_state import JobState
-from controller.model.plan import Certificate
-from dataplane.config.balancers import LoadBalancer
-from dataplane.config.check import claims_of, neighbours_of
-from dataplane.config.desired import Kind
-from dataplane.config.network import Address, BorderRule, Peering, Vpc
+from heddle.controller.brain.intent import dead_links, pin_rules_of
+from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.controller.brain.state import Job, State, underlay_of
+from heddle.controller.brain.switches import health_of
+from heddle.controller.model.effect import Persist
+from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import Certificate
+from heddle.dataplane.config.balancers import LoadBalancer
+from heddle.dataplane.config.check import claims_of, neighbours_of
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

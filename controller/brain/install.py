@@ -9,14 +9,14 @@ An `Installed` or `InstallFailed` event carries the token of its installation; a
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from controller.brain.lifecycle import WorkKind
-from controller.brain.state import Installing, State, SwitchState, wanted
-from controller.model.effect import Effect, Install, Note, ReadRules, TopologyChanged
-from controller.model.event import Installed, InstallFailed
-from controller.model.rule import Change, ChangeOp, Cookie, FlowRule, RuleKey, Step, SwitchRules
-from controller.rules.diff import diff
-from controller.rules.order import order
-from controller.rules.pins import is_pin
+from heddle.controller.brain.lifecycle import WorkKind
+from heddle.controller.brain.state import Installing, State, SwitchState, wanted
+from heddle.controller.model.effect import Effect, Install, Note, ReadRules, TopologyChanged
+from heddle.controller.model.event import Installed, InstallFailed
+from heddle.controller.model.rule import Change, ChangeOp, Cookie, FlowRule, RuleKey, Step, SwitchRules
+from heddle.controller.rules.diff import diff
+from heddle.controller.rules.order import order
+from heddle.controller.rules.pins import is_pin
 
 Outcome = tuple[State, tuple[Effect, ...]]
 """The next state, and the effects to perform in this order."""

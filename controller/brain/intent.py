@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from controller.brain.state import State
-from controller.model.error import BudgetExceededError
-from controller.model.fabric import Cable, Fabric, Nic
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.plan import FlowPlan, JobFlows, SeveredPins, Stream
-from controller.model.rule import FlowRule, Pin
-from controller.rules.pins import pin_rules
+from heddle.controller.brain.state import State
+from heddle.controller.model.error import BudgetExceededError
+from heddle.controller.model.fabric import Cable, Fabric, Nic
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import FlowPlan, JobFlows, SeveredPins, Stream
+from heddle.controller.model.rule import FlowRule, Pin
+from heddle.controller.rules.pins import pin_rules
 
 
 def pin_rules_of(

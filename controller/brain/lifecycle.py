@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from controller.model.job_state import JobState
+from heddle.controller.model.job_state import JobState
 
 
 class JobEvent(StrEnum):

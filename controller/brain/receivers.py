@@ -5,9 +5,9 @@ to send, at most their max-min fair share, and the planned senders share the res
 takes no more than that from those that keep to theirs.
 """
 
-from controller.model.event import HotLink
-from controller.model.fabric import Fabric
-from controller.planner.proof.fluid import INCAST_HEADROOM
+from heddle.controller.model.event import HotLink
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
 
 
 def is_receiver(fabric: Fabric, link: str) -> bool:

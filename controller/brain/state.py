@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from controller.brain.hash_ports.port_search import Seeking
-from controller.brain.lifecycle import JobEvent, WorkKind
-from controller.brain.networks.state import Networks
-from controller.model.effect import Drained
-from controller.model.fabric import Fabric, PortRef
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.job_state import JobState
-from controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
-from controller.model.placement import Shape
-from controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved
-from controller.model.rule import FlowRule, RuleKey, SwitchRules
-from controller.model.steering import SteeringLayout, layout_of
-from controller.rules.compile import compile_fabric
+from heddle.controller.brain.hash_ports.port_search import Seeking
+from heddle.controller.brain.lifecycle import JobEvent, WorkKind
+from heddle.controller.brain.networks.state import Networks
+from heddle.controller.model.effect import Drained
+from heddle.controller.model.fabric import Fabric, PortRef
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
+from heddle.controller.model.placement import Shape
+from heddle.controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved
+from heddle.controller.model.rule import FlowRule, RuleKey, SwitchRules
+from heddle.controller.model.steering import SteeringLayout, layout_of
+from heddle.controller.rules.compile import compile_fabric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,13 @@ MAX_QUARANTINED NICs at a time: more would rather be a fault of what is measured
 
 from dataclasses import replace
 
-from controller.brain.install import Outcome, changed_topology
-from controller.brain.state import Quarantine, ReplanWork, State
-from controller.brain.transactions.replan import enqueue_replan
-from controller.model.effect import Effect, Note
-from controller.model.event import Congested
-from controller.model.moves import Cause
-from foundation.backoff import doubled_ms
+from heddle.controller.brain.install import Outcome, changed_topology
+from heddle.controller.brain.state import Quarantine, ReplanWork, State
+from heddle.controller.brain.transactions.replan import enqueue_replan
+from heddle.controller.model.effect import Effect, Note
+from heddle.controller.model.event import Congested
+from heddle.controller.model.moves import Cause
+from heddle.foundation.backoff import doubled_ms
 
 MAX_QUARANTINED = 2
 SAME_EPISODE_MS = 10_000

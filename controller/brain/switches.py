@@ -7,7 +7,7 @@ its failures in the last minute, so a flapping cable does not move flows to and 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from controller.brain.install import (
+from heddle.controller.brain.install import (
     Outcome,
     changed_topology,
     out_of_installation,
@@ -15,15 +15,15 @@ from controller.brain.install import (
     with_older_pins,
     within_grace,
 )
-from controller.brain.state import Compiling, Hold, ReplanWork, State, SwitchState, wanted
-from controller.brain.transactions.replan import enqueue_replan
-from controller.model.effect import Compile, Effect, Note, ReadRules, Wake
-from controller.model.event import Compiled, PortStatus, RulesRead, SwitchDown, SwitchUp
-from controller.model.fabric import PortRef
-from controller.model.health import Health
-from controller.model.moves import Cause
-from controller.rules.diff import diff, shared
-from foundation.backoff import doubled_ms
+from heddle.controller.brain.state import Compiling, Hold, ReplanWork, State, SwitchState, wanted
+from heddle.controller.brain.transactions.replan import enqueue_replan
+from heddle.controller.model.effect import Compile, Effect, Note, ReadRules, Wake
+from heddle.controller.model.event import Compiled, PortStatus, RulesRead, SwitchDown, SwitchUp
+from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.health import Health
+from heddle.controller.model.moves import Cause
+from heddle.controller.rules.diff import diff, shared
+from heddle.foundation.backoff import doubled_ms
 
 FAILURES_MEMORY_MS = 60_000
 MAX_NAMED = 5

@@ -6,13 +6,13 @@ that no two calls can pass a quota together, and no object can change its owner 
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from controller.brain.networks.state import Networks
-from controller.brain.state import State
-from controller.model.admission import flow_plans, pinned_flows
-from controller.model.error import AlreadyExistsError, BudgetExceededError
-from controller.model.job import JobRequest, Steering
-from controller.model.tenant import Tenant
-from dataplane.config.network import Vpc
+from heddle.controller.brain.networks.state import Networks
+from heddle.controller.brain.state import State
+from heddle.controller.model.admission import flow_plans, pinned_flows
+from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError
+from heddle.controller.model.job import JobRequest, Steering
+from heddle.controller.model.tenant import Tenant
+from heddle.dataplane.config.network import Vpc
 
 
 def owns(tenant: Tenant | None, owner: str) -> bool:

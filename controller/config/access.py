@@ -4,8 +4,8 @@ from ipaddress import ip_address, ip_network
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from controller.config.tls import TlsConfig
-from controller.model.server_address import split_address
+from heddle.controller.config.tls import TlsConfig
+from heddle.controller.model.server_address import split_address
 
 HASH_PREFIX = "$argon2"
 

@@ -5,9 +5,9 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from controller.config.tls import TlsConfig
-from controller.model.server_address import is_address_port
-from foundation.tls_files import TlsFiles
+from heddle.controller.config.tls import TlsConfig
+from heddle.controller.model.server_address import is_address_port
+from heddle.foundation.tls_files import TlsFiles
 
 HTTP, HTTPS = "http://", "https://"
 

@@ -1,9 +1,9 @@
 """Find the listeners that other machines reach and that request no certificate."""
 
-from controller.config.access import is_loopback
-from controller.config.tls import TlsConfig
-from controller.model.admission import Problem
-from controller.model.server_address import UNIX, split_address
+from heddle.controller.config.access import is_loopback
+from heddle.controller.config.tls import TlsConfig
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.server_address import UNIX, split_address
 
 
 def exposed(tls: TlsConfig, **listeners: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from controller.config.text.field import CableRate, Id, Ip, Mac, NicRate, Port, Shape, Uint32, Uint64, Version
+from heddle.controller.config.text.field import CableRate, Id, Ip, Mac, NicRate, Port, Shape, Uint32, Uint64, Version
 
 Count = Annotated[int, Field(ge=1)]
 

@@ -7,11 +7,11 @@ the contract; loops count from 0.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.config.fabric_file import GenerateShape
-from controller.config.text.complaint import shown
-from controller.model.admission import Problem
-from controller.model.fabric import Cable, Nic, PortRef, Role, Switch
-from controller.model.limit import MAX_CABLES, MAX_NICS, MAX_PORT_NUMBER, MAX_SWITCHES
+from heddle.controller.config.fabric_file import GenerateShape
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.fabric import Cable, Nic, PortRef, Role, Switch
+from heddle.controller.model.limit import MAX_CABLES, MAX_NICS, MAX_PORT_NUMBER, MAX_SWITCHES
 
 FIRST_IP = 10 << 24
 FIRST_MAC = 0x02_00_00_00_00_00

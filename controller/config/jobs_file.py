@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
-from controller.config.text.complaint import shown
-from controller.config.text.field import Shape, Uint32, Uint64, Version, refuse
-from controller.model.job import CollectiveKind, Incast, JobRequest, Steering
-from controller.model.job_fields import read_collective, read_request
-from controller.model.moves import MAX_MOVES, Cause, MoveLimit, Whose
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.config.text.field import Shape, Uint32, Uint64, Version, refuse
+from heddle.controller.model.job import CollectiveKind, Incast, JobRequest, Steering
+from heddle.controller.model.job_fields import read_collective, read_request
+from heddle.controller.model.moves import MAX_MOVES, Cause, MoveLimit, Whose
 
 
 def nics_or_all(value: object, as_list: ValidatorFunctionWrapHandler) -> list[str] | None:

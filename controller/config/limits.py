@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from controller.model.call_limits import CallLimits
+from heddle.controller.model.call_limits import CallLimits
 
 
 class LimitsConfig(BaseModel):

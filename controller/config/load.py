@@ -8,22 +8,22 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from controller.config.fabric_file import FabricShape
-from controller.config.generate import Parts, generate, generate_problems
-from controller.config.jobs_file import JobShape, JobsShape, request_of
-from controller.config.merge import Merge
-from controller.config.port_addresses import port_addresses_of
-from controller.config.text.complaint import refusal, shown
-from controller.config.text.document import Document, parse_document, read_document
-from controller.config.text.field import Shape
-from controller.config.text.shape_error import shape_problems as pydantic_problems
-from controller.model.admission import Problem, flow_plans, problems, shape_problems, too_many_flow_plans
-from controller.model.connectivity import leaves_are_joined
-from controller.model.fabric import Fabric, SteeredBy
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.limit import MAX_CABLES, MAX_FLOW_PLANS, MAX_NICS, MAX_SWITCHES
-from controller.model.suggest import did_you_mean
+from heddle.controller.config.fabric_file import FabricShape
+from heddle.controller.config.generate import Parts, generate, generate_problems
+from heddle.controller.config.jobs_file import JobShape, JobsShape, request_of
+from heddle.controller.config.merge import Merge
+from heddle.controller.config.port_addresses import port_addresses_of
+from heddle.controller.config.text.complaint import refusal, shown
+from heddle.controller.config.text.document import Document, parse_document, read_document
+from heddle.controller.config.text.field import Shape
+from heddle.controller.config.text.shape_error import shape_problems as pydantic_problems
+from heddle.controller.model.admission import Problem, flow_plans, problems, shape_problems, too_many_flow_plans
+from heddle.controller.model.connectivity import leaves_are_joined
+from heddle.controller.model.fabric import Fabric, SteeredBy
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.limit import MAX_CABLES, MAX_FLOW_PLANS, MAX_NICS, MAX_SWITCHES
+from heddle.controller.model.suggest import did_you_mean
 
 MAX_COUNTED = 10_000
 """Of one job's problems no more than these are counted for the line `(+N more)`."""

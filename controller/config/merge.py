@@ -7,14 +7,14 @@ Generated parts have no conflicts among themselves. So every conflict involves a
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 
-from controller.config.fabric_file import FabricShape, HostShape, LinkShape, NicShape, SwitchShape
-from controller.config.generate import Parts
-from controller.model.address import ip_text
-from controller.model.admission import Problem
-from controller.model.fabric import Cable, Nic, PortRef, Role, Switch
-from controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
-from controller.model.suggest import did_you_mean
-from foundation.address import mac_text
+from heddle.controller.config.fabric_file import FabricShape, HostShape, LinkShape, NicShape, SwitchShape
+from heddle.controller.config.generate import Parts
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.fabric import Cable, Nic, PortRef, Role, Switch
+from heddle.controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
+from heddle.controller.model.suggest import did_you_mean
+from heddle.foundation.address import mac_text
 
 _MAX_DATAPATH_ID = 2**64 - 1
 _MAC_PREFIX = 0x0200 << 32

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.model.error import InputError
-from controller.model.fabric import Fabric
-from foundation.identity import Identity, Role
-from telemetry.samples.sample import MAX_PAYLOAD_BYTES
-from telemetry.samples.topic import nics_topic, ports_topic, status_topic, subscriptions
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric
+from heddle.foundation.identity import Identity, Role
+from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES
+from heddle.telemetry.samples.topic import nics_topic, ports_topic, status_topic, subscriptions
 
 CONFIG, ACCESS = "mosquitto.conf", "mosquitto.acl"
 

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from controller.model.moves import DEFAULT_MOVES, MAX_MOVES, Cause, MoveLimit, Whose
+from heddle.controller.model.moves import DEFAULT_MOVES, MAX_MOVES, Cause, MoveLimit, Whose
 
 
 def _text(limit: MoveLimit) -> str:

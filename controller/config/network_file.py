@@ -11,18 +11,24 @@ from typing import Any, NamedTuple
 
 from google.protobuf.json_format import ParseDict, ParseError
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config.text.complaint import refusal, shown
-from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
-from controller.model.admission import Problem
-from controller.model.suggest import did_you_mean
-from dataplane.config.balancers import LoadBalancer
-from dataplane.config.check import floating_problems, network_problems
-from dataplane.config.check_balancers import Served, load_balancer_problems, served_by, taken_text, total_problems
-from dataplane.config.network import Address, NetworkConfig, Vpc
-from dataplane.config.refusal import ConfigError
-from dataplane.config.wire import border_from, peering_from, vpc_from
-from dataplane.config.wire_balancers import load_balancer_from
+from heddle.controller.config.text.complaint import refusal, shown
+from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.suggest import did_you_mean
+from heddle.dataplane.config.balancers import LoadBalancer
+from heddle.dataplane.config.check import floating_problems, network_problems
+from heddle.dataplane.config.check_balancers import (
+    Served,
+    load_balancer_problems,
+    served_by,
+    taken_text,
+    total_problems,
+)
+from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
+from heddle.dataplane.config.refusal import ConfigError
+from heddle.dataplane.config.wire import border_from, peering_from, vpc_from
+from heddle.dataplane.config.wire_balancers import load_balancer_from
+from heddle.v1 import heddle_pb2 as pb
 
 KEYS = ("version", "vpcs", "peerings", "border", "load_balancers")
 LISTS = KEYS[1:]

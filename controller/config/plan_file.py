@@ -6,16 +6,16 @@ from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field, PlainValidator, ValidationError
 
-from controller.config.jobs_file import JobShape
-from controller.config.load import requests_of
-from controller.config.text.complaint import refusal, shown
-from controller.config.text.document import read_text
-from controller.config.text.field import Shape, Uint32, refuse
-from controller.config.text.shape_error import shape_problems
-from controller.model.admission import Problem
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
-from controller.model.plan import FlowPlan, JobFlows
+from heddle.controller.config.jobs_file import JobShape
+from heddle.controller.config.load import requests_of
+from heddle.controller.config.text.complaint import refusal, shown
+from heddle.controller.config.text.document import read_text
+from heddle.controller.config.text.field import Shape, Uint32, refuse
+from heddle.controller.config.text.shape_error import shape_problems
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import FlowPlan, JobFlows
 
 REWRITE = "write the plan again with `heddle plan FABRIC JOBS --json`"
 

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator, ValidationError, WrapValidator
 
-from controller.access.policy import Policy, TenantPolicy
-from controller.config.jobs_file import nics_or_all
-from controller.config.text.complaint import refusal, shown
-from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
-from controller.config.text.field import Shape, Uint32, Version, refuse
-from controller.config.text.shape_error import shape_problems
-from controller.model.admission import Problem
-from controller.model.fabric import Fabric
-from controller.model.suggest import did_you_mean
-from controller.model.tenant import Quota
-from foundation.identity import Identity, Role
+from heddle.controller.access.policy import Policy, TenantPolicy
+from heddle.controller.config.jobs_file import nics_or_all
+from heddle.controller.config.text.complaint import refusal, shown
+from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from heddle.controller.config.text.field import Shape, Uint32, Version, refuse
+from heddle.controller.config.text.shape_error import shape_problems
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.suggest import did_you_mean
+from heddle.controller.model.tenant import Quota
+from heddle.foundation.identity import Identity, Role
 
 _USER_ROLES = (Role.OPERATOR.value, Role.VIEWER.value)
 

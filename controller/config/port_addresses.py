@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from controller.model.address import parse_ip
-from controller.model.admission import Problem, quoted
-from controller.model.fabric import Fabric, PortRef
+from heddle.controller.model.address import parse_ip
+from heddle.controller.model.admission import Problem, quoted
+from heddle.controller.model.fabric import Fabric, PortRef
 
 Addresses = tuple[tuple[PortRef, int], ...]
 

@@ -7,20 +7,20 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from controller.config.access import HttpAccessConfig, exposure_problem
-from controller.config.cluster import ClusterConfig, EtcdTlsConfig
-from controller.config.exposure import exposed, refusal_of
-from controller.config.limits import LimitsConfig
-from controller.config.moves import MovesConfig
-from controller.config.telemetry import TelemetryConfig, detector_settings
-from controller.config.text.complaint import refusal
-from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
-from controller.config.tls import TlsConfig
-from controller.model.admission import Problem
-from controller.model.error import InputError
-from controller.model.server_address import is_address_port, is_socket
-from foundation.keepalive import KEEPALIVE_MS
-from telemetry.detection.thresholds import complaints
+from heddle.controller.config.access import HttpAccessConfig, exposure_problem
+from heddle.controller.config.cluster import ClusterConfig, EtcdTlsConfig
+from heddle.controller.config.exposure import exposed, refusal_of
+from heddle.controller.config.limits import LimitsConfig
+from heddle.controller.config.moves import MovesConfig
+from heddle.controller.config.telemetry import TelemetryConfig, detector_settings
+from heddle.controller.config.text.complaint import refusal
+from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from heddle.controller.config.tls import TlsConfig
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.error import InputError
+from heddle.controller.model.server_address import is_address_port, is_socket
+from heddle.foundation.keepalive import KEEPALIVE_MS
+from heddle.telemetry.detection.thresholds import complaints
 
 
 class ServiceConfig(BaseModel):

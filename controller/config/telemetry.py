@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
-from controller.config.tls import TlsConfig
-from controller.model.error import InputError
-from controller.model.fabric import Fabric
-from foundation.regular_file import open_regular
-from telemetry.broker_tls import BrokerTls
-from telemetry.collector.bus import Broker
-from telemetry.detection.ports import Port, PortTable
-from telemetry.detection.thresholds import DetectorSettings, reasons
-from telemetry.samples.topic import Source
+from heddle.controller.config.tls import TlsConfig
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric
+from heddle.foundation.regular_file import open_regular
+from heddle.telemetry.broker_tls import BrokerTls
+from heddle.telemetry.collector.bus import Broker
+from heddle.telemetry.detection.ports import Port, PortTable
+from heddle.telemetry.detection.thresholds import DetectorSettings, reasons
+from heddle.telemetry.samples.topic import Source
 
 MQTT_PORT = 1883
 MAX_PASSWORD_BYTES = 4_096

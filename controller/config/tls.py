@@ -5,13 +5,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from controller.config.text.complaint import refusal
-from controller.config.text.field import Shape
-from controller.model.admission import Problem
-from controller.model.error import InputError
-from foundation.certificate import CertificateError
-from foundation.identity import Role
-from foundation.tls_files import Tls, TlsFiles
+from heddle.controller.config.text.complaint import refusal
+from heddle.controller.config.text.field import Shape
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.error import InputError
+from heddle.foundation.certificate import CertificateError
+from heddle.foundation.identity import Role
+from heddle.foundation.tls_files import Tls, TlsFiles
 
 
 class TlsConfig(BaseModel):

@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from controller.config.fabric_file import GenerateShape
-from controller.config.text.complaint import one_line
-from controller.model.address import ip_text
-from controller.model.fabric import Cable, Fabric, Nic, Switch
-from controller.model.job import Collective, JobRequest
-from foundation.address import mac_text
+from heddle.controller.config.fabric_file import GenerateShape
+from heddle.controller.config.text.complaint import one_line
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.fabric import Cable, Fabric, Nic, Switch
+from heddle.controller.model.job import Collective, JobRequest
+from heddle.foundation.address import mac_text
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*\Z")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}

@@ -12,24 +12,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from controller.access.audit import OK, Audit, Entry
-from controller.brain.state import State
-from controller.dashboard.access.login import Caller
-from controller.dashboard.body import body_of
-from controller.dashboard.documents.jobs import preview_document
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes.requests import Done, DrainRequest, PreviewRequest, ReleaseRequest
-from controller.dashboard.documents.text import document_text
-from controller.dashboard.http import NO_STORE, connection_of
-from controller.dashboard.routes import MEDIA_TYPE, Renderer, refused
-from controller.model.admission import problems, quoted
-from controller.model.effect import Drained, Note
-from controller.model.error import DeniedError, HeddleError, InputError, NotFoundError, UnavailableError
-from controller.model.event import Drain, Release, Submit
-from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, JobRequest
-from controller.model.plan import JobPlan
-from controller.runtime.loop import Loop
+from heddle.controller.access.audit import OK, Audit, Entry
+from heddle.controller.brain.state import State
+from heddle.controller.dashboard.access.login import Caller
+from heddle.controller.dashboard.body import body_of
+from heddle.controller.dashboard.documents.jobs import preview_document
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.shapes.requests import Done, DrainRequest, PreviewRequest, ReleaseRequest
+from heddle.controller.dashboard.documents.text import document_text
+from heddle.controller.dashboard.http import NO_STORE, connection_of
+from heddle.controller.dashboard.routes import MEDIA_TYPE, Renderer, refused
+from heddle.controller.model.admission import problems, quoted
+from heddle.controller.model.effect import Drained, Note
+from heddle.controller.model.error import DeniedError, HeddleError, InputError, NotFoundError, UnavailableError
+from heddle.controller.model.event import Drain, Release, Submit
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.runtime.loop import Loop
 
 Handler = Callable[[Request], Awaitable[Mapping[str, object]]]
 ReadJobs = Callable[[str, Fabric], tuple[JobRequest, ...]]

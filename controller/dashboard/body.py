@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 
-from controller.model.error import InputError
+from heddle.controller.model.error import InputError
 
 MAX_BODY_BYTES = 1 << 20
 Shape = TypeVar("Shape")

@@ -14,11 +14,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.dashboard.exposition import Family, label_text, lines
-from controller.model.fabric import Fabric
-from controller.views.measured import link_utilisation
-from telemetry.detection.window import SECOND_NS, Snapshot
-from telemetry.samples.counters import NIC_COUNTERS, PRIORITIES, QUEUE_COUNTERS, nic_column, port_column, queue_columns
+from heddle.controller.dashboard.exposition import Family, label_text, lines
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.views.measured import link_utilisation
+from heddle.telemetry.detection.window import SECOND_NS, Snapshot
+from heddle.telemetry.samples.counters import (
+    NIC_COUNTERS,
+    PRIORITIES,
+    QUEUE_COUNTERS,
+    nic_column,
+    port_column,
+    queue_columns,
+)
 
 MAX_SERIES = 500_000
 Ints = NDArray[np.int64]

@@ -27,11 +27,11 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from controller.dashboard.access.certificates import PageTls
-from controller.runtime.limits.unread import has_unread
-from controller.runtime.tls_front import TlsFront
-from foundation.certificate import Peer, PeerRefusedError
-from foundation.listener import close_listener
+from heddle.controller.dashboard.access.certificates import PageTls
+from heddle.controller.runtime.limits.unread import has_unread
+from heddle.controller.runtime.tls_front import TlsFront
+from heddle.foundation.certificate import Peer, PeerRefusedError
+from heddle.foundation.listener import close_listener
 
 MAX_HEAD_BYTES = 16 << 10
 MAX_CONNECTIONS = 80

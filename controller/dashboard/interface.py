@@ -3,26 +3,26 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from controller.dashboard.documents.congestion import congestion_document
-from controller.dashboard.documents.fabric import fabric_text
-from controller.dashboard.documents.health import health_document
-from controller.dashboard.documents.jobs import job_document, jobs_document
-from controller.dashboard.documents.matrix import MEASURED, PLANNED, matrix_document
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.networks import networks_document
-from controller.dashboard.documents.past import MAX_EVENTS, past_state_text, timeline_document
-from controller.dashboard.documents.ports import link_out_of, port_document, window_s
-from controller.dashboard.documents.shapes import fabric as fabric_shapes
-from controller.dashboard.documents.shapes import jobs as jobs_shapes
-from controller.dashboard.documents.shapes import site as site_shapes
-from controller.dashboard.documents.shapes import state as state_shapes
-from controller.dashboard.documents.shapes.site import HttpCounts
-from controller.dashboard.parameters import Parameter
-from controller.dashboard.pulse import Pulse
-from controller.dashboard.recent import Recent
-from controller.dashboard.routes import Document
-from controller.runtime.loop import Loop
-from controller.runtime.telemetry import PortPast
+from heddle.controller.dashboard.documents.congestion import congestion_document
+from heddle.controller.dashboard.documents.fabric import fabric_text
+from heddle.controller.dashboard.documents.health import health_document
+from heddle.controller.dashboard.documents.jobs import job_document, jobs_document
+from heddle.controller.dashboard.documents.matrix import MEASURED, PLANNED, matrix_document
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.networks import networks_document
+from heddle.controller.dashboard.documents.past import MAX_EVENTS, past_state_text, timeline_document
+from heddle.controller.dashboard.documents.ports import link_out_of, port_document, window_s
+from heddle.controller.dashboard.documents.shapes import fabric as fabric_shapes
+from heddle.controller.dashboard.documents.shapes import jobs as jobs_shapes
+from heddle.controller.dashboard.documents.shapes import site as site_shapes
+from heddle.controller.dashboard.documents.shapes import state as state_shapes
+from heddle.controller.dashboard.documents.shapes.site import HttpCounts
+from heddle.controller.dashboard.parameters import Parameter
+from heddle.controller.dashboard.pulse import Pulse
+from heddle.controller.dashboard.recent import Recent
+from heddle.controller.dashboard.routes import Document
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.telemetry import PortPast
 
 FROM = Parameter("from_ms", "begin, Unix time in milliseconds", is_number=True)
 TO = Parameter("to_ms", "end, Unix time in milliseconds", is_number=True)

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from controller.brain.networks.state import Networks
-from controller.dashboard.exposition import Family, label_text, lines
-from controller.views.isolation import Checked, Verdict, isolation_of
+from heddle.controller.brain.networks.state import Networks
+from heddle.controller.dashboard.exposition import Family, label_text, lines
+from heddle.controller.views.isolation import Checked, Verdict, isolation_of
 
 VPCS = Family("heddle_isolation_vpcs", "gauge", "VPCs by the verdict on their isolation.", ("verdict",))
 DIFFERING = Family(

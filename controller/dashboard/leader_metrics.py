@@ -6,9 +6,9 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from controller.dashboard.exposition import Family, lines
-from controller.dashboard.routes import error_response
-from controller.runtime.leadership import ClusterCounts, Leadership
+from heddle.controller.dashboard.exposition import Family, lines
+from heddle.controller.dashboard.routes import error_response
+from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 
 LEADER = Family(
     "heddle_leader", "gauge", "1 on the controller that leads, 0 on one that waits; absent where it is alone."

@@ -4,18 +4,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from controller.brain.state import State
-from controller.dashboard import fabric_metrics, steering_metrics
-from controller.dashboard.exposition import Family, label_text, lines
-from controller.model.job_state import JobState
-from controller.runtime.journal.writer import JournalWriter
-from controller.runtime.limits.limited import Limit
-from controller.runtime.limits.shares import Shares
-from controller.runtime.probing.assembly import Lie
-from controller.runtime.probing.service import Probing
-from controller.runtime.probing.sessions import ProbeAgents
-from controller.runtime.telemetry import Telemetry
-from telemetry.detection.signal import Kind
+from heddle.controller.brain.state import State
+from heddle.controller.dashboard import fabric_metrics, steering_metrics
+from heddle.controller.dashboard.exposition import Family, label_text, lines
+from heddle.controller.model.job_state import JobState
+from heddle.controller.runtime.journal.writer import JournalWriter
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.controller.runtime.limits.shares import Shares
+from heddle.controller.runtime.probing.assembly import Lie
+from heddle.controller.runtime.probing.service import Probing
+from heddle.controller.runtime.probing.sessions import ProbeAgents
+from heddle.controller.runtime.telemetry import Telemetry
+from heddle.telemetry.detection.signal import Kind
 
 JOB_STATES = tuple(state for state in JobState if state is not JobState.RELEASED)
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from controller.dashboard.documents.shapes import jobs as jobs_shapes
-from controller.dashboard.documents.shapes import requests as requests_shapes
-from controller.dashboard.documents.shapes import state as state_shapes
-from controller.dashboard.documents.text import json_text
-from controller.dashboard.parameters import Parameter
-from controller.dashboard.routes import MEDIA_TYPE, STATUSES, Document
+from heddle.controller.dashboard.documents.shapes import jobs as jobs_shapes
+from heddle.controller.dashboard.documents.shapes import requests as requests_shapes
+from heddle.controller.dashboard.documents.shapes import state as state_shapes
+from heddle.controller.dashboard.documents.text import json_text
+from heddle.controller.dashboard.parameters import Parameter
+from heddle.controller.dashboard.routes import MEDIA_TYPE, STATUSES, Document
 
 VERSION = "3.1.0"
 _REFS = "#/components/schemas/{model}"

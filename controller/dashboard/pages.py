@@ -8,7 +8,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from controller.dashboard.routes import error_response
+from heddle.controller.dashboard.routes import error_response
 
 STATIC = Path(__file__).parent / "static"
 VIEWS = (

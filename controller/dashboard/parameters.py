@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from starlette.requests import Request
 
-from controller.model.admission import quoted
-from controller.model.error import InputError
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.error import InputError
 
 MAX_TIME_MS = 253_402_300_799_999
 """The end of the year 9999."""

@@ -9,7 +9,7 @@ import asyncio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from controller.dashboard.http import TIMEOUT_S, LimitedConnection
+from heddle.controller.dashboard.http import TIMEOUT_S, LimitedConnection
 
 PIECE_BYTES = 1 << 16
 SHORT_S = 10.0

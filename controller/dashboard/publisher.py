@@ -11,13 +11,13 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.past import event_text
-from controller.dashboard.documents.state import Content, StateText, state_head
-from controller.runtime.background import Background
-from controller.runtime.loop import Loop
-from controller.runtime.telemetry import EVENTS
-from controller.runtime.watch import Newest
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.past import event_text
+from heddle.controller.dashboard.documents.state import Content, StateText, state_head
+from heddle.controller.runtime.background import Background
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.telemetry import EVENTS
+from heddle.controller.runtime.watch import Newest
 
 PERIOD_S = 1.0
 POLL_S = 0.2

@@ -3,8 +3,8 @@
 import asyncio
 from collections import deque
 
-from controller.runtime.background import Background
-from controller.runtime.loop import Loop
+from heddle.controller.runtime.background import Background
+from heddle.controller.runtime.loop import Loop
 
 PERIOD_S = 0.1
 SAMPLES = 600

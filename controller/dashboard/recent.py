@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.runtime.background import Background
-from controller.runtime.telemetry import PortPast, Telemetry
-from telemetry.detection.window import SECOND_NS, Snapshot
-from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS, QUEUES_AT, queue_columns
+from heddle.controller.runtime.background import Background
+from heddle.controller.runtime.telemetry import PortPast, Telemetry
+from heddle.telemetry.detection.window import SECOND_NS, Snapshot
+from heddle.telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS, QUEUES_AT, queue_columns
 
 SECONDS = 600
 MAX_BYTES = 32 << 20

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from controller.dashboard.documents.text import document_text, json_text
-from controller.dashboard.parameters import Parameter, values_of
-from controller.dashboard.pieces import PiecedResponse
-from controller.model.error import (
+from heddle.controller.dashboard.documents.text import document_text, json_text
+from heddle.controller.dashboard.parameters import Parameter, values_of
+from heddle.controller.dashboard.pieces import PiecedResponse
+from heddle.controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
     DeniedError,

@@ -10,29 +10,29 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from controller.access.audit import Audit
-from controller.dashboard import metrics
-from controller.dashboard.access.certificates import PageTls
-from controller.dashboard.access.guard import Guard
-from controller.dashboard.access.login import AccessRules, Logins
-from controller.dashboard.access.session import SessionRoutes
-from controller.dashboard.actions import Actions, ReadJobs
-from controller.dashboard.documents.shapes.site import HttpCounts
-from controller.dashboard.exposition import CONTENT_TYPE
-from controller.dashboard.http import NO_STORE, HttpServer, Page, Render
-from controller.dashboard.interface import Interface
-from controller.dashboard.isolation_metrics import isolation_lines
-from controller.dashboard.leader_metrics import Cluster, cluster_lines, while_waiting
-from controller.dashboard.openapi import openapi_text
-from controller.dashboard.pages import page_routes, refuse
-from controller.dashboard.pieces import PiecedResponse
-from controller.dashboard.publisher import Publisher
-from controller.dashboard.pulse import Pulse
-from controller.dashboard.recent import Recent
-from controller.dashboard.routes import MEDIA_TYPE, Renderer
-from controller.dashboard.stream import Streams
-from controller.runtime.limits.limited import Limit
-from controller.runtime.loop import Loop
+from heddle.controller.access.audit import Audit
+from heddle.controller.dashboard import metrics
+from heddle.controller.dashboard.access.certificates import PageTls
+from heddle.controller.dashboard.access.guard import Guard
+from heddle.controller.dashboard.access.login import AccessRules, Logins
+from heddle.controller.dashboard.access.session import SessionRoutes
+from heddle.controller.dashboard.actions import Actions, ReadJobs
+from heddle.controller.dashboard.documents.shapes.site import HttpCounts
+from heddle.controller.dashboard.exposition import CONTENT_TYPE
+from heddle.controller.dashboard.http import NO_STORE, HttpServer, Page, Render
+from heddle.controller.dashboard.interface import Interface
+from heddle.controller.dashboard.isolation_metrics import isolation_lines
+from heddle.controller.dashboard.leader_metrics import Cluster, cluster_lines, while_waiting
+from heddle.controller.dashboard.openapi import openapi_text
+from heddle.controller.dashboard.pages import page_routes, refuse
+from heddle.controller.dashboard.pieces import PiecedResponse
+from heddle.controller.dashboard.publisher import Publisher
+from heddle.controller.dashboard.pulse import Pulse
+from heddle.controller.dashboard.recent import Recent
+from heddle.controller.dashboard.routes import MEDIA_TYPE, Renderer
+from heddle.controller.dashboard.stream import Streams
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.controller.runtime.loop import Loop
 
 
 class Dashboard:

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from controller.dashboard.exposition import Family, label_text, lines
-from controller.runtime.probing.first_contact import answers_of
-from controller.runtime.probing.service import Probing
+from heddle.controller.dashboard.exposition import Family, label_text, lines
+from heddle.controller.runtime.probing.first_contact import answers_of
+from heddle.controller.runtime.probing.service import Probing
 
 FIT = Family("heddle_leaf_fit", "gauge", "1 if source ports can steer flows from a leaf, by its last check.", ("leaf",))
 ANSWERS = Family(

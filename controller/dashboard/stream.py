@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from controller.dashboard.http import LimitedConnection, connection_of
-from controller.dashboard.pieces import send_pieces
-from controller.dashboard.publisher import Publisher
+from heddle.controller.dashboard.http import LimitedConnection, connection_of
+from heddle.controller.dashboard.pieces import send_pieces
+from heddle.controller.dashboard.publisher import Publisher
 
 MAX_STREAMS = 1_024
 SEND_TIMEOUT_S = 30.0

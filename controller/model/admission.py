@@ -11,9 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from controller.model.fabric import Fabric
-from controller.model.job import RINGS, Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
-from controller.model.limit import (
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import (
+    RINGS,
+    Collective,
+    CollectiveKind,
+    FlowDemand,
+    Incast,
+    JobRequest,
+    RankPair,
+    Steering,
+)
+from heddle.controller.model.limit import (
     HIGHEST_FIXED_PORT,
     LOWEST_FIXED_PORT,
     MAX_FLOW_PLANS,
@@ -26,7 +35,7 @@ from controller.model.limit import (
     MAX_REQUEST_PHASES,
     MAX_REQUEST_PINS,
 )
-from controller.model.suggest import did_you_mean
+from heddle.controller.model.suggest import did_you_mean
 
 MAX_PROBLEMS = 20
 """The maximum of problems reported: a request of a million wrong ranks is refused for the first of them."""

@@ -8,8 +8,8 @@ not transitive; the result is the leaves to exclude so that all others reach eac
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from controller.model.fabric import Cable, Fabric, Nic, Role
-from controller.model.health import Health
+from heddle.controller.model.fabric import Cable, Fabric, Nic, Role
+from heddle.controller.model.health import Health
 
 
 class CutOff(NamedTuple):

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.model.error import HeddleError
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.moves import NO_MOVES, MoveLimit
-from controller.model.placement import Placement, Shape
-from controller.model.plan import Amend, Certificate, JobFlows, JobPlan
-from controller.model.rule import Step, SwitchRules
-from probing.flow import Wanted
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.moves import NO_MOVES, MoveLimit
+from heddle.controller.model.placement import Placement, Shape
+from heddle.controller.model.plan import Amend, Certificate, JobFlows, JobPlan
+from heddle.controller.model.rule import Step, SwitchRules
+from heddle.probing.flow import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
-from controller.model.error import HeddleError
-from controller.model.job import JobRequest
-from controller.model.placement import Placement, Shape
-from controller.model.plan import Infeasible, Replan, SeveredPins
-from controller.model.rule import SwitchRules
-from controller.model.tenant import Tenant
-from dataplane.config.balancers import BackEndState, LoadBalancer
-from dataplane.config.desired import Kind
-from dataplane.config.network import Address, BorderRule, Peering, Vpc
-from probing.flow import Found
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.placement import Placement, Shape
+from heddle.controller.model.plan import Infeasible, Replan, SeveredPins
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.model.tenant import Tenant
+from heddle.dataplane.config.balancers import BackEndState, LoadBalancer
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
+from heddle.probing.flow import Found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

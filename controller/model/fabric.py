@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple
 
-from controller.model.health import Health
+from heddle.controller.model.health import Health
 
 
 class Role(StrEnum):

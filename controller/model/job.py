@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from controller.model.moves import Cause, MoveLimit
+from heddle.controller.model.moves import Cause, MoveLimit
 
 
 class CollectiveKind(IntEnum):

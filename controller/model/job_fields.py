@@ -7,8 +7,8 @@ admission (`controller.model.admission`), not here.
 from collections.abc import Iterable
 from typing import Any
 
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
-from controller.model.moves import Cause, MoveLimit
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from heddle.controller.model.moves import Cause, MoveLimit
 
 
 def read_request(

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from controller.model.fabric import Cable, Fabric, PortRef
+from heddle.controller.model.fabric import Cable, Fabric, PortRef
 
 
 class NextHop(NamedTuple):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from controller.model.fabric import Fabric, Nic
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 
 MAX_QUEUE_PAIRS = 16_384
 """The queue pairs of one host's report that are read; the rest is counted."""

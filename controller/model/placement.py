@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from controller.model.admission import Problem, shape_problems
-from controller.model.job import Collective, JobRequest
-from controller.model.limit import MAX_GPU_MILLI
+from heddle.controller.model.admission import Problem, shape_problems
+from heddle.controller.model.job import Collective, JobRequest
+from heddle.controller.model.limit import MAX_GPU_MILLI
 
 WHOLE_GPU_MILLI = 1000
 MAX_RANKS = 1_000_000

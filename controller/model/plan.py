@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from controller.model.job_state import JobState
-from controller.model.rule import FlowRule
-from probing.flow import Wanted
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.rule import FlowRule
+from heddle.probing.flow import Wanted
 
 DATA_DSCP = 26
 DATA_PRIORITY = 3

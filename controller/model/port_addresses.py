@@ -6,7 +6,7 @@ numbered in the order of the file, the even address below, as the lab of routers
 
 from collections.abc import Mapping
 
-from controller.model.fabric import Fabric, PortRef
+from heddle.controller.model.fabric import Fabric, PortRef
 
 FIRST_ADDRESS = 100 << 24 | 64 << 16
 MAX_CABLES = 1 << 21

@@ -5,7 +5,7 @@ time on every link. The lab's queue model runs on the same values (`mininet_topo
 reasons), `heddle export sonic` writes them, and `heddle verify roce` compares with them.
 """
 
-from controller.model.plan import CNP_DSCP, CNP_PRIORITY, DATA_DSCP, DATA_PRIORITY
+from heddle.controller.model.plan import CNP_DSCP, CNP_PRIORITY, DATA_DSCP, DATA_PRIORITY
 
 PRIORITY_OF_DSCP = {DATA_DSCP: DATA_PRIORITY, CNP_DSCP: CNP_PRIORITY}
 """Every other DSCP has priority 0."""

@@ -13,7 +13,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from controller.model.fabric import Fabric, Role
+from heddle.controller.model.fabric import Fabric, Role
 
 PORT_BASE = 0xC000
 PORT_BITS = 14

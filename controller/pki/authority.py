@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from controller.model.error import InputError
-from foundation.identity import Identity
+from heddle.controller.model.error import InputError
+from heddle.foundation.identity import Identity
 
 CLOCK_SKEW = timedelta(minutes=5)
 """A certificate is valid from this long before its issue: the peers' clocks differ."""

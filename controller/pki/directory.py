@@ -24,12 +24,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from controller.model.error import InputError, NotFoundError, PrerequisiteError
-from controller.pki.authority import Authority, crossed, issued, key_pem, new_authority, new_key, revocations
-from controller.pki.files import PUBLIC, SECRET, make_directory, read, write
-from foundation.certificate import CertificateError, Peer, PeerRefusedError, denied_serials, peer_in, serial_text
-from foundation.identity import Identity, identity_in
-from foundation.tls_files import files_in
+from heddle.controller.model.error import InputError, NotFoundError, PrerequisiteError
+from heddle.controller.pki.authority import Authority, crossed, issued, key_pem, new_authority, new_key, revocations
+from heddle.controller.pki.files import PUBLIC, SECRET, make_directory, read, write
+from heddle.foundation.certificate import CertificateError, Peer, PeerRefusedError, denied_serials, peer_in, serial_text
+from heddle.foundation.identity import Identity, identity_in
+from heddle.foundation.tls_files import files_in
 
 AUTHORITY, PREVIOUS, CA, DENIED, CRL, ISSUED = (
     "authority.pem", "previous.pem", "ca.pem", "denied", "crl.pem", "issued",

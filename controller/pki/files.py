@@ -4,8 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from controller.model.error import InputError, PrerequisiteError
-from foundation.regular_file import read_regular
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.foundation.regular_file import read_regular
 
 SECRET, PUBLIC = 0o600, 0o644
 MAX_BYTES = 16 << 20

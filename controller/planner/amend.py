@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from controller.model.job import JobRequest
-from controller.model.plan import Amend, Infeasible
-from controller.planner.clos import Live, Topology
-from controller.planner.expand import expand
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
-from controller.planner.proof.loads import link_loads
-from controller.planner.route import Router
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Amend, Infeasible
+from heddle.controller.planner.clos import Live, Topology
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
+from heddle.controller.planner.proof.loads import link_loads
+from heddle.controller.planner.route import Router
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

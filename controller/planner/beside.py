@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from controller.model.job import JobRequest
-from controller.planner.clos import Topology
-from controller.planner.expand import Flows
-from controller.planner.incast.incast import confined
-from controller.planner.jit import Floats, Ints
-from controller.planner.placed import Paths
-from controller.planner.ports.pins import Streams, bundles, given_paths
-from controller.planner.proof.loads import link_loads
-from controller.planner.route import Router
+from heddle.controller.model.job import JobRequest
+from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.incast.incast import confined
+from heddle.controller.planner.jit import Floats, Ints
+from heddle.controller.planner.placed import Paths
+from heddle.controller.planner.ports.pins import Streams, bundles, given_paths
+from heddle.controller.planner.proof.loads import link_loads
+from heddle.controller.planner.route import Router
 
 
 def priorities(jobs: Sequence[JobRequest]) -> Ints:

@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.planner.jit import Flags, Ints, kernel
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.planner.jit import Flags, Ints, kernel
 
 NO_LINK = -1
 MAX_HOPS = 4

@@ -11,10 +11,10 @@ from operator import attrgetter
 
 import numpy as np
 
-from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, JobRequest, Steering
-from controller.planner.clos import Topology
-from controller.planner.jit import Flags, Floats, Ints, kernel
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, Steering
+from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.jit import Flags, Floats, Ints, kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,12 +5,12 @@ from typing import overload
 
 import numpy as np
 
-from controller.model.job import JobRequest
-from controller.model.plan import ALWAYS, AdmissionWindow, FlowPlan
-from controller.planner.clos import Topology
-from controller.planner.expand import Flows
-from controller.planner.incast.turns import Turns
-from controller.planner.jit import Flags, Ints
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import ALWAYS, AdmissionWindow, FlowPlan
+from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.incast.turns import Turns
+from heddle.controller.planner.jit import Flags, Ints
 
 
 class FlowTable(Sequence[FlowPlan]):

@@ -10,8 +10,8 @@ from numba.core.registry import CPUDispatcher
 from numba.core.types.misc import unliteral
 from numpy.typing import NDArray
 
-from kernels.cache import digest, keep_on_disk
-from kernels.compilers import EntryCompiler, PartCompiler
+from heddle.kernels.cache import digest, keep_on_disk
+from heddle.kernels.compilers import EntryCompiler, PartCompiler
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

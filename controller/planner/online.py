@@ -11,26 +11,26 @@ from copy import copy
 
 import numpy as np
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
-from controller.model.plan import Amend, Infeasible, Moved, Replan
-from controller.planner.amend import amended
-from controller.planner.clos import Live, Topology, topology_of
-from controller.planner.expand import Flows, joined
-from controller.planner.flow_table import FlowTable
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.placed import Paths, Placed, is_same
-from controller.planner.proof.fluid import INCAST_HEADROOM
-from controller.planner.proof.hashed import HashedLoads
-from controller.planner.proof.shares import Shares, shares_of
-from controller.planner.route import Router
-from controller.planner.running import Running
-from controller.planner.session.delta import Delta
-from controller.planner.session.moves import Movable, Moves
-from controller.planner.session.session import Session
-from controller.planner.solve import Draft, certified, draft
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
+from heddle.controller.model.plan import Amend, Infeasible, Moved, Replan
+from heddle.controller.planner.amend import amended
+from heddle.controller.planner.clos import Live, Topology, topology_of
+from heddle.controller.planner.expand import Flows, joined
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.placed import Paths, Placed, is_same
+from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
+from heddle.controller.planner.proof.hashed import HashedLoads
+from heddle.controller.planner.proof.shares import Shares, shares_of
+from heddle.controller.planner.route import Router
+from heddle.controller.planner.running import Running
+from heddle.controller.planner.session.delta import Delta
+from heddle.controller.planner.session.moves import Movable, Moves
+from heddle.controller.planner.session.session import Session
+from heddle.controller.planner.solve import Draft, certified, draft
 
 GAIN = 1.02
 """Running flows move only where the fullest link is above the bound by more than this factor, or flows are slowed."""

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.model.job import JobRequest
-from controller.model.plan import FlowPlan, JobFlows
-from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
-from controller.planner.expand import Flows, expand, joined
-from controller.planner.flow_table import FlowTable, join_hops
-from controller.planner.jit import Flags, Ints
-from controller.planner.ports.pins import Streams, tuple_keys
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import FlowPlan, JobFlows
+from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
+from heddle.controller.planner.expand import Flows, expand, joined
+from heddle.controller.planner.flow_table import FlowTable, join_hops
+from heddle.controller.planner.jit import Flags, Ints
+from heddle.controller.planner.ports.pins import Streams, tuple_keys
 
 Placed = tuple[JobRequest, JobFlows]
 """A running job with the flows of its plan."""

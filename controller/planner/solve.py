@@ -10,34 +10,34 @@ from itertools import pairwise
 
 import numpy as np
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.plan import Infeasible, JobFlows, Plan, Stream
-from controller.planner.beside import paths_beside
-from controller.planner.clos import Live, Topology, topology_of
-from controller.planner.expand import Flows, expand, joined, repeats
-from controller.planner.flow_table import FlowTable, path_links
-from controller.planner.incast.notes import incast_notes
-from controller.planner.incast.turns import Turns
-from controller.planner.incast.windows import admitted
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.placed import Paths, Placed, joined_paths, merged_paths, no_paths, paths_of, with_guards
-from controller.planner.ports.pins import (
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Infeasible, JobFlows, Plan, Stream
+from heddle.controller.planner.beside import paths_beside
+from heddle.controller.planner.clos import Live, Topology, topology_of
+from heddle.controller.planner.expand import Flows, expand, joined, repeats
+from heddle.controller.planner.flow_table import FlowTable, path_links
+from heddle.controller.planner.incast.notes import incast_notes
+from heddle.controller.planner.incast.turns import Turns
+from heddle.controller.planner.incast.windows import admitted
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.placed import Paths, Placed, joined_paths, merged_paths, no_paths, paths_of, with_guards
+from heddle.controller.planner.ports.pins import (
     Streams,
     refuse_taken_tuples,
     streams_to_guard,
     tuple_keys,
 )
-from controller.planner.ports.reverse import reverse_only_links, reverse_paths
-from controller.planner.ports.steering import PortTable, port_table_of, ports_of
-from controller.planner.proof.certificate import certify, own_utilisation, own_utilisations
-from controller.planner.proof.ecmp import ecmp_figures, name_of
-from controller.planner.proof.fluid import completion_ns, fair_shares, planned_rates
-from controller.planner.proof.hashed import HashedLoads
-from controller.planner.proof.loads import LinkLoads, link_loads, utilisation
-from controller.planner.refusal import dead_nic, no_path, too_full
-from controller.planner.route import Router
+from heddle.controller.planner.ports.reverse import reverse_only_links, reverse_paths
+from heddle.controller.planner.ports.steering import PortTable, port_table_of, ports_of
+from heddle.controller.planner.proof.certificate import certify, own_utilisation, own_utilisations
+from heddle.controller.planner.proof.ecmp import ecmp_figures, name_of
+from heddle.controller.planner.proof.fluid import completion_ns, fair_shares, planned_rates
+from heddle.controller.planner.proof.hashed import HashedLoads
+from heddle.controller.planner.proof.loads import LinkLoads, link_loads, utilisation
+from heddle.controller.planner.refusal import dead_nic, no_path, too_full
+from heddle.controller.planner.route import Router
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

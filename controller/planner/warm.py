@@ -1,6 +1,6 @@
 """Load kernels and build a fabric's arrays before the first plan is requested.
 
-`python -m controller.planner.warm [PART ...]`, run once by set-up, compiles kernels: it plans one small case per
+`python -m heddle.controller.planner.warm [PART ...]`, run once by set-up, compiles kernels: it plans one small case per
 engine, so whatever a plan may need is on disk (or, without a cache, in memory). The parts may be compiled side by
 side. `prepare` is for a process that is about to plan.
 """
@@ -11,21 +11,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
-from controller.model.moves import MoveLimit, Whose
-from controller.model.plan import Replan
-from controller.planner.clos import Live, topology_of
-from controller.planner.exact.shape import shape_of
-from controller.planner.expand import expand
-from controller.planner.ports.steering import port_table_of
-from controller.planner.proof.bound import lower_bound
-from controller.planner.proof.ecmp import ecmp_figures
-from controller.planner.search.grid import grid_of
-from controller.planner.search.segments import segments_of
-from controller.planner.search.wander import wander
-from controller.planner.solve import solve
+from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
+from heddle.controller.model.moves import MoveLimit, Whose
+from heddle.controller.model.plan import Replan
+from heddle.controller.planner.clos import Live, topology_of
+from heddle.controller.planner.exact.shape import shape_of
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.ports.steering import port_table_of
+from heddle.controller.planner.proof.bound import lower_bound
+from heddle.controller.planner.proof.ecmp import ecmp_figures
+from heddle.controller.planner.search.grid import grid_of
+from heddle.controller.planner.search.segments import segments_of
+from heddle.controller.planner.search.wander import wander
+from heddle.controller.planner.solve import solve
 
 GBPS = 1_000_000_000
 
@@ -144,9 +144,9 @@ def _warm_proof() -> None:
 
 def _warm_session() -> None:
     """Let jobs come and go in a session, beside a failure that makes flows step aside."""
-    from controller.planner.online import OnlinePlanner  # `prepare` needs none of these
-    from controller.planner.session.moves import Movable, Moves
-    from controller.planner.session.session import Session
+    from heddle.controller.planner.online import OnlinePlanner  # `prepare` needs none of these
+    from heddle.controller.planner.session.moves import Movable, Moves
+    from heddle.controller.planner.session.session import Session
 
     fabric = _two_pods()
     session, free = Session.begin(fabric), Moves(who=Movable.ALL)

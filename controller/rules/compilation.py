@@ -4,13 +4,13 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import cache, cached_property
 from typing import TypeVar
 
-from controller.model.fabric import Cable, Fabric
-from controller.model.health import Health
-from controller.model.rule import Cookie, CookieKind, FlowRule, Pin
-from controller.model.steering import SteeringLayout
-from controller.rules.pins import pin_rules
-from controller.rules.underlay.aggregate import Labelled, Run, aggregate, relabelled, runs_of
-from controller.rules.underlay.reach import Reach
+from heddle.controller.model.fabric import Cable, Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import Cookie, CookieKind, FlowRule, Pin
+from heddle.controller.model.steering import SteeringLayout
+from heddle.controller.rules.pins import pin_rules
+from heddle.controller.rules.underlay.aggregate import Labelled, Run, aggregate, relabelled, runs_of
+from heddle.controller.rules.underlay.reach import Reach
 
 T = TypeVar("T")
 _NONE = object()

@@ -6,9 +6,9 @@ for flows whose port cannot be chosen; health only changes which choices are use
 
 from collections.abc import Iterable
 
-from controller.model.fabric import Fabric, Nic, Role, Switch
-from controller.model.health import Health
-from controller.model.rule import (
+from heddle.controller.model.fabric import Fabric, Nic, Role, Switch
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import (
     ETH_ARP,
     ETH_IPV4,
     ETH_PFC,
@@ -24,10 +24,10 @@ from controller.model.rule import (
     Pin,
     SwitchRules,
 )
-from controller.model.steering import SteeringLayout
-from controller.rules.compilation import Compilation, Parts, underlay
-from controller.rules.pins import EXACT_ADDRESS
-from controller.rules.pipeline import (
+from heddle.controller.model.steering import SteeringLayout
+from heddle.controller.rules.compilation import Compilation, Parts, underlay
+from heddle.controller.rules.pins import EXACT_ADDRESS
+from heddle.controller.rules.pipeline import (
     ARP_PRIORITY,
     FROM_ABOVE_PRIORITY,
     IPV4_PRIORITY,
@@ -37,9 +37,9 @@ from controller.rules.pipeline import (
     ROCE_PRIORITY,
     Table,
 )
-from controller.rules.underlay.ascent import from_above_rules, guard_rules, up_rules
-from controller.rules.underlay.descent import down_rules, has_parallel_cables
-from controller.rules.underlay.groups import down_groups, up_groups
+from heddle.controller.rules.underlay.ascent import from_above_rules, guard_rules, up_rules
+from heddle.controller.rules.underlay.descent import down_rules, has_parallel_cables
+from heddle.controller.rules.underlay.groups import down_groups, up_groups
 
 WHOLE = Health()
 

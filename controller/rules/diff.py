@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from operator import is_
 
-from controller.model.rule import (
+from heddle.controller.model.rule import (
     Change,
     ChangeOp,
     Cookie,

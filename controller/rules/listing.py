@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controller.model.address import ip_text
-from controller.model.fabric import Fabric
-from controller.model.rule import (
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.rule import (
     Action,
     Cookie,
     FlowRule,

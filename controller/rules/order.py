@@ -16,10 +16,10 @@ tiers come last: until then a pinned flow keeps its path, and afterwards the und
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
-from controller.model.fabric import Fabric
-from controller.model.rule import Change, ChangeOp, FlowRule, Step
-from controller.rules.pins import is_pin
-from controller.rules.pipeline import MISS_PRIORITY, Table
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Step
+from heddle.controller.rules.pins import is_pin
+from heddle.controller.rules.pipeline import MISS_PRIORITY, Table
 
 LEAF_TIER = 0
 

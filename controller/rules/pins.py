@@ -2,10 +2,21 @@
 
 from collections.abc import Iterable
 
-from controller.model.fabric import Cable, Fabric
-from controller.model.rule import ETH_IPV4, IP_UDP, Action, Cookie, CookieKind, FlowRule, Masked, Match, Pin, ToGroup
-from controller.rules.pipeline import PIN_PAIR_PRIORITY, PIN_PRIORITY, Table
-from controller.rules.underlay.groups import down_group_ids, up_group_id
+from heddle.controller.model.fabric import Cable, Fabric
+from heddle.controller.model.rule import (
+    ETH_IPV4,
+    IP_UDP,
+    Action,
+    Cookie,
+    CookieKind,
+    FlowRule,
+    Masked,
+    Match,
+    Pin,
+    ToGroup,
+)
+from heddle.controller.rules.pipeline import PIN_PAIR_PRIORITY, PIN_PRIORITY, Table
+from heddle.controller.rules.underlay.groups import down_group_ids, up_group_id
 
 EXACT_ADDRESS = 0xFFFFFFFF
 EXACT_PORT = 0xFFFF

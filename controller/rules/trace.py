@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from controller.model.fabric import Cable, Fabric, Nic
-from controller.model.health import Health
-from controller.model.rule import (
+from heddle.controller.model.fabric import Cable, Fabric, Nic
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import (
     ETH_ARP,
     ETH_IPV4,
     IP_UDP,
@@ -20,7 +20,7 @@ from controller.model.rule import (
     SwitchRules,
     ToGroup,
 )
-from controller.rules.listing import action_text, match_row
+from heddle.controller.rules.listing import action_text, match_row
 
 FULL = -1
 """The mask of an exact match."""

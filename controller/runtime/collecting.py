@@ -9,19 +9,19 @@ import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from controller.model.event import PortStatus
-from controller.model.log_event import LogEvent
-from controller.runtime.loop import Loop
-from controller.runtime.telemetry import Telemetry
-from controller.views.hot_links import hot_links, is_hot
-from controller.views.measured import Totals
-from controller.views.signal_events import signal_events
-from telemetry.collector.bus import Bus
-from telemetry.collector.collector import Collector, Readers
-from telemetry.detection.signal import Signal
-from telemetry.detection.window import LinkChange, Snapshot
-from telemetry.observer import Observer, Scan
-from telemetry.samples.topic import Source
+from heddle.controller.model.event import PortStatus
+from heddle.controller.model.log_event import LogEvent
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.telemetry import Telemetry
+from heddle.controller.views.hot_links import hot_links, is_hot
+from heddle.controller.views.measured import Totals
+from heddle.controller.views.signal_events import signal_events
+from heddle.telemetry.collector.bus import Bus
+from heddle.telemetry.collector.collector import Collector, Readers
+from heddle.telemetry.detection.signal import Signal
+from heddle.telemetry.detection.window import LinkChange, Snapshot
+from heddle.telemetry.observer import Observer, Scan
+from heddle.telemetry.samples.topic import Source
 
 BROKER = "broker"
 _LOG = logging.getLogger("heddle.controller")

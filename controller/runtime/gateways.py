@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from controller.views.isolation import Checked
+from heddle.controller.views.isolation import Checked
 
 MAX_TABLE_REQUESTS = 4
 """The maximum of concurrent table reads from one gateway; each transfers some ten megabytes."""

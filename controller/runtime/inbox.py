@@ -8,8 +8,8 @@ import asyncio
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from controller.model.event import Event, PortStatus, SwitchDown, SwitchUp
-from controller.runtime.limits.limited import Limit
+from heddle.controller.model.event import Event, PortStatus, SwitchDown, SwitchUp
+from heddle.controller.runtime.limits.limited import Limit
 
 INBOX_LIMIT = 65_536
 PEER_SHARE = 4_096

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from controller.model.error import UnavailableError
-from controller.model.lease_clock import LeaseClock
+from heddle.controller.model.error import UnavailableError
+from heddle.controller.model.lease_clock import LeaseClock
 
 
 def boot_ns() -> int:

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from controller.brain.state import State
-from controller.runtime.background import Background
-from controller.runtime.loop import TOPOLOGY, Loop
-from controller.runtime.telemetry import LinkRecord
-from controller.views.link_states import Flags, link_states
+from heddle.controller.brain.state import State
+from heddle.controller.runtime.background import Background
+from heddle.controller.runtime.loop import TOPOLOGY, Loop
+from heddle.controller.runtime.telemetry import LinkRecord
+from heddle.controller.views.link_states import Flags, link_states
 
 
 class LinkHistory:

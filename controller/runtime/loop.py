@@ -11,9 +11,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
-from controller.brain.decide import decide_all
-from controller.brain.state import State
-from controller.model.effect import (
+from heddle.controller.brain.decide import decide_all
+from heddle.controller.brain.state import State
+from heddle.controller.model.effect import (
     Announce,
     Compile,
     Effect,
@@ -30,8 +30,8 @@ from controller.model.effect import (
     TopologyChanged,
     Wake,
 )
-from controller.model.error import BudgetExceededError, HeddleError
-from controller.model.event import (
+from heddle.controller.model.error import BudgetExceededError, HeddleError
+from heddle.controller.model.event import (
     Event,
     Installed,
     InstallFailed,
@@ -43,24 +43,24 @@ from controller.model.event import (
     Tick,
     Withdraw,
 )
-from controller.model.job_state import JobState
-from controller.model.observed import Reports
-from controller.model.plan import JobPlan
-from controller.planner.clos import topology_of
-from controller.runtime.gateways import Gateways
-from controller.runtime.inbox import Inbox
-from controller.runtime.journal.gate import Gate
-from controller.runtime.journal.writer import JournalWriter
-from controller.runtime.limits.limited import Limit
-from controller.runtime.limits.shares import Shares
-from controller.runtime.owners import Owners
-from controller.runtime.port_search import PortSearch
-from controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
-from controller.runtime.probing.sessions import ProbeAgents
-from controller.runtime.recording.batch import Turn, fault_text
-from controller.runtime.recording.recorder import Recorder
-from controller.runtime.telemetry import Telemetry
-from controller.runtime.watch import Watchers
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.observed import Reports
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.runtime.gateways import Gateways
+from heddle.controller.runtime.inbox import Inbox
+from heddle.controller.runtime.journal.gate import Gate
+from heddle.controller.runtime.journal.writer import JournalWriter
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.controller.runtime.limits.shares import Shares
+from heddle.controller.runtime.owners import Owners
+from heddle.controller.runtime.port_search import PortSearch
+from heddle.controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
+from heddle.controller.runtime.probing.sessions import ProbeAgents
+from heddle.controller.runtime.recording.batch import Turn, fault_text
+from heddle.controller.runtime.recording.recorder import Recorder
+from heddle.controller.runtime.telemetry import Telemetry
+from heddle.controller.runtime.watch import Watchers
 
 MAX_BATCH = 1_024
 """The events that are handled in one turn of the event loop."""

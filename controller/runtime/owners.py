@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from controller.model.plan import JobPlan
+from heddle.controller.model.plan import JobPlan
 
 MAX_JOBS = 65_536
 SEVERAL = ""

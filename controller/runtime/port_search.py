@@ -7,11 +7,11 @@ import asyncio
 import logging
 from collections.abc import Container
 
-from controller.model.effect import FindPorts
-from controller.model.event import Event, PortsFound, Submit
-from controller.runtime.ports import Clock, PortFinder
-from controller.runtime.probing.service import Probing
-from probing.flow import Found
+from heddle.controller.model.effect import FindPorts
+from heddle.controller.model.event import Event, PortsFound, Submit
+from heddle.controller.runtime.ports import Clock, PortFinder
+from heddle.controller.runtime.probing.service import Probing
+from heddle.probing.flow import Found
 
 _LOG = logging.getLogger("heddle.controller")
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from controller.model.effect import Compile, Place, Solve
-from controller.model.error import HeddleError
-from controller.model.event import Compiled
-from controller.model.placement import Placement
-from controller.model.plan import Infeasible, Replan
-from controller.model.rule import Step, SwitchRules
-from probing.flow import Found, Wanted
+from heddle.controller.model.effect import Compile, Place, Solve
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.event import Compiled
+from heddle.controller.model.placement import Placement
+from heddle.controller.model.plan import Infeasible, Replan
+from heddle.controller.model.rule import Step, SwitchRules
+from heddle.probing.flow import Found, Wanted
 
 
 class InstallError(Exception):

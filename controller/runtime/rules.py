@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from controller.brain.hash_ports.wanted import with_wanted
-from controller.brain.intent import dead_links, pin_rules_of, severed_pins
-from controller.brain.transactions.transition import slowed
-from controller.model.effect import Compile, Solve
-from controller.model.event import Compiled
-from controller.model.fabric import Fabric
-from controller.model.plan import Replan
-from controller.model.steering import layout_of
-from controller.rules.compile import compile_fabric
+from heddle.controller.brain.hash_ports.wanted import with_wanted
+from heddle.controller.brain.intent import dead_links, pin_rules_of, severed_pins
+from heddle.controller.brain.transactions.transition import slowed
+from heddle.controller.model.effect import Compile, Solve
+from heddle.controller.model.event import Compiled
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.plan import Replan
+from heddle.controller.model.steering import layout_of
+from heddle.controller.rules.compile import compile_fabric
 
 
 def compile_beside(fabric: Fabric, work: Compile) -> Compiled:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, Protocol
 
-from controller.model.effect import Note
-from controller.model.error import UnavailableError
-from controller.model.log_event import NOTE, LogEvent
-from controller.runtime.watch import Newest, Watchers
-from telemetry.detection.signal import Signal
-from telemetry.detection.window import Snapshot
+from heddle.controller.model.effect import Note
+from heddle.controller.model.error import UnavailableError
+from heddle.controller.model.log_event import NOTE, LogEvent
+from heddle.controller.runtime.watch import Newest, Watchers
+from heddle.telemetry.detection.signal import Signal
+from heddle.telemetry.detection.window import Snapshot
 
 MAX_RECENT = 1_000
 EVENTS = "events"

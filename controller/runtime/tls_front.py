@@ -8,7 +8,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from controller.model.server_address import joined
+from heddle.controller.model.server_address import joined
 
 MAX_HANDSHAKES = 512
 """Handshakes at one time; beyond them the oldest is ended."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from controller.sonic.kinds import integer
+from heddle.controller.sonic.kinds import integer
 
 Tables = Mapping[str, Mapping[str, Mapping[str, object]]]
 MAX_INDEX = 64

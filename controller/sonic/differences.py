@@ -7,12 +7,12 @@ need is none: more headroom, a higher weight of the data queue.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.model.plan import CNP_PRIORITY, DATA_DSCP, DATA_PRIORITY
-from controller.model.queueing import PRIORITY_OF_DSCP
-from controller.sonic.config_db import ConfigDb, Place
-from controller.sonic.export import HASH_FIELDS
-from controller.sonic.port_differences import queue_differences
-from controller.sonic.wording import Difference
+from heddle.controller.model.plan import CNP_PRIORITY, DATA_DSCP, DATA_PRIORITY
+from heddle.controller.model.queueing import PRIORITY_OF_DSCP
+from heddle.controller.sonic.config_db import ConfigDb, Place
+from heddle.controller.sonic.export import HASH_FIELDS
+from heddle.controller.sonic.port_differences import queue_differences
+from heddle.controller.sonic.wording import Difference
 
 PRIORITIES = range(8)
 SWITCH_HASH = "SWITCH_HASH"

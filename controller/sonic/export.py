@@ -7,9 +7,9 @@ All names begin with `HEDDLE`, so nothing of the platform's defaults is changed.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from controller.model.fabric import Fabric, PortRef
-from controller.model.plan import CNP_PRIORITY, DATA_PRIORITY
-from controller.model.queueing import (
+from heddle.controller.model.fabric import Fabric, PortRef
+from heddle.controller.model.plan import CNP_PRIORITY, DATA_PRIORITY
+from heddle.controller.model.queueing import (
     KMAX_BYTES,
     KMIN_BYTES,
     PMAX,
@@ -19,7 +19,7 @@ from controller.model.queueing import (
     XON_BYTES,
     at_rate,
 )
-from controller.sonic.headroom import headroom_bytes
+from heddle.controller.sonic.headroom import headroom_bytes
 
 Row = dict[str, str | list[str]]
 Tables = dict[str, dict[str, Row]]

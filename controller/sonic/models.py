@@ -7,7 +7,7 @@ commit of each model. The conditions between fields are in `refusals`.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from controller.sonic.kinds import ANY, Kind, either, length, number, one_of, pattern, row_of
+from heddle.controller.sonic.kinds import ANY, Kind, either, length, number, one_of, pattern, row_of
 
 MAX_SPEED_MBPS = 1_600_000
 COLOURS = ("green", "yellow", "red")

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from controller.model.plan import CNP_PRIORITY, DATA_PRIORITY
-from controller.model.queueing import KMAX_BYTES, KMIN_BYTES, PMAX, at_rate
-from controller.sonic.config_db import ConfigDb, Place
-from controller.sonic.headroom import headroom_bytes
-from controller.sonic.kinds import integer
-from controller.sonic.wording import Difference
+from heddle.controller.model.plan import CNP_PRIORITY, DATA_PRIORITY
+from heddle.controller.model.queueing import KMAX_BYTES, KMIN_BYTES, PMAX, at_rate
+from heddle.controller.sonic.config_db import ConfigDb, Place
+from heddle.controller.sonic.headroom import headroom_bytes
+from heddle.controller.sonic.kinds import integer
+from heddle.controller.sonic.wording import Difference
 
 ROCE_FRAME_BYTES = 4_096 + 64
 """The largest RoCEv2 packet with its headers: RoCE sets DF, so a smaller MTU discards."""

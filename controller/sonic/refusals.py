@@ -5,10 +5,10 @@ Spellings of older releases, which the models do not know, are no refusals: `[TA
 
 from collections.abc import Callable, Iterator, Mapping
 
-from controller.sonic.config_db import ConfigDb, Place
-from controller.sonic.kinds import Kind, integer
-from controller.sonic.models import MODELS, Model
-from controller.sonic.wording import Difference
+from heddle.controller.sonic.config_db import ConfigDb, Place
+from heddle.controller.sonic.kinds import Kind, integer
+from heddle.controller.sonic.models import MODELS, Model
+from heddle.controller.sonic.wording import Difference
 
 _MARKING = {
     "green": ("ecn_green", "ecn_green_yellow", "ecn_green_red", "ecn_all"),

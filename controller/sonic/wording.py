@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from controller.sonic.config_db import Place
+from heddle.controller.sonic.config_db import Place
 
 
 class Difference(NamedTuple):

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from controller.model.rule import Change, FlowRule
-from controller.southbound.codec.decode import ErrorReply
+from heddle.controller.model.rule import Change, FlowRule
+from heddle.controller.southbound.codec.decode import ErrorReply
 
 
 class Batch:

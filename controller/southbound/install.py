@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
-from controller.model.rule import Change, Step
-from controller.runtime.ports import InstallError
-from controller.southbound.batch import Batch
-from controller.southbound.codec.templates import encoded
-from controller.southbound.pending import RequestRejectedError, SessionClosedError
-from controller.southbound.session import Session
+from heddle.controller.model.rule import Change, Step
+from heddle.controller.runtime.ports import InstallError
+from heddle.controller.southbound.batch import Batch
+from heddle.controller.southbound.codec.templates import encoded
+from heddle.controller.southbound.pending import RequestRejectedError, SessionClosedError
+from heddle.controller.southbound.session import Session
 
 MESSAGES_PER_TURN = 500
 MESSAGES_OF_A_SWITCH = 25

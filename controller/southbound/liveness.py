@@ -6,7 +6,7 @@ not complete a message for `silent_periods` is dead as well.
 
 from enum import Enum
 
-from controller.southbound.settings import SouthboundSettings
+from heddle.controller.southbound.settings import SouthboundSettings
 
 
 class Verdict(Enum):

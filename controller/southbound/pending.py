@@ -8,9 +8,9 @@ import asyncio
 from dataclasses import dataclass, field
 from struct import Struct
 
-from controller.southbound.codec.check import MalformedMessageError
-from controller.southbound.codec.decode import ErrorReply
-from controller.southbound.codec.wire import MAX_XID, MessageType, MultipartType, type_name
+from heddle.controller.southbound.codec.check import MalformedMessageError
+from heddle.controller.southbound.codec.decode import ErrorReply
+from heddle.controller.southbound.codec.wire import MAX_XID, MessageType, MultipartType, type_name
 
 MAX_MULTIPART_BYTES = 64 << 20
 PART_OVERHEAD_BYTES = 256

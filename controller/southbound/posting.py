@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Mapping, Sequence
 
-from controller.model.event import PortStatus, SwitchDown, SwitchUp
-from controller.model.rule import Step, SwitchRules
-from controller.runtime.loop import Loop
-from controller.southbound.server import OpenFlowServer
+from heddle.controller.model.event import PortStatus, SwitchDown, SwitchUp
+from heddle.controller.model.rule import Step, SwitchRules
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.southbound.server import OpenFlowServer
 
 _LOG = logging.getLogger("heddle.controller")
 

@@ -9,22 +9,22 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from controller.model.rule import Step, SwitchRules
-from controller.runtime.leadership import Leadership
-from controller.runtime.limits.limited import Limit
-from controller.runtime.ports import InstallError
-from controller.runtime.tls_front import TlsFront
-from controller.southbound.codec import encode
-from controller.southbound.codec.decode import Features, Port
-from controller.southbound.install import Installer
-from controller.southbound.pending import RequestRejectedError, SessionClosedError
-from controller.southbound.session import Session, SessionRejectedError, State
-from controller.southbound.settings import SouthboundSettings
-from controller.southbound.strangers import Strangers
-from foundation.certificate import PeerRefusedError
-from foundation.identity import Role
-from foundation.listener import close_listener
-from foundation.tls_files import Tls
+from heddle.controller.model.rule import Step, SwitchRules
+from heddle.controller.runtime.leadership import Leadership
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.controller.runtime.ports import InstallError
+from heddle.controller.runtime.tls_front import TlsFront
+from heddle.controller.southbound.codec import encode
+from heddle.controller.southbound.codec.decode import Features, Port
+from heddle.controller.southbound.install import Installer
+from heddle.controller.southbound.pending import RequestRejectedError, SessionClosedError
+from heddle.controller.southbound.session import Session, SessionRejectedError, State
+from heddle.controller.southbound.settings import SouthboundSettings
+from heddle.controller.southbound.strangers import Strangers
+from heddle.foundation.certificate import PeerRefusedError
+from heddle.foundation.identity import Role
+from heddle.foundation.listener import close_listener
+from heddle.foundation.tls_files import Tls
 
 _LOG = logging.getLogger("heddle.southbound")
 _REMEMBERED = 64

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Protocol
 
-from controller.model.rule import GroupRule, SwitchRules
-from controller.southbound.batch import Batch
-from controller.southbound.codec import decode, readback, wire
-from controller.southbound.codec.check import MalformedMessageError
-from controller.southbound.codec.wire import ControllerRole, MessageType, MultipartType
-from controller.southbound.liveness import Liveness, Verdict
-from controller.southbound.pending import PendingRequests, RequestRejectedError, SessionClosedError
-from controller.southbound.settings import SouthboundSettings
-from controller.southbound.transport import MessageTransport
-from foundation.certificate import Peer
+from heddle.controller.model.rule import GroupRule, SwitchRules
+from heddle.controller.southbound.batch import Batch
+from heddle.controller.southbound.codec import decode, readback, wire
+from heddle.controller.southbound.codec.check import MalformedMessageError
+from heddle.controller.southbound.codec.wire import ControllerRole, MessageType, MultipartType
+from heddle.controller.southbound.liveness import Liveness, Verdict
+from heddle.controller.southbound.pending import PendingRequests, RequestRejectedError, SessionClosedError
+from heddle.controller.southbound.settings import SouthboundSettings
+from heddle.controller.southbound.transport import MessageTransport
+from heddle.foundation.certificate import Peer
 
 _LOG = logging.getLogger("heddle.southbound")
 

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from controller.model.server_address import split_address
-from controller.runtime.limits.limited import Limit
-from controller.southbound.session import Session, SessionRejectedError, State
-from controller.southbound.settings import SouthboundSettings
+from heddle.controller.model.server_address import split_address
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.controller.southbound.session import Session, SessionRejectedError, State
+from heddle.controller.southbound.settings import SouthboundSettings
 
 GAVE_WAY = "it had not sent its Hello, and a newer connection takes its place"
 

@@ -10,10 +10,10 @@ import ssl
 from dataclasses import dataclass
 from typing import Protocol
 
-from controller.model.server_address import joined
-from controller.runtime.limits.unread import has_unread
-from controller.southbound.codec.check import MalformedMessageError, check, check_header
-from controller.southbound.codec.wire import HEADER, HEADER_BYTES
+from heddle.controller.model.server_address import joined
+from heddle.controller.runtime.limits.unread import has_unread
+from heddle.controller.southbound.codec.check import MalformedMessageError, check, check_header
+from heddle.controller.southbound.codec.wire import HEADER, HEADER_BYTES
 
 _LOG = logging.getLogger("heddle.southbound")
 

@@ -12,13 +12,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.model.error import PrerequisiteError
-from controller.model.log_event import LogEvent
-from controller.runtime.telemetry import LinkRecord
-from controller.store import schema
-from controller.store.rollups import Rollups
-from controller.store.seconds import Bucket
-from controller.store.sqlite_file import header_of, identity_of
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.log_event import LogEvent
+from heddle.controller.runtime.telemetry import LinkRecord
+from heddle.controller.store import schema
+from heddle.controller.store.rollups import Rollups
+from heddle.controller.store.seconds import Bucket
+from heddle.controller.store.sqlite_file import header_of, identity_of
 
 DAMAGED_SUFFIX = ".damaged"
 BUSY_S = 2.0

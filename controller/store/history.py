@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from controller.model.log_event import LogEvent
-from controller.runtime.telemetry import LinkRecord, PastMoment, PortPast
-from controller.store.database import Database, Retention
-from controller.store.reading import read_events, read_links, read_moment, read_oldest_event_ns, read_port
-from controller.store.seconds import Bucket, Seconds
-from telemetry.detection.window import Snapshot
+from heddle.controller.model.log_event import LogEvent
+from heddle.controller.runtime.telemetry import LinkRecord, PastMoment, PortPast
+from heddle.controller.store.database import Database, Retention
+from heddle.controller.store.reading import read_events, read_links, read_moment, read_oldest_event_ns, read_port
+from heddle.controller.store.seconds import Bucket, Seconds
+from heddle.telemetry.detection.window import Snapshot
 
 MAX_SNAPSHOTS = 4
 MAX_EVENTS = 10_000

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from controller.model.error import InputError, PrerequisiteError
-from controller.runtime.ports import EPOCH_SHIFT, StoreError
-from controller.store import journal_schema as schema
-from controller.store.sqlite_file import header_of, identity_of
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.controller.runtime.ports import EPOCH_SHIFT, StoreError
+from heddle.controller.store import journal_schema as schema
+from heddle.controller.store.sqlite_file import header_of, identity_of
 
 BUSY_S = 2.0
 SIDE_FILES = ("-wal", "-shm")

@@ -7,8 +7,8 @@ minute is nearly free. Pure; the writer's thread owns it.
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.store.seconds import Bucket
-from telemetry.samples.counters import PORT_COUNTERS, PRIORITIES, QUEUE_COUNTERS
+from heddle.controller.store.seconds import Bucket
+from heddle.telemetry.samples.counters import PORT_COUNTERS, PRIORITIES, QUEUE_COUNTERS
 
 Ints = NDArray[np.int64]
 MINUTE_S = 60

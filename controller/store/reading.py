@@ -11,10 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from controller.model.log_event import LogEvent
-from controller.runtime.telemetry import LinkRecord, PastMoment, PortPast
-from controller.store import schema
-from controller.store.database import BUSY_S
+from heddle.controller.model.log_event import LogEvent
+from heddle.controller.runtime.telemetry import LinkRecord, PastMoment, PortPast
+from heddle.controller.store import schema
+from heddle.controller.store.database import BUSY_S
 
 MAX_BUCKETS = 3_600
 """The buckets of one reply about a port; a longer time is read in longer buckets."""

@@ -9,9 +9,9 @@ import sqlite3
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.store import schema
-from controller.store.minute import Minute
-from controller.store.seconds import Bucket
+from heddle.controller.store import schema
+from heddle.controller.store.minute import Minute
+from heddle.controller.store.seconds import Bucket
 
 Ints = NDArray[np.int64]
 SECOND = 1

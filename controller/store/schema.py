@@ -12,7 +12,7 @@ rolled.until_s    all seconds before it are in their minute and hour; later ones
 
 from dataclasses import dataclass
 
-from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
+from heddle.telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
 
 APPLICATION_ID = 0x48444C48
 """The ASCII letters HDLH, at byte 68 of the file: it shows that a file is a history."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from telemetry.detection.window import SECOND_NS, Snapshot
-from telemetry.samples.counters import NIC_AT, PORT_COUNTERS, PRIORITIES, QUEUE_COUNTERS, QUEUES_AT
+from heddle.telemetry.detection.window import SECOND_NS, Snapshot
+from heddle.telemetry.samples.counters import NIC_AT, PORT_COUNTERS, PRIORITIES, QUEUE_COUNTERS, QUEUES_AT
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

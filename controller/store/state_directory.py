@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from controller.model.error import InputError, InUseError, PrerequisiteError
-from controller.runtime.ports import EPOCH_SHIFT
-from controller.store import journal_schema as schema
-from controller.store.journal import SqliteStore, check_file, copy, create, read_values
+from heddle.controller.model.error import InputError, InUseError, PrerequisiteError
+from heddle.controller.runtime.ports import EPOCH_SHIFT
+from heddle.controller.store import journal_schema as schema
+from heddle.controller.store.journal import SqliteStore, check_file, copy, create, read_values
 
 JOURNAL, LOCK = "journal.sqlite", "lock"
 NONE = "none"

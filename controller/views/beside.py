@@ -5,14 +5,14 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.planner.clos import Live, topology_of
-from controller.planner.placed import Placed, misplaced
-from controller.planner.proof.certificate import own_utilisation, share_summary
-from controller.planner.proof.fluid import fair_shares
-from controller.planner.proof.loads import utilisation
-from controller.planner.solve import Draft, draft
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.planner.clos import Live, topology_of
+from heddle.controller.planner.placed import Placed, misplaced
+from heddle.controller.planner.proof.certificate import own_utilisation, share_summary
+from heddle.controller.planner.proof.fluid import fair_shares
+from heddle.controller.planner.proof.loads import utilisation
+from heddle.controller.planner.solve import Draft, draft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from controller.brain.state import State
-from controller.model.fabric import Fabric
-from telemetry.detection.signal import Kind, Signal
+from heddle.controller.brain.state import State
+from heddle.controller.model.fabric import Fabric
+from heddle.telemetry.detection.signal import Kind, Signal
 
 MAX_FLOW_IDS = 100
 """The maximum number of flow ids per condition; all flows are counted."""

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest, Steering
-from controller.model.plan import Certificate
-from controller.planner.clos import topology_of
-from controller.planner.expand import expand
-from controller.planner.placed import Placed
-from controller.planner.proof.loads import utilisation
-from controller.planner.solve import Draft, draft
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest, Steering
+from heddle.controller.model.plan import Certificate
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.placed import Placed
+from heddle.controller.planner.proof.loads import utilisation
+from heddle.controller.planner.solve import Draft, draft
 
 QUEUE_PAIRS = 4
 """The least number of queue pairs per flow under E-ECMP ("ECMP figures" in docs/contract.md)."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from controller.brain.state import State
-from controller.model.event import Congested
-from controller.views.congestion import congestion
-from controller.views.measured import Totals, link_utilisation, pfc_queues
-from controller.views.planned_traffic import PlannedTraffic
-from telemetry.detection.signal import Kind, Signal
-from telemetry.detection.window import Snapshot
+from heddle.controller.brain.state import State
+from heddle.controller.model.event import Congested
+from heddle.controller.views.congestion import congestion
+from heddle.controller.views.measured import Totals, link_utilisation, pfc_queues
+from heddle.controller.views.planned_traffic import PlannedTraffic
+from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.window import Snapshot
 
 _HOT = (Kind.CONGESTION, Kind.DROP)
 

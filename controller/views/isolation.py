@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from controller.brain.networks.state import Gateway, Networks
-from dataplane.config.desired import Kind
+from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.dataplane.config.desired import Kind
 
 STALE_MS = 1_800_000
 """What was found longer ago is no verdict."""

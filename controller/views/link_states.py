@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.brain.state import State
-from controller.views.view import link_loads_bps
+from heddle.controller.brain.state import State
+from heddle.controller.views.view import link_loads_bps
 
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]

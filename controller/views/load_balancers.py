@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.brain.networks.publishing import balancers_by_vpc, balancers_of
-from controller.brain.networks.state import BackEndKey, Networks
-from dataplane.config.balancers import BackEnd, LoadBalancer
-from dataplane.config.desired import Kind
+from heddle.controller.brain.networks.publishing import balancers_by_vpc, balancers_of
+from heddle.controller.brain.networks.state import BackEndKey, Networks
+from heddle.dataplane.config.balancers import BackEnd, LoadBalancer
+from heddle.dataplane.config.desired import Kind
 
 _Reported = Mapping[BackEndKey, bool]
 

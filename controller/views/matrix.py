@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.model.fabric import Fabric, Role
+from heddle.controller.model.fabric import Fabric, Role
 
 Floats = NDArray[np.float64]
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.model.fabric import Fabric
-from telemetry.detection.window import Snapshot
-from telemetry.samples.counters import port_column, queue_columns
+from heddle.controller.model.fabric import Fabric
+from heddle.telemetry.detection.window import Snapshot
+from heddle.telemetry.samples.counters import port_column, queue_columns
 
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
-from controller.brain.lifecycle import JobEvent, after
-from controller.brain.state import Job, State, wanted
-from controller.model.error import BudgetExceededError
-from controller.model.job import JobRequest
-from controller.model.plan import JobPlan, Plan
-from controller.model.rule import SwitchRules
+from heddle.controller.brain.intent import budget_passed, pin_rules_of, rule_counts
+from heddle.controller.brain.lifecycle import JobEvent, after
+from heddle.controller.brain.state import Job, State, wanted
+from heddle.controller.model.error import BudgetExceededError
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import JobPlan, Plan
+from heddle.controller.model.rule import SwitchRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ switch or host, because a dead agent silences all of its ports.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from controller.model.log_event import LogEvent
-from telemetry.detection.ports import PortTable
-from telemetry.detection.signal import Kind, Signal
+from heddle.controller.model.log_event import LogEvent
+from heddle.telemetry.detection.ports import PortTable
+from heddle.telemetry.detection.signal import Kind, Signal
 
 _SEVERITY = {Kind.CONGESTION: "warning", Kind.PAUSING: "warning", Kind.SILENT: "warning"}
 _MEASURED = {

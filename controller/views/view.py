@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from controller.brain.state import Job, State, wanted
-from controller.model.address import ip_text
-from controller.model.admission import quoted
-from controller.model.error import NotFoundError
-from controller.model.plan import FlowPlan
-from controller.model.rule import SwitchRules
-from controller.rules.trace import Packet, Trace, trace
+from heddle.controller.brain.state import Job, State, wanted
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.error import NotFoundError
+from heddle.controller.model.plan import FlowPlan
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.rules.trace import Packet, Trace, trace
 
 MAX_SHARING = 100
 """The maximum number of flows listed as sharing a link with the explained one."""

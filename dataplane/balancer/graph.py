@@ -8,8 +8,8 @@
 names the next node of the packets that continue.
 """
 
-from dataplane.config.local import LocalConfig, Side
-from dataplane.engine.graph import Graph, Node
+from heddle.dataplane.config.local import LocalConfig, Side
+from heddle.dataplane.engine.graph import Graph, Node
 
 UNDERLAY = 0
 """Decapsulate VXLAN of known VTEPs. One outcome."""

@@ -7,7 +7,7 @@ A new back end is closed until its first success, so a service whose probes are 
 
 from dataclasses import dataclass
 
-from dataplane.config.balancers import HealthCheck
+from heddle.dataplane.config.balancers import HealthCheck
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dataplane.jit import Ints, kernel
+from heddle.dataplane.jit import Ints, kernel
 
 SLOTS = 65_537
 """A prime, as the permutations require."""

@@ -2,30 +2,30 @@
 
 from typing import Any
 
-from dataplane.balancer import graph as kinds
-from dataplane.balancer.elements.balance import balance
-from dataplane.balancer.elements.client import client
-from dataplane.balancer.elements.refuse import refuse
-from dataplane.balancer.elements.send import send
-from dataplane.balancer.elements.translate import translate
-from dataplane.balancer.memory.connections import sweep
-from dataplane.engine.burst import BURST
-from dataplane.engine.clock import now_ns
-from dataplane.engine.counters import Counters
-from dataplane.engine.graph import OUTCOMES, GraphArrays
-from dataplane.engine.rings import WRITTEN, Ring
-from dataplane.engine.sleep import is_called, sleep
-from dataplane.gateway.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
-from dataplane.gateway.elements.forward import forward
-from dataplane.gateway.elements.parse import parse
-from dataplane.gateway.elements.underlay import underlay
-from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.run import EMPTY_ROUNDS, TURN_NS
-from dataplane.gateway.work import Work
-from dataplane.io.frames.layout import Ports
-from dataplane.io.ports import receive
-from dataplane.jit import Bytes, Rows, kernel, part
-from dataplane.packet.memory import native64
+from heddle.dataplane.balancer import graph as kinds
+from heddle.dataplane.balancer.elements.balance import balance
+from heddle.dataplane.balancer.elements.client import client
+from heddle.dataplane.balancer.elements.refuse import refuse
+from heddle.dataplane.balancer.elements.send import send
+from heddle.dataplane.balancer.elements.translate import translate
+from heddle.dataplane.balancer.memory.connections import sweep
+from heddle.dataplane.engine.burst import BURST
+from heddle.dataplane.engine.clock import now_ns
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.engine.graph import OUTCOMES, GraphArrays
+from heddle.dataplane.engine.rings import WRITTEN, Ring
+from heddle.dataplane.engine.sleep import is_called, sleep
+from heddle.dataplane.gateway.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
+from heddle.dataplane.gateway.elements.forward import forward
+from heddle.dataplane.gateway.elements.parse import parse
+from heddle.dataplane.gateway.elements.underlay import underlay
+from heddle.dataplane.gateway.memory.ageing import age
+from heddle.dataplane.gateway.run import EMPTY_ROUNDS, TURN_NS
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.io.frames.layout import Ports
+from heddle.dataplane.io.ports import receive
+from heddle.dataplane.jit import Bytes, Rows, kernel, part
+from heddle.dataplane.packet.memory import native64
 
 
 @kernel

@@ -6,7 +6,7 @@ neighbour caches valid. For IPv6 they also answer at the link-local address of t
 
 from ipaddress import IPv4Address, IPv6Address
 
-from dataplane.config.network import Address, Prefix
+from heddle.dataplane.config.network import Address, Prefix
 
 GATEWAY_MAC_BASE = 0x0248_0000_0000
 """Locally administered, unicast: 02:48:00 and the 24 bits of the VNI."""

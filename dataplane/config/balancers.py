@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import IPv4Address
 
-from dataplane.config.network import Address, NetworkConfig
+from heddle.dataplane.config.network import Address, NetworkConfig
 
 
 class Service(StrEnum):

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from ipaddress import IPv4Address
 
-from dataplane.config import limit
-from dataplane.config.addresses import V4_MAPPED, V4_MAPPED_LENGTH, contains, gateway_mac
-from dataplane.config.network import Address, BorderRule, NetworkConfig, Peering, Prefix, Subnet, Vpc
-from dataplane.config.refusal import shown
-from foundation.address import mac_text
+from heddle.dataplane.config import limit
+from heddle.dataplane.config.addresses import V4_MAPPED, V4_MAPPED_LENGTH, contains, gateway_mac
+from heddle.dataplane.config.network import Address, BorderRule, NetworkConfig, Peering, Prefix, Subnet, Vpc
+from heddle.dataplane.config.refusal import shown
+from heddle.foundation.address import mac_text
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 MULTICAST_MAC = 1 << 40

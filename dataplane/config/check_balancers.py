@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterator, Sequence, Set
 from ipaddress import IPv4Address
 
-from dataplane.config import limit
-from dataplane.config.balancers import BackEnd, BalancerConfig, HealthCheck, LoadBalancer, Mode, Service
-from dataplane.config.check import NAME, holds, is_edge, is_unicast
-from dataplane.config.network import Address, Vpc
-from dataplane.config.refusal import shown
+from heddle.dataplane.config import limit
+from heddle.dataplane.config.balancers import BackEnd, BalancerConfig, HealthCheck, LoadBalancer, Mode, Service
+from heddle.dataplane.config.check import NAME, holds, is_edge, is_unicast
+from heddle.dataplane.config.network import Address, Vpc
+from heddle.dataplane.config.refusal import shown
 
 ROCE_PORT = 4791
 MAX_INTERVAL_MS = 3_600_000

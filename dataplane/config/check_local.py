@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dataplane.config.addresses import overlap
-from dataplane.config.local import Limits, LocalConfig, Side, Timeouts
+from heddle.dataplane.config.addresses import overlap
+from heddle.dataplane.config.local import Limits, LocalConfig, Side, Timeouts
 
 MAX_INTERFACES = 16
 MIN_MTU_BYTES, MAX_MTU_BYTES = 576, 65_535

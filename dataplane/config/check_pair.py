@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dataplane.config.local import LocalConfig, PortShare, Side
-from dataplane.config.pair import Mode, PairConfig
+from heddle.dataplane.config.local import LocalConfig, PortShare, Side
+from heddle.dataplane.config.pair import Mode, PairConfig
 
 MIN_INTERVAL_MS, MAX_INTERVAL_MS = 10, 10_000
 MIN_MISSED, MAX_MISSED = 2, 100

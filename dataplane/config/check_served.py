@@ -6,8 +6,8 @@ The controller does not know the networks around a gateway, so the gateway refus
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 
-from dataplane.config.local import Interface, LocalConfig
-from dataplane.config.network import NetworkConfig
+from heddle.dataplane.config.local import Interface, LocalConfig
+from heddle.dataplane.config.network import NetworkConfig
 
 SMALL_PREFIX = 31
 """From this length on a prefix has no network and no broadcast address (RFC 3021)."""

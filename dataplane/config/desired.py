@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from ipaddress import IPv4Address
 
-from dataplane.config.balancers import LoadBalancer, VirtualIp
-from dataplane.config.network import NetworkConfig
+from heddle.dataplane.config.balancers import LoadBalancer, VirtualIp
+from heddle.dataplane.config.network import NetworkConfig
 
 
 class Kind(StrEnum):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 
-from dataplane.config.network import Prefix, Realm
+from heddle.dataplane.config.network import Prefix, Realm
 
 
 class Side(StrEnum):

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.config.desired import Desired
-from dataplane.config.network import NetworkConfig, Vpc
-from dataplane.config.refusal import ConfigError, refuse
-from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
-from dataplane.config.wire_balancers import load_balancer_from, load_balancer_to, virtual_ip_from, virtual_ip_to
+from heddle.dataplane.config.desired import Desired
+from heddle.dataplane.config.network import NetworkConfig, Vpc
+from heddle.dataplane.config.refusal import ConfigError, refuse
+from heddle.dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
+from heddle.dataplane.config.wire_balancers import load_balancer_from, load_balancer_to, virtual_ip_from, virtual_ip_to
+from heddle.v1 import heddle_pb2 as pb
 
 MAX_UPDATE_BYTES = 1 << 20
 """Size above which a new message begins; a message with a single VPC may be larger."""

@@ -9,9 +9,8 @@ from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeVar
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.config.limit import LAST_PORT
-from dataplane.config.network import (
+from heddle.dataplane.config.limit import LAST_PORT
+from heddle.dataplane.config.network import (
     Address,
     BorderRule,
     DirectConnect,
@@ -26,8 +25,9 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from dataplane.config.refusal import refuse, shown
-from foundation.address import mac_text
+from heddle.dataplane.config.refusal import refuse, shown
+from heddle.foundation.address import mac_text
+from heddle.v1 import heddle_pb2 as pb
 
 Choice = TypeVar("Choice", bound=Enum)
 MORE_FOLLOWS = ("heddle-more", "1")

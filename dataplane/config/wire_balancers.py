@@ -8,8 +8,7 @@ proto3 0 is no value: a back end's port is then that of the virtual IP, and its 
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.config.balancers import (
+from heddle.dataplane.config.balancers import (
     BackEnd,
     BackEndState,
     HealthCheck,
@@ -19,9 +18,10 @@ from dataplane.config.balancers import (
     Service,
     VirtualIp,
 )
-from dataplane.config.network import Address
-from dataplane.config.refusal import ConfigError, refuse
-from dataplane.config.wire import Reader
+from heddle.dataplane.config.network import Address
+from heddle.dataplane.config.refusal import ConfigError, refuse
+from heddle.dataplane.config.wire import Reader
+from heddle.v1 import heddle_pb2 as pb
 
 _PROTOCOLS = {each.value: each for each in Service}
 _MODES = {each.value: each for each in Mode}

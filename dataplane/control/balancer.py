@@ -15,26 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from dataplane.balancer.compiler.compile import Compiled, compile_services, mark, seen_network, weighed
-from dataplane.balancer.compiler.numbering import MAX_SERVICES, BackEndName, Numbering, service_name
-from dataplane.balancer.maglev import SLOTS, write_changes
-from dataplane.balancer.memory.connections import HALF_OPEN, STREAM
-from dataplane.balancer.memory.state import Count
-from dataplane.config.balancers import BackEndState, BalancerConfig, LoadBalancer, Mode, balancer_mac
-from dataplane.config.local import LocalConfig
-from dataplane.config.network import Address
-from dataplane.control.gateway import POLL_S, Gateway, Wanted
-from dataplane.control.messages import Options
-from dataplane.control.pair.duties import ALONE, Work
-from dataplane.control.probing.prober import Prober
-from dataplane.control.probing.probes import Target
-from dataplane.control.programs import BALANCER
-from dataplane.control.segment import Shape
-from dataplane.control.session.attachment import Health
-from dataplane.control.shared import Word
-from dataplane.control.slow.directory import Directory, Tenant
-from dataplane.control.status import Occupancy
-from dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.balancer.compiler.compile import Compiled, compile_services, mark, seen_network, weighed
+from heddle.dataplane.balancer.compiler.numbering import MAX_SERVICES, BackEndName, Numbering, service_name
+from heddle.dataplane.balancer.maglev import SLOTS, write_changes
+from heddle.dataplane.balancer.memory.connections import HALF_OPEN, STREAM
+from heddle.dataplane.balancer.memory.state import Count
+from heddle.dataplane.config.balancers import BackEndState, BalancerConfig, LoadBalancer, Mode, balancer_mac
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.config.network import Address
+from heddle.dataplane.control.gateway import POLL_S, Gateway, Wanted
+from heddle.dataplane.control.messages import Options
+from heddle.dataplane.control.pair.duties import ALONE, Work
+from heddle.dataplane.control.probing.prober import Prober
+from heddle.dataplane.control.probing.probes import Target
+from heddle.dataplane.control.programs import BALANCER
+from heddle.dataplane.control.segment import Shape
+from heddle.dataplane.control.session.attachment import Health
+from heddle.dataplane.control.shared import Word
+from heddle.dataplane.control.slow.directory import Directory, Tenant
+from heddle.dataplane.control.status import Occupancy
+from heddle.dataplane.gateway.tables.schema import Tables
 
 STATES = ("half_open", "established", "closing", "first_datagram", "stream")
 COUNTED = (Count.NEW, Count.REFUSED, Count.UNTRACKED, Count.DISPLACED, Count.MOVED, Count.EXPIRED, Count.ECHOED)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from ipaddress import IPv6Address
 from typing import Final, NamedTuple
 
-from dataplane.engine.reasons import Drop
-from dataplane.jit import Rows
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.jit import Rows
 
 REPEAT_S = 60.0
 TEXTS: Final = {

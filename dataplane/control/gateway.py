@@ -15,25 +15,25 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from typing import Any
 
-from dataplane.config.balancers import VirtualIp
-from dataplane.config.local import LocalConfig
-from dataplane.config.network import Address, NetworkConfig
-from dataplane.control.full_shares import FullShares
-from dataplane.control.messages import Options, Ready
-from dataplane.control.pair.duties import ALONE, Work, on_duty
-from dataplane.control.programs import GATEWAY
-from dataplane.control.segment import Shape
-from dataplane.control.shared import Word
-from dataplane.control.slow.directory import Directory
-from dataplane.control.slow.next_hops import NextHops
-from dataplane.control.slow.slow_path import Send, SlowPath
-from dataplane.control.status import Occupancy, PairStatus, Status, counted
-from dataplane.control.supervisor import Supervisor
-from dataplane.engine.reasons import Drop
-from dataplane.engine.rings import Injector, PuntReader
-from dataplane.gateway.compiler.compile import compile_tables
-from dataplane.gateway.memory import state as words
-from dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.config.balancers import VirtualIp
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.config.network import Address, NetworkConfig
+from heddle.dataplane.control.full_shares import FullShares
+from heddle.dataplane.control.messages import Options, Ready
+from heddle.dataplane.control.pair.duties import ALONE, Work, on_duty
+from heddle.dataplane.control.programs import GATEWAY
+from heddle.dataplane.control.segment import Shape
+from heddle.dataplane.control.shared import Word
+from heddle.dataplane.control.slow.directory import Directory
+from heddle.dataplane.control.slow.next_hops import NextHops
+from heddle.dataplane.control.slow.slow_path import Send, SlowPath
+from heddle.dataplane.control.status import Occupancy, PairStatus, Status, counted
+from heddle.dataplane.control.supervisor import Supervisor
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.engine.rings import Injector, PuntReader
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.gateway.memory import state as words
+from heddle.dataplane.gateway.tables.schema import Tables
 
 TICK_S = 0.1
 """Interval of neighbour solicitation and of checks for newly resolved MACs."""

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dataplane.config.pair import PairConfig
-from dataplane.control.pair.duties import terms_of
-from dataplane.control.pair.heartbeat import MAX_BYTES, decode, encode
-from dataplane.control.pair.ownership import Announce, Effect, Ownership, SendHeartbeat, Serve
+from heddle.dataplane.config.pair import PairConfig
+from heddle.dataplane.control.pair.duties import terms_of
+from heddle.dataplane.control.pair.heartbeat import MAX_BYTES, decode, encode
+from heddle.dataplane.control.pair.ownership import Announce, Effect, Ownership, SendHeartbeat, Serve
 
 _MAX_AT_ONCE = 64
 LEAVING_TICKS = 5

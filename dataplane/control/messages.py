@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dataplane.config.local import LocalConfig
+from heddle.dataplane.config.local import LocalConfig
 
 MAX_MESSAGE_BYTES = 1 << 20
 MAX_FILES = 5

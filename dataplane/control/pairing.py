@@ -8,14 +8,14 @@ import asyncio
 import logging
 import time
 
-from dataplane.config.pair import PairConfig
-from dataplane.control.gateway import Gateway
-from dataplane.control.heartbeats import Heartbeats
-from dataplane.control.pair.duties import roles_of, work_of
-from dataplane.control.pair.ownership import Announce, Serve
-from dataplane.control.record_links import RecordLinks
-from dataplane.control.status import PairStatus
-from dataplane.gateway.memory.exchange import ControlEnd
+from heddle.dataplane.config.pair import PairConfig
+from heddle.dataplane.control.gateway import Gateway
+from heddle.dataplane.control.heartbeats import Heartbeats
+from heddle.dataplane.control.pair.duties import roles_of, work_of
+from heddle.dataplane.control.pair.ownership import Announce, Serve
+from heddle.dataplane.control.record_links import RecordLinks
+from heddle.dataplane.control.status import PairStatus
+from heddle.dataplane.gateway.memory.exchange import ControlEnd
 
 log = logging.getLogger("heddle.gateway")
 

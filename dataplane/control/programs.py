@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dataplane.config.local import Limits, LocalConfig
-from dataplane.engine.graph import Graph
+from heddle.dataplane.config.local import Limits, LocalConfig
+from heddle.dataplane.engine.graph import Graph
 
 GATEWAY, BALANCER = "gateway", "balancer"
 Arrays = Mapping[str, Any]
@@ -35,11 +35,11 @@ def program_named(name: str) -> Program:
 
 
 def _gateway() -> Program:
-    from dataplane.gateway.graph import graph_of
-    from dataplane.gateway.memory.exchange import exchange
-    from dataplane.gateway.memory.state import STARTED_NS, layout, state_of
-    from dataplane.gateway.run import run
-    from dataplane.gateway.tables.schema import Tables
+    from heddle.dataplane.gateway.graph import graph_of
+    from heddle.dataplane.gateway.memory.exchange import exchange
+    from heddle.dataplane.gateway.memory.state import STARTED_NS, layout, state_of
+    from heddle.dataplane.gateway.run import run
+    from heddle.dataplane.gateway.tables.schema import Tables
 
     def begin(state: Any, now_ns: int) -> None:
         state.counts[STARTED_NS] = now_ns
@@ -48,11 +48,11 @@ def _gateway() -> Program:
 
 
 def _balancer() -> Program:
-    from dataplane.balancer.graph import graph_of
-    from dataplane.balancer.memory.exchange import exchange
-    from dataplane.balancer.memory.state import layout, state_of
-    from dataplane.balancer.run import run
-    from dataplane.balancer.tables.schema import Tables
+    from heddle.dataplane.balancer.graph import graph_of
+    from heddle.dataplane.balancer.memory.exchange import exchange
+    from heddle.dataplane.balancer.memory.state import layout, state_of
+    from heddle.dataplane.balancer.run import run
+    from heddle.dataplane.balancer.tables.schema import Tables
 
     def tables_of(made: Arrays, kept: Arrays) -> Any:
         return Tables(**{**made, "slots": kept["slots"]})

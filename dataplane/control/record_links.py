@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from dataplane.config.pair import PairConfig
-from dataplane.control.heartbeats import address_of
-from dataplane.control.pair.copying import Collected, Keep, Receiver, SendAll, Sender, Write
-from dataplane.control.pair.stream import NONCE_BYTES, Hello, RecordStreamError
-from foundation.backoff import Backoff
-from foundation.listener import close_listener
+from heddle.dataplane.config.pair import PairConfig
+from heddle.dataplane.control.heartbeats import address_of
+from heddle.dataplane.control.pair.copying import Collected, Keep, Receiver, SendAll, Sender, Write
+from heddle.dataplane.control.pair.stream import NONCE_BYTES, Hello, RecordStreamError
+from heddle.foundation.backoff import Backoff
+from heddle.foundation.listener import close_listener
 
 POLL_S = 0.005
 """Interval at which new records are polled for without a notification."""

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.control import segment
-from dataplane.control.segment import Segment, Shape
-from dataplane.engine.counters import PORT_COUNTERS, VPC_COUNTERS, Counters
-from dataplane.engine.reasons import DROPS, PUNTS
-from dataplane.engine.rings import WORDS_BYTES, Ring
-from dataplane.gateway.memory import exchange
-from dataplane.gateway.memory.exchange import Exchange
-from dataplane.jit import Ints
+from heddle.dataplane.control import segment
+from heddle.dataplane.control.segment import Segment, Shape
+from heddle.dataplane.engine.counters import PORT_COUNTERS, VPC_COUNTERS, Counters
+from heddle.dataplane.engine.reasons import DROPS, PUNTS
+from heddle.dataplane.engine.rings import WORDS_BYTES, Ring
+from heddle.dataplane.gateway.memory import exchange
+from heddle.dataplane.gateway.memory.exchange import Exchange
+from heddle.dataplane.jit import Ints
 
 RING_BYTES = 1 << 20
 MAX_VPCS = 1 << 14

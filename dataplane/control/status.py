@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dataplane.config.local import LocalConfig
-from dataplane.control.shared import Shared, Word
-from dataplane.engine.counters import PORT_COUNTERS
-from dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.control.shared import Shared, Word
+from heddle.dataplane.engine.counters import PORT_COUNTERS
+from heddle.dataplane.engine.reasons import Drop, Punt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from foundation.listener import close_listener
-from foundation.unix_socket import is_listening
+from heddle.foundation.listener import close_listener
+from heddle.foundation.unix_socket import is_listening
 
 TIMEOUT_S = 5.0
 MAX_PATH_BYTES = 107

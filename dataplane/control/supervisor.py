@@ -13,18 +13,18 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dataplane.config.local import LocalConfig
-from dataplane.control import messages, segment
-from dataplane.control.liveness import STUCK_SAMPLES, Liveness
-from dataplane.control.messages import Failed, Offer, Options, Ready, Start
-from dataplane.control.programs import GATEWAY, program_named
-from dataplane.control.segment import Segment, Shape
-from dataplane.control.shared import Shared, Word, make_shared, shared_of
-from dataplane.engine.counters import count_lost
-from dataplane.engine.rings import withdraw
-from dataplane.gateway.memory.exchange import forget_requests
-from dataplane.gateway.memory.state import SEED
-from foundation.backoff import Backoff
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.control import messages, segment
+from heddle.dataplane.control.liveness import STUCK_SAMPLES, Liveness
+from heddle.dataplane.control.messages import Failed, Offer, Options, Ready, Start
+from heddle.dataplane.control.programs import GATEWAY, program_named
+from heddle.dataplane.control.segment import Segment, Shape
+from heddle.dataplane.control.shared import Shared, Word, make_shared, shared_of
+from heddle.dataplane.engine.counters import count_lost
+from heddle.dataplane.engine.rings import withdraw
+from heddle.dataplane.gateway.memory.exchange import forget_requests
+from heddle.dataplane.gateway.memory.state import SEED
+from heddle.foundation.backoff import Backoff
 
 START_TIMEOUT_S = 900.0
 """A first start without cached kernels compiles them: a minute or two, several times that on a busy machine."""
@@ -34,7 +34,7 @@ STOP_TIMEOUT_S = 3.0
 RESTART = Backoff(first_s=0.1, max_s=5.0, steady_s=10.0)
 SAMPLE_S = 0.05
 """Interval at which the turns of the data process's loop are sampled (`liveness`)."""
-COMMAND = (sys.executable, "-m", "dataplane.control.data_process")
+COMMAND = (sys.executable, "-m", "heddle.dataplane.control.data_process")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """Capabilities are a thread's: NumPy starts none that would keep them."""
 

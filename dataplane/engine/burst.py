@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dataplane.cache_lines import zeros_at_a_line
-from dataplane.jit import Row, Rows, inline
+from heddle.dataplane.cache_lines import zeros_at_a_line
+from heddle.dataplane.jit import Row, Rows, inline
 
 BURST = 64
 """Maximum number of packets that are taken from a port at once."""

@@ -2,9 +2,9 @@
 
 from numba import types
 
-from dataplane.jit import Bytes, inline
-from dataplane.packet.intrinsics import address_of
-from dataplane.packet.memory import native64
+from heddle.dataplane.jit import Bytes, inline
+from heddle.dataplane.packet.intrinsics import address_of
+from heddle.dataplane.packet.memory import native64
 
 _MONOTONIC = 1  # CLOCK_MONOTONIC of time.h
 _clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.int64))

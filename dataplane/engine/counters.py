@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.engine.reasons import DROPS, PUNTS, Drop
-from dataplane.jit import Ints, Rows
+from heddle.dataplane.engine.reasons import DROPS, PUNTS, Drop
+from heddle.dataplane.jit import Ints, Rows
 
 PORT_COUNTERS = np.dtype(
     [

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.jit import Grid, Ints
+from heddle.dataplane.jit import Grid, Ints
 
 OUTCOMES = 8
 NO_NODE = -1

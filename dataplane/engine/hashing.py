@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dataplane.jit import inline
+from heddle.dataplane.jit import inline
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX = np.uint64(0xD6E8FEB86659FD93)

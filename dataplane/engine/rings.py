@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.engine.reasons import Punt
-from dataplane.jit import Bytes, Row, inline, kernel
-from dataplane.packet.memory import acquire64, copy, native64, release64, set_native64
+from heddle.dataplane.engine.reasons import Punt
+from heddle.dataplane.jit import Bytes, Row, inline, kernel
+from heddle.dataplane.packet.memory import acquire64, copy, native64, release64, set_native64
 
 LINE = 64
 WRITTEN, READ, FULL = 0, LINE, 2 * LINE

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numba import types
 
-from dataplane.jit import Bytes, inline
-from dataplane.packet.intrinsics import address_of
-from dataplane.packet.memory import native32
+from heddle.dataplane.jit import Bytes, inline
+from heddle.dataplane.packet.intrinsics import address_of
+from heddle.dataplane.packet.memory import native32
 
 POLLIN = 1
 _POLLFD = np.dtype([("fd", np.int32), ("events", np.int16), ("revents", np.int16)])  # struct pollfd of poll.h

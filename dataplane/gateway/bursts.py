@@ -5,15 +5,24 @@
 
 from typing import Any
 
-from dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT, drop
-from dataplane.engine.counters import Counters
-from dataplane.engine.reasons import Drop
-from dataplane.engine.rings import INJECT_HEADER, PUNT_HEADER, Ring, begin_punt, consume, front, publish, punted_bytes
-from dataplane.gateway.memory.punt_share import may_punt
-from dataplane.io.frames.layout import Ports
-from dataplane.io.ports import copy_in, copy_out, inject, settle
-from dataplane.jit import Row, Rows, element, inline
-from dataplane.packet.memory import native64
+from heddle.dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT, drop
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.engine.rings import (
+    INJECT_HEADER,
+    PUNT_HEADER,
+    Ring,
+    begin_punt,
+    consume,
+    front,
+    publish,
+    punted_bytes,
+)
+from heddle.dataplane.gateway.memory.punt_share import may_punt
+from heddle.dataplane.io.frames.layout import Ports
+from heddle.dataplane.io.ports import copy_in, copy_out, inject, settle
+from heddle.dataplane.jit import Row, Rows, element, inline
+from heddle.dataplane.packet.memory import native64
 
 BAD_STATE, PUNT_FULL, PUNT_LIMITED = int(Drop.BAD_STATE), int(Drop.PUNT_FULL), int(Drop.PUNT_LIMITED)
 SLOW_PATH = -1

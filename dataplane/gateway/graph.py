@@ -9,9 +9,9 @@ An element itself drops, punts or transmits packets. An outcome names the next n
 The numbers are constants, so that kernels can compare with them.
 """
 
-from dataplane.config.local import LocalConfig
-from dataplane.engine.graph import Graph, Node
-from dataplane.gateway.tables.schema import SIDES
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.engine.graph import Graph, Node
+from heddle.dataplane.gateway.tables.schema import SIDES
 
 UNDERLAY, EXTERNAL_SIDE, CUSTOMER_SIDE, PROVIDER_SIDE = 0, 1, 2, 3
 """Entries by side, in the order of `schema.SIDES`: check the frame's destination and find its VPC. One outcome.

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from dataplane.engine.graph import GraphArrays
-from dataplane.gateway.memory.state import State
-from dataplane.gateway.tables.schema import Tables
-from dataplane.jit import Bytes, Rows
+from heddle.dataplane.engine.graph import GraphArrays
+from heddle.dataplane.gateway.memory.state import State
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.jit import Bytes, Rows
 
 
 class Work(NamedTuple):

@@ -1,9 +1,9 @@
 """Count the fates of frames, in the same way for every kind of port."""
 
-from dataplane.engine.burst import DROPPED, PUNTED
-from dataplane.engine.counters import Counters
-from dataplane.engine.reasons import DROPS, PUNTS, Drop
-from dataplane.jit import Row, inline
+from heddle.dataplane.engine.burst import DROPPED, PUNTED
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.engine.reasons import DROPS, PUNTS, Drop
+from heddle.dataplane.jit import Row, inline
 
 BAD_STATE, TRANSMIT_FAILED = int(Drop.BAD_STATE), int(Drop.TRANSMIT_FAILED)
 

@@ -7,9 +7,9 @@ the process ends.
 import socket
 from collections.abc import Sequence
 
-from dataplane.io.fault import PortError
-from dataplane.io.interface import Link
-from dataplane.io.settings import PortSettings
+from heddle.dataplane.io.fault import PortError
+from heddle.dataplane.io.interface import Link
+from heddle.dataplane.io.settings import PortSettings
 
 
 def claimed(settings: Sequence[PortSettings], links: Sequence[Link]) -> list[socket.socket]:

@@ -1,10 +1,10 @@
 """Plain forwarding from port to port: the cost of the engine without any element."""
 
-from dataplane.engine.burst import BURST, TRANSMIT
-from dataplane.engine.counters import Counters
-from dataplane.io.frames.layout import Ports
-from dataplane.io.ports import receive, settle
-from dataplane.jit import Ints, Rows, kernel
+from heddle.dataplane.engine.burst import BURST, TRANSMIT
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.io.frames.layout import Ports
+from heddle.dataplane.io.ports import receive, settle
+from heddle.dataplane.jit import Ints, Rows, kernel
 
 
 @kernel

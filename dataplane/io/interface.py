@@ -14,7 +14,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from dataplane.io.fault import PortError
+from heddle.dataplane.io.fault import PortError
 
 SIOCGIFFLAGS, SIOCGIFMTU, SIOCETHTOOL = 0x8913, 0x8921, 0x8946
 IFF_UP, IFF_RUNNING = 1, 0x40

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from dataplane.engine.counters import Counters
-from dataplane.io.af_packet.ring import TapPorts
-from dataplane.io.af_xdp.xsk import XskPorts
-from dataplane.io.claim import claimed, release
-from dataplane.io.fault import BackendMissingError, PortError
-from dataplane.io.frames.layout import Ports
-from dataplane.io.interface import RECEIVING, Link, read_interface, switch_off_offloads
-from dataplane.io.settings import PortSettings, RingSizes
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.io.af_packet.ring import TapPorts
+from heddle.dataplane.io.af_xdp.xsk import XskPorts
+from heddle.dataplane.io.claim import claimed, release
+from heddle.dataplane.io.fault import BackendMissingError, PortError
+from heddle.dataplane.io.frames.layout import Ports
+from heddle.dataplane.io.interface import RECEIVING, Link, read_interface, switch_off_offloads
+from heddle.dataplane.io.settings import PortSettings, RingSizes
 
 MAX_FRAME_BYTES = 9_216 + 22
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataplane.io.frames.layout import POLL_AT, POLL_FDS, Ports
-from dataplane.io.system_calls import POLLIN, poll
-from dataplane.jit import kernel
-from dataplane.packet.intrinsics import address_of
+from heddle.dataplane.io.frames.layout import POLL_AT, POLL_FDS, Ports
+from heddle.dataplane.io.system_calls import POLLIN, poll
+from heddle.dataplane.jit import kernel
+from heddle.dataplane.packet.intrinsics import address_of
 
 POLL_BYTES = 8
 """`struct pollfd`: descriptor 32 | events 16 | returned events 16."""

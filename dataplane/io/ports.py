@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from dataplane.engine.burst import DROPPED, TRANSMIT
-from dataplane.engine.counters import Counters
-from dataplane.engine.reasons import Drop
-from dataplane.io.accounting import count_end
-from dataplane.io.af_packet import ring_kernels as tap_kernels
-from dataplane.io.af_xdp import xsk_kernels
-from dataplane.io.frames import in_memory, pool
-from dataplane.io.frames.layout import CHAINED, END, KIND, NEXT, PIECE_AT, PIECE_BYTES, TAP, XSK, Ports
-from dataplane.jit import Bytes, Row, Rows, inline, kernel
-from dataplane.packet import memory as fields
+from heddle.dataplane.engine.burst import DROPPED, TRANSMIT
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.io.accounting import count_end
+from heddle.dataplane.io.af_packet import ring_kernels as tap_kernels
+from heddle.dataplane.io.af_xdp import xsk_kernels
+from heddle.dataplane.io.frames import in_memory, pool
+from heddle.dataplane.io.frames.layout import CHAINED, END, KIND, NEXT, PIECE_AT, PIECE_BYTES, TAP, XSK, Ports
+from heddle.dataplane.jit import Bytes, Row, Rows, inline, kernel
+from heddle.dataplane.packet import memory as fields
 
 BAD_STATE = int(Drop.BAD_STATE)
 TRANSMIT_FULL = int(Drop.TRANSMIT_FULL)

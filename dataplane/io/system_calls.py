@@ -2,8 +2,8 @@
 
 from numba import types
 
-from dataplane.jit import Bytes, inline
-from dataplane.packet.intrinsics import address_of, make_load
+from heddle.dataplane.jit import Bytes, inline
+from heddle.dataplane.packet.intrinsics import address_of, make_load
 
 _int, _long = types.int32, types.int64
 sendto = types.ExternalFunction("sendto", _long(_int, _long, _long, _int, _long, _int))

@@ -4,8 +4,8 @@ Sums are kept in int64 and folded at the end. Ones' complement addition does not
 B), so headers that are only verified are summed in the machine's order.
 """
 
-from dataplane.jit import Bytes, inline
-from dataplane.packet.memory import load8, load16, load32, native32
+from heddle.dataplane.jit import Bytes, inline
+from heddle.dataplane.packet.memory import load8, load16, load32, native32
 
 
 @inline

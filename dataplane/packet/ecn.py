@@ -13,7 +13,7 @@ So a congestion mark that a switch in the underlay sets reaches the RoCE receive
 cover the field.
 """
 
-from dataplane.jit import inline
+from heddle.dataplane.jit import inline
 
 NOT_ECT, ECT_1, ECT_0, CE = range(4)
 """RFC 3168, 5."""

@@ -6,8 +6,8 @@
 +-------------+-------------+------+---------       priority 3 | drop eligible 1 | VLAN 12
 """
 
-from dataplane.jit import Bytes, inline
-from dataplane.packet.memory import load8, load16, load32, load64, store16, store32, store64
+from heddle.dataplane.jit import Bytes, inline
+from heddle.dataplane.packet.memory import load8, load16, load32, load64, store16, store32, store64
 
 ETHERNET_BYTES, TAGGED_BYTES = 14, 18
 IPV4, ARP, VLAN, IPV6, SERVICE_VLAN = 0x0800, 0x0806, 0x8100, 0x86DD, 0x88A8

@@ -11,10 +11,10 @@
 | source, target, options            |
 """
 
-from dataplane.jit import Bytes, element, inline
-from dataplane.packet.checksum import changed, header_is_sound
-from dataplane.packet.faults import BAD_FRAGMENT, BAD_HEADER, SHORT, SOUND
-from dataplane.packet.memory import load8, load16, load32, store8, store16
+from heddle.dataplane.jit import Bytes, element, inline
+from heddle.dataplane.packet.checksum import changed, header_is_sound
+from heddle.dataplane.packet.faults import BAD_FRAGMENT, BAD_HEADER, SHORT, SOUND
+from heddle.dataplane.packet.memory import load8, load16, load32, store8, store16
 
 IPV4_BYTES = 20
 PLAIN = 0x45

@@ -13,9 +13,9 @@ Extension headers: next header 8 | bytes / 8 - 1 (of AH: bytes / 4 - 2) | ...; t
 next header 8 | reserved 8 | offset / 8 13 | reserved 2 | more 1 | identification 32.
 """
 
-from dataplane.jit import Bytes, inline
-from dataplane.packet.faults import BAD_FRAGMENT, BAD_HEADER, SHORT, SOUND
-from dataplane.packet.memory import load8, load16, load32, store8, store16
+from heddle.dataplane.jit import Bytes, inline
+from heddle.dataplane.packet.faults import BAD_FRAGMENT, BAD_HEADER, SHORT, SOUND
+from heddle.dataplane.packet.memory import load8, load16, load32, store8, store16
 
 IPV6_BYTES, FRAGMENT_BYTES = 40, 8
 HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, NO_NEXT, OPTIONS, MOBILITY = 0, 43, 44, 51, 59, 60, 135

@@ -8,8 +8,8 @@ Ring words that the kernel or another process writes are read by `acquire` and w
 compiler could move other accesses across them, or hoist the read out of its loop.
 """
 
-from dataplane.jit import CHECKED, Bytes, inline
-from dataplane.packet.intrinsics import make_load, make_store, move
+from heddle.dataplane.jit import CHECKED, Bytes, inline
+from heddle.dataplane.packet.intrinsics import make_load, make_store, move
 
 _load8, _store8 = make_load(8, False), make_store(8, False)
 _load16, _load32, _load64 = make_load(16, True), make_load(32, True), make_load(64, True)

@@ -6,9 +6,9 @@ TCP   source port 16 | target port 16 | sequence 32 | acknowledgement 32 | offse
 ICMP  type 8 | code 8 | checksum 16 | identifier 16 | sequence number 16       (queries; also ICMPv6 echo)
 """
 
-from dataplane.jit import Bytes, inline
-from dataplane.packet.faults import BAD_FRAGMENT, BAD_TRANSPORT, SHORT
-from dataplane.packet.memory import load8, load16, load32
+from heddle.dataplane.jit import Bytes, inline
+from heddle.dataplane.packet.faults import BAD_FRAGMENT, BAD_TRANSPORT, SHORT
+from heddle.dataplane.packet.memory import load8, load16, load32
 
 ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 UDP_BYTES, TCP_BYTES, ICMP_BYTES = 8, 20, 8

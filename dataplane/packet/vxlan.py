@@ -13,10 +13,10 @@ A template is these 50 bytes for one VNI and VTEP: MACs, addresses, TTL, DF, tar
 service, lengths and source port are 0, and the header checksum matches.
 """
 
-from dataplane.jit import Bytes, inline
-from dataplane.packet.checksum import grown
-from dataplane.packet.faults import BAD_HEADER, SHORT
-from dataplane.packet.memory import copy, load16, load32, store8, store16
+from heddle.dataplane.jit import Bytes, inline
+from heddle.dataplane.packet.checksum import grown
+from heddle.dataplane.packet.faults import BAD_HEADER, SHORT
+from heddle.dataplane.packet.memory import copy, load16, load32, store8, store16
 
 VXLAN_PORT = 4789
 OUTER_BYTES, VXLAN_BYTES, UDP_BYTES = 50, 8, 8

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from dataplane.verify.groups import Group, atoms, grouped
-from dataplane.verify.traffic import Traffic, spans_of
-from dataplane.verify.view import Route, Rule, Span, View, VpcView, family_of, shown, span_text
+from heddle.dataplane.verify.groups import Group, atoms, grouped
+from heddle.dataplane.verify.traffic import Traffic, spans_of
+from heddle.dataplane.verify.view import Route, Rule, Span, View, VpcView, family_of, shown, span_text
 
 MAX_FINDINGS = 1_000
 V4 = Span(0xFFFF << 32, 96)

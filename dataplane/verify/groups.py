@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dataplane.verify.view import BITS, Span, family_of
+from heddle.dataplane.verify.view import BITS, Span, family_of
 
 LOW = (1 << 64) - 1
 

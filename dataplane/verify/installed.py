@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from dataplane.gateway.tables import schema
-from dataplane.gateway.tables.schema import Tables
-from dataplane.jit import Ints, Row
-from dataplane.verify.search import entries, row_of, unsigned128
-from dataplane.verify.view import (
+from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.jit import Ints, Row
+from heddle.dataplane.verify.search import entries, row_of, unsigned128
+from heddle.dataplane.verify.view import (
     ANY_REALM,
     BITS,
     V4_BITS,

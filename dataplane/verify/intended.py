@@ -7,10 +7,10 @@ direct connects, floating IPs and NAT open other paths; everything else is close
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network
 
-from dataplane.config.balancers import VirtualIp
-from dataplane.config.local import LocalConfig, Side
-from dataplane.config.network import Address, NetworkConfig, Prefix, Protocol, Realm, Vpc
-from dataplane.verify.view import Delivery, Route, Rule, Span, View, VpcView
+from heddle.dataplane.config.balancers import VirtualIp
+from heddle.dataplane.config.local import LocalConfig, Side
+from heddle.dataplane.config.network import Address, NetworkConfig, Prefix, Protocol, Realm, Vpc
+from heddle.dataplane.verify.view import Delivery, Route, Rule, Span, View, VpcView
 
 REALMS = tuple(Realm)
 LAST_PORT = 65_535

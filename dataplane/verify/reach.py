@@ -6,13 +6,13 @@ open a connection; packets of an established connection always pass.
 
 from dataclasses import dataclass
 
-from dataplane.config.network import Address
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.tables.schema import Tables
-from dataplane.verify.installed import installed
-from dataplane.verify.intended import number
-from dataplane.verify.traffic import ICMP, ROCE_PORT, UDP
-from dataplane.verify.view import ANY_PROTOCOL, Rule, View, VpcView, family_of
+from heddle.dataplane.config.network import Address
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.verify.installed import installed
+from heddle.dataplane.verify.intended import number
+from heddle.dataplane.verify.traffic import ICMP, ROCE_PORT, UDP
+from heddle.dataplane.verify.view import ANY_PROTOCOL, Rule, View, VpcView, family_of
 
 ICMPV6 = 58
 LOW_32 = 0xFFFF_FFFF

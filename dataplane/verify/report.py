@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_network
 
-from dataplane.config.balancers import VirtualIp
-from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from dataplane.config.network import NetworkConfig, Realm
-from dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
-from dataplane.verify.compare import MAX_FINDINGS, Comparison, Finding, Names
-from dataplane.verify.installed import installed
-from dataplane.verify.intended import REALMS, intended
+from heddle.dataplane.config.balancers import VirtualIp
+from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
+from heddle.dataplane.config.network import NetworkConfig, Realm
+from heddle.dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
+from heddle.dataplane.verify.compare import MAX_FINDINGS, Comparison, Finding, Names
+from heddle.dataplane.verify.installed import installed
+from heddle.dataplane.verify.intended import REALMS, intended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataplane.balancer.tables.schema import FULL_NAT, ROCE_PORT
-from dataplane.config.balancers import LoadBalancer, Mode, Service
-from dataplane.config.network import Address, NetworkConfig, Vpc
-from dataplane.gateway.tables.schema import TUNNEL
-from dataplane.verify.compare import Finding
-from dataplane.verify.search import entries, unsigned128
+from heddle.dataplane.balancer.tables.schema import FULL_NAT, ROCE_PORT
+from heddle.dataplane.config.balancers import LoadBalancer, Mode, Service
+from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
+from heddle.dataplane.gateway.tables.schema import TUNNEL
+from heddle.dataplane.verify.compare import Finding
+from heddle.dataplane.verify.search import entries, unsigned128
 
 WORD = (1 << 64) - 1
 GOLDEN, MIX = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93

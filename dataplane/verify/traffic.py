@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from dataplane.verify.view import ANY_PROTOCOL, Rule, VpcView
+from heddle.dataplane.verify.view import ANY_PROTOCOL, Rule, VpcView
 
 ICMP, TCP, UDP = 1, 6, 17
 OTHER = 253

@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import Any, Protocol
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.config.desired import Desired
-from dataplane.control.session.attachment import Attachment
-from dataplane.vtep.claims import claimed
-from dataplane.vtep.desired import HostState, wanted
-from dataplane.vtep.link_monitor import LinkMonitor
-from dataplane.vtep.linux import VtepError
-from foundation.tls_files import Tls
+from heddle.dataplane.config.desired import Desired
+from heddle.dataplane.control.session.attachment import Attachment
+from heddle.dataplane.vtep.claims import claimed
+from heddle.dataplane.vtep.desired import HostState, wanted
+from heddle.dataplane.vtep.link_monitor import LinkMonitor
+from heddle.dataplane.vtep.linux import VtepError
+from heddle.foundation.tls_files import Tls
+from heddle.v1 import heddle_pb2 as pb
 
 SETTLE_S = 0.2
 """Delay from a link event to the comparison: the program that created the interface may still be configuring it."""

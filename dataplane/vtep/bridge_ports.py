@@ -7,8 +7,8 @@ and sends them to the VPC's gateway.
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from dataplane.vtep.desired import HostState
-from foundation.address import mac_text
+from heddle.dataplane.vtep.desired import HostState
+from heddle.foundation.address import mac_text
 
 FLAGS = ("learning", "flood", "mcast_flood", "bcast_flood")
 ENDPOINT_FLAGS, TUNNEL_FLAGS = (False, False, False, False), (False, True, True, True)

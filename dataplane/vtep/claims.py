@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dataplane.config.limit import MAX_VNI
+from heddle.dataplane.config.limit import MAX_VNI
 
 Endpoint = tuple[int, int]
 """VNI and MAC."""

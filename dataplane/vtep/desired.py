@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
-from dataplane.config.addresses import gateway_mac
-from dataplane.config.balancers import VirtualIp, balancer_mac
-from dataplane.config.network import Address, NetworkConfig, Vpc
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.config.balancers import VirtualIp, balancer_mac
+from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
 
 ANY_MAC = 0
 """The default entry, in place of a MAC: unknown unicast and broadcast."""

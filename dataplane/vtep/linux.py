@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, ip_address
 from typing import Any
 
-from dataplane.vtep.bridge_ports import (
+from heddle.dataplane.vtep.bridge_ports import (
     attached,
     bridge_of,
     device_of,
@@ -24,10 +24,10 @@ from dataplane.vtep.bridge_ports import (
     station_changes,
     stations_of,
 )
-from dataplane.vtep.desired import ANY_MAC, VXLAN_OVERHEAD_BYTES, Forward, HostState, Neighbour, Spread
-from dataplane.vtep.nexthops import Nexthops, nexthop_changes, nexthops_of, spread_line, spreads_of
-from dataplane.vtep.port_filters import Chains, filter_changes, filters, listed
-from foundation.address import mac_text
+from heddle.dataplane.vtep.desired import ANY_MAC, VXLAN_OVERHEAD_BYTES, Forward, HostState, Neighbour, Spread
+from heddle.dataplane.vtep.nexthops import Nexthops, nexthop_changes, nexthops_of, spread_line, spreads_of
+from heddle.dataplane.vtep.port_filters import Chains, filter_changes, filters, listed
+from heddle.foundation.address import mac_text
 
 VXLAN_PORT = 4789
 TIMEOUT_S = 30.0

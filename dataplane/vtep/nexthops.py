@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
-from dataplane.config.balancers import balancer_mac
-from dataplane.vtep.bridge_ports import device_of
-from dataplane.vtep.desired import Spread
-from foundation.address import mac_text
+from heddle.dataplane.config.balancers import balancer_mac
+from heddle.dataplane.vtep.bridge_ports import device_of
+from heddle.dataplane.vtep.desired import Spread
+from heddle.foundation.address import mac_text
 
 GROUP_BASE, MEMBER_BASE, IDS = 0x4800_0000, 0x4900_0000, 1 << 24
 BUCKETS, IDLE_S, UNBALANCED_S = 128, 10, 60

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Any
 
-from dataplane.config.balancers import balancer_mac
-from dataplane.vtep.desired import ANY_MAC, HostState
-from dataplane.vtep.linux import VXLAN_PORT, VtepError
-from dataplane.vtep.sources import Source, sources
-from foundation.address import mac_text
+from heddle.dataplane.config.balancers import balancer_mac
+from heddle.dataplane.vtep.desired import ANY_MAC, HostState
+from heddle.dataplane.vtep.linux import VXLAN_PORT, VtepError
+from heddle.dataplane.vtep.sources import Source, sources
+from heddle.foundation.address import mac_text
 
 OVS_TIMEOUT_S = 30.0
 ARRIVAL, SOURCE, FORWARD, SPREAD = 0, 1, 2, 3

@@ -9,9 +9,9 @@ installed text equals the desired one.
 
 from collections.abc import Mapping
 
-from dataplane.vtep.desired import HostState
-from dataplane.vtep.sources import Source, sources
-from foundation.address import mac_text
+from heddle.dataplane.vtep.desired import HostState
+from heddle.dataplane.vtep.sources import Source, sources
+from heddle.foundation.address import mac_text
 
 TABLE = "netdev heddle"
 Chains = Mapping[str, tuple[str, ...]]

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 
-from dataplane.config.network import Address
-from dataplane.control.slow.discovery import link_local
-from dataplane.vtep.desired import HostState
+from heddle.dataplane.config.network import Address
+from heddle.dataplane.control.slow.discovery import link_local
+from heddle.dataplane.vtep.desired import HostState
 
 
 class Source(NamedTuple):

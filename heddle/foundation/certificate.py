@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from foundation.identity import SCHEME, Identity, identity_in
+from heddle.foundation.identity import SCHEME, Identity, identity_in
 
 _SERIAL = re.compile(r"(?:0x)?([0-9A-Fa-f]{1,40})")  # RFC 5280 4.1.2.2: at most 20 bytes
 _CACHED_PEERS = 4096

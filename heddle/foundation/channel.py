@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 
 if TYPE_CHECKING:
-    from foundation.tls_files import Tls  # cryptography takes as long to import as most commands run
+    from heddle.foundation.tls_files import Tls  # cryptography takes as long to import as most commands run
 
 Options = Sequence[tuple[str, int]]
 UNIX = "unix:"

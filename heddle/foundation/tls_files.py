@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from foundation.certificate import (
+from heddle.foundation.certificate import (
     CertificateError,
     OwnCertificate,
     Peer,
@@ -22,8 +22,8 @@ from foundation.certificate import (
     peer_in,
     serial_text,
 )
-from foundation.identity import Identity, Role
-from foundation.regular_file import read_regular
+from heddle.foundation.identity import Identity, Role
+from heddle.foundation.regular_file import read_regular
 
 MAX_PEM_BYTES = 1 << 20
 MAX_DENIED_BYTES = 16 << 20

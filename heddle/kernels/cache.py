@@ -13,7 +13,7 @@ from typing import Any
 from numba.core.caching import IndexDataCacheFile
 from numba.core.runtime import rtsys
 
-from kernels.compile_lock import CompileLock
+from heddle.kernels.compile_lock import CompileLock
 
 _HASH_SECRET = b"_numba_hashsecret_"
 """Symbols of this prefix exist in a process only after a refresh of numba's target context."""

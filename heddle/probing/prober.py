@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import NamedTuple
 
-from probing.probe import Question, probe, reply_in
+from heddle.probing.probe import Question, probe, reply_in
 
 RATE_PPS = 1_000
 TIMEOUT_S = 0.25

@@ -9,8 +9,8 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from probing.flow import Wanted
-from probing.probe import FIRST_PORT, PORTS, Question
+from heddle.probing.flow import Wanted
+from heddle.probing.probe import FIRST_PORT, PORTS, Question
 
 BUDGET_FACTOR = 8
 """Probes per flow and path: of flows that want one of n paths, about exp(-8) of a hash's draws find none."""

@@ -1,4 +1,4 @@
-"""The command `heddle bench`, registered by the entry point `heddle.commands`."""
+"""The command `heddle bench`: its options."""
 
 import importlib
 import json
@@ -9,7 +9,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from benchmarks import BENCHMARKS
+from heddle.benchmarks import BENCHMARKS
 
 bench = typer.Typer(
     help="Measure: each benchmark prints a table and, with --json, one JSON object.",
@@ -39,7 +39,7 @@ def plan(
     whole `heddle plan` process, of a start, and the growth of time with the number of flows. The full run takes some
     minutes. Exit status: 0; 2 for bad input.
     """
-    from benchmarks.planning.plan import run
+    from heddle.benchmarks.planning.plan import run
 
     _report(lambda out: run(out, quick=quick, growth_to=growth_to, plot=plot, seed=seed), as_json)
 
@@ -60,7 +60,7 @@ def dataplane(
     Parts: memory, wire-64, wire-1500, wire-4200, latency, load, kernel. HEDDLE_TESTPMD names dpdk-testpmd if it is not
     on PATH. Exit status: 0; 2 for bad input.
     """
-    from benchmarks.gateway.dataplane import PARTS, run
+    from heddle.benchmarks.gateway.dataplane import PARTS, run
 
     if unknown := sorted(set(only or ()) - set(PARTS)):
         raise typer.BadParameter(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}", param_hint="--only")
@@ -113,7 +113,7 @@ def _report(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
 
 def _needing_a_source_tree(name: str) -> Any:
     """Return a benchmark's module; raises PrerequisiteError without the tests that it uses."""
-    from controller.model.error import PrerequisiteError
+    from heddle.controller.model.error import PrerequisiteError
 
     try:
         return importlib.import_module(BENCHMARKS[name].module)

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as heddle_dot_v1_dot_heddle__pb2
+from heddle.v1 import heddle_pb2 as heddle_dot_v1_dot_heddle__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__

@@ -8,12 +8,12 @@ runs at different rates cannot be compared. At the lowest rate an invalid run st
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mininet_topos.demo.options import DemoOptions
-from mininet_topos.demo.results.summary import rate_text
-from mininet_topos.demo.results.values import DemoResult, GivenUpRate
-from mininet_topos.lab import Lab
-from mininet_topos.traffic.queue_pairs import QueuePair, hashed_pairs
-from mininet_topos.traffic.workloads import Workload, compute_nics, rotation
+from heddle.mininet_topos.demo.options import DemoOptions
+from heddle.mininet_topos.demo.results.summary import rate_text
+from heddle.mininet_topos.demo.results.values import DemoResult, GivenUpRate
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.traffic.queue_pairs import QueuePair, hashed_pairs
+from heddle.mininet_topos.traffic.workloads import Workload, compute_nics, rotation
 
 PORTS_TRIED = 32
 

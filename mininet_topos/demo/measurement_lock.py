@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.locks import holder, open_lock, write_holder
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.locks import holder, open_lock, write_holder
 
 POLL_S = 0.5
 

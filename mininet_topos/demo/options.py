@@ -6,14 +6,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from controller.config import load_fabric, parse_fabric
-from controller.config.text.document import read_text
-from controller.model.connectivity import cut_off
-from controller.model.error import InputError, NoAdmissiblePlanError
-from controller.model.fabric import Fabric, Role
-from mininet_topos.demo.results.scenes import KINDS
-from mininet_topos.demo.results.values import MODES
-from mininet_topos.traffic.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
+from heddle.controller.config import load_fabric, parse_fabric
+from heddle.controller.config.text.document import read_text
+from heddle.controller.model.connectivity import cut_off
+from heddle.controller.model.error import InputError, NoAdmissiblePlanError
+from heddle.controller.model.fabric import Fabric, Role
+from heddle.mininet_topos.demo.results.scenes import KINDS
+from heddle.mininet_topos.demo.results.values import MODES
+from heddle.mininet_topos.traffic.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
 
 DEFAULT_SPINES, DEFAULT_LEAVES, DEFAULT_HOSTS = 2, 4, 8
 LINE_RATES_GBPS = (0.02, 0.016, 0.012, 0.008)

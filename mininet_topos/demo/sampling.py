@@ -5,8 +5,8 @@ import time
 from contextlib import suppress
 from types import TracebackType
 
-from mininet_topos.queues.model import QueueModel
-from telemetry.counter_page import CounterSnapshot, TornReadError
+from heddle.mininet_topos.queues.model import QueueModel
+from heddle.telemetry.counter_page import CounterSnapshot, TornReadError
 
 PERIOD_S = 0.05
 JOIN_TIMEOUT_S = 2.0

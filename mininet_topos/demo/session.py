@@ -12,25 +12,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from controller.model.error import PrerequisiteError
-from controller.model.fabric import Fabric
-from mininet_topos.demo.line_rate import RateTooHighError, full_load, measure_at_highest_rate
-from mininet_topos.demo.options import DemoOptions
-from mininet_topos.demo.progress import DemoProgress
-from mininet_topos.demo.results.assemble import PlanFigures, assemble, plan_figures
-from mininet_topos.demo.results.congestion import congestion_of
-from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoResult, DemoRun, FabricSketch
-from mininet_topos.demo.sampling import CounterSampler
-from mininet_topos.demo.scenes.playbill import expected_s, play_scenes
-from mininet_topos.lab import Lab
-from mininet_topos.measure import flow_run
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.model import why_unavailable
-from mininet_topos.queues.settings import QueueSettings
-from mininet_topos.services.controller_client import ControllerClient, connected
-from mininet_topos.services.controller_process import running_controller
-from mininet_topos.traffic.queue_pairs import HEADROOM, QueuePair, hashed_pairs, planned_pairs, with_rates, with_shares
-from mininet_topos.traffic.workloads import INCAST, Workload
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.demo.line_rate import RateTooHighError, full_load, measure_at_highest_rate
+from heddle.mininet_topos.demo.options import DemoOptions
+from heddle.mininet_topos.demo.progress import DemoProgress
+from heddle.mininet_topos.demo.results.assemble import PlanFigures, assemble, plan_figures
+from heddle.mininet_topos.demo.results.congestion import congestion_of
+from heddle.mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoResult, DemoRun, FabricSketch
+from heddle.mininet_topos.demo.sampling import CounterSampler
+from heddle.mininet_topos.demo.scenes.playbill import expected_s, play_scenes
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure import flow_run
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.services.controller_client import ControllerClient, connected
+from heddle.mininet_topos.services.controller_process import running_controller
+from heddle.mininet_topos.traffic.queue_pairs import (
+    HEADROOM,
+    QueuePair,
+    hashed_pairs,
+    planned_pairs,
+    with_rates,
+    with_shares,
+)
+from heddle.mininet_topos.traffic.workloads import INCAST, Workload
 
 PACING_NOTE = (
     "Pacing: in all workloads but the incast every flow, hashed or planned, is paced at its max-min share of its path"

@@ -5,11 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.json_lines import LineReader, read_one, write_line
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.json_lines import LineReader, read_one, write_line
 
 REPLY_TIMEOUT_S = 20.0
-PACKAGE_PARENT = Path(__file__).parents[2]
+PACKAGE_PARENT = Path(__file__).parents[3]
 
 
 class Child:

@@ -1,5 +1,5 @@
 """Enter the network namespace of a lab's host or router."""
 
-from foundation.network_namespace import network_namespace
+from heddle.foundation.network_namespace import network_namespace
 
 __all__ = ["network_namespace"]

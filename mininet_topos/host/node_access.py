@@ -3,8 +3,8 @@
 import json
 from collections.abc import Mapping
 
-from controller.model.error import InputError, NotFoundError
-from mininet_topos.host.registry import LabEntry, entry_of, living_labs
+from heddle.controller.model.error import InputError, NotFoundError
+from heddle.mininet_topos.host.registry import LabEntry, entry_of, living_labs
 
 _FILE = "nodes.json"
 

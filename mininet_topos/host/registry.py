@@ -20,10 +20,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.identity import TLS_VARIABLE
-from mininet_topos.host import cleanup
-from mininet_topos.host.locks import holding, is_held, try_lock
-from mininet_topos.host.sysctl import LOCK_NAME, release_dead_holders, release_settings
+from heddle.foundation.identity import TLS_VARIABLE
+from heddle.mininet_topos.host import cleanup
+from heddle.mininet_topos.host.locks import holding, is_held, try_lock
+from heddle.mininet_topos.host.sysctl import LOCK_NAME, release_dead_holders, release_settings
 
 ID_LENGTH = 4
 DIGITS = "0123456789bcdfghjkmnpqrstvwxyz"  # no vowels: an id is never a word

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mininet_topos.host.locks import holding, is_held
+from heddle.mininet_topos.host.locks import holding, is_held
 
 LAB_SETTINGS = {"net.core.wmem_default": "33554432", "net.core.rmem_default": "4194304"}
 MACHINE_STATE_DIRECTORY = Path("/run/heddle")

@@ -1,6 +1,6 @@
 """Count the RoCE packets of every stream on every link, in a process of its own in the root namespace.
 
-Runs as `python -m mininet_topos.measure.capture`. Reads JSON lines on standard input and replies to each:
+Runs as `python -m heddle.mininet_topos.measure.capture`. Reads JSON lines on standard input and replies to each:
 
     {"op": "configure", "incoming": {interface: link id}, "outgoing": {interface: link id},
      "namespaces": {interface: pid}}  # whose network namespace has the interface; without: the capture's own
@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from mininet_topos.host.json_lines import LineReader, write_line
-from mininet_topos.host.namespace import network_namespace
-from mininet_topos.measure.receive_ring import (
+from heddle.mininet_topos.host.json_lines import LineReader, write_line
+from heddle.mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.measure.receive_ring import (
     DIRECTION_AT,
     INTERFACE_AT,
     MAC_AT,
@@ -32,7 +32,7 @@ from mininet_topos.measure.receive_ring import (
     Rows,
     roce_filter,
 )
-from mininet_topos.nic.roce import BTH_AT, CNP, RC_ACKNOWLEDGE
+from heddle.mininet_topos.nic.roce import BTH_AT, CNP, RC_ACKNOWLEDGE
 
 RING_FRAMES = 1 << 17
 ROUTER_FRAMES = 1 << 14

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 
 class _Stream(NamedTuple):

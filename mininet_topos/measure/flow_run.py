@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from controller.model.plan import ALWAYS, AdmissionWindow
-from mininet_topos.nic import goodput
-from mininet_topos.nic.path_move import FAILURE, PLANNED
+from heddle.controller.model.plan import ALWAYS, AdmissionWindow
+from heddle.mininet_topos.nic import goodput
+from heddle.mininet_topos.nic.path_move import FAILURE, PLANNED
 
 GOODPUT_PERIOD_NS = goodput.PERIOD_NS
 UNCOUNTED = "packets are missing that no queue counted as dropped (this machine was overloaded)"

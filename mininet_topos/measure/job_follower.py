@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from mininet_topos.measure.flow_run import FlowChange
-from mininet_topos.measure.plan_changes import Pace, plan_changes, planned_rate
+from heddle.mininet_topos.measure.flow_run import FlowChange
+from heddle.mininet_topos.measure.plan_changes import Pace, plan_changes, planned_rate
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 RETRY_S = 0.2
 CALL_TIMEOUT_S = 5.0

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric
+from heddle.v1 import heddle_pb2 as pb
 
 
 def observed_flows(fabric: Fabric, listings: Mapping[str, Mapping[str, Any]]) -> dict[str, pb.ObservedFlows]:

@@ -8,10 +8,10 @@ Every other move is planned. A drained link is up: what leaves it drains first a
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.plan import AdmissionWindow
-from mininet_topos.measure.flow_run import FlowChange
-from mininet_topos.nic.path_move import FAILURE, PLANNED
+from heddle.controller.model.plan import AdmissionWindow
+from heddle.mininet_topos.measure.flow_run import FlowChange
+from heddle.mininet_topos.nic.path_move import FAILURE, PLANNED
+from heddle.v1 import heddle_pb2 as pb
 
 Pace = Callable[[pb.FlowPlan], int]
 

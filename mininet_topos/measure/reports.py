@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mininet_topos.measure.flow_run import (
+from heddle.mininet_topos.measure.flow_run import (
     Capture,
     FiveTuple,
     FlowMove,

@@ -9,24 +9,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from controller.model.address import ip_text
-from controller.model.fabric import Nic
-from controller.model.plan import ALWAYS, DATA_DSCP
-from foundation.address import mac_text
-from mininet_topos.host.child import Child
-from mininet_topos.host.json_lines import wait_readable
-from mininet_topos.measure.flow_run import (
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.fabric import Nic
+from heddle.controller.model.plan import ALWAYS, DATA_DSCP
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.host.child import Child
+from heddle.mininet_topos.host.json_lines import wait_readable
+from heddle.mininet_topos.measure.flow_run import (
     Capture,
     FlowChange,
     FlowRequest,
     RunResult,
     admission_message,
 )  # fmt: skip
-from mininet_topos.measure.reports import balance, by_queue_pair, flow_result, nic_counters, read_capture
-from mininet_topos.nic.roce import PSN_MASK
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.switches import shaping
-from mininet_topos.switches.fabric_net import FabricNet
+from heddle.mininet_topos.measure.reports import balance, by_queue_pair, flow_result, nic_counters, read_capture
+from heddle.mininet_topos.nic.roce import PSN_MASK
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.switches import shaping
+from heddle.mininet_topos.switches.fabric_net import FabricNet
 
 ECT0 = 2
 FIRST_QPN = 0x100

@@ -1,15 +1,15 @@
 """The NIC process: sends and receives real RoCEv2 frames in its host's network namespace.
 
-Runs as `python -S -m mininet_topos.nic` with the standard library only (it starts in some 40 ms and stays near 10 MB).
-`control` defines the commands on standard input and the replies on standard output.
+Runs as `python -S -m heddle.mininet_topos.nic` with the standard library only (it starts in some 40 ms and stays near
+10 MB). `control` defines the commands on standard input and the replies on standard output.
 """
 
 import struct
 import sys
 from contextlib import suppress
 
-from mininet_topos.host.json_lines import LineReader, read_configuration, write_line
-from mininet_topos.nic.control import new_nic, new_snapshot, serve
+from heddle.mininet_topos.host.json_lines import LineReader, read_configuration, write_line
+from heddle.mininet_topos.nic.control import new_nic, new_snapshot, serve
 
 
 def main() -> None:

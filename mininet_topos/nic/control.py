@@ -25,11 +25,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mininet_topos.host.json_lines import LineReader, write_line
-from mininet_topos.nic.dcqcn import DcqcnSettings
-from mininet_topos.nic.device import Nic
-from mininet_topos.nic.path_move import MOVES, PLANNED
-from mininet_topos.nic.snapshot import Snapshot
+from heddle.mininet_topos.host.json_lines import LineReader, write_line
+from heddle.mininet_topos.nic.dcqcn import DcqcnSettings
+from heddle.mininet_topos.nic.device import Nic
+from heddle.mininet_topos.nic.path_move import MOVES, PLANNED
+from heddle.mininet_topos.nic.snapshot import Snapshot
 
 Command = dict[str, Any]
 

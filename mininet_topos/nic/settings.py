@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controller.model.address import ip_text
-from controller.model.fabric import Fabric, Nic
-from foundation.address import mac_text
-from mininet_topos.nic.dcqcn import DcqcnSettings
-from mininet_topos.nic.pacer import catch_up_time_ns
-from mininet_topos.switches import shaping
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.nic.dcqcn import DcqcnSettings
+from heddle.mininet_topos.nic.pacer import catch_up_time_ns
+from heddle.mininet_topos.switches import shaping
 
 MIN_ACK_TIMEOUT_NS = 100_000_000
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError, UnavailableError
-from mininet_topos.host.json_lines import LineReader, write_line
-from mininet_topos.host.registry import LabEntry, entry_of, living_labs
-from mininet_topos.playground.control import SOCKET, Message
+from heddle.controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError, UnavailableError
+from heddle.mininet_topos.host.json_lines import LineReader, write_line
+from heddle.mininet_topos.host.registry import LabEntry, entry_of, living_labs
+from heddle.mininet_topos.playground.control import SOCKET, Message
 
 NAME = "name"
 """The file of a lab's name in its directory; a lab without one is named by its id."""

@@ -12,15 +12,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from controller.model.fabric import Fabric
-from mininet_topos.playground.client import NAME, call, check_name, find_lab
-from mininet_topos.playground.control import ControlServer, Message, Report
-from mininet_topos.playground.fabric import LabFabric, lab_fabric
-from mininet_topos.playground.lab import Playground
-from mininet_topos.playground.result import TrafficResult, table
-from mininet_topos.playground.routed import RoutedPlayground
-from mininet_topos.playground.traffic import TrafficRequest, request_of
-from mininet_topos.routed.routes import Routing
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.playground.client import NAME, call, check_name, find_lab
+from heddle.mininet_topos.playground.control import ControlServer, Message, Report
+from heddle.mininet_topos.playground.fabric import LabFabric, lab_fabric
+from heddle.mininet_topos.playground.lab import Playground
+from heddle.mininet_topos.playground.result import TrafficResult, table
+from heddle.mininet_topos.playground.routed import RoutedPlayground
+from heddle.mininet_topos.playground.traffic import TrafficRequest, request_of
+from heddle.mininet_topos.routed.routes import Routing
 
 PIPED_WIDTH = 100
 

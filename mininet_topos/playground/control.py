@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from controller.model.error import HeddleError, InputError, InUseError, PrerequisiteError
-from mininet_topos.host.json_lines import wait_readable
+from heddle.controller.model.error import HeddleError, InputError, InUseError, PrerequisiteError
+from heddle.mininet_topos.host.json_lines import wait_readable
 
 SOCKET = "control.sock"
 CLIENT_TIMEOUT_S = 5.0

@@ -4,13 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from controller.config import load_fabric, parse_fabric
-from controller.config.text.document import read_text
-from controller.config.write import fabric_text
-from controller.model.error import InputError
-from controller.model.fabric import Fabric
-from mininet_topos.demo.options import check_load, check_reach
-from mininet_topos.traffic.workloads import compute_nics
+from heddle.controller.config import load_fabric, parse_fabric
+from heddle.controller.config.text.document import read_text
+from heddle.controller.config.write import fabric_text
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.demo.options import check_load, check_reach
+from heddle.mininet_topos.traffic.workloads import compute_nics
 
 EXAMPLE = """\
 version: 1

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from controller.model.error import (
+from heddle.controller.model.error import (
     AlreadyExistsError,
     InputError,
     InUseError,
@@ -25,21 +25,21 @@ from controller.model.error import (
     PrerequisiteError,
     UnavailableError,
 )
-from controller.model.fabric import Cable
-from controller.model.suggest import did_you_mean
-from mininet_topos.host.node_access import write_nodes
-from mininet_topos.host.registry import entry_of
-from mininet_topos.host.signals import stop_deferred
-from mininet_topos.lab import Lab
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.playground.fabric import LabFabric
-from mininet_topos.playground.result import TrafficResult
-from mininet_topos.playground.traffic import SCENES, TrafficRequest, run_traffic
-from mininet_topos.queues.settings import QueueSettings
-from mininet_topos.services.controller_client import ControllerClient, connected
-from mininet_topos.services.controller_process import ANY_PORT, running_controller
-from mininet_topos.services.telemetry import lab_telemetry, why_no_broker
-from mininet_topos.traffic.workloads import WORKLOADS
+from heddle.controller.model.fabric import Cable
+from heddle.controller.model.suggest import did_you_mean
+from heddle.mininet_topos.host.node_access import write_nodes
+from heddle.mininet_topos.host.registry import entry_of
+from heddle.mininet_topos.host.signals import stop_deferred
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.playground.fabric import LabFabric
+from heddle.mininet_topos.playground.result import TrafficResult
+from heddle.mininet_topos.playground.traffic import SCENES, TrafficRequest, run_traffic
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.services.controller_client import ControllerClient, connected
+from heddle.mininet_topos.services.controller_process import ANY_PORT, running_controller
+from heddle.mininet_topos.services.telemetry import lab_telemetry, why_no_broker
+from heddle.mininet_topos.traffic.workloads import WORKLOADS
 
 GRPC, HTTP = "127.0.0.1:50051", "127.0.0.1:8080"
 """The controller's addresses if no other program has them, so that `heddle top` finds it without --server."""

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from controller.config import parse_fabric
-from controller.config.write import fabric_text
-from controller.model.address import ip_text
-from controller.model.error import InputError
-from controller.model.fabric import Cable, SteeredBy
-from controller.model.suggest import did_you_mean
-from mininet_topos.playground.fabric import LabFabric
-from mininet_topos.playground.lab import Playground
-from mininet_topos.routed import probe_agents
-from mininet_topos.routed.lab import RoutedLab
-from mininet_topos.routed.net import RoutedNet
-from mininet_topos.routed.routes import Routing
-from mininet_topos.services.controller_process import running
+from heddle.controller.config import parse_fabric
+from heddle.controller.config.write import fabric_text
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Cable, SteeredBy
+from heddle.controller.model.suggest import did_you_mean
+from heddle.mininet_topos.playground.fabric import LabFabric
+from heddle.mininet_topos.playground.lab import Playground
+from heddle.mininet_topos.routed import probe_agents
+from heddle.mininet_topos.routed.lab import RoutedLab
+from heddle.mininet_topos.routed.net import RoutedNet
+from heddle.mininet_topos.routed.routes import Routing
+from heddle.mininet_topos.services.controller_process import running
 
 ADDRESSES_FILE = "addresses.json"
 """A file of the lab's directory: by port ("leaf1:3") the address of the routers' interface."""
@@ -98,7 +98,7 @@ class RoutedPlayground(Playground):
 
     def _attach(self) -> None:
         self._progress("the probe agents")
-        words = [sys.executable, "-m", "mininet_topos.routed.probe_agents"]
+        words = [sys.executable, "-m", "heddle.mininet_topos.routed.probe_agents"]
         words += [self.addresses["grpc"], str(self.directory / probe_agents.FILE)]
         log = self.directory / "probe-agents.log"
         self._stack.enter_context(running("the probe agents", words, log, self.environment))

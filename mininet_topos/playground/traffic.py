@@ -5,21 +5,21 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from controller.model.error import InputError
-from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, FlowDemand
-from controller.model.suggest import did_you_mean
-from mininet_topos.demo.results.verdict import shortened
-from mininet_topos.demo.scenes.hog import Hog
-from mininet_topos.demo.scenes.script import Scene
-from mininet_topos.demo.scenes.storm import Storm
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import UNCOUNTED
-from mininet_topos.playground.result import FlowRow, Moment, TrafficResult
-from mininet_topos.services.controller_client import ControllerClient
-from mininet_topos.traffic.cast import Cast
-from mininet_topos.traffic.stage import Played, Stage
-from mininet_topos.traffic.workloads import WORKLOADS, Workload, compute_nics
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand
+from heddle.controller.model.suggest import did_you_mean
+from heddle.mininet_topos.demo.results.verdict import shortened
+from heddle.mininet_topos.demo.scenes.hog import Hog
+from heddle.mininet_topos.demo.scenes.script import Scene
+from heddle.mininet_topos.demo.scenes.storm import Storm
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import UNCOUNTED
+from heddle.mininet_topos.playground.result import FlowRow, Moment, TrafficResult
+from heddle.mininet_topos.services.controller_client import ControllerClient
+from heddle.mininet_topos.traffic.cast import Cast
+from heddle.mininet_topos.traffic.stage import Played, Stage
+from heddle.mininet_topos.traffic.workloads import WORKLOADS, Workload, compute_nics
 
 SCENES: dict[str, Callable[[Fabric, int], Scene]] = {"hog": Hog, "storm": Storm}
 KINDS = (*WORKLOADS, *SCENES)

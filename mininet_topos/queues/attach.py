@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.namespace import network_namespace
-from mininet_topos.queues.bpf_object import OBJECT_FILE, BpfObject, read_object
-from mininet_topos.queues.bpf_syscall import create_map, load_program, lookup, memory_of, update
-from mininet_topos.queues.classes import frame_limit
-from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort
-from mininet_topos.queues.netlink import EGRESS, INGRESS, RouteSocket, clsact_request, program_request
-from mininet_topos.queues.pause_frame import PRIORITIES
-from mininet_topos.queues.settings import QueueSettings
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.queues.bpf_object import OBJECT_FILE, BpfObject, read_object
+from heddle.mininet_topos.queues.bpf_syscall import create_map, load_program, lookup, memory_of, update
+from heddle.mininet_topos.queues.classes import frame_limit
+from heddle.mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort
+from heddle.mininet_topos.queues.netlink import EGRESS, INGRESS, RouteSocket, clsact_request, program_request
+from heddle.mininet_topos.queues.pause_frame import PRIORITIES
+from heddle.mininet_topos.queues.settings import QueueSettings
 
 QUEUE_WORDS = (
     "enqueued_bytes", "dequeued_bytes", "written_off_bytes", "sent_packets", "marked_packets", "dropped_packets",

@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from controller.model.error import PrerequisiteError
-from dataplane.io.af_xdp import bpf
-from dataplane.io.fault import BpfError
-from mininet_topos.queues.bpf_object import MapDefinition
+from heddle.controller.model.error import PrerequisiteError
+from heddle.dataplane.io.af_xdp import bpf
+from heddle.dataplane.io.fault import BpfError
+from heddle.mininet_topos.queues.bpf_object import MapDefinition
 
 
 def create_map(name: str, definition: MapDefinition) -> int:

@@ -1,7 +1,7 @@
 """The queue daemon of a lab: attach the queue model, send and obey PFC pauses, publish the counters.
 
-Runs as `python -m mininet_topos.queues.daemon` in the root namespace, one per lab. Reads JSON lines on standard input
-and replies to each:
+Runs as `python -m heddle.mininet_topos.queues.daemon` in the root namespace, one per lab. Reads JSON lines on standard
+input and replies to each:
 
     {"op": "configure", "page": path, **description.to_wire(...)}    once; all programs are attached when it replies
     {"op": "write"}     write the counter page now
@@ -28,15 +28,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.json_lines import LineReader, read_configuration, write_line
-from mininet_topos.queues.attach import QueueModelPrograms
-from mininet_topos.queues.description import LabPorts, from_wire
-from mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, pause_frame, read_pause_frame
-from mininet_topos.queues.settings import QueueSettings
-from mininet_topos.queues.switches import Switches
-from mininet_topos.queues.tx_pause import ControlFrameSender, TransmitPauses
-from telemetry.counter_page import CounterPageWriter
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.json_lines import LineReader, read_configuration, write_line
+from heddle.mininet_topos.queues.attach import QueueModelPrograms
+from heddle.mininet_topos.queues.description import LabPorts, from_wire
+from heddle.mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, pause_frame, read_pause_frame
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.queues.switches import Switches
+from heddle.mininet_topos.queues.tx_pause import ControlFrameSender, TransmitPauses
+from heddle.telemetry.counter_page import CounterPageWriter
 
 WINDOW_NS, SAMPLE_NS = 500_000_000, 20_000_000
 """Stale bytes are sampled every `SAMPLE_NS` and written off at the end of a window; see `stale_bytes`."""

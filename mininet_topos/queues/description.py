@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.queues.settings import QueueSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mininet_topos.queues.pause import Longs
+from heddle.mininet_topos.queues.pause import Longs
 
 Held = Mapping[int, int]
 """The bytes of one queue that have not left it, by the ingress port that counts them."""

@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.child import Child
-from mininet_topos.host.priorities import set_niceness
-from mininet_topos.queues.attach import QueueModelPrograms
-from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, to_wire
-from mininet_topos.queues.settings import REFERENCE_RATE_BPS, QueueSettings
-from mininet_topos.switches.fabric_net import FabricNet, port_rates
-from mininet_topos.switches.shaping import QueueCounters
-from telemetry.counter_page import PORT_FIELDS, CounterPageReader, CounterSnapshot
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.child import Child
+from heddle.mininet_topos.host.priorities import set_niceness
+from heddle.mininet_topos.queues.attach import QueueModelPrograms
+from heddle.mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, to_wire
+from heddle.mininet_topos.queues.settings import REFERENCE_RATE_BPS, QueueSettings
+from heddle.mininet_topos.switches.fabric_net import FabricNet, port_rates
+from heddle.mininet_topos.switches.shaping import QueueCounters
+from heddle.telemetry.counter_page import PORT_FIELDS, CounterPageReader, CounterSnapshot
 
 PAGE_FILE = "counters"
-DAEMON_COMMAND = (sys.executable, "-m", "mininet_topos.queues.daemon")
+DAEMON_COMMAND = (sys.executable, "-m", "heddle.mininet_topos.queues.daemon")
 
 
 class QueueModel:

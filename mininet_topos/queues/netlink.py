@@ -13,7 +13,7 @@ import socket
 import struct
 from contextlib import suppress
 
-from controller.model.error import PrerequisiteError
+from heddle.controller.model.error import PrerequisiteError
 
 RTM_NEWQDISC, RTM_DELQDISC, RTM_NEWTFILTER = 36, 37, 44
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400

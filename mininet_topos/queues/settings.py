@@ -12,9 +12,9 @@ every link. None is less than a few full frames, because shorter queues are only
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.model.plan import CNP_PRIORITY
-from controller.model.plan import DATA_PRIORITY as DATA_PRIORITY  # programs of the lab take it from here
-from controller.model.queueing import (
+from heddle.controller.model.plan import CNP_PRIORITY
+from heddle.controller.model.plan import DATA_PRIORITY as DATA_PRIORITY  # programs of the lab take it from here
+from heddle.controller.model.queueing import (
     KMAX_BYTES,
     KMIN_BYTES,
     PMAX,
@@ -23,8 +23,8 @@ from controller.model.queueing import (
     WATCHDOG_RESTORATION_MS,
     XON_BYTES,
 )
-from mininet_topos.queues.pause_frame import PRIORITIES
-from mininet_topos.switches.shaping import FULL_FRAME_BYTES
+from heddle.mininet_topos.queues.pause_frame import PRIORITIES
+from heddle.mininet_topos.switches.shaping import FULL_FRAME_BYTES
 
 REFERENCE_RATE_BPS = 20_000_000
 MAX_FRAME_BYTES = 9_014

@@ -16,7 +16,7 @@ Pure functions over arrays.
 import numpy as np
 import numpy.typing as npt
 
-from mininet_topos.queues.pause import Longs
+from heddle.mininet_topos.queues.pause import Longs
 
 
 class StaleBytes:

@@ -12,14 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mininet_topos.queues.description import LabPorts
-from mininet_topos.queues.discards import Discards
-from mininet_topos.queues.pause import NO_SIGNALS, Backpressure, Longs, ReceivedPauses
-from mininet_topos.queues.pause_frame import MAX_QUANTA, PRIORITIES, quanta_ns
-from mininet_topos.queues.settings import QueueSettings
-from mininet_topos.queues.stale_bytes import StaleBytes
-from mininet_topos.queues.watchdog import Watchdog
-from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, Counters
+from heddle.mininet_topos.queues.description import LabPorts
+from heddle.mininet_topos.queues.discards import Discards
+from heddle.mininet_topos.queues.pause import NO_SIGNALS, Backpressure, Longs, ReceivedPauses
+from heddle.mininet_topos.queues.pause_frame import MAX_QUANTA, PRIORITIES, quanta_ns
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.queues.stale_bytes import StaleBytes
+from heddle.mininet_topos.queues.watchdog import Watchdog
+from heddle.telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, Counters
 
 WATCHDOG_STEP_NS = 10_000_000
 """The period of the watchdog: well under its times, and longer than a frame that has left its queue is on the link."""

@@ -13,8 +13,8 @@ import socket
 from collections.abc import Iterable
 from contextlib import suppress
 
-from mininet_topos.nic.sockets import SOL_PACKET
-from mininet_topos.queues.classes import (
+from heddle.mininet_topos.nic.sockets import SOL_PACKET
+from heddle.mininet_topos.queues.classes import (
     KICK_MINOR,
     LEAF_LIMIT_BYTES,
     OPEN_BURST_BYTES,
@@ -23,9 +23,9 @@ from mininet_topos.queues.classes import (
     bucket_handle,
     class_minor,
 )
-from mininet_topos.queues.netlink import RouteSocket, bucket_change, bucket_removal
-from mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, FRAME_BYTES, PAUSE_ADDRESS
-from mininet_topos.queues.settings import PAUSABLE_FRAME_BYTES
+from heddle.mininet_topos.queues.netlink import RouteSocket, bucket_change, bucket_removal
+from heddle.mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, FRAME_BYTES, PAUSE_ADDRESS
+from heddle.mininet_topos.queues.settings import PAUSABLE_FRAME_BYTES
 
 PAUSED_RATE_BYTES_PER_S = 1
 PACKET_QDISC_BYPASS = 20

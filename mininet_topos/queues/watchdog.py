@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mininet_topos.queues.pause import Longs
+from heddle.mininet_topos.queues.pause import Longs
 
 Flags = npt.NDArray[np.bool_]
 

@@ -6,9 +6,9 @@ So a route that came down is refused on its way up again, and paths lead up and 
 
 from collections.abc import Mapping
 
-from controller.model.address import ip_text
-from controller.model.error import InputError
-from controller.model.fabric import Fabric, PortRef
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric, PortRef
 
 FIRST_AS = 4_200_000_001
 """The first AS number for private use (RFC 6996)."""

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from controller.model.address import ip_text
-from controller.model.error import PrerequisiteError
-from controller.model.fabric import Fabric
-from mininet_topos.host.registry import LabEntry
-from mininet_topos.routed.bgp import configurations
-from mininet_topos.routed.routes import Routes
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.host.registry import LabEntry
+from heddle.mininet_topos.routed.bgp import configurations
+from heddle.mininet_topos.routed.routes import Routes
 
 PROGRAMS = Path("/usr/lib/frr")
 USER = "frr"

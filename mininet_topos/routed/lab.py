@@ -8,14 +8,14 @@ There is no rule in any router: kernel ECMP hashes addresses and ports, so a flo
 
 import sys
 
-from controller.model.fabric import Fabric
-from mininet_topos.host.registry import LabRegistration
-from mininet_topos.host.signals import stop_deferred
-from mininet_topos.lab import Lab
-from mininet_topos.measure.runner import FlowRunner
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.routed.net import RoutedNet
-from mininet_topos.routed.routes import Routing
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.host.registry import LabRegistration
+from heddle.mininet_topos.host.signals import stop_deferred
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.runner import FlowRunner
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.routed.net import RoutedNet
+from heddle.mininet_topos.routed.routes import Routing
 
 
 class RoutedLab(Lab):
@@ -52,7 +52,7 @@ class RoutedLab(Lab):
     def _build(self) -> None:
         with stop_deferred():
             self._registration = LabRegistration()
-        capture = self._child("the capture", [sys.executable, "-m", "mininet_topos.measure.capture"])
+        capture = self._child("the capture", [sys.executable, "-m", "heddle.mininet_topos.measure.capture"])
         net = self._net = RoutedNet(self.fabric, self._registration.entry, self._routing, self._seeded)
         net.start()
         self._start_nics()

@@ -3,16 +3,16 @@
 import subprocess
 from collections.abc import Collection, Mapping
 
-from controller.model.address import ip_text
-from controller.model.error import PrerequisiteError
-from controller.model.fabric import Fabric, Nic
-from foundation.address import mac_text
-from mininet_topos.host.namespace import network_namespace
-from mininet_topos.host.registry import LabEntry
-from mininet_topos.routed.frr import FrrRouters
-from mininet_topos.routed.routes import Routes, Routing, cables_of
-from mininet_topos.switches import shaping
-from mininet_topos.switches.fabric_net import FabricNet, ip_batch, port_rates
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.host.registry import LabEntry
+from heddle.mininet_topos.routed.frr import FrrRouters
+from heddle.mininet_topos.routed.routes import Routes, Routing, cables_of
+from heddle.mininet_topos.switches import shaping
+from heddle.mininet_topos.switches.fabric_net import FabricNet, ip_batch, port_rates
 
 GATEWAY = "169.254.0.1"
 """The address of every leaf on the links of its NICs (RFC 3927: link-local)."""

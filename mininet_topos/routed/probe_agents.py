@@ -1,6 +1,6 @@
 """The probe agents of all hosts of a lab in one process: each opens its sockets in the namespace of its host.
 
-    python -m mininet_topos.routed.probe_agents CONTROLLER FILE      {host: {"pid": 17, "devices": ["eth0"]}}
+    python -m heddle.mininet_topos.routed.probe_agents CONTROLLER FILE      {host: {"pid": 17, "devices": ["eth0"]}}
 
 A process for each host, `heddle agent probe`, would take a second of processor time to start. Sessions leave from this
 process's own network namespace: hosts of a lab have no management network. Prints a JSON line when all are attached.
@@ -14,10 +14,10 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from foundation.network_namespace import network_namespace
-from probing.agent.agent import ProbeAgent
-from probing.agent.devices import probers
-from probing.prober import RATE_PPS
+from heddle.foundation.network_namespace import network_namespace
+from heddle.probing.agent.agent import ProbeAgent
+from heddle.probing.agent.devices import probers
+from heddle.probing.prober import RATE_PPS
 
 FILE = "hosts.json"
 POLL_S = 0.02

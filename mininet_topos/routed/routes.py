@@ -10,11 +10,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from controller.model.address import ip_text
-from controller.model.error import InputError
-from controller.model.fabric import Cable, Fabric, PortRef
-from controller.model.next_hops import next_hops
-from controller.model.port_addresses import FIRST_ADDRESS, MAX_CABLES, links_by_address, numbered_addresses
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Cable, Fabric, PortRef
+from heddle.controller.model.next_hops import next_hops
+from heddle.controller.model.port_addresses import FIRST_ADDRESS, MAX_CABLES, links_by_address, numbered_addresses
 
 GROUP_BASE = 1 << 20
 """Ids of nexthop groups begin here; those of single next hops are the cables' numbers."""

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.model.error import HeddleError, UnavailableError
-from controller.model.job import Collective, JobRequest
-from foundation.keepalive import client_options
+from heddle.controller.model.error import HeddleError, UnavailableError
+from heddle.controller.model.job import Collective, JobRequest
+from heddle.foundation.keepalive import client_options
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 CALL_TIMEOUT_S = 30.0
 SWITCHES_TIMEOUT_S = 20.0

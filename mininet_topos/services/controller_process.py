@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
 
 ANY_PORT = "127.0.0.1:0"
 START_TIMEOUT_S = 60.0
@@ -38,7 +38,7 @@ def running_controller(
     fabric_file.write_text(fabric_text, encoding="utf-8")
     config_file = directory / "heddle.yaml"
     config_file.write_text(config_text, encoding="utf-8")
-    command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric_file)]
+    command = [sys.executable, "-m", "heddle.programs.console.main", "run", str(fabric_file)]
     command += ["--openflow", ANY_PORT, "--grpc", grpc, "--http", http]
     command += ["--state", "none"]
     if config_text:
@@ -54,7 +54,7 @@ def running(name: str, command: list[str], log: Path, environment: Mapping[str, 
     It has the priority of telemetry, since in a real fabric it does not compete with NICs and switches for processors.
     It ends with the block and with this process. Raises PrerequisiteError if it does not start.
     """
-    package_parent = str(Path(__file__).parents[2])
+    package_parent = str(Path(__file__).parents[3])
     with log.open("wb") as errors:
         process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "TERM", *command],

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
-from mininet_topos.host.registry import entry_of
-from mininet_topos.lab import Lab
-from mininet_topos.services.controller_process import running
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
+from heddle.mininet_topos.host.registry import entry_of
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.services.controller_process import running
 
 PERIOD_MS = 100
 START_TIMEOUT_S = 10.0
@@ -35,7 +35,7 @@ def lab_telemetry(lab: Lab) -> Iterator[str]:
     entry = entry_of(lab.id)
     directory, environment = entry.directory, entry.environment
     with _broker(directory, environment) as port:
-        command = [sys.executable, "-m", "controller.cli.main", "agent", "--fabric", lab.fabric.name]
+        command = [sys.executable, "-m", "heddle.programs.console.main", "agent", "--fabric", lab.fabric.name]
         command += ["--source", "emulated", "--lab", str(directory)]
         command += ["--broker", f"127.0.0.1:{port}", "--period", f"{PERIOD_MS}ms"]
         with running("the telemetry agent", command, directory / "agent.log", environment):

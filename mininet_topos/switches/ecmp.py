@@ -10,10 +10,10 @@ import zlib
 from collections.abc import Collection, Sequence
 from math import gcd
 
-from controller.model.address import ip_text
-from controller.model.fabric import Cable
-from controller.model.next_hops import next_hops
-from mininet_topos.switches.fabric_net import FabricNet
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.fabric import Cable
+from heddle.controller.model.next_hops import next_hops
+from heddle.mininet_topos.switches.fabric_net import FabricNet
 
 HASH_FIELDS = "ip_src,ip_dst,nw_proto,tcp_src,tcp_dst,udp_src,udp_dst"
 UP_GROUP = 1

@@ -11,17 +11,17 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from controller.model.address import ip_text
-from controller.model.error import InputError, PrerequisiteError
-from controller.model.fabric import Fabric, Nic, PortRef
-from foundation.address import mac_text
-from mininet_topos.host.registry import LabEntry
-from mininet_topos.nic.pacer import catch_up_time_ns
-from mininet_topos.queues.classes import add_classes
-from mininet_topos.queues.settings import QueueSettings
-from mininet_topos.switches import shaping
-from mininet_topos.switches.mininet_nodes import LabHost, new_mininet
-from mininet_topos.switches.ovs import OpenVSwitch
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.controller.model.fabric import Fabric, Nic, PortRef
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.host.registry import LabEntry
+from heddle.mininet_topos.nic.pacer import catch_up_time_ns
+from heddle.mininet_topos.queues.classes import add_classes
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.switches import shaping
+from heddle.mininet_topos.switches.mininet_nodes import LabHost, new_mininet
+from heddle.mininet_topos.switches.ovs import OpenVSwitch
 
 STATIC_ARP_ABOVE_HOSTS = 16
 MAX_INTERFACE_NAME_LENGTH = 15

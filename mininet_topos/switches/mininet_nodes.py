@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.registry import LabEntry
-from mininet_topos.switches.ovs import OpenVSwitch
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.registry import LabEntry
+from heddle.mininet_topos.switches.ovs import OpenVSwitch
 
 try:
     from mininet.link import Intf, Link

@@ -15,12 +15,12 @@ import time
 from enum import StrEnum
 from pathlib import Path
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.locks import try_lock
-from mininet_topos.host.priorities import set_niceness
-from mininet_topos.host.registry import SYSTEM_DATAPATH_NOTE, LabEntry
-from mininet_topos.host.sysctl import LAB_SETTINGS, MACHINE_STATE_DIRECTORY, hold_settings
-from mininet_topos.switches.unixctl import Unixctl
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.locks import try_lock
+from heddle.mininet_topos.host.priorities import set_niceness
+from heddle.mininet_topos.host.registry import SYSTEM_DATAPATH_NOTE, LabEntry
+from heddle.mininet_topos.host.sysctl import LAB_SETTINGS, MACHINE_STATE_DIRECTORY, hold_settings
+from heddle.mininet_topos.switches.unixctl import Unixctl
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_TIMEOUT_S = 10.0

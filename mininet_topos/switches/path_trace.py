@@ -2,12 +2,12 @@
 
 import re
 
-from controller.model.address import ip_text
-from controller.model.fabric import Nic, PortRef
-from foundation.address import mac_text
-from mininet_topos.measure.flow_run import FiveTuple
-from mininet_topos.nic.roce import ROCE_PORT
-from mininet_topos.switches.fabric_net import FabricNet
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.fabric import Nic, PortRef
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.measure.flow_run import FiveTuple
+from heddle.mininet_topos.nic.roce import ROCE_PORT
+from heddle.mininet_topos.switches.fabric_net import FabricNet
 
 MAX_HOPS = 16
 _OUTPUT = re.compile(r"^\s*output:(\d+)\s*$", re.MULTILINE)

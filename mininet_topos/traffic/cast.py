@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.error import HeddleError
-from controller.model.fabric import Nic
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
-from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.traffic.workloads import LogicalFlow, Workload
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.fabric import Nic
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.traffic.workloads import LogicalFlow, Workload
+from heddle.v1 import heddle_pb2 as pb
 
 PACE = 0.97
 """NICs send at this part of the planned rate, so that a late packet of theirs fills no queue, and ACKs have room."""

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.error import HeddleError
-from controller.model.fabric import Fabric
-from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.measure.start_phases import start_offset_ns, start_phases
-from mininet_topos.traffic.maxmin import max_min_shares
-from mininet_topos.traffic.workloads import E_ECMP_QUEUE_PAIRS, PAYLOAD_BYTES, WIRE_OVERHEAD_BYTES, Workload
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.measure.start_phases import start_offset_ns, start_phases
+from heddle.mininet_topos.traffic.maxmin import max_min_shares
+from heddle.mininet_topos.traffic.workloads import E_ECMP_QUEUE_PAIRS, PAYLOAD_BYTES, WIRE_OVERHEAD_BYTES, Workload
+from heddle.v1 import heddle_pb2 as pb
 
 HEADROOM = Fraction(99, 100)
 INCAST_SHARE = Fraction(95, 100)

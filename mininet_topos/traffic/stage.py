@@ -10,15 +10,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowChange, FlowRequest, RunResult
-from mininet_topos.measure.job_follower import JobFollower
-from mininet_topos.measure.start_phases import start_offset_ns, start_phases
-from mininet_topos.services.controller_client import ControllerClient
-from mininet_topos.traffic.cast import Act, Cast, Decision, Mark, paced
-from mininet_topos.traffic.queue_pairs import FRAME_BITS, hashed_pairs
-from mininet_topos.traffic.workloads import Workload
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowChange, FlowRequest, RunResult
+from heddle.mininet_topos.measure.job_follower import JobFollower
+from heddle.mininet_topos.measure.start_phases import start_offset_ns, start_phases
+from heddle.mininet_topos.services.controller_client import ControllerClient
+from heddle.mininet_topos.traffic.cast import Act, Cast, Decision, Mark, paced
+from heddle.mininet_topos.traffic.queue_pairs import FRAME_BITS, hashed_pairs
+from heddle.mininet_topos.traffic.workloads import Workload
+from heddle.v1 import heddle_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

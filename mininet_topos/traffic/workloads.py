@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from controller.model.error import InputError
-from controller.model.fabric import Fabric, Nic
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
 
 PAYLOAD_BYTES = 4096
 """One RoCEv2 packet's payload: the path MTU of the emulated NICs."""

@@ -14,9 +14,9 @@ from ipaddress import IPv4Address, ip_network
 from pathlib import Path
 from typing import Any
 
-from controller.config.network_file import Network
-from controller.model.error import PrerequisiteError
-from dataplane.config.balancers import (
+from heddle.controller.config.network_file import Network
+from heddle.controller.model.error import PrerequisiteError
+from heddle.dataplane.config.balancers import (
     BackEnd,
     HealthCheck,
     LoadBalancer,
@@ -26,7 +26,7 @@ from dataplane.config.balancers import (
     balancer_mac,
     pool_mac,
 )
-from dataplane.config.network import (
+from heddle.dataplane.config.network import (
     Address,
     Direction,
     Endpoint,
@@ -35,14 +35,21 @@ from dataplane.config.network import (
     Protocol,
     SecurityRule,
 )
-from dataplane.gateway.tables.schema import Tables
-from dataplane.verify.installed import installed
-from dataplane.verify.reach import Judge
-from mininet_topos.vpc import probes
-from mininet_topos.vpc.description import BALANCER, BALANCER_VTEP, MACHINES, UNDERLAY, UNDERLAY_MTU_BYTES, network
-from mininet_topos.vpc.lab import VpcLab
-from mininet_topos.vpc.processes import NodeProcess
-from mininet_topos.vpc.reach import source_of
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.verify.installed import installed
+from heddle.dataplane.verify.reach import Judge
+from heddle.mininet_topos.vpc import probes
+from heddle.mininet_topos.vpc.description import (
+    BALANCER,
+    BALANCER_VTEP,
+    MACHINES,
+    UNDERLAY,
+    UNDERLAY_MTU_BYTES,
+    network,
+)
+from heddle.mininet_topos.vpc.lab import VpcLab
+from heddle.mininet_topos.vpc.processes import NodeProcess
+from heddle.mininet_topos.vpc.reach import source_of
 
 VIP, PORT = IPv4Address("10.0.0.100"), 80
 FLOATING_VIP = IPv4Address("203.0.113.21")

@@ -13,15 +13,15 @@ from typing import Any
 
 from rich.console import Console
 
-from controller.config.network_file import Network, load_network_file
-from controller.model.error import InputError, PrerequisiteError
-from dataplane.verify.report import Report
-from mininet_topos.host.node_access import command_prefix_of, write_nodes
-from mininet_topos.vpc.balanced import PORT, VIP, Requested, balanced, may_spread, request_all
-from mininet_topos.vpc.description import MACHINES, NODES, VTEP_KINDS, network
-from mininet_topos.vpc.reach import Row
-from mininet_topos.vpc.served import ServedLab
-from mininet_topos.vpc.table import (
+from heddle.controller.config.network_file import Network, load_network_file
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.dataplane.verify.report import Report
+from heddle.mininet_topos.host.node_access import command_prefix_of, write_nodes
+from heddle.mininet_topos.vpc.balanced import PORT, VIP, Requested, balanced, may_spread, request_all
+from heddle.mininet_topos.vpc.description import MACHINES, NODES, VTEP_KINDS, network
+from heddle.mininet_topos.vpc.reach import Row
+from heddle.mininet_topos.vpc.served import ServedLab
+from heddle.mininet_topos.vpc.table import (
     LEGEND,
     PIPED_WIDTH,
     UNSAFE,

@@ -13,7 +13,7 @@ Red and blue have the same subnets, addresses and MACs; green is red's peer; blu
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, ip_address, ip_network
 
-from dataplane.config.network import (
+from heddle.dataplane.config.network import (
     BorderRule,
     DirectConnect,
     Direction,

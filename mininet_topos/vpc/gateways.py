@@ -7,10 +7,10 @@ from typing import Any
 import yaml
 from google.protobuf.json_format import MessageToDict
 
-from dataplane.config.network import NetworkConfig
-from dataplane.config.wire import border_to, peering_to, vpc_to
-from foundation.address import mac_text
-from mininet_topos.vpc.description import (
+from heddle.dataplane.config.network import NetworkConfig
+from heddle.dataplane.config.wire import border_to, peering_to, vpc_to
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.vpc.description import (
     ATTACHMENTS,
     GATEWAYS,
     HOSTS,
@@ -24,8 +24,8 @@ from mininet_topos.vpc.description import (
     WAN,
     WAN_MTU_BYTES,
 )
-from mininet_topos.vpc.net import VpcNet
-from mininet_topos.vpc.processes import NodeProcess
+from heddle.mininet_topos.vpc.net import VpcNet
+from heddle.mininet_topos.vpc.processes import NodeProcess
 
 WAN_ADDRESS = {"gw1": "203.0.113.2", "gw2": "203.0.113.3"}
 PARTNER_PORT = 4790

@@ -15,8 +15,8 @@ from contextlib import suppress
 from ipaddress import IPv4Interface
 from pathlib import Path
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.switches.ovs import SCHEMA
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.switches.ovs import SCHEMA
 
 BRIDGE, UNDERLAY_BRIDGE = "vpc", "phy"
 READY_S = 20.0

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Interface
 from types import TracebackType
 
-from dataplane.config.network import NetworkConfig
-from dataplane.vtep.agent import Driver
-from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep
-from dataplane.vtep.openvswitch import OpenVSwitchVtep
-from mininet_topos.host.registry import LabEntry, LabRegistration
-from mininet_topos.host.signals import TerminationAsException, stop_deferred
-from mininet_topos.switches.fabric_net import require_lab_tools
-from mininet_topos.switches.ovs import OpenVSwitch, require_open_vswitch
-from mininet_topos.vpc.description import HOSTS, UNDERLAY, UNDERLAY_MTU_BYTES, VTEP_KINDS, ports_of
-from mininet_topos.vpc.host_switch import BRIDGE, HostSwitch
-from mininet_topos.vpc.net import VpcNet
+from heddle.dataplane.config.network import NetworkConfig
+from heddle.dataplane.vtep.agent import Driver
+from heddle.dataplane.vtep.desired import wanted
+from heddle.dataplane.vtep.linux import LinuxVtep
+from heddle.dataplane.vtep.openvswitch import OpenVSwitchVtep
+from heddle.mininet_topos.host.registry import LabEntry, LabRegistration
+from heddle.mininet_topos.host.signals import TerminationAsException, stop_deferred
+from heddle.mininet_topos.switches.fabric_net import require_lab_tools
+from heddle.mininet_topos.switches.ovs import OpenVSwitch, require_open_vswitch
+from heddle.mininet_topos.vpc.description import HOSTS, UNDERLAY, UNDERLAY_MTU_BYTES, VTEP_KINDS, ports_of
+from heddle.mininet_topos.vpc.host_switch import BRIDGE, HostSwitch
+from heddle.mininet_topos.vpc.net import VpcNet
 
 
 class VpcLab:

@@ -3,12 +3,12 @@
 import subprocess
 from collections.abc import Sequence
 
-from controller.model.error import PrerequisiteError
-from foundation.address import mac_text
-from mininet_topos.host.registry import LabEntry
-from mininet_topos.switches.mininet_nodes import LabHost, new_mininet
-from mininet_topos.switches.ovs import OpenVSwitch
-from mininet_topos.vpc.description import (
+from heddle.controller.model.error import PrerequisiteError
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.host.registry import LabEntry
+from heddle.mininet_topos.switches.mininet_nodes import LabHost, new_mininet
+from heddle.mininet_topos.switches.ovs import OpenVSwitch
+from heddle.mininet_topos.vpc.description import (
     ATTACHMENTS,
     INTERNET_SERVER,
     MACHINES,

@@ -15,8 +15,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dataplane.config.network import Address
-from mininet_topos.host.namespace import network_namespace
+from heddle.dataplane.config.network import Address
+from heddle.mininet_topos.host.namespace import network_namespace
 
 PING, TCP, UDP = 1, 6, 17
 SEND_AT_S = (0.0, 0.4, 1.0, 1.8)

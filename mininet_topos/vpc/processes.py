@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from controller.model.error import PrerequisiteError
+from heddle.controller.model.error import PrerequisiteError
 
-HEDDLE = (sys.executable, "-c", "from controller.cli.start import main; main()")
-PACKAGE_PARENT = str(Path(__file__).parents[2])
+HEDDLE = (sys.executable, "-c", "from heddle.programs.console.start import main; main()")
+PACKAGE_PARENT = str(Path(__file__).parents[3])
 READY_S, STOP_S = 900.0, 10.0
 """The first gateway after an installation without `make setup` compiles its kernels, which takes minutes."""
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_interface
 
-from dataplane.config.network import Address
-from dataplane.gateway.tables.schema import Tables
-from dataplane.verify.installed import installed
-from dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, Source, Verdict
-from mininet_topos.vpc.description import (
+from heddle.dataplane.config.network import Address
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.verify.installed import installed
+from heddle.dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, Source, Verdict
+from heddle.mininet_topos.vpc.description import (
     FLOATING,
     HOSTS,
     INTERNET_SERVER,
@@ -26,8 +26,8 @@ from mininet_topos.vpc.description import (
     VNIS,
     Machine,
 )
-from mininet_topos.vpc.net import VpcNet
-from mininet_topos.vpc.probes import GATEWAY, PING, SERVICES, Node, Probe, ProbeResult, Service
+from heddle.mininet_topos.vpc.net import VpcNet
+from heddle.mininet_topos.vpc.probes import GATEWAY, PING, SERVICES, Node, Probe, ProbeResult, Service
 
 OUTSIDE: Mapping[str, Address] = {
     "internet": INTERNET_SERVER, "site": SITE_SERVER, "storage": STORAGE_SERVER, "management": MANAGEMENT_SERVER,

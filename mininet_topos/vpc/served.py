@@ -18,29 +18,35 @@ from typing import Any
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.config.network_file import before_balancers
-from controller.model.error import PrerequisiteError
-from controller.model.server_address import UNIX
-from dataplane.config.balancers import LoadBalancer
-from dataplane.config.network import NetworkConfig
-from dataplane.config.wire import border_to, peering_to, vpc_to
-from dataplane.config.wire_balancers import load_balancer_to
-from dataplane.gateway.compiler.archive import unpacked
-from dataplane.gateway.tables.schema import Tables
-from dataplane.service.gateway_file import load_gateway
-from dataplane.verify.report import Report, verify
-from foundation.address import mac_text
-from mininet_topos.host.signals import stop_deferred
-from mininet_topos.vpc.balanced import as_a_gateway_sees, balancer_config, web_servers
-from mininet_topos.vpc.description import BALANCER, GATEWAYS, HOSTS, UNDERLAY_MTU_BYTES, ports_of
-from mininet_topos.vpc.gateways import controller_fabric, gateway_config, gateway_process, partner_config, write_yaml
-from mininet_topos.vpc.host_switch import BRIDGE
-from mininet_topos.vpc.lab import VpcLab
-from mininet_topos.vpc.probes import Probe, Prober
-from mininet_topos.vpc.processes import NodeProcess
-from mininet_topos.vpc.reach import Row, all_probes, compared, nodes
+from heddle.controller.config.network_file import before_balancers
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.server_address import UNIX
+from heddle.dataplane.config.balancers import LoadBalancer
+from heddle.dataplane.config.network import NetworkConfig
+from heddle.dataplane.config.wire import border_to, peering_to, vpc_to
+from heddle.dataplane.config.wire_balancers import load_balancer_to
+from heddle.dataplane.gateway.compiler.archive import unpacked
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.verify.report import Report, verify
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.host.signals import stop_deferred
+from heddle.mininet_topos.vpc.balanced import as_a_gateway_sees, balancer_config, web_servers
+from heddle.mininet_topos.vpc.description import BALANCER, GATEWAYS, HOSTS, UNDERLAY_MTU_BYTES, ports_of
+from heddle.mininet_topos.vpc.gateways import (
+    controller_fabric,
+    gateway_config,
+    gateway_process,
+    partner_config,
+    write_yaml,
+)
+from heddle.mininet_topos.vpc.host_switch import BRIDGE
+from heddle.mininet_topos.vpc.lab import VpcLab
+from heddle.mininet_topos.vpc.probes import Probe, Prober
+from heddle.mininet_topos.vpc.processes import NodeProcess
+from heddle.mininet_topos.vpc.reach import Row, all_probes, compared, nodes
+from heddle.programs.gateway.gateway_file import load_gateway
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 NAT_PORTS = {"gw1": {"first": 1024, "last": 33_023}, "gw2": {"first": 33_024, "last": 65_535}}
 """The ranges of partners must not overlap."""

@@ -6,10 +6,10 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from mininet_topos.vpc.balanced import PORT, REQUESTS, Requested
-from mininet_topos.vpc.description import FLOATING, MACHINES, VNIS
-from mininet_topos.vpc.probes import PING, SERVICES
-from mininet_topos.vpc.reach import OUTSIDE, Row, own_addresses
+from heddle.mininet_topos.vpc.balanced import PORT, REQUESTS, Requested
+from heddle.mininet_topos.vpc.description import FLOATING, MACHINES, VNIS
+from heddle.mininet_topos.vpc.probes import PING, SERVICES
+from heddle.mininet_topos.vpc.reach import OUTSIDE, Row, own_addresses
 
 PIPED_WIDTH = 120
 LEGEND = f"A name: this node replied, to all of {', '.join(each.name for each in SERVICES)} unless listed; - no reply."

@@ -10,14 +10,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from telemetry.agent.outbox import Outbox
-from telemetry.agent.pace import next_tick_ns
-from telemetry.agent.reporter import QueuePairReporter
-from telemetry.agent.session import Broker, Session, cancelled, raise_first
-from telemetry.agent.source import CounterSource, DeviceSamples, SourceError, is_sound
-from telemetry.agent.stamp import Stamps
-from telemetry.complaint import Complaints
-from telemetry.samples.topic import Source, nics_topic, ports_topic, status_topic
+from heddle.telemetry.agent.outbox import Outbox
+from heddle.telemetry.agent.pace import next_tick_ns
+from heddle.telemetry.agent.reporter import QueuePairReporter
+from heddle.telemetry.agent.session import Broker, Session, cancelled, raise_first
+from heddle.telemetry.agent.source import CounterSource, DeviceSamples, SourceError, is_sound
+from heddle.telemetry.agent.stamp import Stamps
+from heddle.telemetry.complaint import Complaints
+from heddle.telemetry.samples.topic import Source, nics_topic, ports_topic, status_topic
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from telemetry.samples.counters import NIC_COUNTERS, PRIORITIES
-from telemetry.samples.sample import MAX_NIC_COUNTERS, PortSample, QueueSample
+from heddle.telemetry.samples.counters import NIC_COUNTERS, PRIORITIES
+from heddle.telemetry.samples.sample import MAX_NIC_COUNTERS, PortSample, QueueSample
 
 # The driver names of each port counter, best first: all traffic on the wire (`_phy`), RDMA only, and the kernel's
 # network stack, which does not see RDMA.

@@ -7,7 +7,7 @@ or slow, a newer sample replaces the pending one of its port, which is counted. 
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from telemetry.samples.sample import MAX_PORTS, PortSample
+from heddle.telemetry.samples.sample import MAX_PORTS, PortSample
 
 MAX_PENDING_PORTS = 16_384
 

@@ -15,15 +15,15 @@ from typing import Any
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from foundation.backoff import Backoff
-from foundation.channel import aio_channel_to
-from foundation.leader_address import LeaderAddress
-from foundation.tls_files import Tls
-from telemetry.agent.sources.ethtool import rdma_devices
-from telemetry.agent.sources.rdma_queue_pairs import NotQueuePairsError, queue_pairs
-from telemetry.complaint import Complaints
+from heddle.foundation.backoff import Backoff
+from heddle.foundation.channel import aio_channel_to
+from heddle.foundation.leader_address import LeaderAddress
+from heddle.foundation.tls_files import Tls
+from heddle.telemetry.agent.sources.ethtool import rdma_devices
+from heddle.telemetry.agent.sources.rdma_queue_pairs import NotQueuePairsError, queue_pairs
+from heddle.telemetry.complaint import Complaints
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 PROGRAM = ("rdma", "-j", "resource", "show", "qp")
 PERIOD_S = 5.0

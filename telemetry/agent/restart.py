@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 
-from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
-from telemetry.samples.sample import PortSample
+from heddle.telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
+from heddle.telemetry.samples.sample import PortSample
 
 _HALF_32, _TOP_32 = 1 << 31, 1 << 32
 _HALF_64 = 1 << 63

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import aiomqtt
 from paho.mqtt import client as mqtt
 
-from foundation.backoff import Backoff
-from telemetry.agent.outbox import Outbox
-from telemetry.broker_tls import BrokerTls
-from telemetry.complaint import Complaints
-from telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample, encode
-from telemetry.samples.topic import OFFLINE, ONLINE
+from heddle.foundation.backoff import Backoff
+from heddle.telemetry.agent.outbox import Outbox
+from heddle.telemetry.broker_tls import BrokerTls
+from heddle.telemetry.complaint import Complaints
+from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample, encode
+from heddle.telemetry.samples.topic import OFFLINE, ONLINE
 
 log = logging.getLogger(__name__)
 

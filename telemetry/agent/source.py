@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from telemetry.samples.sample import PortSample
-from telemetry.samples.topic import Source
+from heddle.telemetry.samples.sample import PortSample
+from heddle.telemetry.samples.topic import Source
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}(:[0-9]{1,5})?\Z")
 _TOP = 1 << 63

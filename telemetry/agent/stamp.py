@@ -7,7 +7,7 @@ missing sample as a gap. A restarted agent continues above its earlier numbers, 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from telemetry.samples.sample import PortSample
+from heddle.telemetry.samples.sample import PortSample
 
 
 class Stamps:

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 
 import aiomqtt
 
-from telemetry.broker_tls import BrokerTls
-from telemetry.samples.sample import MAX_PAYLOAD_BYTES
+from heddle.telemetry.broker_tls import BrokerTls
+from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES
 
 KEEPALIVE_S = 10
 CONNECT_TIMEOUT_S = 5.0

@@ -18,13 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from foundation.backoff import Backoff
-from telemetry.cadence import Cadence
-from telemetry.collector.bus import Bus, BusConnectionError, Message
-from telemetry.detection.signal import Signal
-from telemetry.detection.window import Snapshot
-from telemetry.observer import Observer, Scan
-from telemetry.samples.topic import subscriptions
+from heddle.foundation.backoff import Backoff
+from heddle.telemetry.cadence import Cadence
+from heddle.telemetry.collector.bus import Bus, BusConnectionError, Message
+from heddle.telemetry.detection.signal import Signal
+from heddle.telemetry.detection.window import Snapshot
+from heddle.telemetry.observer import Observer, Scan
+from heddle.telemetry.samples.topic import subscriptions
 
 MAX_PENDING_MESSAGES = 16_384
 MAX_PENDING_BYTES = 128 << 20

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from telemetry.samples.counters import COLUMNS
+from heddle.telemetry.samples.counters import COLUMNS
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

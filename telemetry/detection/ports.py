@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from telemetry.samples.topic import Source
+from heddle.telemetry.samples.topic import Source
 
 
 class Port(NamedTuple):

@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from telemetry.detection.signal import Kind
+from heddle.telemetry.detection.signal import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

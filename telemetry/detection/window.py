@@ -20,11 +20,11 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from telemetry.detection.growth import Growth, Recent
-from telemetry.detection.ports import PortTable
-from telemetry.samples.counters import COLUMNS, PORT_COUNTERS, PRIORITIES, port_column, queue_columns
-from telemetry.samples.decode import BOOT_ID, CARRIER, SEQUENCE, TIMESTAMP, Rows
-from telemetry.samples.sample import Refusal
+from heddle.telemetry.detection.growth import Growth, Recent
+from heddle.telemetry.detection.ports import PortTable
+from heddle.telemetry.samples.counters import COLUMNS, PORT_COUNTERS, PRIORITIES, port_column, queue_columns
+from heddle.telemetry.samples.decode import BOOT_ID, CARRIER, SEQUENCE, TIMESTAMP, Rows
+from heddle.telemetry.samples.sample import Refusal
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

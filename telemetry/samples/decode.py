@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from telemetry.samples.counters import (
+from heddle.telemetry.samples.counters import (
     COLUMNS,
     NIC_AT,
     NIC_COUNTERS,
@@ -28,8 +28,8 @@ from telemetry.samples.counters import (
     QUEUE_GAUGES,
     QUEUES_AT,
 )
-from telemetry.samples.jit import kernel
-from telemetry.samples.sample import (
+from heddle.telemetry.samples.jit import kernel
+from heddle.telemetry.samples.sample import (
     MAX_COUNTER_NAME_BYTES,
     MAX_NIC_COUNTERS,
     MAX_PAYLOAD_BYTES,

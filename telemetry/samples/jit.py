@@ -5,7 +5,7 @@ from typing import ParamSpec, TypeVar
 
 import numba
 
-from kernels.cache import keep_on_disk
+from heddle.kernels.cache import keep_on_disk
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -12,9 +12,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from telemetry.detection.ports import Port, PortTable
-from telemetry.samples.sample import MAX_PAYLOAD_BYTES
-from telemetry.samples.topic import MAX_TOPIC_BYTES, Source
+from heddle.telemetry.detection.ports import Port, PortTable
+from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES
+from heddle.telemetry.samples.topic import MAX_TOPIC_BYTES, Source
 
 MAGIC = b"HEDDLE-TELEMETRY-1\n"
 _OUTER = struct.Struct("<II")

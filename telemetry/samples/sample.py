@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from controller.api.proto.heddle.v1 import heddle_pb2
-from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
+from heddle.telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
+from heddle.v1 import heddle_pb2
 
 # 1,024 ports of 8 queues with every counter at its largest are 1.06 MiB.
 MAX_PAYLOAD_BYTES = 9 << 17

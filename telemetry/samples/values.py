@@ -1,6 +1,6 @@
 """Convert a decoded message to values: slow, for printing and tests."""
 
-from telemetry.samples.counters import (
+from heddle.telemetry.samples.counters import (
     NIC_AT,
     NIC_COUNTERS,
     PORT_COUNTERS,
@@ -9,8 +9,8 @@ from telemetry.samples.counters import (
     QUEUE_GAUGES,
     QUEUES_AT,
 )
-from telemetry.samples.decode import Batch, Reader
-from telemetry.samples.sample import PortSample, QueueSample, Rejected
+from heddle.telemetry.samples.decode import Batch, Reader
+from heddle.telemetry.samples.sample import PortSample, QueueSample, Rejected
 
 
 def samples_of(batch: Batch) -> tuple[PortSample, ...]:

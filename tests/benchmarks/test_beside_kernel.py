@@ -1,6 +1,6 @@
 """The benchmark beside the kernel reads what iperf prints."""
 
-from benchmarks.gateway.beside_kernel import streams_of
+from heddle.benchmarks.gateway.beside_kernel import streams_of
 
 TWO = """\
 19700101000000,127.0.0.1,57714,127.0.0.1,25001,2,0.0-1.0,1908277308,15128608639

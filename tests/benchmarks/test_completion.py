@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fluid.completion import completion_times, path_outcome
-from controller.config.load import parse_fabric, parse_jobs
-from controller.model.plan import Plan
-from controller.planner.clos import topology_of
-from controller.planner.expand import expand
-from controller.planner.flow_table import FlowTable
-from controller.planner.proof.loads import link_places
-from controller.planner.solve import solve
+from heddle.benchmarks.fluid.completion import completion_times, path_outcome
+from heddle.controller.config.load import parse_fabric, parse_jobs
+from heddle.controller.model.plan import Plan
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.proof.loads import link_places
+from heddle.controller.planner.solve import solve
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 from tests.support.fabrics.planning import fabric_file, job_files, shapes
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.__main__ import main
-from benchmarks.gateway import dataplane
-from benchmarks.gateway.wire import prober, testpmd
-from benchmarks.gateway.wire.devices import LINUX, NET_AF_PACKET, NOTHING, OVS, ours
-from benchmarks.gateway.wire.drain import Accounting, Measured, check_accounting
-from benchmarks.gateway.wire.drains import BASE, Ratio, Row, ratio, rows
-from benchmarks.gateway.wire.latencies import quantile
-from benchmarks.gateway.wire.watching import Sample, cost, watch
+from heddle.benchmarks.__main__ import main
+from heddle.benchmarks.gateway import dataplane
+from heddle.benchmarks.gateway.wire import prober, testpmd
+from heddle.benchmarks.gateway.wire.devices import LINUX, NET_AF_PACKET, NOTHING, OVS, ours
+from heddle.benchmarks.gateway.wire.drain import Accounting, Measured, check_accounting
+from heddle.benchmarks.gateway.wire.drains import BASE, Ratio, Row, ratio, rows
+from heddle.benchmarks.gateway.wire.latencies import quantile
+from heddle.benchmarks.gateway.wire.watching import Sample, cost, watch
 
 NS, FRAMES = 1_500, 16_000
 """Cost per frame and number of frames of the made samples."""
@@ -229,7 +229,7 @@ def test_an_invalid_duration_is_refused(capsys, seconds):
 def test_the_duration_of_the_load_is_an_option_of_one_benchmark(capsys, monkeypatch):
     given = []
     monkeypatch.setattr(
-        "benchmarks.gateway.dataplane.run", lambda out, parts=(), load_seconds=60: given.append(load_seconds)
+        "heddle.benchmarks.gateway.dataplane.run", lambda out, parts=(), load_seconds=60: given.append(load_seconds)
     )
     assert main(["dataplane", "--load-seconds", "7.5"]) == 0
     assert given == [7.5]

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fluid.completion import completion_times
-from benchmarks.tests import exact_fluid
-from controller.planner.proof.fluid import max_min_rates
+from heddle.benchmarks.fluid.completion import completion_times
+from heddle.controller.planner.proof.fluid import max_min_rates
+from tests.benchmarks import exact_fluid
 
 LINKS = 5
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.loop.churn import BY_DEFAULT, NEVER_MOVE, Loop, churn, in_this_process
-from benchmarks.planning.cases import three_tiers, two_tiers
-from benchmarks.planning.events.arrivals import Scene
+from heddle.benchmarks.loop.churn import BY_DEFAULT, NEVER_MOVE, Loop, churn, in_this_process
+from heddle.benchmarks.planning.cases import three_tiers, two_tiers
+from heddle.benchmarks.planning.events.arrivals import Scene
 
 SCENE = Scene(fabric="", placement="random", sends="rings", qps=1)
 

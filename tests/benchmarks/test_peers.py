@@ -7,13 +7,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.planning.peers.first_fit import global_first_fit, least_loaded
-from benchmarks.planning.peers.hashing import FIRST_PORT, MIN_QUEUE_PAIRS, _crc32, _crc_table, e_ecmp, ecmp
-from benchmarks.planning.peers.problem import problem_of
-from benchmarks.planning.peers.shortest_path import shortest_path
-from benchmarks.planning.peers.simulated_annealing import annealed, simulated_annealing
-from benchmarks.tests.path_checker import path_faults
-from controller.model.health import Health
+from heddle.benchmarks.planning.peers.first_fit import global_first_fit, least_loaded
+from heddle.benchmarks.planning.peers.hashing import FIRST_PORT, MIN_QUEUE_PAIRS, _crc32, _crc_table, e_ecmp, ecmp
+from heddle.benchmarks.planning.peers.problem import problem_of
+from heddle.benchmarks.planning.peers.shortest_path import shortest_path
+from heddle.benchmarks.planning.peers.simulated_annealing import annealed, simulated_annealing
+from heddle.controller.model.health import Health
+from tests.benchmarks.path_checker import path_faults
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 
 PEERS = (ecmp, e_ecmp, global_first_fit, least_loaded, simulated_annealing, shortest_path)

@@ -8,15 +8,15 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import benchmarks.planning.plan
-from benchmarks import BENCHMARKS
-from benchmarks.cli import bench
-from benchmarks.planning.goals import goals
-from benchmarks.planning.growth import FROM, SIZES, TO, sizes_to
-from benchmarks.planning.measure import Request, measured, rows
-from benchmarks.planning.methods import FIRST_FIT, METHODS, NETWORKX, OURS
-from benchmarks.planning.plot import check_file, draw
-from controller.model.error import InputError, PrerequisiteError
+import heddle.benchmarks.planning.plan
+from heddle.benchmarks import BENCHMARKS
+from heddle.benchmarks.planning.goals import goals
+from heddle.benchmarks.planning.growth import FROM, SIZES, TO, sizes_to
+from heddle.benchmarks.planning.measure import Request, measured, rows
+from heddle.benchmarks.planning.methods import FIRST_FIT, METHODS, NETWORKX, OURS
+from heddle.benchmarks.planning.plot import check_file, draw
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.programs.bench_command import bench
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("bench")]  # the first run compiles others' methods
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -36,8 +36,8 @@ def case_rows(methods=tuple(METHODS), flows=64, family="equal-q1"):
 @pytest.fixture
 def without_forks(monkeypatch):
     """Measure in this process: a test runner has threads, and a fork of it could wait for one of them forever."""
-    monkeypatch.setattr("benchmarks.planning.measure._in_a_fork", lambda work: work())
-    monkeypatch.setattr("benchmarks.planning.measure.warm", lambda: None)
+    monkeypatch.setattr("heddle.benchmarks.planning.measure._in_a_fork", lambda work: work())
+    monkeypatch.setattr("heddle.benchmarks.planning.measure.warm", lambda: None)
 
 
 def test_a_method_is_measured_in_a_process_of_its_own():
@@ -84,14 +84,16 @@ def test_a_method_without_its_package_is_marked_and_the_others_run(monkeypatch):
 @pytest.fixture
 def measured_without_children(monkeypatch, without_forks):
     """Measure in this process, with fixed figures for whole processes."""
-    monkeypatch.setattr(benchmarks.planning.plan, "measured", rows)
-    monkeypatch.setattr("benchmarks.planning.growth.measured", rows)
-    monkeypatch.setattr(benchmarks.planning.plan, "full_scale", lambda *_, **__: PROCESS)
-    monkeypatch.setattr(benchmarks.planning.plan, "starts", lambda **_: START)
-    monkeypatch.setattr(benchmarks.planning.plan, "QUICK_CASES", (benchmarks.planning.plan.Sized("equal-q1", 64),))
-    monkeypatch.setattr(benchmarks.planning.plan, "METHODS", {name: METHODS[name] for name in (OURS, FIRST_FIT)})
-    monkeypatch.setattr("benchmarks.planning.growth.QUICK_MAX_FLOWS", {OURS: 1000, FIRST_FIT: 100})
-    monkeypatch.setattr("benchmarks.planning.growth.SIZES", {64: "equal-q1", 128: "equal-q1"})
+    monkeypatch.setattr(heddle.benchmarks.planning.plan, "measured", rows)
+    monkeypatch.setattr("heddle.benchmarks.planning.growth.measured", rows)
+    monkeypatch.setattr(heddle.benchmarks.planning.plan, "full_scale", lambda *_, **__: PROCESS)
+    monkeypatch.setattr(heddle.benchmarks.planning.plan, "starts", lambda **_: START)
+    monkeypatch.setattr(
+        heddle.benchmarks.planning.plan, "QUICK_CASES", (heddle.benchmarks.planning.plan.Sized("equal-q1", 64),)
+    )
+    monkeypatch.setattr(heddle.benchmarks.planning.plan, "METHODS", {name: METHODS[name] for name in (OURS, FIRST_FIT)})
+    monkeypatch.setattr("heddle.benchmarks.planning.growth.QUICK_MAX_FLOWS", {OURS: 1000, FIRST_FIT: 100})
+    monkeypatch.setattr("heddle.benchmarks.planning.growth.SIZES", {64: "equal-q1", 128: "equal-q1"})
 
 
 @pytest.mark.usefixtures("measured_without_children")
@@ -113,9 +115,9 @@ def test_the_command_prints_one_json_object_and_draws_a_png(tmp_path):
 
 @pytest.mark.usefixtures("measured_without_children")
 def test_without_matplotlib_one_line_names_the_remedy_and_the_rest_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(benchmarks.planning.plan, "missing_package", lambda: "matplotlib")
+    monkeypatch.setattr(heddle.benchmarks.planning.plan, "missing_package", lambda: "matplotlib")
     out = io.StringIO()
-    found = benchmarks.planning.plan.run(out, quick=True, cases=(), growth_to=1, plot=tmp_path / "growth.png")
+    found = heddle.benchmarks.planning.plan.run(out, quick=True, cases=(), growth_to=1, plot=tmp_path / "growth.png")
     assert found["lacking"] == ["matplotlib"]
     assert list(tmp_path.iterdir()) == []
     printed = capsys.readouterr().err
@@ -156,7 +158,7 @@ def test_every_benchmark_is_a_command():
 
 def test_a_benchmark_without_the_source_tree_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "tests.support.processes.private_ovs", None)
-    monkeypatch.delitem(sys.modules, "benchmarks.fabric.southbound", raising=False)
+    monkeypatch.delitem(sys.modules, "heddle.benchmarks.fabric.southbound", raising=False)
     ran = CliRunner().invoke(bench, ["southbound"])
     assert isinstance(ran.exception, PrerequisiteError)
     assert "source tree" in str(ran.exception)

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.planning.cases import FAMILIES, Case
-from benchmarks.planning.quality import measured
-from controller.planner.clos import Live, topology_of
-from controller.planner.exact.shape import shape_of
-from controller.planner.expand import expand
-from controller.planner.route import Router
-from controller.planner.search.grid import grid_of
-from controller.planner.search.repair import lower
-from controller.planner.search.spread import spread
+from heddle.benchmarks.planning.cases import FAMILIES, Case
+from heddle.benchmarks.planning.quality import measured
+from heddle.controller.planner.clos import Live, topology_of
+from heddle.controller.planner.exact.shape import shape_of
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.route import Router
+from heddle.controller.planner.search.grid import grid_of
+from heddle.controller.planner.search.repair import lower
+from heddle.controller.planner.search.spread import spread
 
 SIZES, SEEDS = st.integers(16, 2000), st.integers(0, 2**32 - 1)
 

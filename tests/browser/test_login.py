@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2 as pb
 from tests.browser.test_views import AXE, SERIOUS
 from tests.support.free_ports import free_ports
 from tests.support.processes.browser import Browser, Page

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2 as pb
 from tests.browser.test_page_of_a_controller import ROWS
 from tests.support.processes.browser import Browser
 from tests.unit.api.conftest import running

@@ -3,7 +3,7 @@
 import copy
 from contextlib import closing
 
-from controller.config.load import parse_fabric
+from heddle.controller.config.load import parse_fabric
 from tests.fakes.dashboard_documents import troubled_documents
 from tests.fakes.dashboard_site import DashboardSite, drawn_state, fabric_document
 from tests.support.free_ports import free_ports

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.processes.browser import Browser, Page
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message

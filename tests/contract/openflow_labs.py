@@ -5,8 +5,8 @@ import itertools
 import os
 from abc import ABC, abstractmethod
 
-from controller.southbound.server import OpenFlowServer
-from controller.southbound.settings import SouthboundSettings
+from heddle.controller.southbound.server import OpenFlowServer
+from heddle.controller.southbound.settings import SouthboundSettings
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.support.fabrics.southbound_events import RecordedEvents
 from tests.support.processes.private_ovs import PrivateOvs

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from controller.model.rule import (
+from heddle.controller.model.rule import (
     Change,
     ChangeOp,
     FlowRule,
@@ -17,7 +17,7 @@ from controller.model.rule import (
     Step,
     ToGroup,
 )
-from controller.runtime.ports import InstallError
+from heddle.controller.runtime.ports import InstallError
 from tests.contract.openflow_labs import SETTINGS
 
 FULL = 0xFFFFFFFF

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from controller.model.rule import Change, ChangeOp, FlowRule, GroupRule, OpaqueAction, OpaqueMatch, Output, Step
-from controller.southbound.codec import readback, wire
+from heddle.controller.model.rule import Change, ChangeOp, FlowRule, GroupRule, OpaqueAction, OpaqueMatch, Output, Step
+from heddle.controller.southbound.codec import readback, wire
 from tests.oracles import os_ken_codec
 
 pytestmark = pytest.mark.e2e

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.model.rule import Change, ChangeOp, FlowRule, Match, Output, Step
+from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Match, Output, Step
 
 pytestmark = pytest.mark.e2e
 RULE = FlowRule(table=0, priority=5, match=Match(in_port=1), actions=(Output(2),), cookie=6)

@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from controller.model.rule import Change, ChangeOp, FlowRule, Match, Output, Step
-from controller.southbound.server import OpenFlowServer
-from foundation.certificate import serial_text
-from foundation.identity import Role
-from foundation.tls_files import Tls
+from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Match, Output, Step
+from heddle.controller.southbound.server import OpenFlowServer
+from heddle.foundation.certificate import serial_text
+from heddle.foundation.identity import Role
+from heddle.foundation.tls_files import Tls
 from tests.contract.openflow_labs import SETTINGS
 from tests.support.certificates import authority, files_of
 from tests.support.fabrics.southbound_events import RecordedEvents

@@ -11,26 +11,26 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 
-from dataplane.balancer.compiler.compile import compile_services
-from dataplane.balancer.compiler.numbering import BackEndName, Numbering, service_name
-from dataplane.balancer.graph import graph_of
-from dataplane.balancer.maglev import write_changes
-from dataplane.balancer.memory.connections import HALF_OPEN, STREAM, TICKS
-from dataplane.balancer.memory.state import Count, empty_state
-from dataplane.balancer.run import run
-from dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Service, Site, balancer_mac
-from dataplane.config.check_balancers import balancer_problems
-from dataplane.config.local import Interface, Limits, LocalConfig, Side
-from dataplane.config.network import Endpoint, NetworkConfig, Vpc
-from dataplane.engine.burst import new_rows
-from dataplane.engine.clock import CLOCK_BYTES
-from dataplane.engine.counters import imbalance, make_counters
-from dataplane.engine.graph import arrays_of
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.engine.rings import Injector, PuntReader, empty_ring
-from dataplane.engine.sleep import sleepers
-from dataplane.io.frames.in_memory import MemoryPorts
-from foundation.address import mac_text
+from heddle.dataplane.balancer.compiler.compile import compile_services
+from heddle.dataplane.balancer.compiler.numbering import BackEndName, Numbering, service_name
+from heddle.dataplane.balancer.graph import graph_of
+from heddle.dataplane.balancer.maglev import write_changes
+from heddle.dataplane.balancer.memory.connections import HALF_OPEN, STREAM, TICKS
+from heddle.dataplane.balancer.memory.state import Count, empty_state
+from heddle.dataplane.balancer.run import run
+from heddle.dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Service, Site, balancer_mac
+from heddle.dataplane.config.check_balancers import balancer_problems
+from heddle.dataplane.config.local import Interface, Limits, LocalConfig, Side
+from heddle.dataplane.config.network import Endpoint, NetworkConfig, Vpc
+from heddle.dataplane.engine.burst import new_rows
+from heddle.dataplane.engine.clock import CLOCK_BYTES
+from heddle.dataplane.engine.counters import imbalance, make_counters
+from heddle.dataplane.engine.graph import arrays_of
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.engine.rings import Injector, PuntReader, empty_ring
+from heddle.dataplane.engine.sleep import sleepers
+from heddle.dataplane.io.frames.in_memory import MemoryPorts
+from heddle.foundation.address import mac_text
 
 PORT_MAC = 0x020000000001
 VTEP, HOST_A, HOST_B, GATEWAY = V4("192.168.0.1"), V4("192.168.0.11"), V4("192.168.0.12"), V4("192.168.0.20")

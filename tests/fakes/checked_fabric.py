@@ -5,11 +5,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from controller.model.fabric import Fabric, PortRef
-from controller.model.next_hops import next_hops
-from probing.check.places import Places
-from probing.check.questions import Round
-from probing.probe import Question
+from heddle.controller.model.fabric import Fabric, PortRef
+from heddle.controller.model.next_hops import next_hops
+from heddle.probing.check.places import Places
+from heddle.probing.check.questions import Round
+from heddle.probing.probe import Question
 
 PORT_BASE, LOOPBACK_BASE = 100 << 24, 192 << 24
 

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from controller.config.load import load_fabric
+from heddle.controller.config.load import load_fabric
 from tests.fakes.dashboard_site import drawn_state, fabric_document
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lab.yaml"

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric
 
 STATIC = Path(__file__).parents[2] / "controller" / "dashboard" / "static"
 POLICY = (

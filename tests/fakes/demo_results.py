@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
-from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
-from mininet_topos.demo.results.values import (
+from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from heddle.mininet_topos.demo.results.values import (
     DemoFlow,
     DemoResult,
     DemoRun,
@@ -16,9 +16,9 @@ from mininet_topos.demo.results.values import (
     Prediction,
     QueuePairResult,
 )
-from mininet_topos.measure.flow_run import Integrity
-from mininet_topos.traffic.maxmin import max_min_shares, utilisation
-from mininet_topos.traffic.workloads import Workload, build_workloads
+from heddle.mininet_topos.measure.flow_run import Integrity
+from heddle.mininet_topos.traffic.maxmin import max_min_shares, utilisation
+from heddle.mininet_topos.traffic.workloads import Workload, build_workloads
 
 RATE_BPS = 20_000_000
 

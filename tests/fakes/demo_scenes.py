@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from mininet_topos.demo.results.scenes import Check, SceneResult, SceneRun
-from mininet_topos.traffic.cast import Mark
+from heddle.mininet_topos.demo.results.scenes import Check, SceneResult, SceneRun
+from heddle.mininet_topos.traffic.cast import Mark
 
 ACT_NS = 1_000_000_000
 MARKS = (

@@ -4,14 +4,14 @@ import asyncio
 import time
 from threading import Lock
 
-from controller.model.effect import Place, Solve
-from controller.model.error import HeddleError
-from controller.model.fabric import Fabric
-from controller.model.placement import Placement
-from controller.model.plan import Infeasible, Replan
-from controller.planner.online import OnlinePlanner
-from controller.planner.placement.suggest import suggest
-from controller.runtime.rules import with_pins
+from heddle.controller.model.effect import Place, Solve
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.placement import Placement
+from heddle.controller.model.plan import Infeasible, Replan
+from heddle.controller.planner.online import OnlinePlanner
+from heddle.controller.planner.placement.suggest import suggest
+from heddle.controller.runtime.rules import with_pins
 
 
 class ThreadPlanner:

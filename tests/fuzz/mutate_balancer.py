@@ -15,11 +15,11 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6PacketTooBig, IPv6, IPv6ExtHdrFragment
 from scapy.packet import Raw
 
-from dataplane.config.balancers import HealthCheck
-from dataplane.engine.counters import imbalance
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.io.frames.layout import FRAMES, FREE
-from dataplane.jit import CHECKED
+from heddle.dataplane.config.balancers import HealthCheck
+from heddle.dataplane.engine.counters import imbalance
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.io.frames.layout import FRAMES, FREE
+from heddle.dataplane.jit import CHECKED
 from tests.fakes.balancer_site import (
     BLUE,
     CONFIG,

@@ -6,27 +6,27 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from dataplane.config.local import Limits
-from dataplane.engine.burst import BURST, PACKET
-from dataplane.engine.counters import imbalance, make_counters
-from dataplane.engine.reasons import Drop
-from dataplane.engine.rings import Injector, PuntReader, empty_ring
-from dataplane.gateway.bursts import enter
-from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.memory.connections import free_ended_pairs
-from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
-from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
-from dataplane.gateway.memory.shares import CONNECTIONS, ENDPOINT_PORTS, FRAGMENTS, MAPPINGS
-from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, empty_state
-from dataplane.gateway.run import end_burst, walk
-from dataplane.gateway.tables.schema import CLOSED, ESTABLISHED
-from dataplane.gateway.work import Work
-from dataplane.io.frames.in_memory import MemoryPorts
-from dataplane.io.frames.layout import FREE
-from dataplane.io.ports import receive
-from dataplane.jit import CHECKED
-from dataplane.packet.transport import TCP
-from kernels.cache import keep_on_disk
+from heddle.dataplane.config.local import Limits
+from heddle.dataplane.engine.burst import BURST, PACKET
+from heddle.dataplane.engine.counters import imbalance, make_counters
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.engine.rings import Injector, PuntReader, empty_ring
+from heddle.dataplane.gateway.bursts import enter
+from heddle.dataplane.gateway.memory.ageing import age
+from heddle.dataplane.gateway.memory.connections import free_ended_pairs
+from heddle.dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
+from heddle.dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
+from heddle.dataplane.gateway.memory.shares import CONNECTIONS, ENDPOINT_PORTS, FRAGMENTS, MAPPINGS
+from heddle.dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, empty_state
+from heddle.dataplane.gateway.run import end_burst, walk
+from heddle.dataplane.gateway.tables.schema import CLOSED, ESTABLISHED
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.io.frames.layout import FREE
+from heddle.dataplane.io.ports import receive
+from heddle.dataplane.jit import CHECKED
+from heddle.dataplane.packet.transport import TCP
+from heddle.kernels.cache import keep_on_disk
 from tests.fakes.gateway.compiled_packets import OPTIONS
 from tests.fakes.gateway.gateway_chain import STAMP
 

@@ -2,7 +2,7 @@
 
 import struct
 
-from controller.model.rule import GotoTable, Output, ToGroup
+from heddle.controller.model.rule import GotoTable, Output, ToGroup
 from tests.fakes.openflow.flow_table import Entry, Field, SwitchTables
 from tests.fakes.openflow.malformed_openflow import apply, bucket, flow_stats, group_desc, multipart
 from tests.fakes.openflow.openflow_switch import FakeSwitch, message

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.engine.burst import BURST
-from dataplane.engine.rings import MIN_FRAME_BYTES, _write_inject
-from dataplane.io.frames.in_memory import collect, offer
-from dataplane.jit import CHECKED
-from dataplane.packet.memory import copy, load8, load16, store8, store16
-from kernels.cache import keep_on_disk
+from heddle.dataplane.engine.burst import BURST
+from heddle.dataplane.engine.rings import MIN_FRAME_BYTES, _write_inject
+from heddle.dataplane.io.frames.in_memory import collect, offer
+from heddle.dataplane.jit import CHECKED
+from heddle.dataplane.packet.memory import copy, load8, load16, store8, store16
+from heddle.kernels.cache import keep_on_disk
 from tests.fakes.gateway.compiled_packets import below, inlined, step, sum_up
 from tests.fakes.gateway.gateway_chain import STAMP
 

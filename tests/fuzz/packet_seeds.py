@@ -19,8 +19,8 @@ from scapy.layers.ipsec import AH
 from scapy.layers.l2 import ARP, GRE, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 
-from dataplane.config.addresses import gateway_mac
-from foundation.address import mac_text
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.foundation.address import mac_text
 from tests.fakes.gateway.gateway_frames import tunnelled
 from tests.fakes.gateway.gateway_site import (
     CUSTOMER,

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from dataplane.gateway.memory.state import empty_state
-from dataplane.gateway.tables.lookup import row1
-from dataplane.jit import kernel
-from dataplane.packet.memory import copy, load8, load32, store16
+from heddle.dataplane.gateway.memory.state import empty_state
+from heddle.dataplane.gateway.tables.lookup import row1
+from heddle.dataplane.jit import kernel
+from heddle.dataplane.packet.memory import copy, load8, load32, store16
 from tests.fuzz.mutated_gateway import LIMITS
 
 

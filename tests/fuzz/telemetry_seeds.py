@@ -1,7 +1,7 @@
 """Well-formed batches of every kind: the seeds of mutations."""
 
-from telemetry.samples.counters import NIC_COUNTERS
-from telemetry.samples.sample import PortSample, QueueSample, encode
+from heddle.telemetry.samples.counters import NIC_COUNTERS
+from heddle.telemetry.samples.sample import PortSample, QueueSample, encode
 
 TIME_NS = 1_790_000_000 * 10**9
 SWITCH, HOST = "leaf1", "h1"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.southbound.codec import decode, readback
-from controller.southbound.codec.check import MalformedMessageError, check
+from heddle.controller.southbound.codec import decode, readback
+from heddle.controller.southbound.codec.check import MalformedMessageError, check
 from tests.fuzz.openflow_seeds import SEEDS
 
 CASES = int(os.environ.get("HEDDLE_FUZZ_CASES", "6000"))

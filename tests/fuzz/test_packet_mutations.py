@@ -13,8 +13,8 @@ import sys
 
 import pytest
 
-from dataplane.control.slow.slow_path import Outcome
-from dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.control.slow.slow_path import Outcome
+from heddle.dataplane.engine.reasons import Drop, Punt
 
 CASES = int(os.environ.get("HEDDLE_FUZZ_CASES", "200000"))
 SEED = int(os.environ.get("HEDDLE_FUZZ_SEED", "1"))

@@ -20,8 +20,8 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.control.slow.slow_path import Outcome
-from dataplane.engine.reasons import Punt
+from heddle.dataplane.control.slow.slow_path import Outcome
+from heddle.dataplane.engine.reasons import Punt
 from tests.fakes.gateway.slow_network import (
     A_6,
     A_MAC,

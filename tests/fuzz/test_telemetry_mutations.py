@@ -10,15 +10,15 @@ import time
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2
-from telemetry.detection.ports import Port, PortTable
-from telemetry.detection.thresholds import DetectorSettings
-from telemetry.observer import Observer
-from telemetry.samples.counters import NIC_COUNTERS
-from telemetry.samples.decode import Reader
-from telemetry.samples.sample import Rejected, encode
-from telemetry.samples.topic import Source, nics_topic, ports_topic
-from telemetry.samples.values import samples_of
+from heddle.telemetry.detection.ports import Port, PortTable
+from heddle.telemetry.detection.thresholds import DetectorSettings
+from heddle.telemetry.observer import Observer
+from heddle.telemetry.samples.counters import NIC_COUNTERS
+from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.sample import Rejected, encode
+from heddle.telemetry.samples.topic import Source, nics_topic, ports_topic
+from heddle.telemetry.samples.values import samples_of
+from heddle.v1 import heddle_pb2
 from tests.fuzz.telemetry_seeds import HOST, SEEDS, SWITCH, TIME_NS
 
 CASES = int(os.environ.get("HEDDLE_FUZZ_CASES", "6000"))

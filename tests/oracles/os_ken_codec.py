@@ -9,8 +9,8 @@ from typing import Any
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from controller.model.address import parse_ip
-from controller.model.rule import (
+from heddle.controller.model.address import parse_ip
+from heddle.controller.model.rule import (
     Action,
     FlowRule,
     GotoTable,

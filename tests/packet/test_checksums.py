@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.jit import kernel
-from dataplane.packet import checksum
+from heddle.dataplane.jit import kernel
+from heddle.dataplane.packet import checksum
 
 words = st.integers(0, 0xFFFF)
 

@@ -9,8 +9,8 @@ from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Padding, Raw
 
-from dataplane.config.addresses import gateway_mac
-from foundation.address import mac_text
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.foundation.address import mac_text
 from tests.fakes.gateway.gateway_bench import GatewayBench
 from tests.fakes.gateway.gateway_frames import arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import CUSTOMER, EXTERNAL, PROVIDER, UNDERLAY

@@ -7,13 +7,13 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.config.addresses import gateway_mac
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway import graph as kinds
-from dataplane.gateway.tables.schema import EXTERNAL as EXTERNAL_HOP
-from dataplane.gateway.tables.schema import PEER
-from dataplane.gateway.tables.schema import PROVIDER as PROVIDER_HOP
-from foundation.address import mac_text
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway import graph as kinds
+from heddle.dataplane.gateway.tables.schema import EXTERNAL as EXTERNAL_HOP
+from heddle.dataplane.gateway.tables.schema import PEER
+from heddle.dataplane.gateway.tables.schema import PROVIDER as PROVIDER_HOP
+from heddle.foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements, Fate
 from tests.fakes.gateway.gateway_frames import NEXT_MACS, RED_11, arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import (

@@ -24,9 +24,9 @@ from scapy.layers.inet6 import (
 from scapy.layers.ipsec import AH
 from scapy.packet import Packet, Raw
 
-from dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway import graph as kinds
+from heddle.dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway import graph as kinds
 from tests.fakes.gateway.elements import Elements, Fate
 from tests.fakes.gateway.gateway_frames import inner, tunnelled
 from tests.fakes.gateway.gateway_site import LOCAL, site_tables

@@ -15,15 +15,15 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.control.slow.directory import Directory
-from dataplane.control.slow.next_hops import NextHops
-from dataplane.control.slow.slow_path import SlowPath
-from dataplane.engine.burst import PACKET
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.engine.sleep import sleepers
-from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS, may_punt
-from dataplane.io.frames.layout import FRAMES, FREE
-from dataplane.jit import Ints, Rows, kernel
+from heddle.dataplane.control.slow.directory import Directory
+from heddle.dataplane.control.slow.next_hops import NextHops
+from heddle.dataplane.control.slow.slow_path import SlowPath
+from heddle.dataplane.engine.burst import PACKET
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.engine.sleep import sleepers
+from heddle.dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS, may_punt
+from heddle.dataplane.io.frames.layout import FRAMES, FREE
+from heddle.dataplane.jit import Ints, Rows, kernel
 from tests.fakes.gateway.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_loop import GatewayLoop
 from tests.fakes.gateway.gateway_site import (

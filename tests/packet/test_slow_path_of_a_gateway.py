@@ -21,15 +21,15 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.config.addresses import gateway_mac
-from dataplane.control.slow.directory import Directory
-from dataplane.control.slow.next_hops import NextHops
-from dataplane.control.slow.slow_path import Outcome, SlowPath
-from dataplane.engine.rings import PUNT_HEADER, PuntReader, Ring, begin_punt, empty_ring, publish, punted_bytes
-from dataplane.gateway.compiler.compile import compile_tables, link_of
-from dataplane.jit import Bytes, Rows, kernel
-from dataplane.packet.memory import copy
-from foundation.address import mac_text
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.control.slow.directory import Directory
+from heddle.dataplane.control.slow.next_hops import NextHops
+from heddle.dataplane.control.slow.slow_path import Outcome, SlowPath
+from heddle.dataplane.engine.rings import PUNT_HEADER, PuntReader, Ring, begin_punt, empty_ring, publish, punted_bytes
+from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
+from heddle.dataplane.jit import Bytes, Rows, kernel
+from heddle.dataplane.packet.memory import copy
+from heddle.foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements
 from tests.fakes.gateway.gateway_frames import RED_10, RED_11, arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import (

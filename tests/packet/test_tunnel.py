@@ -12,12 +12,12 @@ from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.config.addresses import gateway_mac
-from dataplane.config.balancers import VirtualIp
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway import graph as kinds
-from dataplane.gateway.compiler.compile import compile_tables
-from foundation.address import mac_text
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.config.balancers import VirtualIp
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway import graph as kinds
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements, Fate
 from tests.fakes.gateway.gateway_frames import RED_10, RED_11, arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import (

@@ -10,9 +10,9 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway import graph as kinds
-from foundation.address import mac_text
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway import graph as kinds
+from heddle.foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements, Fate
 from tests.fakes.gateway.gateway_frames import RED_11, inner, tunnelled
 from tests.fakes.gateway.gateway_site import (

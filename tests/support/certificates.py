@@ -7,9 +7,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from controller.pki.authority import LIFETIME, Authority, issued, key_pem, new_authority, new_key
-from foundation.identity import Identity, Role
-from foundation.tls_files import TlsFiles, files_in
+from heddle.controller.pki.authority import LIFETIME, Authority, issued, key_pem, new_authority, new_key
+from heddle.foundation.identity import Identity, Role
+from heddle.foundation.tls_files import TlsFiles, files_in
 
 
 def authority(fabric: str = "blue") -> Authority:

@@ -4,8 +4,8 @@ from contextlib import asynccontextmanager
 
 import grpc
 
-from controller.api.server import ApiServer
-from foundation.identity import Role
+from heddle.controller.api.server import ApiServer
+from heddle.foundation.identity import Role
 from tests.support.certificates import authority, files_of
 
 FABRIC = "small"

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from controller.dashboard import fabric_metrics, isolation_metrics, leader_metrics, metrics
-from controller.dashboard.exposition import Family
-from dataplane.service import balancer_metrics, gateway_metrics
+from heddle.controller.dashboard import fabric_metrics, isolation_metrics, leader_metrics, metrics
+from heddle.controller.dashboard.exposition import Family
+from heddle.programs.gateway import balancer_metrics, gateway_metrics
 
 _HEAD = """# Metrics
 

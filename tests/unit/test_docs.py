@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("controller", "probing", "dataplane", "mininet_topos", "telemetry")
+PRODUCT = ("controller", "dataplane", "heddle/probing", "heddle/programs", "mininet_topos", "telemetry")
 WHERE = ROOT / "docs" / "where-to-change.md"
 # A path is quoted text with a slash or a known ending; `model.Plan` and `heddle run` are none.
 QUOTED_PATH = re.compile(r"`([\w./-]*(?:/[\w.-]*|\.toml|Makefile))`")
@@ -49,7 +49,7 @@ def test_every_decision_has_context_decision_and_consequences() -> None:
 
 def test_a_folder_of_more_than_eight_modules_has_a_readme_of_at_most_60_lines() -> None:
     modules: dict[Path, int] = {}
-    for top in (*PRODUCT, "benchmarks", "foundation", "kernels", "tests"):
+    for top in (*PRODUCT, "benchmarks", "heddle/foundation", "heddle/kernels", "tests"):
         for path in (ROOT / top).rglob("*.py"):
             modules[path.parent] = modules.get(path.parent, 0) + (path.name != "__init__.py")
     large = [folder for folder, count in sorted(modules.items()) if count > 8 and "proto" not in folder.parts]

@@ -5,23 +5,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.gateway.wire.course import INGRESS_MAC, SINK_IP
-from benchmarks.gateway.wire.ours import VNI, encapsulate_burst, tables_for_encapsulation
-from benchmarks.gateway.wire.traffic import FLOWS, frame_head, frames
-from dataplane.config.local import Limits
-from dataplane.engine.burst import BURST
-from dataplane.engine.graph import Graph, GraphArrays, Node, arrays_of
-from dataplane.gateway.elements.parse import parse
-from dataplane.gateway.elements.rewrite import rewrite
-from dataplane.gateway.elements.track import track
-from dataplane.gateway.elements.underlay import underlay
-from dataplane.gateway.memory.connections import connect
-from dataplane.gateway.memory.state import State, empty_state
-from dataplane.gateway.tables.schema import TRANSLATED, Tables
-from dataplane.gateway.work import Work
-from dataplane.io.frames.pool import prefetch_headers
-from dataplane.jit import Bytes, Ints, Rows, kernel
-from dataplane.packet.memory import copy
+from heddle.benchmarks.gateway.wire.course import INGRESS_MAC, SINK_IP
+from heddle.benchmarks.gateway.wire.ours import VNI, encapsulate_burst, tables_for_encapsulation
+from heddle.benchmarks.gateway.wire.traffic import FLOWS, frame_head, frames
+from heddle.dataplane.config.local import Limits
+from heddle.dataplane.engine.burst import BURST
+from heddle.dataplane.engine.graph import Graph, GraphArrays, Node, arrays_of
+from heddle.dataplane.gateway.elements.parse import parse
+from heddle.dataplane.gateway.elements.rewrite import rewrite
+from heddle.dataplane.gateway.elements.track import track
+from heddle.dataplane.gateway.elements.underlay import underlay
+from heddle.dataplane.gateway.memory.connections import connect
+from heddle.dataplane.gateway.memory.state import State, empty_state
+from heddle.dataplane.gateway.tables.schema import TRANSLATED, Tables
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.io.frames.pool import prefetch_headers
+from heddle.dataplane.jit import Bytes, Ints, Rows, kernel
+from heddle.dataplane.packet.memory import copy
 
 ENCAPSULATE, DECAPSULATE, TRANSLATE = range(3)
 NAMES = ("parse, look up, encapsulate", "decapsulate, parse", "parse, connection, translate")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.gateway.in_memory.c_loop import CLoops
-from benchmarks.gateway.in_memory.cases import NAMES, NOW_NS, Case, case, run
-from benchmarks.gateway.wire.ours import VNI
-from benchmarks.gateway.wire.traffic import FLOWS
-from dataplane.engine.burst import new_rows
+from heddle.benchmarks.gateway.in_memory.c_loop import CLoops
+from heddle.benchmarks.gateway.in_memory.cases import NAMES, NOW_NS, Case, case, run
+from heddle.benchmarks.gateway.wire.ours import VNI
+from heddle.benchmarks.gateway.wire.traffic import FLOWS
+from heddle.dataplane.engine.burst import new_rows
 
 REPETITIONS, ROUNDS = 15, 12
 NOT_COMPARED = ("node", "start")

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from benchmarks.gateway.in_memory.cases import Case
-from benchmarks.gateway.wire.ours import VNI
-from dataplane.engine.burst import V4_PREFIX
-from dataplane.gateway.tables.schema import Tables
-from dataplane.packet.vxlan import OUTER_BYTES
+from heddle.benchmarks.gateway.in_memory.cases import Case
+from heddle.benchmarks.gateway.wire.ours import VNI
+from heddle.dataplane.engine.burst import V4_PREFIX
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.packet.vxlan import OUTER_BYTES
 
 GOLDEN, MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 

@@ -6,7 +6,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 
-from benchmarks.gateway.wire.course import EGRESS_IP, EGRESS_MAC, SINK_IP, SINK_MAC
+from heddle.benchmarks.gateway.wire.course import EGRESS_IP, EGRESS_MAC, SINK_IP, SINK_MAC
 
 
 def encapsulate(frame: bytes, endpoints: dict[str, tuple[str, str]], vni: int) -> bytes:

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
-from benchmarks.gateway.wire import kernel_vxlan, openvswitch, testpmd
-from benchmarks.gateway.wire.course import INGRESS_MAC, SINK_MAC, Course
-from benchmarks.gateway.wire.drain import DEVICE_CPU, Ours, UnderTest
-from benchmarks.gateway.wire.openvswitch import OpenVSwitch
-from benchmarks.gateway.wire.testpmd import Testpmd
-from benchmarks.gateway.wire.traffic import TUNNEL
+from heddle.benchmarks.gateway.wire import kernel_vxlan, openvswitch, testpmd
+from heddle.benchmarks.gateway.wire.course import INGRESS_MAC, SINK_MAC, Course
+from heddle.benchmarks.gateway.wire.drain import DEVICE_CPU, Ours, UnderTest
+from heddle.benchmarks.gateway.wire.openvswitch import OpenVSwitch
+from heddle.benchmarks.gateway.wire.testpmd import Testpmd
+from heddle.benchmarks.gateway.wire.traffic import TUNNEL
 
 BACKENDS = ("af-xdp", "af-packet")
 TESTPMD, OPENVSWITCH, KERNEL = "testpmd", "openvswitch", "kernel"

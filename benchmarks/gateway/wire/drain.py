@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from benchmarks.gateway.wire.course import Course, pinned
-from benchmarks.gateway.wire.processor import DeviceClock
-from benchmarks.gateway.wire.watching import QUIET_S, cost, watch
+from heddle.benchmarks.gateway.wire.course import Course, pinned
+from heddle.benchmarks.gateway.wire.processor import DeviceClock
+from heddle.benchmarks.gateway.wire.watching import QUIET_S, cost, watch
 
 GENERATOR_CPU, DEVICE_CPU = 0, 1
 
@@ -62,7 +62,12 @@ class Generator(Child):
 
     def __init__(self, course: Course, length: int, form: str) -> None:
         super().__init__(
-            course.generator.entrance, "benchmarks.gateway.wire.traffic", "g0", str(length), form, cpu=GENERATOR_CPU
+            course.generator.entrance,
+            "heddle.benchmarks.gateway.wire.traffic",
+            "g0",
+            str(length),
+            form,
+            cpu=GENERATOR_CPU,
         )
 
     def send(self, count: int, rate: float = 0.0) -> dict[str, Any]:
@@ -118,7 +123,7 @@ class Ours(Child):
 
     def __init__(self, course: Course, kind: str, backend: str, slots: int) -> None:
         super().__init__(
-            course.device.entrance, "benchmarks.gateway.wire.ours", kind, backend, str(slots), cpu=DEVICE_CPU
+            course.device.entrance, "heddle.benchmarks.gateway.wire.ours", kind, backend, str(slots), cpu=DEVICE_CPU
         )
 
     def begin(self) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from benchmarks.gateway.wire.course import on_core
-from benchmarks.gateway.wire.devices import NET_AF_PACKET, NOTHING, Device, Mode, frames_of, opened, slots_of
-from benchmarks.gateway.wire.drain import DEVICE_CPU, GENERATOR_CPU, Generator, Lane, Measured, check_accounting
-from benchmarks.gateway.wire.processor import DeviceClock
+from heddle.benchmarks.gateway.wire.course import on_core
+from heddle.benchmarks.gateway.wire.devices import NET_AF_PACKET, NOTHING, Device, Mode, frames_of, opened, slots_of
+from heddle.benchmarks.gateway.wire.drain import DEVICE_CPU, GENERATOR_CPU, Generator, Lane, Measured, check_accounting
+from heddle.benchmarks.gateway.wire.processor import DeviceClock
 
 ROUNDS, WARM, TRIES = 61, 3, 10
 BASE = NET_AF_PACKET.name

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 import numpy as np
 
-from benchmarks.gateway.wire.course import (
+from heddle.benchmarks.gateway.wire.course import (
     ASIDE,
     ASIDE_MAC,
     EGRESS,
@@ -26,9 +26,9 @@ from benchmarks.gateway.wire.course import (
     SINK_IP,
     SINK_MAC,
 )
-from benchmarks.gateway.wire.traffic import BLUE, PUBLIC_NET, SOURCE_NET, SOURCES, TARGET_NET, TARGETS
-from dataplane.config.local import Interface, Limits, LocalConfig, Side
-from dataplane.config.network import (
+from heddle.benchmarks.gateway.wire.traffic import BLUE, PUBLIC_NET, SOURCE_NET, SOURCES, TARGET_NET, TARGETS
+from heddle.dataplane.config.local import Interface, Limits, LocalConfig, Side
+from heddle.dataplane.config.network import (
     Address,
     Direction,
     Endpoint,
@@ -39,18 +39,18 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from dataplane.control.data_process import CALL_NS, SLEEP_MS
-from dataplane.engine.burst import new_rows
-from dataplane.engine.clock import CLOCK_BYTES
-from dataplane.engine.counters import Counters
-from dataplane.engine.graph import arrays_of
-from dataplane.engine.rings import empty_ring
-from dataplane.engine.sleep import sleepers
-from dataplane.gateway.compiler.compile import compile_tables, link_of
-from dataplane.gateway.graph import graph_of
-from dataplane.gateway.memory.state import empty_state
-from dataplane.gateway.run import run
-from dataplane.io.frames.layout import KIND, TAP, Ports
+from heddle.dataplane.control.data_process import CALL_NS, SLEEP_MS
+from heddle.dataplane.engine.burst import new_rows
+from heddle.dataplane.engine.clock import CLOCK_BYTES
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.engine.graph import arrays_of
+from heddle.dataplane.engine.rings import empty_ring
+from heddle.dataplane.engine.sleep import sleepers
+from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
+from heddle.dataplane.gateway.graph import graph_of
+from heddle.dataplane.gateway.memory.state import empty_state
+from heddle.dataplane.gateway.run import run
+from heddle.dataplane.io.frames.layout import KIND, TAP, Ports
 
 RED = 6
 NAT_IP, ASIDE_IP = "203.0.113.1", "203.0.113.254"

@@ -3,7 +3,7 @@
 The kernel forwards in soft interrupts while the generator sends, so its cost is CPU time of the generator's core.
 """
 
-from benchmarks.gateway.wire.course import EGRESS, EGRESS_IP, INGRESS, SINK_IP, SINK_MAC, Course
+from heddle.benchmarks.gateway.wire.course import EGRESS, EGRESS_IP, INGRESS, SINK_IP, SINK_MAC, Course
 
 VNI = 5
 BRIDGE, TUNNEL = "inner", "tunnel"

@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.gateway.wire import testpmd
-from benchmarks.gateway.wire.course import Course, on_core
-from benchmarks.gateway.wire.devices import BACKENDS, NET_AF_PACKET, Device, opened, slots_of
-from benchmarks.gateway.wire.drain import GENERATOR_CPU, Child, UnderTest, check_accounting
-from benchmarks.gateway.wire.traffic import FLOWS
+from heddle.benchmarks.gateway.wire import testpmd
+from heddle.benchmarks.gateway.wire.course import Course, on_core
+from heddle.benchmarks.gateway.wire.devices import BACKENDS, NET_AF_PACKET, Device, opened, slots_of
+from heddle.benchmarks.gateway.wire.drain import GENERATOR_CPU, Child, UnderTest, check_accounting
+from heddle.benchmarks.gateway.wire.traffic import FLOWS
 
 RATE, SECONDS, RUNS = 1000.0, 5.0, 3
 SETTLE_S = 0.2
@@ -45,7 +45,7 @@ class Prober(Child):
 
     def __init__(self, course: Course, length: int, form: str) -> None:
         words = (course.generator.path, course.sink.path, str(length), form)
-        super().__init__((), "benchmarks.gateway.wire.prober", *words, cpu=GENERATOR_CPU)
+        super().__init__((), "heddle.benchmarks.gateway.wire.prober", *words, cpu=GENERATOR_CPU)
 
     def probe(self, count: int, rate: float) -> list[int]:
         """Return the latencies of received frames in nanoseconds, sorted."""

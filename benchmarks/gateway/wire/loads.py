@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.gateway.wire.course import Course, on_core
-from benchmarks.gateway.wire.devices import BACKENDS, opened, ours
-from benchmarks.gateway.wire.drain import GENERATOR_CPU, Accounting, Generator, UnderTest, check_accounting
-from benchmarks.gateway.wire.traffic import TUNNEL
+from heddle.benchmarks.gateway.wire.course import Course, on_core
+from heddle.benchmarks.gateway.wire.devices import BACKENDS, opened, ours
+from heddle.benchmarks.gateway.wire.drain import GENERATOR_CPU, Accounting, Generator, UnderTest, check_accounting
+from heddle.benchmarks.gateway.wire.traffic import TUNNEL
 
 SLOTS = 16_384
 """About 20 ms of frames: the length of occasional stalls of virtual machines."""

@@ -10,8 +10,8 @@ import signal
 import tempfile
 from pathlib import Path
 
-from benchmarks.gateway.wire.course import EGRESS, EGRESS_IP, INGRESS, SINK_IP, SINK_MAC, Course, pinned
-from benchmarks.gateway.wire.drain import Accounting
+from heddle.benchmarks.gateway.wire.course import EGRESS, EGRESS_IP, INGRESS, SINK_IP, SINK_MAC, Course, pinned
+from heddle.benchmarks.gateway.wire.drain import Accounting
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 OUTER, INNER, TUNNEL, VNI = "phy", "vpc", "vx", 5

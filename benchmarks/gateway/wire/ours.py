@@ -1,7 +1,8 @@
 """Our device under test, a process on one core: plain forwarding, encapsulation, a whole gateway or a whole balancer.
 
-`python -m benchmarks.gateway.wire.ours KIND BACKEND SLOTS` opens the ports `in` and `out` of its namespace and prints
-`ready`. A line on standard input starts forwarding, the next line stops it; then it prints its counters as a JSON line.
+`python -m heddle.benchmarks.gateway.wire.ours KIND BACKEND SLOTS` opens the ports `in` and `out` of its namespace and
+prints `ready`. A line on standard input starts forwarding, the next line stops it; then it prints its counters as a
+JSON line.
 """
 
 import json
@@ -13,27 +14,27 @@ from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 import numpy as np
 
-from benchmarks.balancer.device import balancer
-from benchmarks.gateway.wire.course import ASIDE, EGRESS, EGRESS_IP, EGRESS_MAC, INGRESS, SINK_IP, SINK_MAC
-from benchmarks.gateway.wire.drain import Accounting
-from benchmarks.gateway.wire.gateway import gateway
-from benchmarks.gateway.wire.traffic import TARGET_NET
-from dataplane.config.local import Interface, LocalConfig, Side
-from dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
-from dataplane.engine.burst import BURST, drop, new_rows
-from dataplane.engine.counters import Counters, imbalance, make_counters
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.compiler.compile import compile_tables, link_of
-from dataplane.gateway.elements.output import leave
-from dataplane.gateway.elements.parse import read_headers
-from dataplane.gateway.tables.lookup import row3
-from dataplane.gateway.tables.schema import EMPTY, Tables
-from dataplane.io.forward import forward
-from dataplane.io.frames.layout import Ports
-from dataplane.io.opening import Backend, open_ports
-from dataplane.io.ports import receive, settle
-from dataplane.io.settings import PortSettings, RingSizes
-from dataplane.jit import Bytes, Rows, kernel
+from heddle.benchmarks.balancer.device import balancer
+from heddle.benchmarks.gateway.wire.course import ASIDE, EGRESS, EGRESS_IP, EGRESS_MAC, INGRESS, SINK_IP, SINK_MAC
+from heddle.benchmarks.gateway.wire.drain import Accounting
+from heddle.benchmarks.gateway.wire.gateway import gateway
+from heddle.benchmarks.gateway.wire.traffic import TARGET_NET
+from heddle.dataplane.config.local import Interface, LocalConfig, Side
+from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.engine.burst import BURST, drop, new_rows
+from heddle.dataplane.engine.counters import Counters, imbalance, make_counters
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
+from heddle.dataplane.gateway.elements.output import leave
+from heddle.dataplane.gateway.elements.parse import read_headers
+from heddle.dataplane.gateway.tables.lookup import row3
+from heddle.dataplane.gateway.tables.schema import EMPTY, Tables
+from heddle.dataplane.io.forward import forward
+from heddle.dataplane.io.frames.layout import Ports
+from heddle.dataplane.io.opening import Backend, open_ports
+from heddle.dataplane.io.ports import receive, settle
+from heddle.dataplane.io.settings import PortSettings, RingSizes
+from heddle.dataplane.jit import Bytes, Rows, kernel
 
 VNI, ENDPOINTS = 5, 4096
 ROUNDS = 200

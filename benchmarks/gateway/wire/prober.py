@@ -1,8 +1,8 @@
 """Send single frames through a device and measure each one's latency, from before the send call to its reception.
 
-`python -m benchmarks.gateway.wire.prober SENDER_SPACE RECEIVER_SPACE BYTES tunnel|MAC` takes namespaces as files and
-prints `ready`. For each input line `COUNT PACKETS_PER_S` it sends that many frames on a raw socket, polls another one
-without sleep, and prints a JSON line. The last eight bytes of a frame are its number.
+`python -m heddle.benchmarks.gateway.wire.prober SENDER_SPACE RECEIVER_SPACE BYTES tunnel|MAC` takes namespaces as files
+and prints `ready`. For each input line `COUNT PACKETS_PER_S` it sends that many frames on a raw socket, polls another
+one without sleep, and prints a JSON line. The last eight bytes of a frame are its number.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from benchmarks.gateway.wire.traffic import shaped
+from heddle.benchmarks.gateway.wire.traffic import shaped
 
 ETH_P_ALL, CLONE_NEWNET = 3, 0x40000000
 TIMEOUT_NS = 100_000_000

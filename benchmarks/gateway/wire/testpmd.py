@@ -10,8 +10,8 @@ import shutil
 import subprocess
 import time
 
-from benchmarks.gateway.wire.course import EGRESS, INGRESS, Course
-from benchmarks.gateway.wire.drain import DEVICE_CPU, GENERATOR_CPU, Accounting
+from heddle.benchmarks.gateway.wire.course import EGRESS, INGRESS, Course
+from heddle.benchmarks.gateway.wire.drain import DEVICE_CPU, GENERATOR_CPU, Accounting
 
 PROMPT = "testpmd> "
 REPLY_TIMEOUT_S = 15.0

@@ -1,8 +1,8 @@
 """The generated traffic, equal for every device: UDP from 4,096 addresses to 64; and the process that sends it.
 
-`python -m benchmarks.gateway.wire.traffic INTERFACE BYTES tunnel|MAC|FORM` prints `ready`. For each input line `COUNT
-PACKETS_PER_S` it sends that many frames in its own namespace, at the full speed of one core if the rate is 0, and
-prints a JSON line with what it sent. With `tunnel` each frame is a VXLAN packet, 50 bytes longer, whose inner
+`python -m heddle.benchmarks.gateway.wire.traffic INTERFACE BYTES tunnel|MAC|FORM` prints `ready`. For each input line
+`COUNT PACKETS_PER_S` it sends that many frames in its own namespace, at the full speed of one core if the rate is 0,
+and prints a JSON line with what it sent. With `tunnel` each frame is a VXLAN packet, 50 bytes longer, whose inner
 destination is a public address instead of the private one; with a MAC the frame goes to that address. Other forms are
 those of `benchmarks.balancer.packets`. Each line continues with the flow at which the line before ended.
 """
@@ -15,17 +15,17 @@ from ipaddress import IPv4Address
 
 import numpy as np
 
-from benchmarks.balancer import packets as balanced
-from benchmarks.gateway.wire.course import GENERATOR_IP, GENERATOR_MAC, INGRESS_IP, INGRESS_MAC
-from dataplane.config.addresses import gateway_mac
-from dataplane.engine.burst import BURST, TRANSMIT, new_rows
-from dataplane.engine.clock import CLOCK_BYTES, now_ns
-from dataplane.engine.counters import Counters, make_counters
-from dataplane.io.frames.layout import Ports
-from dataplane.io.opening import Backend, open_ports
-from dataplane.io.ports import copy_in, settle
-from dataplane.io.settings import PortSettings, RingSizes
-from dataplane.jit import Bytes, Rows, kernel
+from heddle.benchmarks.balancer import packets as balanced
+from heddle.benchmarks.gateway.wire.course import GENERATOR_IP, GENERATOR_MAC, INGRESS_IP, INGRESS_MAC
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.engine.burst import BURST, TRANSMIT, new_rows
+from heddle.dataplane.engine.clock import CLOCK_BYTES, now_ns
+from heddle.dataplane.engine.counters import Counters, make_counters
+from heddle.dataplane.io.frames.layout import Ports
+from heddle.dataplane.io.opening import Backend, open_ports
+from heddle.dataplane.io.ports import copy_in, settle
+from heddle.dataplane.io.settings import PortSettings, RingSizes
+from heddle.dataplane.jit import Bytes, Rows, kernel
 
 SOURCES, TARGETS, FLOWS = 4096, 64, 4096
 TUNNEL, MAX_LATE = "tunnel", 256

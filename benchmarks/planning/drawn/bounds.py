@@ -1,9 +1,9 @@
 """The lower bound on many random pairs: it grows with the demand, and no integral plan is below it.
 
-`python -m benchmarks.planning.drawn.bounds --pairs 10000 --programs 1000` draws tenants as `phases` does and leaves out
-flows, phases and jobs, or lowers demands: the bound of the rest must not be higher. Then it keeps few flows of such
-tenants, most of them of one or two leaves, and draws their sizes: the integer program's optimum must not be lower than
-the bound.
+`python -m heddle.benchmarks.planning.drawn.bounds --pairs 10000 --programs 1000` draws tenants as `phases` does and
+leaves out flows, phases and jobs, or lowers demands: the bound of the rest must not be higher. Then it keeps few flows
+of such tenants, most of them of one or two leaves, and draws their sizes: the integer program's optimum must not be
+lower than the bound.
 """
 
 import argparse
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from benchmarks.planning.drawn.linear import optimum
-from benchmarks.planning.drawn.phases import drawn
-from controller.planner.clos import Live, Topology, topology_of
-from controller.planner.expand import Flows, expand
-from controller.planner.proof.bound import lower_bound
+from heddle.benchmarks.planning.drawn.linear import optimum
+from heddle.benchmarks.planning.drawn.phases import drawn
+from heddle.controller.planner.clos import Live, Topology, topology_of
+from heddle.controller.planner.expand import Flows, expand
+from heddle.controller.planner.proof.bound import lower_bound
 
 PAIRS, PROGRAMS = 10_000, 1_000
 PARTS = 20
@@ -127,7 +127,7 @@ def run(out: TextIO, count: int = PAIRS, programs: int = PROGRAMS, seed: int = 1
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning.drawn.bounds", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m heddle.benchmarks.planning.drawn.bounds", description=__doc__)
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--programs", type=int, default=PROGRAMS)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,8 +1,8 @@
 """Jobs of several phases beside the optimum of a linear or integer program, on random small fabrics.
 
-`python -m benchmarks.planning.drawn.phases --cases 200` draws tenants with rings, all-to-alls, pipelines and trees in
-up to three phases, some with priorities, on two- and three-tier fabrics and rails with failures. Plans of four queue
-pairs are compared with the linear program, whose flows may be split, and where that leaves more than 1 % with the
+`python -m heddle.benchmarks.planning.drawn.phases --cases 200` draws tenants with rings, all-to-alls, pipelines and
+trees in up to three phases, some with priorities, on two- and three-tier fabrics and rails with failures. Plans of four
+queue pairs are compared with the linear program, whose flows may be split, and where that leaves more than 1 % with the
 integer program; plans of one queue pair with the integer program. Where that does not finish, another one searches for
 any plan that is 0.1 % below ours, and where that does not finish either, the value beside a plan is the largest bound
 that was proven. The programs keep the planner's promise: jobs of a higher priority get what they get alone. One large
@@ -17,17 +17,17 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from benchmarks.planning.cases import fabric_of, some_failed, three_tiers, two_tiers
-from benchmarks.planning.drawn.linear import Optimum, Within, optimum
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
-from controller.planner.clos import Live, Topology, topology_of
-from controller.planner.expand import Flows, expand
-from controller.planner.jit import Ints
-from controller.planner.proof.bound import lower_bound
-from controller.planner.proof.loads import heaviest_phases
-from controller.planner.route import Router
+from heddle.benchmarks.planning.cases import fabric_of, some_failed, three_tiers, two_tiers
+from heddle.benchmarks.planning.drawn.linear import Optimum, Within, optimum
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
+from heddle.controller.planner.clos import Live, Topology, topology_of
+from heddle.controller.planner.expand import Flows, expand
+from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.proof.bound import lower_bound
+from heddle.controller.planner.proof.loads import heaviest_phases
+from heddle.controller.planner.route import Router
 
 CASES = 200
 LIMIT_S = 20.0
@@ -200,7 +200,7 @@ def run(out: TextIO, cases: int = CASES, seed: int = 1, limit_s: float = LIMIT_S
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning.drawn.phases", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m heddle.benchmarks.planning.drawn.phases", description=__doc__)
     parser.add_argument("--cases", type=int, default=CASES)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds for each integer program")

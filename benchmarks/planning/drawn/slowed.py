@@ -1,8 +1,8 @@
 """Flows that failures slow: the full plan beside a session that moves nothing and beside a greedy, on random fabrics.
 
-`python -m benchmarks.planning.drawn.slowed --fabrics 500` draws permutations on two- and three-tier fabrics and rails
-with failed cables. A flow is slowed where its max-min share of the links is below its demand. The session has placed
-the flows before the cables fail, and then moves only flows that lost their path. The greedy gives each flow, the
+`python -m heddle.benchmarks.planning.drawn.slowed --fabrics 500` draws permutations on two- and three-tier fabrics and
+rails with failed cables. A flow is slowed where its max-min share of the links is below its demand. The session has
+placed the flows before the cables fail, and then moves only flows that lost their path. The greedy gives each flow, the
 largest first, the path whose fullest link stays emptiest.
 """
 
@@ -14,19 +14,19 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from benchmarks.planning.cases import fabric_of, mixed_rates, permutation, some_failed, three_tiers, two_tiers
-from benchmarks.planning.methods import GREEDY, METHODS, OURS
-from benchmarks.planning.peers.problem import problem_of
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.plan import Infeasible
-from controller.planner.clos import Live, topology_of
-from controller.planner.expand import expand
-from controller.planner.jit import Ints
-from controller.planner.proof.fluid import planned_rates
-from controller.planner.proof.loads import link_loads
-from controller.planner.session.session import Session
+from heddle.benchmarks.planning.cases import fabric_of, mixed_rates, permutation, some_failed, three_tiers, two_tiers
+from heddle.benchmarks.planning.methods import GREEDY, METHODS, OURS
+from heddle.benchmarks.planning.peers.problem import problem_of
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Infeasible
+from heddle.controller.planner.clos import Live, topology_of
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.proof.fluid import planned_rates
+from heddle.controller.planner.proof.loads import link_loads
+from heddle.controller.planner.session.session import Session
 
 FABRICS = 500
 ROUNDING = 1e-6
@@ -168,7 +168,7 @@ def _alone(out: TextIO, number: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning.drawn.slowed", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m heddle.benchmarks.planning.drawn.slowed", description=__doc__)
     parser.add_argument("--fabrics", type=int, default=FABRICS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, nargs="+", default=(), metavar="NUMBER", help="only these random fabrics")

@@ -16,16 +16,16 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
-from benchmarks.planning.cases import fabric_of, three_tiers, two_tiers
-from benchmarks.planning.events.running import Running
-from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.planner.clos import MAX_HOPS, NO_LINK, topology_of
-from controller.planner.expand import expand
-from controller.planner.jit import Ints
-from controller.planner.session.delta import Delta
-from controller.planner.session.moves import Movable, Moves
-from controller.planner.session.session import Session
+from heddle.benchmarks.planning.cases import fabric_of, three_tiers, two_tiers
+from heddle.benchmarks.planning.events.running import Running
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, topology_of
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.session.delta import Delta
+from heddle.controller.planner.session.moves import Movable, Moves
+from heddle.controller.planner.session.session import Session
 
 GPUS, ARRIVALS = 1024, 100
 SIZES = (8, 16, 32, 64, 128, 256)
@@ -198,7 +198,7 @@ def run(out: TextIO, arrivals: int = ARRIVALS, seed: int = 1, scene: str = "") -
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning.events.arrivals", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m heddle.benchmarks.planning.events.arrivals", description=__doc__)
     parser.add_argument("--arrivals", type=int, default=ARRIVALS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scene", default="", help="a part of the names of the scenes to measure; default: all")

@@ -9,15 +9,15 @@ from typing import TextIO
 
 import numpy as np
 
-from benchmarks.planning.events.arrivals import FABRICS, GPUS
-from benchmarks.planning.events.running import Running
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, JobRequest
-from controller.planner.clos import Live, topology_of
-from controller.planner.session.delta import Delta
-from controller.planner.session.moves import Movable, Moves
-from controller.planner.session.session import Session
+from heddle.benchmarks.planning.events.arrivals import FABRICS, GPUS
+from heddle.benchmarks.planning.events.running import Running
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
+from heddle.controller.planner.clos import Live, topology_of
+from heddle.controller.planner.session.delta import Delta
+from heddle.controller.planner.session.moves import Movable, Moves
+from heddle.controller.planner.session.session import Session
 
 LINKS, BUDGETS, TRIALS = (1, 4, 16), (0, 16), 10
 FULL, JOB = 0.9, 64

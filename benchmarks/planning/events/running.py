@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from controller.model.health import Health
-from controller.planner.clos import Live, Topology
-from controller.planner.expand import Flows, joined
-from controller.planner.jit import Floats, Ints
-from controller.planner.proof.fluid import completion_ns, planned_rates
-from controller.planner.proof.loads import link_loads, utilisation
-from controller.planner.route import Router
-from controller.planner.session.session import Session
+from heddle.controller.model.health import Health
+from heddle.controller.planner.clos import Live, Topology
+from heddle.controller.planner.expand import Flows, joined
+from heddle.controller.planner.jit import Floats, Ints
+from heddle.controller.planner.proof.fluid import completion_ns, planned_rates
+from heddle.controller.planner.proof.loads import link_loads, utilisation
+from heddle.controller.planner.route import Router
+from heddle.controller.planner.session.session import Session
 
 
 class Running:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
-from controller.planner.expand import Flows, expand
-from controller.planner.jit import Floats, Ints
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
+from heddle.controller.planner.expand import Flows, expand
+from heddle.controller.planner.jit import Floats, Ints
 
 
 class UpPaths(NamedTuple):

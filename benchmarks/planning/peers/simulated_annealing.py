@@ -10,8 +10,8 @@ every core.
 
 import numpy as np
 
-from benchmarks.planning.peers.problem import Answer, Problem, UpPaths, no_hops
-from controller.planner.jit import Floats, Ints, kernel
+from heddle.benchmarks.planning.peers.problem import Answer, Problem, UpPaths, no_hops
+from heddle.controller.planner.jit import Floats, Ints, kernel
 
 ITERATIONS = 100_000
 GREED = 1000.0

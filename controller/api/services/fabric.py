@@ -5,20 +5,20 @@ from typing import Any
 
 import grpc
 
-from controller.access.call import current
-from controller.api.errors import errors_as_status
-from controller.api.peer import host_of
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.services.topology import topology_to
-from controller.api.translate import certificate_to
-from controller.api.worker import in_worker
-from controller.model.effect import Drained
-from controller.model.error import HeddleError
-from controller.model.event import Drain
-from controller.runtime.loop import TOPOLOGY, Loop
-from controller.views.view import explain
-from telemetry.detection.window import Snapshot
+from heddle.controller.access.call import current
+from heddle.controller.api.errors import errors_as_status
+from heddle.controller.api.peer import host_of
+from heddle.controller.api.services.topology import topology_to
+from heddle.controller.api.translate import certificate_to
+from heddle.controller.api.worker import in_worker
+from heddle.controller.model.effect import Drained
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.event import Drain
+from heddle.controller.runtime.loop import TOPOLOGY, Loop
+from heddle.controller.views.view import explain
+from heddle.telemetry.detection.window import Snapshot
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 Context = Any
 

@@ -12,15 +12,13 @@ from typing import Any
 
 import grpc
 
-from controller.access.call import current
-from controller.api.errors import errors_as_status
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.worker import in_worker
-from controller.brain.networks.publishing import update_for
-from controller.brain.networks.state import Gateway
-from controller.model.effect import Note
-from controller.model.error import (
+from heddle.controller.access.call import current
+from heddle.controller.api.errors import errors_as_status
+from heddle.controller.api.worker import in_worker
+from heddle.controller.brain.networks.publishing import update_for
+from heddle.controller.brain.networks.state import Gateway
+from heddle.controller.model.effect import Note
+from heddle.controller.model.error import (
     BudgetExceededError,
     DeniedError,
     HeddleError,
@@ -28,16 +26,18 @@ from controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from controller.model.event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
-from controller.model.fabric import Fabric
-from controller.runtime.gateways import Session, TooManyRequestsError
-from controller.runtime.loop import Loop
-from dataplane.config.check import NAME, is_unicast
-from dataplane.config.desired import Desired, Kind
-from dataplane.config.refusal import ConfigError, shown
-from dataplane.config.updates import updates
-from dataplane.config.wire_balancers import pools_from, states_from
-from foundation.identity import Role
+from heddle.controller.model.event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.runtime.gateways import Session, TooManyRequestsError
+from heddle.controller.runtime.loop import Loop
+from heddle.dataplane.config.check import NAME, is_unicast
+from heddle.dataplane.config.desired import Desired, Kind
+from heddle.dataplane.config.refusal import ConfigError, shown
+from heddle.dataplane.config.updates import updates
+from heddle.dataplane.config.wire_balancers import pools_from, states_from
+from heddle.foundation.identity import Role
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 Context = Any
 HELLO_TIMEOUT_S = 10.0

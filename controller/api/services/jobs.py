@@ -8,27 +8,27 @@ from typing import Any
 
 import grpc
 
-from controller.access.call import current
-from controller.api.errors import errors_as_status
-from controller.api.peer import host_of
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.requests import read_job, read_shape
-from controller.api.services.rendezvous import Rendezvous
-from controller.api.services.reports import FlowReports
-from controller.api.translate import A_MESSAGE, Room, pages_of, placements_to, plan_to, plans_to
-from controller.api.worker import Reader, in_worker
-from controller.brain.state import Job, State
-from controller.brain.tenants import owns
-from controller.brain.transactions.jobs import no_job
-from controller.model.admission import quoted
-from controller.model.effect import Response
-from controller.model.error import DeadlineError, HeddleError, InputError
-from controller.model.event import Release, Renew, Submit, Suggest
-from controller.model.job_state import JobState
-from controller.model.plan import FlowPlan, JobPlan
-from controller.planner.flow_table import FlowTable
-from controller.runtime.loop import Loop
+from heddle.controller.access.call import current
+from heddle.controller.api.errors import errors_as_status
+from heddle.controller.api.peer import host_of
+from heddle.controller.api.requests import read_job, read_shape
+from heddle.controller.api.services.rendezvous import Rendezvous
+from heddle.controller.api.services.reports import FlowReports
+from heddle.controller.api.translate import A_MESSAGE, Room, pages_of, placements_to, plan_to, plans_to
+from heddle.controller.api.worker import Reader, in_worker
+from heddle.controller.brain.state import Job, State
+from heddle.controller.brain.tenants import owns
+from heddle.controller.brain.transactions.jobs import no_job
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.effect import Response
+from heddle.controller.model.error import DeadlineError, HeddleError, InputError
+from heddle.controller.model.event import Release, Renew, Submit, Suggest
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import FlowPlan, JobPlan
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.runtime.loop import Loop
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 MAX_TOKEN_LENGTH = 20
 Context = Any  # grpc.aio.ServicerContext, whose stubs are not generic everywhere

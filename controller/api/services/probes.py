@@ -7,20 +7,20 @@ from typing import Any
 
 import grpc
 
-from controller.access.call import current
-from controller.api.errors import errors_as_status
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.worker import in_worker
-from controller.model.address import ip_text, parse_ip
-from controller.model.admission import quoted
-from controller.model.error import DeniedError, InputError, UnavailableError
-from controller.model.fabric import Fabric
-from controller.runtime.loop import Loop
-from controller.runtime.probing.assembly import Lie, Reply
-from controller.runtime.probing.sessions import MAX_QUESTIONS, Order, Session
-from dataplane.config.refusal import shown
-from probing.probe import Question
+from heddle.controller.access.call import current
+from heddle.controller.api.errors import errors_as_status
+from heddle.controller.api.worker import in_worker
+from heddle.controller.model.address import ip_text, parse_ip
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.error import DeniedError, InputError, UnavailableError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.probing.assembly import Lie, Reply
+from heddle.controller.runtime.probing.sessions import MAX_QUESTIONS, Order, Session
+from heddle.dataplane.config.refusal import shown
+from heddle.probing.probe import Question
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 Context = Any
 HELLO_TIMEOUT_S = 10.0

@@ -9,9 +9,9 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from controller.model.admission import is_job_id, quoted
-from controller.model.error import AlreadyExistsError, BudgetExceededError, InputError
-from controller.model.limit import MAX_REQUEST_RANKS
+from heddle.controller.model.admission import is_job_id, quoted
+from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError, InputError
+from heddle.controller.model.limit import MAX_REQUEST_RANKS
 
 MAX_NODES = 65_536
 MAX_RANKS = 1_048_576

@@ -8,16 +8,16 @@ import logging
 from collections.abc import AsyncIterable
 from dataclasses import replace
 
-from controller.access.call import Call
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.worker import in_worker
-from controller.brain.state import State
-from controller.model.address import parse_ip
-from controller.model.admission import quoted
-from controller.model.error import HeddleError, InputError
-from controller.model.event import Release, Renew, Submit
-from controller.model.observed import QueuePair, Reports, Stream, job_for
-from controller.runtime.loop import Loop
+from heddle.controller.access.call import Call
+from heddle.controller.api.worker import in_worker
+from heddle.controller.brain.state import State
+from heddle.controller.model.address import parse_ip
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.error import HeddleError, InputError
+from heddle.controller.model.event import Release, Renew, Submit
+from heddle.controller.model.observed import QueuePair, Reports, Stream, job_for
+from heddle.controller.runtime.loop import Loop
+from heddle.v1 import heddle_pb2 as pb
 
 LEASE_MS = 120_000
 SILENT_MS = 30_000

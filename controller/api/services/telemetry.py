@@ -8,23 +8,21 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.access.call import current
-from controller.api.errors import errors_as_status
-from controller.api.peer import host_of
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.worker import in_worker
-from controller.brain.state import State
-from controller.model.admission import quoted
-from controller.model.error import NotFoundError
-from controller.model.log_event import LogEvent
-from controller.runtime.loop import Loop
-from controller.runtime.telemetry import EVENTS, TelemetryTick
-from controller.runtime.watch import refuse_more
-from controller.views.congestion import CIRCLE, Congested, congestion
-from controller.views.measured import pfc_queues
-from telemetry.detection.window import Snapshot
-from telemetry.samples.counters import (
+from heddle.controller.access.call import current
+from heddle.controller.api.errors import errors_as_status
+from heddle.controller.api.peer import host_of
+from heddle.controller.api.worker import in_worker
+from heddle.controller.brain.state import State
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.error import NotFoundError
+from heddle.controller.model.log_event import LogEvent
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.telemetry import EVENTS, TelemetryTick
+from heddle.controller.runtime.watch import refuse_more
+from heddle.controller.views.congestion import CIRCLE, Congested, congestion
+from heddle.controller.views.measured import pfc_queues
+from heddle.telemetry.detection.window import Snapshot
+from heddle.telemetry.samples.counters import (
     NIC_COUNTERS,
     PORT_COUNTERS,
     QUEUE_COUNTERS,
@@ -32,6 +30,8 @@ from telemetry.samples.counters import (
     nic_column,
     queue_columns,
 )
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 MAX_PAST_EVENTS = 10_000
 PORTS_AT_ONCE = 256

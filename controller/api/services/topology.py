@@ -1,13 +1,13 @@
 """Build the topology message from a state."""
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.brain.state import State
-from controller.model.address import ip_text
-from controller.model.fabric import Nic
-from controller.views.link_states import link_states, planned_utilisation
-from controller.views.measured import link_utilisation
-from foundation.address import mac_text
-from telemetry.detection.window import Snapshot
+from heddle.controller.brain.state import State
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.fabric import Nic
+from heddle.controller.views.link_states import link_states, planned_utilisation
+from heddle.controller.views.measured import link_utilisation
+from heddle.foundation.address import mac_text
+from heddle.telemetry.detection.window import Snapshot
+from heddle.v1 import heddle_pb2 as pb
 
 
 def topology_to(state: State, snapshot: Snapshot | None = None, hidden: frozenset[str] = frozenset()) -> pb.Topology:

@@ -6,13 +6,11 @@ from typing import Any
 
 import grpc
 
-from controller.access.call import current
-from controller.api.errors import errors_as_status
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.worker import in_worker
-from controller.model.error import InputError
-from controller.model.event import (
+from heddle.controller.access.call import current
+from heddle.controller.api.errors import errors_as_status
+from heddle.controller.api.worker import in_worker
+from heddle.controller.model.error import InputError
+from heddle.controller.model.event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyPeering,
@@ -21,15 +19,25 @@ from controller.model.event import (
     DeletePeering,
     DeleteVpc,
 )
-from controller.model.fabric import Fabric
-from controller.runtime.loop import Loop
-from controller.views.isolation import Isolation, Verdict, isolation_of
-from controller.views.load_balancers import LoadBalancerView, load_balancer_views, view_of
-from dataplane.config.check import Known, vpc_problems
-from dataplane.config.network import Peering, Vpc
-from dataplane.config.refusal import ConfigError, refuse
-from dataplane.config.wire import MORE_FOLLOWS, border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
-from dataplane.config.wire_balancers import load_balancer_from, load_balancer_to
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.views.isolation import Isolation, Verdict, isolation_of
+from heddle.controller.views.load_balancers import LoadBalancerView, load_balancer_views, view_of
+from heddle.dataplane.config.check import Known, vpc_problems
+from heddle.dataplane.config.network import Peering, Vpc
+from heddle.dataplane.config.refusal import ConfigError, refuse
+from heddle.dataplane.config.wire import (
+    MORE_FOLLOWS,
+    border_from,
+    border_to,
+    peering_from,
+    peering_to,
+    vpc_from,
+    vpc_to,
+)
+from heddle.dataplane.config.wire_balancers import load_balancer_from, load_balancer_to
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 Context = Any
 

@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from controller.brain.intent import dead_links
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.plan import JobFlows, Replan
-from controller.planner.flow_table import FlowTable
+from heddle.controller.brain.intent import dead_links
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.plan import JobFlows, Replan
+from heddle.controller.planner.flow_table import FlowTable
 
 SLACK = 1.02
 """As the planner: running flows move only where the fullest link is above the lower bound by more than this factor."""

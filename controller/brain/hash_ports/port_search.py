@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.model.effect import Solve
-from controller.model.plan import Replan
-from probing.flow import Wanted
+from heddle.controller.model.effect import Solve
+from heddle.controller.model.plan import Replan
+from heddle.probing.flow import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

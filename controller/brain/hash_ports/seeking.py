@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from controller.brain.hash_ports.following import Seen, is_within_bound, live_paths, that_fit, with_paths
-from controller.brain.hash_ports.port_search import Seeking
-from controller.brain.install import take_token
-from controller.brain.lifecycle import WorkKind
-from controller.brain.state import Active, State
-from controller.model.effect import Effect, FindPorts, Note
-from controller.model.error import HeddleError
-from controller.model.event import PortsFound, Solved
-from controller.model.fabric import Role
-from controller.model.plan import Amend, Confirmed, Infeasible, JobFlows, Moved, Replan, WantedRows
-from controller.planner.flow_table import FlowTable
-from probing.flow import Found, Wanted
+from heddle.controller.brain.hash_ports.following import Seen, is_within_bound, live_paths, that_fit, with_paths
+from heddle.controller.brain.hash_ports.port_search import Seeking
+from heddle.controller.brain.install import take_token
+from heddle.controller.brain.lifecycle import WorkKind
+from heddle.controller.brain.state import Active, State
+from heddle.controller.model.effect import Effect, FindPorts, Note
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.event import PortsFound, Solved
+from heddle.controller.model.fabric import Role
+from heddle.controller.model.plan import Amend, Confirmed, Infeasible, JobFlows, Moved, Replan, WantedRows
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.probing.flow import Found, Wanted
 
 MAX_ROUNDS = 4
 """The searches for one plan: with a hash that mixes well 3 flows in 10,000 need a second one."""

@@ -1,11 +1,11 @@
 """Take what samples of running flows have shown: a port that leads elsewhere makes all ports of its leaf suspect."""
 
-from controller.brain.install import Outcome
-from controller.brain.state import ReplanWork, State
-from controller.brain.transactions.replan import enqueue_replan
-from controller.model.effect import Note
-from controller.model.event import PortsAstray
-from controller.model.moves import Cause
+from heddle.controller.brain.install import Outcome
+from heddle.controller.brain.state import ReplanWork, State
+from heddle.controller.brain.transactions.replan import enqueue_replan
+from heddle.controller.model.effect import Note
+from heddle.controller.model.event import PortsAstray
+from heddle.controller.model.moves import Cause
 
 
 def ports_astray(state: State, event: PortsAstray, now: int) -> Outcome:

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from controller.model.effect import Solve
-from controller.model.fabric import Fabric
-from controller.model.plan import JobFlows, Replan, WantedRows
-from controller.planner.flow_table import FlowTable
-from controller.planner.jit import Flags
-from probing.flow import Wanted
+from heddle.controller.model.effect import Solve
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.plan import JobFlows, Replan, WantedRows
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.jit import Flags
+from heddle.probing.flow import Wanted
 
 
 def with_wanted(fabric: Fabric, problem: Solve, plan: Replan) -> Replan:

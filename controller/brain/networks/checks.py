@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from controller.brain.networks.state import Networks
-from controller.model.event import GatewayUp
-from dataplane.config.balancers import LoadBalancer
-from dataplane.config.check import floating_problems
-from dataplane.config.check_balancers import load_balancer_problems
-from dataplane.config.desired import Kind
-from dataplane.config.network import Address, Vpc
+from heddle.controller.brain.networks.state import Networks
+from heddle.controller.model.event import GatewayUp
+from heddle.dataplane.config.balancers import LoadBalancer
+from heddle.dataplane.config.check import floating_problems
+from heddle.dataplane.config.check_balancers import load_balancer_problems
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.network import Address, Vpc
 
 
 def of_vpc(networks: Networks, vpc: str) -> list[LoadBalancer]:

@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import IPv4Address
 
-from controller.brain.install import Outcome
-from controller.brain.networks.checks import pool_problems
-from controller.brain.networks.state import Gateway, Networks, Waiting
-from controller.brain.state import State
-from controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
-from controller.model.error import BudgetExceededError, InputError, InUseError, NotFoundError, UnavailableError
-from controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
-from dataplane.config.desired import Kind
-from dataplane.config.refusal import shown
+from heddle.controller.brain.install import Outcome
+from heddle.controller.brain.networks.checks import pool_problems
+from heddle.controller.brain.networks.state import Gateway, Networks, Waiting
+from heddle.controller.brain.state import State
+from heddle.controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
+from heddle.controller.model.error import BudgetExceededError, InputError, InUseError, NotFoundError, UnavailableError
+from heddle.controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.refusal import shown
 
 MAX_NAMED = 10
 _NOTHING_PUBLISHED = (

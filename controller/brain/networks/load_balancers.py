@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controller.brain.install import Outcome
-from controller.brain.networks.checks import lost_floating_ips, pools_in
-from controller.brain.networks.gateways import changed, unchanged
-from controller.brain.networks.state import BackEndKey, Gateway, Networks
-from controller.brain.state import State
-from controller.brain.tenants import owns, taken, visible_vpcs
-from controller.model.admission import quoted
-from controller.model.effect import Effect, Note, Reply
-from controller.model.error import HeddleError, InputError, InUseError, NotFoundError
-from controller.model.event import ApplyLoadBalancer, BackEndsReported, DeleteLoadBalancer
-from dataplane.config.balancers import LoadBalancer
-from dataplane.config.check_balancers import load_balancer_problems, served_by, taken_text, total_problems
-from dataplane.config.desired import Kind
-from dataplane.config.refusal import MAX_LINES
+from heddle.controller.brain.install import Outcome
+from heddle.controller.brain.networks.checks import lost_floating_ips, pools_in
+from heddle.controller.brain.networks.gateways import changed, unchanged
+from heddle.controller.brain.networks.state import BackEndKey, Gateway, Networks
+from heddle.controller.brain.state import State
+from heddle.controller.brain.tenants import owns, taken, visible_vpcs
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.effect import Effect, Note, Reply
+from heddle.controller.model.error import HeddleError, InputError, InUseError, NotFoundError
+from heddle.controller.model.event import ApplyLoadBalancer, BackEndsReported, DeleteLoadBalancer
+from heddle.dataplane.config.balancers import LoadBalancer
+from heddle.dataplane.config.check_balancers import load_balancer_problems, served_by, taken_text, total_problems
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.refusal import MAX_LINES
 
 MAX_NOTES = 20
 """Back ends named in the event log for one report."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address
 
-from controller.brain.networks.state import Gateway, Networks
-from dataplane.config.balancers import LoadBalancer, Mode, VirtualIp, balancer_mac, pool_mac
-from dataplane.config.desired import Desired, Kind, for_host
-from dataplane.config.network import Address, Endpoint, NetworkConfig, Vpc
+from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.dataplane.config.balancers import LoadBalancer, Mode, VirtualIp, balancer_mac, pool_mac
+from heddle.dataplane.config.desired import Desired, Kind, for_host
+from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Vpc
 
 
 def desired_of(networks: Networks) -> Desired:

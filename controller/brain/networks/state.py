@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
-from dataplane.config.balancers import LoadBalancer
-from dataplane.config.desired import Kind
-from dataplane.config.network import Address, BorderRule, Peering, Vpc
+from heddle.dataplane.config.balancers import LoadBalancer
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
 
 BackEndKey = tuple[str, Address, int]
 """A back end: id of the load balancer, address and port."""

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controller.brain.install import Outcome
-from controller.brain.networks.checks import of_vpc, vpc_problems
-from controller.brain.networks.gateways import MAX_NAMED, changed, unchanged
-from controller.brain.state import State
-from controller.brain.tenants import owns, taken, visible_vpcs, vpc_quota_refusal
-from controller.model.admission import quoted
-from controller.model.effect import Reply
-from controller.model.error import HeddleError, InputError, InUseError, NotFoundError
-from controller.model.event import ApplyBorder, ApplyPeering, ApplyVpc, DeletePeering, DeleteVpc
-from dataplane.config import limit
-from dataplane.config.check import (
+from heddle.controller.brain.install import Outcome
+from heddle.controller.brain.networks.checks import of_vpc, vpc_problems
+from heddle.controller.brain.networks.gateways import MAX_NAMED, changed, unchanged
+from heddle.controller.brain.state import State
+from heddle.controller.brain.tenants import owns, taken, visible_vpcs, vpc_quota_refusal
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.effect import Reply
+from heddle.controller.model.error import HeddleError, InputError, InUseError, NotFoundError
+from heddle.controller.model.event import ApplyBorder, ApplyPeering, ApplyVpc, DeletePeering, DeleteVpc
+from heddle.dataplane.config import limit
+from heddle.dataplane.config.check import (
     border_problems,
     claim_problems,
     claims_of,
@@ -21,7 +21,7 @@ from dataplane.config.check import (
     new_peering_problems,
     peers_problems,
 )
-from dataplane.config.network import Vpc
+from heddle.dataplane.config.network import Vpc
 
 
 def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:

@@ -7,15 +7,15 @@ the same plan, and ends where the drain would change something.
 
 from dataclasses import replace
 
-from controller.brain.install import Outcome, changed_topology
-from controller.brain.state import Active, DrainWork, State
-from controller.brain.transactions.replan import after_replans, announced, applied, limit_of, solve_for
-from controller.model.admission import quoted
-from controller.model.effect import Drained, Effect, Note, Reply
-from controller.model.error import HeddleError, NoAdmissiblePlanError, NotFoundError, UnavailableError
-from controller.model.event import Drain, InstallFailed, Solved
-from controller.model.moves import Cause
-from controller.model.plan import Infeasible, Replan
+from heddle.controller.brain.install import Outcome, changed_topology
+from heddle.controller.brain.state import Active, DrainWork, State
+from heddle.controller.brain.transactions.replan import after_replans, announced, applied, limit_of, solve_for
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.effect import Drained, Effect, Note, Reply
+from heddle.controller.model.error import HeddleError, NoAdmissiblePlanError, NotFoundError, UnavailableError
+from heddle.controller.model.event import Drain, InstallFailed, Solved
+from heddle.controller.model.moves import Cause
+from heddle.controller.model.plan import Infeasible, Replan
 
 
 def drain(state: State, event: Drain, now: int) -> Outcome:

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from controller.brain.install import Outcome, path_switches
-from controller.brain.intent import budget_passed, rule_counts
-from controller.brain.lifecycle import JobEvent, WorkKind, after, allows
-from controller.brain.state import Active, Job, PlanWork, ReleaseWork, ReplanWork, State
-from controller.brain.tenants import owns
-from controller.brain.transactions.replan import (
+from heddle.controller.brain.install import Outcome, path_switches
+from heddle.controller.brain.intent import budget_passed, rule_counts
+from heddle.controller.brain.lifecycle import JobEvent, WorkKind, after, allows
+from heddle.controller.brain.state import Active, Job, PlanWork, ReleaseWork, ReplanWork, State
+from heddle.controller.brain.tenants import owns
+from heddle.controller.brain.transactions.replan import (
     after_replans,
     announced,
     applied,
@@ -18,10 +18,10 @@ from controller.brain.transactions.replan import (
     rolled_back,
     solve_for,
 )
-from controller.brain.transactions.submissions import joined, separated, waiting_submissions
-from controller.model.admission import quoted
-from controller.model.effect import Announce, Effect, Note, Reply
-from controller.model.error import (
+from heddle.controller.brain.transactions.submissions import joined, separated, waiting_submissions
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.effect import Announce, Effect, Note, Reply
+from heddle.controller.model.error import (
     BudgetExceededError,
     HeddleError,
     InputError,
@@ -29,10 +29,10 @@ from controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from controller.model.event import InstallFailed, Release, Renew, Solved
-from controller.model.job import JobRequest
-from controller.model.moves import Cause
-from controller.model.plan import Confirmed, Effort, Infeasible, JobPlan, Replan
+from heddle.controller.model.event import InstallFailed, Release, Renew, Solved
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.moves import Cause
+from heddle.controller.model.plan import Confirmed, Effort, Infeasible, JobPlan, Replan
 
 MAX_ATTEMPTS = 5
 """The maximum number of times that a request is planned because the fabric changed during planning."""

@@ -5,17 +5,17 @@ A preview sees the jobs that hold paths when its turn comes. It reserves nothing
 
 from dataclasses import replace
 
-from controller.brain.install import Outcome, take_token
-from controller.brain.intent import budget_passed
-from controller.brain.state import Preview, State
-from controller.brain.transactions.jobs import as_error, planned_job
-from controller.brain.transactions.replan import limit_of, problem
-from controller.brain.transactions.submissions import refusal
-from controller.model.effect import Reply
-from controller.model.error import BudgetExceededError, HeddleError
-from controller.model.event import Solved, Submit
-from controller.model.moves import Cause
-from controller.model.plan import JobPlan, Replan
+from heddle.controller.brain.install import Outcome, take_token
+from heddle.controller.brain.intent import budget_passed
+from heddle.controller.brain.state import Preview, State
+from heddle.controller.brain.transactions.jobs import as_error, planned_job
+from heddle.controller.brain.transactions.replan import limit_of, problem
+from heddle.controller.brain.transactions.submissions import refusal
+from heddle.controller.model.effect import Reply
+from heddle.controller.model.error import BudgetExceededError, HeddleError
+from heddle.controller.model.event import Solved, Submit
+from heddle.controller.model.moves import Cause
+from heddle.controller.model.plan import JobPlan, Replan
 
 
 def preview(state: State, event: Submit) -> Outcome:

@@ -6,16 +6,16 @@ published: the next GetJob returns it.
 
 from dataclasses import replace
 
-from controller.brain.hash_ports.port_search import Seeking
-from controller.brain.install import Outcome, take_token
-from controller.brain.lifecycle import JobEvent, WorkKind, after, allows
-from controller.brain.state import Active, Job, MoveRecord, ReplanWork, State, Work
-from controller.model.effect import Announce, Effect, Note, Solve
-from controller.model.event import InstallFailed, Solved
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.moves import NO_MOVES, Cause, MoveLimit
-from controller.model.plan import Certificate, Confirmed, Effort, JobFlows, JobPlan, Replan
+from heddle.controller.brain.hash_ports.port_search import Seeking
+from heddle.controller.brain.install import Outcome, take_token
+from heddle.controller.brain.lifecycle import JobEvent, WorkKind, after, allows
+from heddle.controller.brain.state import Active, Job, MoveRecord, ReplanWork, State, Work
+from heddle.controller.model.effect import Announce, Effect, Note, Solve
+from heddle.controller.model.event import InstallFailed, Solved
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.moves import NO_MOVES, Cause, MoveLimit
+from heddle.controller.model.plan import Certificate, Confirmed, Effort, JobFlows, JobPlan, Replan
 
 MAX_RECORDS = 256
 """The decisions whose moves `heddle explain` can name."""

@@ -7,18 +7,18 @@ is refused together is planned again one by one: no job is refused because of an
 from collections.abc import Iterator
 from dataclasses import replace
 
-from controller.brain.install import Outcome
-from controller.brain.lifecycle import WorkKind
-from controller.brain.state import Job, PlanWork, State, Submission, Work
-from controller.brain.tenants import job_quota_refusal
-from controller.brain.transactions.replan import limit_of
-from controller.model.admission import flow_plans, problems
-from controller.model.effect import Reply
-from controller.model.error import AlreadyExistsError, BudgetExceededError, HeddleError, InputError
-from controller.model.event import Submit, Withdraw
-from controller.model.job import JobRequest
-from controller.model.moves import Cause, MoveLimit, Whose
-from controller.model.plan import JobPlan
+from heddle.controller.brain.install import Outcome
+from heddle.controller.brain.lifecycle import WorkKind
+from heddle.controller.brain.state import Job, PlanWork, State, Submission, Work
+from heddle.controller.brain.tenants import job_quota_refusal
+from heddle.controller.brain.transactions.replan import limit_of
+from heddle.controller.model.admission import flow_plans, problems
+from heddle.controller.model.effect import Reply
+from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError, HeddleError, InputError
+from heddle.controller.model.event import Submit, Withdraw
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.moves import Cause, MoveLimit, Whose
+from heddle.controller.model.plan import JobPlan
 
 MAX_TOGETHER = 16
 """The maximum number of jobs that are planned together."""

@@ -5,15 +5,15 @@ A suggestion sees the jobs that hold paths when its turn comes. It reserves noth
 
 from dataclasses import replace
 
-from controller.brain.install import Outcome, take_token
-from controller.brain.state import State, SuggestWork
-from controller.model.effect import Place, Reply
-from controller.model.error import BudgetExceededError, HeddleError, InputError, NoAdmissiblePlanError
-from controller.model.event import Suggest, Suggested
-from controller.model.job import JobRequest
-from controller.model.limit import MAX_GPU_MILLI
-from controller.model.placement import placement_problems
-from controller.model.plan import Infeasible, JobFlows
+from heddle.controller.brain.install import Outcome, take_token
+from heddle.controller.brain.state import State, SuggestWork
+from heddle.controller.model.effect import Place, Reply
+from heddle.controller.model.error import BudgetExceededError, HeddleError, InputError, NoAdmissiblePlanError
+from heddle.controller.model.event import Suggest, Suggested
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.limit import MAX_GPU_MILLI
+from heddle.controller.model.placement import placement_problems
+from heddle.controller.model.plan import Infeasible, JobFlows
 
 WITHHELD = "others"
 """What messages name where NICs of other tenants are not suggested."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from controller.model.plan import JobFlows
-from controller.planner.flow_table import FlowTable
+from heddle.controller.model.plan import JobFlows
+from heddle.controller.planner.flow_table import FlowTable
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -1,6 +1,6 @@
 """Convert topology files of other programs to a fabric: a module per format fills a `Draft`, `build` completes it."""
 
-from controller.config.foreign.draft import Imported, Options
-from controller.config.foreign.read import FORMATS, import_fabric
+from heddle.controller.config.foreign.draft import Imported, Options
+from heddle.controller.config.foreign.read import FORMATS, import_fabric
 
 __all__ = ["FORMATS", "Imported", "Options", "import_fabric"]

@@ -8,11 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from controller.config.foreign.draft import Draft
-from controller.config.foreign.tiers import roles_of
-from controller.config.generate import FIRST_IP
-from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
-from controller.model.limit import MAX_PORT_NUMBER
+from heddle.controller.config.foreign.draft import Draft
+from heddle.controller.config.foreign.tiers import roles_of
+from heddle.controller.config.generate import FIRST_IP
+from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from heddle.controller.model.limit import MAX_PORT_NUMBER
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_ID_LENGTH = 63

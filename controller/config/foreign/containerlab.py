@@ -8,10 +8,10 @@ links.
 import re
 from typing import Any
 
-from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
-from controller.config.text.complaint import place as key_path
-from controller.config.text.complaint import shown
-from controller.config.text.document import parse_document
+from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
+from heddle.controller.config.text.complaint import place as key_path
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.config.text.document import parse_document
 
 _TOPOLOGY = re.compile(r"""^\s*(\{\s*)?["']?topology["']?\s*:""", re.MULTILINE)
 _HOST_KINDS = {"linux", "ext-container", "k8s-kind", "generic_vm", "vr-linux", "keysight_ixia-c-one", "host"}

@@ -7,11 +7,11 @@ every format (`tiers`, `build`). Limits are counted while a draft grows, so that
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
-from controller.config.fabric_file import GenerateShape
-from controller.config.text.complaint import one_line, shown
-from controller.model.error import InputError
-from controller.model.fabric import Fabric
-from controller.model.limit import MAX_CABLE_BPS, MAX_CABLES, MAX_NIC_BPS, MAX_NICS, MAX_SWITCHES
+from heddle.controller.config.fabric_file import GenerateShape
+from heddle.controller.config.text.complaint import one_line, shown
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.limit import MAX_CABLE_BPS, MAX_CABLES, MAX_NIC_BPS, MAX_NICS, MAX_SWITCHES
 
 
 class Options(NamedTuple):

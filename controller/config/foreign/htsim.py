@@ -10,11 +10,11 @@ link speeds) becomes a list of switches and links.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.config.fabric_file import GenerateShape
-from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options, check_rate
-from controller.config.generate import generate_problems
-from controller.config.text.complaint import shown
-from controller.model.limit import MAX_CABLE_BPS, MAX_CABLES, MAX_NIC_BPS, MAX_NICS, MAX_SWITCHES
+from heddle.controller.config.fabric_file import GenerateShape
+from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options, check_rate
+from heddle.controller.config.generate import generate_problems
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.model.limit import MAX_CABLE_BPS, MAX_CABLES, MAX_NIC_BPS, MAX_NICS, MAX_SWITCHES
 
 _HEAD_KEYS = {"nodes", "tiers", "podsize"}
 _TIER_KEYS = {

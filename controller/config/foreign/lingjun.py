@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
-from controller.config.text.complaint import shown
-from controller.model.limit import MAX_SWITCHES
+from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.model.limit import MAX_SWITCHES
 
 _COLUMNS = ("ip", "DSW", "PSW", "ASW")
 _HOST_NAME = 12

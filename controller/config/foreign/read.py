@@ -5,15 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from controller.config.fabric_file import GenerateShape
-from controller.config.foreign import containerlab, htsim, lingjun, simai
-from controller.config.foreign.build import Names, build
-from controller.config.foreign.draft import Draft, Imported, Options, refuse
-from controller.config.generate import generate
-from controller.config.text.complaint import one_line
-from controller.model.connectivity import leaves_are_joined
-from controller.model.fabric import Fabric
-from foundation.regular_file import read_regular
+from heddle.controller.config.fabric_file import GenerateShape
+from heddle.controller.config.foreign import containerlab, htsim, lingjun, simai
+from heddle.controller.config.foreign.build import Names, build
+from heddle.controller.config.foreign.draft import Draft, Imported, Options, refuse
+from heddle.controller.config.generate import generate
+from heddle.controller.config.text.complaint import one_line
+from heddle.controller.model.connectivity import leaves_are_joined
+from heddle.controller.model.fabric import Fabric
+from heddle.foundation.regular_file import read_regular
 
 MAX_BYTES = 256 << 20
 Reader = Callable[[str, Draft, Options], GenerateShape | None]

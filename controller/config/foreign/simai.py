@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
-from controller.config.text.complaint import shown
-from controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
+from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
 
 _HEAD = re.compile(r"\s*[0-9]+(\s+[0-9]+){4}\s+[A-Za-z][^\s]*\s*\Z")
 _RATE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(|[kKMGT])(?:bps|b/s)\Z")

@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Mapping
 
-from controller.config.foreign.draft import Draft, DraftLink
-from controller.config.text.complaint import shown
-from controller.model.fabric import Role
+from heddle.controller.config.foreign.draft import Draft, DraftLink
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.model.fabric import Role
 
 _HIGHEST = 2
 

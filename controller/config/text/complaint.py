@@ -7,8 +7,8 @@ Every problem is one line, whatever the file holds: control characters are escap
 import re
 from collections.abc import Iterable, Sequence
 
-from controller.model.admission import Problem
-from controller.model.error import InputError
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.error import InputError
 
 MAX_LINES = 20
 MAX_VALUE_LENGTH = 60

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from controller.config.text.complaint import one_line, place, refusal, shown
-from controller.model.admission import Problem
-from foundation.regular_file import read_regular
+from heddle.controller.config.text.complaint import one_line, place, refusal, shown
+from heddle.controller.model.admission import Problem
+from heddle.foundation.regular_file import read_regular
 
 MAX_BYTES = 128 << 20
 """The largest fabric or jobs file: a million NICs and as many links fit. One of 200 MB took 90 s and 1.7 GB."""

@@ -13,9 +13,9 @@ from typing import Annotated, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
-from controller.config.text.complaint import shown
-from controller.model.fabric import PortRef
-from controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS, MAX_PORT_NUMBER
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS, MAX_PORT_NUMBER
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 _PORT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,62}):([1-9][0-9]{0,4})\Z")

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from controller.config.text.complaint import MAX_LINES, place, shown
-from controller.model.admission import Problem
-from controller.model.suggest import did_you_mean, nearest
+from heddle.controller.config.text.complaint import MAX_LINES, place, shown
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.suggest import did_you_mean, nearest
 
 Path = tuple[int | str, ...]
 

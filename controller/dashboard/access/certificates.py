@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.certificate import CertificateError, Peer
-from foundation.identity import Role
-from foundation.regular_file import read_regular
-from foundation.tls_files import MAX_PEM_BYTES, Reloaded, Tls
+from heddle.foundation.certificate import CertificateError, Peer
+from heddle.foundation.identity import Role
+from heddle.foundation.regular_file import read_regular
+from heddle.foundation.tls_files import MAX_PEM_BYTES, Reloaded, Tls
 
 READERS = (Role.OPERATOR, Role.VIEWER)
 

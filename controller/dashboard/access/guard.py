@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from controller.dashboard.access.login import COOKIE, Caller, Logins, TooManyAttemptsError
-from controller.dashboard.http import connection_of
-from controller.dashboard.routes import error_response
+from heddle.controller.dashboard.access.login import COOKIE, Caller, Logins, TooManyAttemptsError
+from heddle.controller.dashboard.http import connection_of
+from heddle.controller.dashboard.routes import error_response
 
 PROTECTED = ("/api/", "/metrics")
 OPEN = ("/api/session", "/api/login")

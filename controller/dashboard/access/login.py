@@ -18,7 +18,7 @@ from typing import NamedTuple
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 
-from foundation.identity import Identity, Role
+from heddle.foundation.identity import Identity, Role
 
 COOKIE = "heddle_session"
 SESSION_S = 12 * 3_600.0

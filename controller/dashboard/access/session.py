@@ -4,13 +4,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from controller.dashboard.access.guard import cookie_of
-from controller.dashboard.access.login import COOKIE, SESSION_S, Caller, Logins, TooManyAttemptsError
-from controller.dashboard.body import body_of
-from controller.dashboard.documents.shapes.requests import LoginRequest, Session
-from controller.dashboard.documents.text import json_text
-from controller.dashboard.routes import MEDIA_TYPE, error_response, refused
-from controller.model.error import HeddleError
+from heddle.controller.dashboard.access.guard import cookie_of
+from heddle.controller.dashboard.access.login import COOKIE, SESSION_S, Caller, Logins, TooManyAttemptsError
+from heddle.controller.dashboard.body import body_of
+from heddle.controller.dashboard.documents.shapes.requests import LoginRequest, Session
+from heddle.controller.dashboard.documents.text import json_text
+from heddle.controller.dashboard.routes import MEDIA_TYPE, error_response, refused
+from heddle.controller.model.error import HeddleError
 
 
 class SessionRoutes:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
-from controller.brain.state import State
-from controller.dashboard.documents.fabric import end_of
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes.state import HotPort, PauseTree, PortPlace
-from controller.views.congestion import CIRCLE, Congested, congestion
-from controller.views.measured import pfc_queues
-from telemetry.detection.window import SECOND_NS, Snapshot
-from telemetry.samples.counters import port_column, queue_columns
+from heddle.controller.brain.state import State
+from heddle.controller.dashboard.documents.fabric import end_of
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.shapes.state import HotPort, PauseTree, PortPlace
+from heddle.controller.views.congestion import CIRCLE, Congested, congestion
+from heddle.controller.views.measured import pfc_queues
+from heddle.telemetry.detection.window import SECOND_NS, Snapshot
+from heddle.telemetry.samples.counters import port_column, queue_columns
 
 MAX_JOBS = 100
 

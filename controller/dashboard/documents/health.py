@@ -3,11 +3,17 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.metadata import version
 
-from controller.brain.state import State, SwitchState, wanted
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes.site import HttpCounts, InstallTimes, LoopLag, ProbeAgents, SwitchHealth
-from controller.model.fabric import Fabric
-from controller.rules.diff import diff
+from heddle.controller.brain.state import State, SwitchState, wanted
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.shapes.site import (
+    HttpCounts,
+    InstallTimes,
+    LoopLag,
+    ProbeAgents,
+    SwitchHealth,
+)
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.rules.diff import diff
 
 MAX_MISSING = 20
 

@@ -7,15 +7,15 @@ from itertools import islice
 
 import numpy as np
 
-from controller.brain.state import Job, State
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes.jobs import Certificate, FlowLine, Generation, JobLine, Sharing
-from controller.dashboard.documents.state import figures_of
-from controller.model.admission import quoted
-from controller.model.error import NotFoundError
-from controller.model.observed import Stream
-from controller.model.plan import FlowPlan, JobPlan
-from controller.views.link_states import planned_utilisation
+from heddle.controller.brain.state import Job, State
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.shapes.jobs import Certificate, FlowLine, Generation, JobLine, Sharing
+from heddle.controller.dashboard.documents.state import figures_of
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.error import NotFoundError
+from heddle.controller.model.observed import Stream
+from heddle.controller.model.plan import FlowPlan, JobPlan
+from heddle.controller.views.link_states import planned_utilisation
 
 MAX_FLOWS = 2_000
 MAX_SHARING = 100

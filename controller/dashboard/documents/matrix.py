@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes.fabric import Matrix
-from controller.views.link_states import planned_utilisation
-from controller.views.matrix import Floats, leaf_matrix
-from controller.views.measured import LinkRows, utilisation_of_links
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.shapes.fabric import Matrix
+from heddle.controller.views.link_states import planned_utilisation
+from heddle.controller.views.matrix import Floats, leaf_matrix
+from heddle.controller.views.measured import LinkRows, utilisation_of_links
 
 MEASURED, PLANNED = "measured", "planned"
 

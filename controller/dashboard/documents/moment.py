@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from controller.brain.state import State
-from controller.model.observed import Reports
-from controller.runtime.loop import Announced, Loop
-from controller.runtime.telemetry import TelemetryTick
-from controller.views.isolation import Checked
+from heddle.controller.brain.state import State
+from heddle.controller.model.observed import Reports
+from heddle.controller.runtime.loop import Announced, Loop
+from heddle.controller.runtime.telemetry import TelemetryTick
+from heddle.controller.views.isolation import Checked
 
 
 class GatewayReport(NamedTuple):

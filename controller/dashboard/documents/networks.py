@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controller.brain.networks.state import Gateway as Known
-from controller.brain.networks.state import Networks
-from controller.dashboard.documents.moment import GatewayReport, Moment
-from controller.dashboard.documents.shapes.site import Backend, Balancer, Gateway, Vpc
-from controller.views.isolation import isolation_of
-from controller.views.load_balancers import load_balancer_views
-from dataplane.config.balancers import BackEnd
+from heddle.controller.brain.networks.state import Gateway as Known
+from heddle.controller.brain.networks.state import Networks
+from heddle.controller.dashboard.documents.moment import GatewayReport, Moment
+from heddle.controller.dashboard.documents.shapes.site import Backend, Balancer, Gateway, Vpc
+from heddle.controller.views.isolation import isolation_of
+from heddle.controller.views.load_balancers import load_balancer_views
+from heddle.dataplane.config.balancers import BackEnd
 
 
 def networks_document(moment: Moment) -> Mapping[str, object]:

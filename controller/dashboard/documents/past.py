@@ -5,16 +5,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from controller.brain.state import State
-from controller.dashboard.documents.congestion import place_of
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes.state import CongestedPort, TimelineEvent
-from controller.dashboard.documents.text import document_text, flags_text, json_text, shares_text
-from controller.model.error import InputError, NotFoundError
-from controller.model.log_event import LogEvent
-from controller.runtime.telemetry import PastMoment, Telemetry
-from controller.views.measured import LinkRows
-from telemetry.detection.signal import Kind
+from heddle.controller.brain.state import State
+from heddle.controller.dashboard.documents.congestion import place_of
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.shapes.state import CongestedPort, TimelineEvent
+from heddle.controller.dashboard.documents.text import document_text, flags_text, json_text, shares_text
+from heddle.controller.model.error import InputError, NotFoundError
+from heddle.controller.model.log_event import LogEvent
+from heddle.controller.runtime.telemetry import PastMoment, Telemetry
+from heddle.controller.views.measured import LinkRows
+from heddle.telemetry.detection.signal import Kind
 
 MAX_EVENTS = 10_000
 NEAR_S = 86_400

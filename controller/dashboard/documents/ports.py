@@ -3,15 +3,15 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from controller.brain.state import State
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes.fabric import PortDocument, Series
-from controller.model.admission import quoted
-from controller.model.error import InputError, NotFoundError
-from controller.model.fabric import DirectedLink, PortRef
-from controller.runtime.telemetry import PortPast
-from controller.views.link_states import link_states
-from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
+from heddle.controller.brain.state import State
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.shapes.fabric import PortDocument, Series
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.error import InputError, NotFoundError
+from heddle.controller.model.fabric import DirectedLink, PortRef
+from heddle.controller.runtime.telemetry import PortPast
+from heddle.controller.views.link_states import link_states
+from heddle.telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
 
 LATELY_MS = 600_000
 _QUEUES = {"ecn_marked_per_s": "ecn_marked_packets", "pfc_rx_per_s": "pfc_rx_frames", "pfc_tx_per_s": "pfc_tx_frames"}

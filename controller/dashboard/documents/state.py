@@ -7,19 +7,19 @@ planned loads take longer than all the rest, and most updates change measurement
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from controller.brain.state import Job, State
-from controller.dashboard.documents.fabric import end_of
-from controller.dashboard.documents.moment import Moment
-from controller.dashboard.documents.shapes.state import CongestedPort, Counts, JobFigures, SwitchFigures
-from controller.dashboard.documents.text import flags_text, json_text, list_text, shares_text
-from controller.model.job_state import JobState
-from controller.runtime.telemetry import TelemetryTick
-from controller.views.congestion import Congested, congestion
-from controller.views.isolation import Checked
-from controller.views.link_states import link_states, planned_utilisation
-from controller.views.measured import LinkRows, pause_share_of_links, pfc_queues, utilisation_of_links
-from telemetry.detection.signal import Kind
-from telemetry.detection.window import Snapshot
+from heddle.controller.brain.state import Job, State
+from heddle.controller.dashboard.documents.fabric import end_of
+from heddle.controller.dashboard.documents.moment import Moment
+from heddle.controller.dashboard.documents.shapes.state import CongestedPort, Counts, JobFigures, SwitchFigures
+from heddle.controller.dashboard.documents.text import flags_text, json_text, list_text, shares_text
+from heddle.controller.model.job_state import JobState
+from heddle.controller.runtime.telemetry import TelemetryTick
+from heddle.controller.views.congestion import Congested, congestion
+from heddle.controller.views.isolation import Checked
+from heddle.controller.views.link_states import link_states, planned_utilisation
+from heddle.controller.views.measured import LinkRows, pause_share_of_links, pfc_queues, utilisation_of_links
+from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.window import Snapshot
 
 ROOTS_NS = 5_000_000_000
 MAX_JOBS = 1_000

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.exact.colouring import colour_slots
-from controller.planner.jit import Floats, Ints, kernel
-from controller.planner.search.grid import FAR, Grid
+from heddle.controller.planner.exact.colouring import colour_slots
+from heddle.controller.planner.jit import Floats, Ints, kernel
+from heddle.controller.planner.search.grid import FAR, Grid
 
 
 @kernel

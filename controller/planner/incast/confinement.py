@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
-from controller.planner.ordered import first_from
-from controller.planner.search.segments import Net, admissible, segment_link
+from heddle.controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
+from heddle.controller.planner.ordered import first_from
+from heddle.controller.planner.search.segments import Net, admissible, segment_link
 
 
 class Scratch(NamedTuple):

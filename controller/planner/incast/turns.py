@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.model.plan import AdmissionWindow
-from controller.planner.jit import Ints
+from heddle.controller.model.plan import AdmissionWindow
+from heddle.controller.planner.jit import Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

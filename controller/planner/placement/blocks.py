@@ -12,10 +12,10 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from controller.model.placement import WHOLE_GPU_MILLI
-from controller.planner.clos import Live, Topology
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.placement.free import Gpus, taken_from
+from heddle.controller.model.placement import WHOLE_GPU_MILLI
+from heddle.controller.planner.clos import Live, Topology
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.placement.free import Gpus, taken_from
 
 MAX_ZONES = 4
 """The limit of zones of a partitioned fabric, those first whose leaves reach the most others."""

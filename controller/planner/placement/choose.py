@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from controller.model.placement import WHOLE_GPU_MILLI
-from controller.planner.clos import Topology
-from controller.planner.placement.blocks import Block, Host, Seat, Zone
+from heddle.controller.model.placement import WHOLE_GPU_MILLI
+from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.placement.blocks import Block, Host, Seat, Zone
 
 Amounts = dict[int, int]
 """The number of ranks for each item of a sequence, by position; items without ranks are left out."""

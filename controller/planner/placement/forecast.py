@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.plan import Infeasible
-from controller.planner.beside import base_loads, paths_beside, priorities
-from controller.planner.clos import Live, topology_of
-from controller.planner.expand import expand, joined
-from controller.planner.jit import Floats
-from controller.planner.placed import Placed, joined_paths, no_paths, paths_of
-from controller.planner.ports.pins import refuse_taken_tuples
-from controller.planner.proof.certificate import own_utilisation
-from controller.planner.proof.loads import link_loads, utilisation
-from controller.planner.refusal import dead_nic, no_path, too_full
-from controller.planner.route import Router
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Infeasible
+from heddle.controller.planner.beside import base_loads, paths_beside, priorities
+from heddle.controller.planner.clos import Live, topology_of
+from heddle.controller.planner.expand import expand, joined
+from heddle.controller.planner.jit import Floats
+from heddle.controller.planner.placed import Placed, joined_paths, no_paths, paths_of
+from heddle.controller.planner.ports.pins import refuse_taken_tuples
+from heddle.controller.planner.proof.certificate import own_utilisation
+from heddle.controller.planner.proof.loads import link_loads, utilisation
+from heddle.controller.planner.refusal import dead_nic, no_path, too_full
+from heddle.controller.planner.route import Router
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

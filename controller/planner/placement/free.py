@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
-from controller.model.placement import WHOLE_GPU_MILLI
-from controller.planner.jit import Ints
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.placement import WHOLE_GPU_MILLI
+from heddle.controller.planner.jit import Ints
 
 COMPUTE = "compute"
 

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from controller.model.job import JobRequest
-from controller.model.placement import WHOLE_GPU_MILLI, Shape
-from controller.planner.placement.blocks import Zone
-from controller.planner.placement.choose import Candidate
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.placement import WHOLE_GPU_MILLI, Shape
+from heddle.controller.planner.placement.blocks import Zone
+from heddle.controller.planner.placement.choose import Candidate
 
 MAX_NAMED = 3
 

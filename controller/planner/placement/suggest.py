@@ -7,21 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from controller.model.admission import flow_plans, too_many_flow_plans
-from controller.model.error import AlreadyExistsError, InputError
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import RINGS
-from controller.model.limit import MAX_FLOW_PLANS
-from controller.model.placement import MAX_SUGGESTIONS, Placement, Shape, placement_problems
-from controller.model.plan import Infeasible
-from controller.planner.clos import Live, Topology, topology_of
-from controller.planner.placed import Placed
-from controller.planner.placement.blocks import zones_of
-from controller.planner.placement.choose import Candidate, compact, turned, wider
-from controller.planner.placement.forecast import Forecast
-from controller.planner.placement.free import COMPUTE, gpus_of
-from controller.planner.placement.reason import reason_of, too_few
+from heddle.controller.model.admission import flow_plans, too_many_flow_plans
+from heddle.controller.model.error import AlreadyExistsError, InputError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import RINGS
+from heddle.controller.model.limit import MAX_FLOW_PLANS
+from heddle.controller.model.placement import MAX_SUGGESTIONS, Placement, Shape, placement_problems
+from heddle.controller.model.plan import Infeasible
+from heddle.controller.planner.clos import Live, Topology, topology_of
+from heddle.controller.planner.placed import Placed
+from heddle.controller.planner.placement.blocks import zones_of
+from heddle.controller.planner.placement.choose import Candidate, compact, turned, wider
+from heddle.controller.planner.placement.forecast import Forecast
+from heddle.controller.planner.placement.free import COMPUTE, gpus_of
+from heddle.controller.planner.placement.reason import reason_of, too_few
 
 MAX_WORK = 1_000_000
 """The limit of ranks and flow plans over all candidates; at least one candidate is always evaluated."""

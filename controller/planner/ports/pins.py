@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.model.error import AlreadyExistsError
-from controller.planner.clos import Topology
-from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Ints
+from heddle.controller.model.error import AlreadyExistsError
+from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.jit import Flags, Ints
 
 
 def tuple_keys(topology: Topology, source: Ints, target: Ints, ports: Ints | int) -> Ints:

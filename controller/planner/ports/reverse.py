@@ -12,14 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from controller.model.job import JobRequest
-from controller.planner.clos import Topology
-from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.placed import Paths
-from controller.planner.ports.pins import Streams, pinned_pairs, taken_along, tuple_keys
-from controller.planner.proof.loads import heaviest_phases
-from controller.planner.route import Router
+from heddle.controller.model.job import JobRequest
+from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.placed import Paths
+from heddle.controller.planner.ports.pins import Streams, pinned_pairs, taken_along, tuple_keys
+from heddle.controller.planner.proof.loads import heaviest_phases
+from heddle.controller.planner.route import Router
 
 A_STREAM_BPS = 1_000_000
 """The demand of a stream that is routed as a flow: small enough that millions add up exactly."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.model.fabric import Cable, Fabric, Role
-from controller.model.steering import (
+from heddle.controller.model.fabric import Cable, Fabric, Role
+from heddle.controller.model.steering import (
     PORT_BASE,
     SteeringLayout,
     choice_of,
@@ -15,9 +15,9 @@ from controller.model.steering import (
     stage_down,
     stage_up,
 )
-from controller.planner.clos import NO_LINK, Topology
-from controller.planner.jit import Ints, kernel
-from controller.planner.ordered import first_from
+from heddle.controller.planner.clos import NO_LINK, Topology
+from heddle.controller.planner.jit import Ints, kernel
+from heddle.controller.planner.ordered import first_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.clos import Live, Topology
-from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Ints, bare_kernel, kernel
-from controller.planner.ordered import smallest
-from controller.planner.proof.cut import (
+from heddle.controller.planner.clos import Live, Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.jit import Flags, Ints, bare_kernel, kernel
+from heddle.controller.planner.ordered import smallest
+from heddle.controller.planner.proof.cut import (
     CUT,
     KINDS,
     Best,
@@ -28,7 +28,7 @@ from controller.planner.proof.cut import (
     grouped,
     may_improve,
 )
-from controller.planner.proof.loads import layers_of
+from heddle.controller.planner.proof.loads import layers_of
 
 
 class Bound(NamedTuple):

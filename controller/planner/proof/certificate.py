@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.model.plan import Certificate
-from controller.planner.clos import Live, Topology
-from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.proof.bound import lower_bound
-from controller.planner.proof.deadlock import deadlock_free
-from controller.planner.proof.fluid import ROUNDING
+from heddle.controller.model.plan import Certificate
+from heddle.controller.planner.clos import Live, Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.proof.bound import lower_bound
+from heddle.controller.planner.proof.deadlock import deadlock_free
+from heddle.controller.planner.proof.fluid import ROUNDING
 
 
 def certify(

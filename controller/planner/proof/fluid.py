@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.planner.clos import Topology
-from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
-from controller.planner.proof.heap import sink
+from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
+from heddle.controller.planner.proof.heap import sink
 
 INCAST_HEADROOM = 0.95
 """The fraction of a NIC's rate that several senders together may use ("Rate" in docs/contract.md)."""

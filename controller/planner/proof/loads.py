@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.clos import Topology
-from controller.planner.expand import Flows
-from controller.planner.jit import Floats, Ints, bare_kernel, kernel
+from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.jit import Floats, Ints, bare_kernel, kernel
 
 
 @kernel

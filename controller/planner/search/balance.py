@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
-from controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
-from controller.planner.rows import row
-from controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
-from controller.planner.search.segments import LoadedNet, Segments, admissible, segment_link
+from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
+from heddle.controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
+from heddle.controller.planner.rows import row
+from heddle.controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
+from heddle.controller.planner.search.segments import LoadedNet, Segments, admissible, segment_link
 
 FAR = 1e30
 """Inverse capacity of a link that cannot carry traffic."""

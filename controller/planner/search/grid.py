@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
-from controller.planner.exact.shape import Shape, TwoTier
-from controller.planner.jit import Floats, Ints, bare_kernel
+from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
+from heddle.controller.planner.exact.shape import Shape, TwoTier
+from heddle.controller.planner.jit import Floats, Ints, bare_kernel
 
 FAR = 1e30
 """Inverse capacity of a link that cannot carry traffic."""

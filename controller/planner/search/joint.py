@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.planner.clos import Live, Topology
-from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints, Rows, kernel
-from controller.planner.proof.loads import heaviest_phases, layers_of
-from controller.planner.search.grid import FAR
-from controller.planner.search.layers import GUARD, Higher, Phased, phased
-from controller.planner.search.moving import Moving
-from controller.planner.search.on_link import Lists
-from controller.planner.search.relax import ROUNDING, Goal, even_out, place, relax
-from controller.planner.search.segments import LoadedNet, Segments
-from controller.planner.search.slowed import CROWD, FULL, TALLY, Crowded, slow_fewer
+from heddle.controller.planner.clos import Live, Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.jit import Flags, Floats, Ints, Rows, kernel
+from heddle.controller.planner.proof.loads import heaviest_phases, layers_of
+from heddle.controller.planner.search.grid import FAR
+from heddle.controller.planner.search.layers import GUARD, Higher, Phased, phased
+from heddle.controller.planner.search.moving import Moving
+from heddle.controller.planner.search.on_link import Lists
+from heddle.controller.planner.search.relax import ROUNDING, Goal, even_out, place, relax
+from heddle.controller.planner.search.segments import LoadedNet, Segments
+from heddle.controller.planner.search.slowed import CROWD, FULL, TALLY, Crowded, slow_fewer
 
 CLOSE = 0.001
 """Relative distance to the goal at which the search for a lower maximum ends."""

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from controller.planner.clos import NO_LINK, Live, Topology
-from controller.planner.exact.shape import Shape
-from controller.planner.exact.slots import least_level, slotted
-from controller.planner.jit import Floats, Ints
-from controller.planner.search.grid import FAR, Grid, grid_of, hops_of
-from controller.planner.search.repair import lower
-from controller.planner.search.spread import put_all, spread
-from controller.planner.search.wander import out_of_reach, wander
+from heddle.controller.planner.clos import NO_LINK, Live, Topology
+from heddle.controller.planner.exact.shape import Shape
+from heddle.controller.planner.exact.slots import least_level, slotted
+from heddle.controller.planner.jit import Floats, Ints
+from heddle.controller.planner.search.grid import FAR, Grid, grid_of, hops_of
+from heddle.controller.planner.search.repair import lower
+from heddle.controller.planner.search.spread import put_all, spread
+from heddle.controller.planner.search.wander import out_of_reach, wander
 
 CHAIN = 48
 """The maximum length of a chain of ejections."""

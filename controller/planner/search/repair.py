@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
-from controller.planner.rows import row
-from controller.planner.search.grid import Grid, best_core, best_path, link_of, put
-from controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
+from heddle.controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
+from heddle.controller.planner.rows import row
+from heddle.controller.planner.search.grid import Grid, best_core, best_path, link_of, put
+from heddle.controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
 
 SCANNED_PER_PATH = 4
 """The flows on a link that are scanned in the time in which one path is evaluated."""

@@ -8,9 +8,9 @@ breaks ties, so the same input gives the same walk.
 
 import numpy as np
 
-from controller.planner.jit import Floats, Ints, bare_kernel, kernel
-from controller.planner.search.grid import Grid, link_of
-from controller.planner.search.on_link import Lists, depart, empty_lists, join
+from heddle.controller.planner.jit import Floats, Ints, bare_kernel, kernel
+from heddle.controller.planner.search.grid import Grid, link_of
+from heddle.controller.planner.search.on_link import Lists, depart, empty_lists, join
 
 LINGER = 5
 """The least number of steps that a moved flow stays in place; a random number below this is added."""

@@ -8,9 +8,9 @@ several flows of any size; a flow that moves is no larger than the one it makes 
 that it can be undone exactly, lists included.
 """
 
-from controller.planner.jit import Rows, bare_kernel
-from controller.planner.session.paths import growth, set_path, undo
-from controller.planner.session.table import DEAD, State
+from heddle.controller.planner.jit import Rows, bare_kernel
+from heddle.controller.planner.session.paths import growth, set_path, undo
+from heddle.controller.planner.session.table import DEAD, State
 
 MAX_FLOWS_READ = 24
 """The flows of a full link that a step of a chain reads at most."""

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.model.job import JobRequest
-from controller.planner.clos import NO_LINK, Topology
-from controller.planner.expand import Flows
-from controller.planner.flow_table import path_links
-from controller.planner.jit import Flags, Ints, Rows, bare_kernel
-from controller.planner.session.state import Store
+from heddle.controller.model.job import JobRequest
+from heddle.controller.planner.clos import NO_LINK, Topology
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.flow_table import path_links
+from heddle.controller.planner.jit import Flags, Ints, Rows, bare_kernel
+from heddle.controller.planner.session.state import Store
 
 
 class Change(NamedTuple):

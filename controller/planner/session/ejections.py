@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from controller.planner.jit import Ints, Rows, bare_kernel
-from controller.planner.rows import row
-from controller.planner.session.chains import direct, may_move, put
-from controller.planner.session.paths import seat_column, set_path, undo
-from controller.planner.session.place import slowed
-from controller.planner.session.seats import Seats, back, change, end_of, free_cores, lowest
-from controller.planner.session.state import UNLIMITED, Store
-from controller.planner.session.table import State
+from heddle.controller.planner.jit import Ints, Rows, bare_kernel
+from heddle.controller.planner.rows import row
+from heddle.controller.planner.session.chains import direct, may_move, put
+from heddle.controller.planner.session.paths import seat_column, set_path, undo
+from heddle.controller.planner.session.place import slowed
+from heddle.controller.planner.session.seats import Seats, back, change, end_of, free_cores, lowest
+from heddle.controller.planner.session.state import UNLIMITED, Store
+from heddle.controller.planner.session.table import State
 
 STEP, MOVE = 1, 4
 """The cost of an ejected flow that the event has placed or moved, and of any other."""

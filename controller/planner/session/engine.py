@@ -8,21 +8,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from controller.model.plan import Infeasible
-from controller.planner.clos import NO_LINK, Topology
-from controller.planner.expand import joined
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.refusal import dead_nic, no_path, too_full
-from controller.planner.route import Router
-from controller.planner.session.delta import Delta, SessionJob, changes, no_paths, packed, touched
-from controller.planner.session.moves import Movable, Moves
-from controller.planner.session.paths import set_paths, undo
-from controller.planner.session.place import above_bounds, place
-from controller.planner.session.relief import HAIR, emptied, evenness, lowered, score, spare
-from controller.planner.session.replan import beside, crowded, evened, replanned
-from controller.planner.session.seats import MAX_TRAIL, chosen, seat
-from controller.planner.session.state import Store
-from controller.planner.session.table import DEAD
+from heddle.controller.model.plan import Infeasible
+from heddle.controller.planner.clos import NO_LINK, Topology
+from heddle.controller.planner.expand import joined
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.refusal import dead_nic, no_path, too_full
+from heddle.controller.planner.route import Router
+from heddle.controller.planner.session.delta import Delta, SessionJob, changes, no_paths, packed, touched
+from heddle.controller.planner.session.moves import Movable, Moves
+from heddle.controller.planner.session.paths import set_paths, undo
+from heddle.controller.planner.session.place import above_bounds, place
+from heddle.controller.planner.session.relief import HAIR, emptied, evenness, lowered, score, spare
+from heddle.controller.planner.session.replan import beside, crowded, evened, replanned
+from heddle.controller.planner.session.seats import MAX_TRAIL, chosen, seat
+from heddle.controller.planner.session.state import Store
+from heddle.controller.planner.session.table import DEAD
 
 SLACK = 1.05
 """Ratio of the largest utilisation to the lower bound above which everything is planned again, if all may move."""

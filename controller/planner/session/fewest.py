@@ -9,8 +9,8 @@ The first method that moves the fewest flows wins, so equal states give equal mo
 
 from typing import Any
 
-from controller.planner.jit import bare_kernel
-from controller.planner.session.chains import (
+from heddle.controller.planner.jit import bare_kernel
+from heddle.controller.planner.session.chains import (
     MAX_FLOWS_READ,
     carry_out,
     charged,
@@ -23,8 +23,8 @@ from controller.planner.session.chains import (
     walk,
     wire,
 )
-from controller.planner.session.paths import growth, set_path, undo
-from controller.planner.session.table import DEAD, State
+from heddle.controller.planner.session.paths import growth, set_path, undo
+from heddle.controller.planner.session.table import DEAD, State
 
 BY_CORES, BY_EJECTION = -1, -2
 """Values of a chain's `out` where no columns are exchanged: moves between cores, and ejections."""

@@ -3,9 +3,9 @@
 They keep loads, the list of flows of each link and the seat tables current, and log each change for `undo`.
 """
 
-from controller.planner.clos import NO_LINK
-from controller.planner.jit import Flags, Floats, Ints, Rows, bare_kernel
-from controller.planner.session.table import DEAD, State
+from heddle.controller.planner.clos import NO_LINK
+from heddle.controller.planner.jit import Flags, Floats, Ints, Rows, bare_kernel
+from heddle.controller.planner.session.table import DEAD, State
 
 
 @bare_kernel

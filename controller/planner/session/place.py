@@ -1,7 +1,7 @@
 """Kernels that place flows one by one, and move flows off the fullest links."""
 
-from controller.planner.jit import Flags, Floats, Ints, bare_kernel
-from controller.planner.session.chains import (
+from heddle.controller.planner.jit import Flags, Floats, Ints, bare_kernel
+from heddle.controller.planner.session.chains import (
     CANDIDATES,
     carry_out,
     charged,
@@ -15,9 +15,9 @@ from controller.planner.session.chains import (
     use,
     wire,
 )
-from controller.planner.session.fewest import fewest
-from controller.planner.session.paths import set_path, undo
-from controller.planner.session.table import State
+from heddle.controller.planner.session.fewest import fewest
+from heddle.controller.planner.session.paths import set_path, undo
+from heddle.controller.planner.session.table import State
 
 MAX_FLOWS_TRIED = 24
 """The flows of a full link for which other paths are tried."""

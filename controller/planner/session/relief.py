@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from controller.planner.session.ejections import make_room
-from controller.planner.session.paths import undo
-from controller.planner.session.place import relieve, slowed
-from controller.planner.session.share import gather, widen
-from controller.planner.session.state import Store
-from controller.planner.session.table import DEAD
+from heddle.controller.planner.session.ejections import make_room
+from heddle.controller.planner.session.paths import undo
+from heddle.controller.planner.session.place import relieve, slowed
+from heddle.controller.planner.session.share import gather, widen
+from heddle.controller.planner.session.state import Store
+from heddle.controller.planner.session.table import DEAD
 
 MAX_CHARGE, MAX_CHARGE_AHEAD = 32, 8
 """The flows that may move for one flow that leaves a link: where it is too full, and where its column is emptied."""

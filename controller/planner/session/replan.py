@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from controller.planner.clos import MAX_HOPS, NO_LINK, Topology
-from controller.planner.expand import Flows, joined
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.ports.pins import Streams, bundles, given_paths
-from controller.planner.proof.loads import heaviest_phases, link_loads
-from controller.planner.route import Router
-from controller.planner.session.delta import SessionJob, by_role, packed
-from controller.planner.session.state import Store
+from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Topology
+from heddle.controller.planner.expand import Flows, joined
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.ports.pins import Streams, bundles, given_paths
+from heddle.controller.planner.proof.loads import heaviest_phases, link_loads
+from heddle.controller.planner.route import Router
+from heddle.controller.planner.session.delta import SessionJob, by_role, packed
+from heddle.controller.planner.session.state import Store
 
 
 def replanned(router: Router, jobs: Sequence[SessionJob], paths: Ints, again: Flags, background: Floats) -> Ints:

@@ -18,22 +18,22 @@ from itertools import pairwise
 
 import numpy as np
 
-from controller.model.error import AlreadyExistsError, InputError, NotFoundError
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.plan import Infeasible, JobFlows
-from controller.planner.clos import NO_LINK, Live, Topology, topology_of
-from controller.planner.expand import Flows, expand
-from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.placed import paths_of
-from controller.planner.refusal import dead_nic
-from controller.planner.route import Router
-from controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, hops_of_rows, no_paths
-from controller.planner.session.engine import NO_ROWS, Engine
-from controller.planner.session.moves import Moves
-from controller.planner.session.paths import set_paths
-from controller.planner.session.state import Store
+from heddle.controller.model.error import AlreadyExistsError, InputError, NotFoundError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Infeasible, JobFlows
+from heddle.controller.planner.clos import NO_LINK, Live, Topology, topology_of
+from heddle.controller.planner.expand import Flows, expand
+from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.placed import paths_of
+from heddle.controller.planner.refusal import dead_nic
+from heddle.controller.planner.route import Router
+from heddle.controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, hops_of_rows, no_paths
+from heddle.controller.planner.session.engine import NO_ROWS, Engine
+from heddle.controller.planner.session.moves import Moves
+from heddle.controller.planner.session.paths import set_paths
+from heddle.controller.planner.session.state import Store
 
 STAY = Moves(budget=0)
 

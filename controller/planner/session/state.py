@@ -8,15 +8,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.planner.clos import NO_LINK, Live, Topology
-from controller.planner.exact.shape import ThreeTier, shape_of
-from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints, Rows, Small
-from controller.planner.session.chains import CANDIDATES
-from controller.planner.session.cuts import Cuts
-from controller.planner.session.paths import find_lost, fullest_link, mark_seats, reset_flows
-from controller.planner.session.seats import FRONT, MAX_FRONT, MAX_TRAIL, TRAIL, Seats
-from controller.planner.session.table import CHAIN, CHANGE, COUNTER, DEAD, FLOW, LINK, SPAN, SPOT, Counters, State
+from heddle.controller.planner.clos import NO_LINK, Live, Topology
+from heddle.controller.planner.exact.shape import ThreeTier, shape_of
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.jit import Flags, Floats, Ints, Rows, Small
+from heddle.controller.planner.session.chains import CANDIDATES
+from heddle.controller.planner.session.cuts import Cuts
+from heddle.controller.planner.session.paths import find_lost, fullest_link, mark_seats, reset_flows
+from heddle.controller.planner.session.seats import FRONT, MAX_FRONT, MAX_TRAIL, TRAIL, Seats
+from heddle.controller.planner.session.table import (
+    CHAIN,
+    CHANGE,
+    COUNTER,
+    DEAD,
+    FLOW,
+    LINK,
+    SPAN,
+    SPOT,
+    Counters,
+    State,
+)
 
 SPARE_LOG = 1 << 16
 """Rows of the log for the changes that chains make in one event, beside those for the flows at hand."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from controller.model.rule import Masked
-from foundation.bits import lowest_bit
+from heddle.controller.model.rule import Masked
+from heddle.foundation.bits import lowest_bit
 
 ADDRESS_BITS = 32
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from controller.model.fabric import Switch
-from controller.model.rule import (
+from heddle.controller.model.fabric import Switch
+from heddle.controller.model.rule import (
     ETH_ARP,
     ETH_IPV4,
     IP_UDP,
@@ -18,9 +18,9 @@ from controller.model.rule import (
     Output,
     ToGroup,
 )
-from controller.model.steering import PortField, stage_up
-from controller.rules.compilation import Compilation, underlay, weights_of
-from controller.rules.pipeline import (
+from heddle.controller.model.steering import PortField, stage_up
+from heddle.controller.rules.compilation import Compilation, underlay, weights_of
+from heddle.controller.rules.pipeline import (
     GUARD_PRIORITY,
     OVERRIDE_PRIORITY,
     RESPLIT_PRIORITY,
@@ -29,10 +29,10 @@ from controller.rules.pipeline import (
     Table,
     prefix_priority,
 )
-from controller.rules.underlay.aggregate import ADDRESS_BITS, Labelled, mask_of
-from controller.rules.underlay.groups import up_group_id
-from controller.rules.underlay.split import PortBlock, divided, port_blocks
-from foundation.bits import lowest_bit
+from heddle.controller.rules.underlay.aggregate import ADDRESS_BITS, Labelled, mask_of
+from heddle.controller.rules.underlay.groups import up_group_id
+from heddle.controller.rules.underlay.split import PortBlock, divided, port_blocks
+from heddle.foundation.bits import lowest_bit
 
 USUAL = 0
 """The label of destinations that every usable choice leads to; exceptions are numbered from 1."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.model.fabric import Switch
-from controller.model.rule import (
+from heddle.controller.model.fabric import Switch
+from heddle.controller.model.rule import (
     ETH_ARP,
     ETH_IPV4,
     IP_UDP,
@@ -17,12 +17,12 @@ from controller.model.rule import (
     Output,
     ToGroup,
 )
-from controller.model.steering import stage_down
-from controller.rules.compilation import Compilation, underlay, weights_of
-from controller.rules.pipeline import DOWN_PRIORITY, Table, prefix_priority
-from controller.rules.underlay.aggregate import Labelled
-from controller.rules.underlay.groups import down_group_ids
-from controller.rules.underlay.split import full_cover
+from heddle.controller.model.steering import stage_down
+from heddle.controller.rules.compilation import Compilation, underlay, weights_of
+from heddle.controller.rules.pipeline import DOWN_PRIORITY, Table, prefix_priority
+from heddle.controller.rules.underlay.aggregate import Labelled
+from heddle.controller.rules.underlay.groups import down_group_ids
+from heddle.controller.rules.underlay.split import full_cover
 
 UP = 0
 """The label of destinations that are not below; descents are numbered from 1."""

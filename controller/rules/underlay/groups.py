@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from controller.model.fabric import DownGroup
-from controller.model.rule import GroupRule
+from heddle.controller.model.fabric import DownGroup
+from heddle.controller.model.rule import GroupRule
 
 DOWN_GROUP_BASE = 0x10000
 """Groups of parallel cables downwards are numbered from here; choice i upwards is group i + 1."""

@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import NamedTuple
 
-from controller.model.fabric import Fabric
-from controller.model.steering import Stage, SteeringLayout, blocks, imbalance, stage_down, stage_up
-from controller.rules.compilation import weights_of
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.steering import Stage, SteeringLayout, blocks, imbalance, stage_down, stage_up
+from heddle.controller.rules.compilation import weights_of
 
 
 class Imbalance(NamedTuple):

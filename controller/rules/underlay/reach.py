@@ -6,8 +6,8 @@ Leaves are numbered in the fabric's order; a set of leaves, or of choices, is a 
 from collections.abc import Iterable
 from functools import cached_property
 
-from controller.model.fabric import Cable, DownGroup, Fabric, Switch
-from controller.model.health import Health
+from heddle.controller.model.fabric import Cable, DownGroup, Fabric, Switch
+from heddle.controller.model.health import Health
 
 
 class Reach:

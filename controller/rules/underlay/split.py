@@ -6,9 +6,9 @@ The top two bits of a port are never matched: a port outside 0xC000..0xFFFF is f
 from functools import lru_cache
 from typing import NamedTuple
 
-from controller.model.rule import Masked
-from controller.model.steering import PORT_BITS, PortField, blocks
-from foundation.bits import lowest_bit
+from heddle.controller.model.rule import Masked
+from heddle.controller.model.steering import PORT_BITS, PortField, blocks
+from heddle.foundation.bits import lowest_bit
 
 MAX_PIECE_BITS = 3
 """A divided block has at most 2^3 pieces: it is only 1/k of the load."""

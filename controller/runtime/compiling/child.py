@@ -1,19 +1,19 @@
 """The compiler's process: reads requests from a socket, one after another, and replies to each in parts.
 
-`python -m controller.runtime.compiling.child FD`. It ends when the controller closes the socket or dies.
+`python -m heddle.controller.runtime.compiling.child FD`. It ends when the controller closes the socket or dies.
 """
 
 import gc
 import sys
 from multiprocessing.connection import Connection
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.rule import SwitchRules
-from controller.model.steering import layout_of
-from controller.rules.compilation import Parts
-from controller.rules.compile import compile_fabric
-from controller.runtime.compiling.wire import Begin, CompileMessage, End, PartWriter
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.model.steering import layout_of
+from heddle.controller.rules.compilation import Parts
+from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.runtime.compiling.wire import Begin, CompileMessage, End, PartWriter
 
 
 class Child:

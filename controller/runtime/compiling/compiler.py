@@ -11,17 +11,17 @@ import pickle
 import struct
 from collections.abc import Mapping
 
-from controller.brain.intent import severed_pins
-from controller.model.effect import Compile
-from controller.model.event import Compiled
-from controller.model.fabric import Fabric
-from controller.model.plan import SeveredPins
-from controller.model.rule import SwitchRules
-from controller.runtime import child_process
-from controller.runtime.compiling.wire import Begin, CompileMessage, End, Part, PartReader
-from controller.runtime.rules import compile_beside
+from heddle.controller.brain.intent import severed_pins
+from heddle.controller.model.effect import Compile
+from heddle.controller.model.event import Compiled
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.plan import SeveredPins
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.runtime import child_process
+from heddle.controller.runtime.compiling.wire import Begin, CompileMessage, End, Part, PartReader
+from heddle.controller.runtime.rules import compile_beside
 
-MODULE = "controller.runtime.compiling.child"
+MODULE = "heddle.controller.runtime.compiling.child"
 ATTEMPTS = 2
 LIMIT_S = 120.0
 """A process that takes longer for a reply counts as lost; 200 failed cables of 64 x 128 switches take 5 s."""

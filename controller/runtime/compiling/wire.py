@@ -7,10 +7,10 @@ new rules (matches, actions) are sent once per reply: exceptions of all leaves f
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.rule import FlowRule, GroupRule, SwitchRules
-from controller.rules.diff import same_at_first
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import FlowRule, GroupRule, SwitchRules
+from heddle.controller.rules.diff import same_at_first
 
 MAX_ROWS = 200
 """The rows of one part: building their rules takes the event loop less than a millisecond."""

@@ -9,13 +9,13 @@ import logging
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.brain.networks.state import Gateway, Networks
-from controller.runtime.background import Background
-from controller.runtime.gateways import Session, TooManyRequestsError
-from controller.runtime.isolation.verifier import Verifier
-from controller.runtime.isolation.wire import Found, Verify
-from controller.runtime.loop import Loop
-from controller.views.isolation import Checked
+from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.controller.runtime.background import Background
+from heddle.controller.runtime.gateways import Session, TooManyRequestsError
+from heddle.controller.runtime.isolation.verifier import Verifier
+from heddle.controller.runtime.isolation.wire import Found, Verify
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.views.isolation import Checked
 
 POLL_S = 1.0
 SETTLE_S = 3.0

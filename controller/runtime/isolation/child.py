@@ -1,6 +1,6 @@
 """The process that verifies isolation: reads messages from a socket, one after another, and replies to requests.
 
-`python -m controller.runtime.isolation.child FD`. It ends when the controller closes the socket or dies.
+`python -m heddle.controller.runtime.isolation.child FD`. It ends when the controller closes the socket or dies.
 """
 
 import os
@@ -8,9 +8,9 @@ import sys
 from dataclasses import replace
 from multiprocessing.connection import Connection
 
-from controller.runtime.isolation.verification import verified
-from controller.runtime.isolation.wire import Forget, Learn, Verify
-from dataplane.config.network import Vpc
+from heddle.controller.runtime.isolation.verification import verified
+from heddle.controller.runtime.isolation.wire import Forget, Learn, Verify
+from heddle.dataplane.config.network import Vpc
 
 NICENESS = 10
 

@@ -10,14 +10,14 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterable
 
-from controller.brain.networks.publishing import for_balancer, for_gateway
-from controller.runtime.isolation.wire import Found, Verify
-from dataplane.balancer.compiler.archive import unpacked as services_in
-from dataplane.config.desired import Desired, Kind
-from dataplane.gateway.compiler.archive import unpacked
-from dataplane.verify.compare import Finding
-from dataplane.verify.report import local_of, verify
-from dataplane.verify.services import service_findings
+from heddle.controller.brain.networks.publishing import for_balancer, for_gateway
+from heddle.controller.runtime.isolation.wire import Found, Verify
+from heddle.dataplane.balancer.compiler.archive import unpacked as services_in
+from heddle.dataplane.config.desired import Desired, Kind
+from heddle.dataplane.gateway.compiler.archive import unpacked
+from heddle.dataplane.verify.compare import Finding
+from heddle.dataplane.verify.report import local_of, verify
+from heddle.dataplane.verify.services import service_findings
 
 MAX_UNPACKED_BYTES = 256 << 20
 MAX_TEXTS = 20

@@ -9,12 +9,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 
-from controller.brain.networks.state import Networks
-from controller.runtime import child_process
-from controller.runtime.isolation.wire import Forget, Found, Learn, Verify
-from dataplane.config.network import Vpc
+from heddle.controller.brain.networks.state import Networks
+from heddle.controller.runtime import child_process
+from heddle.controller.runtime.isolation.wire import Forget, Found, Learn, Verify
+from heddle.dataplane.config.network import Vpc
 
-MODULE = "controller.runtime.isolation.child"
+MODULE = "heddle.controller.runtime.isolation.child"
 LIMIT_S = 120.0
 _LENGTH = struct.Struct("!i")
 """The length of a message, as `multiprocessing.connection` writes it below 2 GiB."""

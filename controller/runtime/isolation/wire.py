@@ -6,8 +6,8 @@ The process keeps the VPCs, so that each is sent once and again when it changes:
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from controller.brain.networks.state import Networks
-from dataplane.config.network import Vpc
+from heddle.controller.brain.networks.state import Networks
+from heddle.dataplane.config.network import Vpc
 
 
 class Learn(NamedTuple):

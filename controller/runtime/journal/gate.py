@@ -8,9 +8,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from controller.model.effect import Announce, Effect, NetworksChanged, Persist, Reply
-from controller.model.error import HeddleError, UnavailableError
-from controller.model.event import (
+from heddle.controller.model.effect import Announce, Effect, NetworksChanged, Persist, Reply
+from heddle.controller.model.error import HeddleError, UnavailableError
+from heddle.controller.model.event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyPeering,
@@ -24,7 +24,7 @@ from controller.model.event import (
     Release,
     Submit,
 )
-from controller.runtime.journal.writer import JournalWriter
+from heddle.controller.runtime.journal.writer import JournalWriter
 
 CHANGES = (
     Submit, Release, Drain, ApplyVpc, DeleteVpc, ApplyPeering, DeletePeering, ApplyBorder, ApplyLoadBalancer,

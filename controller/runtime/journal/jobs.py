@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.brain.state import Job
-from controller.model.job import JobRequest
-from controller.model.job_state import JobState
-from controller.model.plan import Effort, Stream
-from controller.planner.clos import NO_LINK, Topology
-from controller.planner.incast.turns import Turns
-from controller.planner.jit import Ints
-from controller.runtime.journal import values
-from controller.runtime.planning.wire import JobColumns, PathColumns, columns_of, job_of
+from heddle.controller.brain.state import Job
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import Effort, Stream
+from heddle.controller.planner.clos import NO_LINK, Topology
+from heddle.controller.planner.incast.turns import Turns
+from heddle.controller.planner.jit import Ints
+from heddle.controller.runtime.journal import values
+from heddle.controller.runtime.planning.wire import JobColumns, PathColumns, columns_of, job_of
 
 _LENGTH = struct.Struct(">I")
 _NARROW = (np.int8, np.int16, np.int32, np.int64)

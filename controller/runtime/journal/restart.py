@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controller.brain import durable
-from controller.brain.state import State
-from controller.model.error import InputError
-from controller.model.fabric import Fabric, SteeredBy
-from controller.planner.clos import Topology, topology_of
-from controller.planner.jit import Ints
-from controller.runtime.journal import jobs, values
-from controller.runtime.ports import EPOCH_SHIFT, StateStore
+from heddle.controller.brain import durable
+from heddle.controller.brain.state import State
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric, SteeredBy
+from heddle.controller.planner.clos import Topology, topology_of
+from heddle.controller.planner.jit import Ints
+from heddle.controller.runtime.journal import jobs, values
+from heddle.controller.runtime.ports import EPOCH_SHIFT, StateStore
 
 FABRIC = ("fabric", "cables")
 """The key of the cables' names, in the order by which jobs' paths number them."""

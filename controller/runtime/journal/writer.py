@@ -7,10 +7,10 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
-from controller.brain.state import Job
-from controller.planner.clos import Topology
-from controller.runtime.journal import jobs, values
-from controller.runtime.ports import StateStore, StoreError
+from heddle.controller.brain.state import Job
+from heddle.controller.planner.clos import Topology
+from heddle.controller.runtime.journal import jobs, values
+from heddle.controller.runtime.ports import StateStore, StoreError
 
 RETRY_S = 1.0
 """After a failure, and while there is nothing to write, the store is tried so often."""

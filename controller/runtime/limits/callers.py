@@ -11,10 +11,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from math import ceil
 
-from controller.model.call_limits import CallLimits
-from controller.model.error import BudgetExceededError
-from controller.runtime.limits.limited import Limit
-from controller.runtime.limits.log_limit import Allowance
+from heddle.controller.model.call_limits import CallLimits
+from heddle.controller.model.error import BudgetExceededError
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.controller.runtime.limits.log_limit import Allowance
 
 MAX_CALLERS = 4_096
 """The callers that are remembered; of those without a call the one that was silent for the longest is forgotten."""

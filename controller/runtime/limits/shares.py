@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from controller.model.error import BudgetExceededError
+from heddle.controller.model.error import BudgetExceededError
 
 
 class Shares:

@@ -1,6 +1,6 @@
 """The planner's process: reads requests from a socket, one after another, and writes a reply to each.
 
-`python -m controller.runtime.planning.child FD`. It ends when the controller closes the socket or dies.
+`python -m heddle.controller.runtime.planning.child FD`. It ends when the controller closes the socket or dies.
 """
 
 import sys
@@ -8,15 +8,15 @@ import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
-from controller.model.error import HeddleError
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
-from controller.model.plan import Amend, Infeasible, JobFlows, Replan
-from controller.planner.clos import topology_of
-from controller.planner.online import OnlinePlanner
-from controller.planner.placement.suggest import suggest
-from controller.planner.warm import PLANNING, warm
-from controller.runtime.planning.wire import (
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Amend, Infeasible, JobFlows, Replan
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.online import OnlinePlanner
+from heddle.controller.planner.placement.suggest import suggest
+from heddle.controller.planner.warm import PLANNING, warm
+from heddle.controller.runtime.planning.wire import (
     AmendMessage,
     Begin,
     Jobs,

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from controller.model.effect import Place, Solve
-from controller.model.error import BudgetExceededError, HeddleError, UnavailableError
-from controller.model.fabric import Fabric
-from controller.model.placement import Placement
-from controller.model.plan import Infeasible, Replan
-from controller.runtime.planning.worker import Worker, WorkerLostError
+from heddle.controller.model.effect import Place, Solve
+from heddle.controller.model.error import BudgetExceededError, HeddleError, UnavailableError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.placement import Placement
+from heddle.controller.model.plan import Infeasible, Replan
+from heddle.controller.runtime.planning.worker import Worker, WorkerLostError
 
 NEXT_START_S = 3.0
 """The second process and the spare start so long after a request, which may have to load its own kernels first."""

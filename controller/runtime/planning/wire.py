@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.moves import MoveLimit
-from controller.model.placement import Shape
-from controller.model.plan import Certificate, JobFlows, Moved, Stream
-from controller.planner.clos import Topology
-from controller.planner.expand import expand
-from controller.planner.flow_table import FlowTable
-from controller.planner.incast.turns import Turns
-from controller.planner.jit import Ints
-from controller.planner.placed import Placed, paths_of
-from controller.planner.ports.reverse import reverse_only_links
-from controller.planner.proof.loads import LinkLoads
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.moves import MoveLimit
+from heddle.controller.model.placement import Shape
+from heddle.controller.model.plan import Certificate, JobFlows, Moved, Stream
+from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.incast.turns import Turns
+from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.placed import Placed, paths_of
+from heddle.controller.planner.ports.reverse import reverse_only_links
+from heddle.controller.planner.proof.loads import LinkLoads
 
 
 class PathColumns(NamedTuple):

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
-from controller.model.effect import Place, Solve
-from controller.model.error import HeddleError
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
-from controller.model.placement import Placement
-from controller.model.plan import Infeasible, JobFlows, Replan
-from controller.planner.clos import topology_of
-from controller.planner.placed import is_same
-from controller.runtime import child_process
-from controller.runtime.planning.wire import (
+from heddle.controller.model.effect import Place, Solve
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.placement import Placement
+from heddle.controller.model.plan import Infeasible, JobFlows, Replan
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.placed import is_same
+from heddle.controller.runtime import child_process
+from heddle.controller.runtime.planning.wire import (
     AmendMessage,
     Begin,
     Jobs,
@@ -36,7 +36,7 @@ class Worker:
     def __init__(self, fabric: Fabric) -> None:
         self._topology = topology_of(fabric)
         self._jobs: dict[str, tuple[JobRequest, JobFlows]] = {}
-        self._process, ours = child_process.begin("controller.runtime.planning.child")
+        self._process, ours = child_process.begin("heddle.controller.runtime.planning.child")
         self._connection = Connection(ours.detach())
         self._fabric: Fabric | None = fabric  # None once it is sent
         self._lost = False

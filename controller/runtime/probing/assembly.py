@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from probing.probe import Question
+from heddle.probing.probe import Question
 
 Reply = tuple[Question, int] | None
 """A probe and the address of the router that replied; None where the report has no such thing there."""

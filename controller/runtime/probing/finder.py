@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from controller.model.address import ip_text
-from controller.runtime.probing.assembly import Lie
-from controller.runtime.probing.sending import Efforts, ProbeSender, Replies, ToSend
-from probing.flow import Found, Wanted
-from probing.probe import Question
-from probing.search import Search
+from heddle.controller.model.address import ip_text
+from heddle.controller.runtime.probing.assembly import Lie
+from heddle.controller.runtime.probing.sending import Efforts, ProbeSender, Replies, ToSend
+from heddle.probing.flow import Found, Wanted
+from heddle.probing.probe import Question
+from heddle.probing.search import Search
 
 MAX_WAITING = 64
 """The maximum of searches that wait for their turn."""

@@ -11,21 +11,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from controller.model.effect import Note
-from controller.model.error import NoAdmissiblePlanError, UnavailableError
-from controller.model.fabric import Fabric, Nic
-from controller.model.job import JobRequest
-from controller.model.plan import DATA_DSCP
-from controller.runtime.probing.assembly import Lie
-from controller.runtime.probing.finder import switch_at_end
-from controller.runtime.probing.leaves import leaves_that_send
-from controller.runtime.probing.pairs import pairs_of
-from controller.runtime.probing.sending import Efforts, ProbeSender, Replies
-from controller.runtime.probing.sessions import Header
-from probing.check.conclusions import LeafCheck, concluded
-from probing.check.places import Places
-from probing.check.questions import Variation, rounds
-from probing.probe import Question
+from heddle.controller.model.effect import Note
+from heddle.controller.model.error import NoAdmissiblePlanError, UnavailableError
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import DATA_DSCP
+from heddle.controller.runtime.probing.assembly import Lie
+from heddle.controller.runtime.probing.finder import switch_at_end
+from heddle.controller.runtime.probing.leaves import leaves_that_send
+from heddle.controller.runtime.probing.pairs import pairs_of
+from heddle.controller.runtime.probing.sending import Efforts, ProbeSender, Replies
+from heddle.controller.runtime.probing.sessions import Header
+from heddle.probing.check.conclusions import LeafCheck, concluded
+from heddle.probing.check.places import Places
+from heddle.probing.check.questions import Variation, rounds
+from heddle.probing.probe import Question
 
 _LOG = logging.getLogger("heddle.controller")
 MAX_DESTINATIONS = 2

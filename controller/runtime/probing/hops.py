@@ -6,7 +6,7 @@ A path of top t climbs t - 1 cables from its leaf and descends as many: hop k is
 from functools import lru_cache
 from itertools import count
 
-from controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric
 
 MAX_PAIRS = 4_096
 Switches = frozenset[str]

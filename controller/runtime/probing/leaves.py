@@ -1,7 +1,7 @@
 """Name the leaves that a job's flows leave: their hashes choose its paths."""
 
-from controller.model.fabric import Fabric
-from controller.model.job import Collective, JobRequest
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import Collective, JobRequest
 
 
 def leaves_that_send(fabric: Fabric, request: JobRequest) -> list[str]:

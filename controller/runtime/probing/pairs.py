@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-from controller.model.fabric import Fabric, Nic
-from controller.model.next_hops import next_hops
-from probing.check.questions import Pair, Step
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.controller.model.next_hops import next_hops
+from heddle.probing.check.questions import Pair, Step
 
 MAX_SOURCES, MAX_DESTINATIONS = 4, 8
 """Per leaf: NICs that probe, and leaves that they probe towards."""

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.model.event import PortsAstray
-from controller.model.fabric import Fabric
-from controller.model.plan import FlowPlan, JobFlows
-from controller.planner.flow_table import FlowTable
-from controller.runtime.probing.finder import Located, switch_at_end
-from controller.runtime.probing.sending import Efforts, ProbeSender, Replies
-from probing.probe import Question
+from heddle.controller.model.event import PortsAstray
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.plan import FlowPlan, JobFlows
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.runtime.probing.finder import Located, switch_at_end
+from heddle.controller.runtime.probing.sending import Efforts, ProbeSender, Replies
+from heddle.probing.probe import Question
 
 SAMPLES_PPS = 20
 """Probes of samples per second that may expire at one switch: a fifteenth of what searches may take."""

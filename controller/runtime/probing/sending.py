@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from controller.model.address import ip_text
-from controller.model.fabric import Fabric
-from controller.runtime.probing.budget import Budget, load_of, rates
-from controller.runtime.probing.hops import Hops
-from controller.runtime.probing.sessions import (
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.runtime.probing.budget import Budget, load_of, rates
+from heddle.controller.runtime.probing.hops import Hops
+from heddle.controller.runtime.probing.sessions import (
     MAX_QUESTIONS,
     NO_HEADER,
     AgentError,
@@ -18,7 +18,7 @@ from controller.runtime.probing.sessions import (
     ProbeAgents,
     ProbeResult,
 )
-from probing.probe import Question
+from heddle.probing.probe import Question
 
 SWITCH_PPS = 300
 """Half of what SONiC's switches reply to by default."""

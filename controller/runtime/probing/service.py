@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from controller.model.effect import Note
-from controller.model.event import PortsAstray
-from controller.model.fabric import Fabric
-from controller.model.port_addresses import links_by_address
-from controller.runtime.probing.finder import ProbeFinder, switch_at_end
-from controller.runtime.probing.first_contact import FirstContact
-from controller.runtime.probing.sampler import Running, Sampler
-from controller.runtime.probing.sending import ProbeSender
-from controller.runtime.probing.sessions import ProbeAgents
-from probing.check.places import Places
+from heddle.controller.model.effect import Note
+from heddle.controller.model.event import PortsAstray
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.port_addresses import links_by_address
+from heddle.controller.runtime.probing.finder import ProbeFinder, switch_at_end
+from heddle.controller.runtime.probing.first_contact import FirstContact
+from heddle.controller.runtime.probing.sampler import Running, Sampler
+from heddle.controller.runtime.probing.sending import ProbeSender
+from heddle.controller.runtime.probing.sessions import ProbeAgents
+from heddle.probing.check.places import Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from controller.model.effect import Note
-from controller.runtime.probing.assembly import Lie, Reply, heard
-from probing.probe import Question
+from heddle.controller.model.effect import Note
+from heddle.controller.runtime.probing.assembly import Lie, Reply, heard
+from heddle.probing.probe import Question
 
 MAX_QUESTIONS = 4_096
 """The maximum of probes in an order."""

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controller.brain.state import State
-from controller.model.effect import Effect
-from controller.model.event import Event
+from heddle.controller.brain.state import State
+from heddle.controller.model.effect import Effect
+from heddle.controller.model.event import Event
 
 
 class Decided(NamedTuple):

@@ -11,11 +11,11 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
-from controller.model.effect import Compile, Effect, Persist
-from controller.model.error import HeddleError
-from controller.model.job import JobRequest
-from controller.planner.flow_table import FlowTable
-from controller.planner.proof.loads import LinkLoads
+from heddle.controller.model.effect import Compile, Effect, Persist
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.job import JobRequest
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.proof.loads import LinkLoads
 
 DIGEST_BYTES = 12
 

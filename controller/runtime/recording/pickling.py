@@ -18,47 +18,62 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-import controller.brain.hash_ports.port_search
-import controller.brain.lifecycle
-import controller.brain.networks.state
-import controller.brain.state
-import controller.model.effect
-import controller.model.error
-import controller.model.event
-import controller.model.fabric
-import controller.model.health
-import controller.model.job
-import controller.model.job_state
-import controller.model.moves
-import controller.model.placement
-import controller.model.plan
-import controller.model.rule
-import controller.model.steering
-import controller.model.tenant
-import controller.rules.pipeline
-import dataplane.config.balancers
-import dataplane.config.desired
-import dataplane.config.network
-import probing.flow
-from controller.model.error import InputError
-from controller.model.fabric import Cable, Fabric, Nic, Switch
-from controller.model.health import Health
-from controller.planner.clos import Topology, topology_of
-from controller.planner.expand import Flows
-from controller.planner.flow_table import FlowTable
-from controller.planner.incast.turns import Turns
-from controller.planner.proof.loads import LinkLoads
-from controller.runtime.recording.batch import Batch, Decided
+import heddle.controller.brain.hash_ports.port_search
+import heddle.controller.brain.lifecycle
+import heddle.controller.brain.networks.state
+import heddle.controller.brain.state
+import heddle.controller.model.effect
+import heddle.controller.model.error
+import heddle.controller.model.event
+import heddle.controller.model.fabric
+import heddle.controller.model.health
+import heddle.controller.model.job
+import heddle.controller.model.job_state
+import heddle.controller.model.moves
+import heddle.controller.model.placement
+import heddle.controller.model.plan
+import heddle.controller.model.rule
+import heddle.controller.model.steering
+import heddle.controller.model.tenant
+import heddle.controller.rules.pipeline
+import heddle.dataplane.config.balancers
+import heddle.dataplane.config.desired
+import heddle.dataplane.config.network
+import heddle.probing.flow
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Cable, Fabric, Nic, Switch
+from heddle.controller.model.health import Health
+from heddle.controller.planner.clos import Topology, topology_of
+from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.incast.turns import Turns
+from heddle.controller.planner.proof.loads import LinkLoads
+from heddle.controller.runtime.recording.batch import Batch, Decided
 
 _MODULES: tuple[ModuleType, ...] = (
-    controller.brain.lifecycle, controller.brain.networks.state, controller.brain.hash_ports.port_search,
-    controller.brain.state, controller.model.effect,
-    controller.model.error, controller.model.event, controller.model.fabric, controller.model.health,
-    controller.model.job, controller.model.job_state, controller.model.moves, controller.model.placement,
-    controller.model.plan, controller.model.rule, controller.model.steering, controller.model.tenant,
-    controller.rules.pipeline,
-    dataplane.config.balancers, dataplane.config.desired, dataplane.config.network, probing.flow,
-)  # fmt: skip
+    heddle.controller.brain.lifecycle,
+    heddle.controller.brain.networks.state,
+    heddle.controller.brain.hash_ports.port_search,
+    heddle.controller.brain.state,
+    heddle.controller.model.effect,
+    heddle.controller.model.error,
+    heddle.controller.model.event,
+    heddle.controller.model.fabric,
+    heddle.controller.model.health,
+    heddle.controller.model.job,
+    heddle.controller.model.job_state,
+    heddle.controller.model.moves,
+    heddle.controller.model.placement,
+    heddle.controller.model.plan,
+    heddle.controller.model.rule,
+    heddle.controller.model.steering,
+    heddle.controller.model.tenant,
+    heddle.controller.rules.pipeline,
+    heddle.dataplane.config.balancers,
+    heddle.dataplane.config.desired,
+    heddle.dataplane.config.network,
+    heddle.probing.flow,
+)
 _NARROW = (np.int8, np.int16, np.int32)
 
 

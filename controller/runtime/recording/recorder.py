@@ -9,9 +9,9 @@ import queue
 import threading
 from pathlib import Path
 
-from controller.model.error import PrerequisiteError
-from controller.runtime.recording.batch import Turn
-from controller.runtime.recording.segment import SUFFIX, SegmentWriter
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.runtime.recording.batch import Turn
+from heddle.controller.runtime.recording.segment import SUFFIX, SegmentWriter
 
 QUEUE_LIMIT = 1_024
 """The turns that wait to be written; more are refused."""

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.brain.decide import decide_all
-from controller.model.effect import Effect
-from controller.model.error import InputError
-from controller.runtime.recording.batch import Batch, Decided, fault_text
-from controller.runtime.recording.digest import Digester
-from controller.runtime.recording.segment import SUFFIX, SegmentReader, decisions
+from heddle.controller.brain.decide import decide_all
+from heddle.controller.model.effect import Effect
+from heddle.controller.model.error import InputError
+from heddle.controller.runtime.recording.batch import Batch, Decided, fault_text
+from heddle.controller.runtime.recording.digest import Digester
+from heddle.controller.runtime.recording.segment import SUFFIX, SegmentReader, decisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

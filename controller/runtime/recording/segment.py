@@ -17,15 +17,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from controller.brain.state import State
-from controller.model.effect import Effect
-from controller.model.error import InputError
-from controller.model.event import Event, RulesRead, SwitchUp
-from controller.model.rule import SwitchRules
-from controller.runtime.recording.batch import Batch, Decided, Turn
-from controller.runtime.recording.digest import Digester
-from controller.runtime.recording.pickling import Frame, ValuePickler, ValueUnpickler, fingerprint
-from foundation.regular_file import open_regular
+from heddle.controller.brain.state import State
+from heddle.controller.model.effect import Effect
+from heddle.controller.model.error import InputError
+from heddle.controller.model.event import Event, RulesRead, SwitchUp
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.runtime.recording.batch import Batch, Decided, Turn
+from heddle.controller.runtime.recording.digest import Digester
+from heddle.controller.runtime.recording.pickling import Frame, ValuePickler, ValueUnpickler, fingerprint
+from heddle.foundation.regular_file import open_regular
 
 SUFFIX = ".heddle"
 VERSION = 1

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from controller.model import effect, event
-from controller.model.effect import Drained, Effect
-from controller.model.error import HeddleError
-from controller.model.event import Event
-from controller.model.moves import MAX_MOVES, MoveLimit
-from controller.model.plan import Infeasible, JobPlan, Replan
+from heddle.controller.model import effect, event
+from heddle.controller.model.effect import Drained, Effect
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.event import Event
+from heddle.controller.model.moves import MAX_MOVES, MoveLimit
+from heddle.controller.model.plan import Infeasible, JobPlan, Replan
 
 MAX_NAMED = 4
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 
-from controller.southbound.codec.wire import HEADER, VERSION, MessageType, MultipartType, type_name
+from heddle.controller.southbound.codec.wire import HEADER, VERSION, MessageType, MultipartType, type_name
 
 MAX_ECHO_BYTES = 1024
 MAX_HELLO_BYTES = 1024

@@ -6,9 +6,9 @@
 from struct import Struct
 from typing import NamedTuple
 
-from controller.model.rule import Match, OpaqueMatch
-from controller.southbound.codec import readback
-from controller.southbound.codec.wire import VERSION
+from heddle.controller.model.rule import Match, OpaqueMatch
+from heddle.controller.southbound.codec import readback
+from heddle.controller.southbound.codec.wire import VERSION
 
 _TWO_U16 = Struct("!HH").unpack_from
 _FEATURES = Struct("!QIBB2xI").unpack_from

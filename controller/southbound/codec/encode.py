@@ -8,7 +8,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from controller.model.rule import (
+from heddle.controller.model.rule import (
     Action,
     ChangeOp,
     FlowRule,
@@ -19,7 +19,7 @@ from controller.model.rule import (
     Output,
     ToGroup,
 )
-from controller.southbound.codec.wire import NO_BUFFER, WHOLE_PACKET
+from heddle.controller.southbound.codec.wire import NO_BUFFER, WHOLE_PACKET
 
 
 class Codec(NamedTuple):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
-from controller.model.rule import (
+from heddle.controller.model.rule import (
     Action,
     FlowRule,
     GotoTable,
@@ -22,7 +22,7 @@ from controller.model.rule import (
     Output,
     ToGroup,
 )
-from controller.southbound.codec.wire import WHOLE_PACKET
+from heddle.controller.southbound.codec.wire import WHOLE_PACKET
 
 _U32 = Struct("!I").unpack_from
 _TWO_U16 = Struct("!HH").unpack_from

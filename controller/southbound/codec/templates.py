@@ -12,10 +12,20 @@ from itertools import groupby, repeat
 from struct import Struct
 from typing import Any, NamedTuple
 
-from controller.model.rule import Change, ChangeOp, FlowRule, GroupRule, Masked, Match, OpaqueMatch, Output, ToGroup
-from controller.southbound.codec import encode
-from controller.southbound.codec.readback import OXM_FIELDS
-from controller.southbound.codec.wire import ANY, HEADER, NO_BUFFER, VERSION, MessageType
+from heddle.controller.model.rule import (
+    Change,
+    ChangeOp,
+    FlowRule,
+    GroupRule,
+    Masked,
+    Match,
+    OpaqueMatch,
+    Output,
+    ToGroup,
+)
+from heddle.controller.southbound.codec import encode
+from heddle.controller.southbound.codec.readback import OXM_FIELDS
+from heddle.controller.southbound.codec.wire import ANY, HEADER, NO_BUFFER, VERSION, MessageType
 
 _U16 = Struct("!H").unpack_from
 _U32 = Struct("!I").unpack_from

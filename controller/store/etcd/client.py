@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from controller.runtime.leadership import ClusterCounts
-from controller.store.etcd.proto import etcd_pb2 as pb
-from controller.store.etcd.proto import etcd_pb2_grpc as rpc
-from controller.store.etcd.tls import EtcdTls, Shown, address_in, has_tls, plain_cause
+from heddle.controller.runtime.leadership import ClusterCounts
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.store.etcd.proto import etcd_pb2_grpc as rpc
+from heddle.controller.store.etcd.tls import EtcdTls, Shown, address_in, has_tls, plain_cause
 
 FIRST_TRY_S = 0.5
 """A member has so long to reply at first; doubled once none has replied."""

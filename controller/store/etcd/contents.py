@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from controller.model.error import InputError
-from controller.store.etcd.keys import Keys
-from controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.model.error import InputError
+from heddle.controller.store.etcd.keys import Keys
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 
 Key = tuple[str, str]
 

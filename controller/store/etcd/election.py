@@ -4,11 +4,11 @@ import asyncio
 import logging
 from contextlib import aclosing, suppress
 
-from controller.model.lease_clock import granted
-from controller.runtime.leadership import Leadership
-from controller.store.etcd.client import CompactedError, EtcdClient, EtcdError, EtcdUnavailableError
-from controller.store.etcd.keys import Keys
-from controller.store.etcd.term import Leader, Term, leader_in, take
+from heddle.controller.model.lease_clock import granted
+from heddle.controller.runtime.leadership import Leadership
+from heddle.controller.store.etcd.client import CompactedError, EtcdClient, EtcdError, EtcdUnavailableError
+from heddle.controller.store.etcd.keys import Keys
+from heddle.controller.store.etcd.term import Leader, Term, leader_in, take
 
 POLL_S = 0.5
 """The leader's key is read so often, beside the watch: a member that is cut off from the others reports no change."""

@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from controller.runtime.ports import EPOCH_SHIFT, FencedError, StoreError
-from controller.store.etcd import contents
-from controller.store.etcd.client import EtcdClient, EtcdError, prefix_end
-from controller.store.etcd.keys import PART_BYTES, Keys, delete, put
-from controller.store.etcd.proto import etcd_pb2 as pb
-from controller.store.etcd.term import Term
+from heddle.controller.runtime.ports import EPOCH_SHIFT, FencedError, StoreError
+from heddle.controller.store.etcd import contents
+from heddle.controller.store.etcd.client import EtcdClient, EtcdError, prefix_end
+from heddle.controller.store.etcd.keys import PART_BYTES, Keys, delete, put
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.store.etcd.term import Term
 
 MAX_OPERATIONS = 100
 """etcd refuses a transaction of more than 128."""

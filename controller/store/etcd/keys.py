@@ -9,7 +9,7 @@
 
 from urllib.parse import quote, unquote
 
-from controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 
 PART_BYTES = 512 << 10
 

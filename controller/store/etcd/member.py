@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 
-from controller.runtime.leadership import ClusterCounts, Leadership
-from controller.store.etcd.client import EtcdClient
-from controller.store.etcd.election import Election
-from controller.store.etcd.journal import EtcdStore
-from controller.store.etcd.keys import Keys
-from controller.store.etcd.term import Leader, Term
-from controller.store.etcd.tls import EtcdTls
+from heddle.controller.runtime.leadership import ClusterCounts, Leadership
+from heddle.controller.store.etcd.client import EtcdClient
+from heddle.controller.store.etcd.election import Election
+from heddle.controller.store.etcd.journal import EtcdStore
+from heddle.controller.store.etcd.keys import Keys
+from heddle.controller.store.etcd.term import Leader, Term
+from heddle.controller.store.etcd.tls import EtcdTls
 
 
 class ClusterMember:

@@ -10,20 +10,20 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from controller.model.error import InputError, InUseError, UnavailableError
-from controller.runtime.ports import EPOCH_SHIFT, StoreError
-from controller.store.etcd import contents
-from controller.store.etcd.client import EtcdClient, EtcdError, EtcdTlsError, prefix_end
-from controller.store.etcd.journal import EtcdStore, epoch_of
-from controller.store.etcd.keys import Keys, created_at, delete, put
-from controller.store.etcd.proto import etcd_pb2 as pb
-from controller.store.etcd.term import Leader, Term, take
-from controller.store.etcd.tls import EtcdTls, has_tls
-from controller.store.journal import SqliteStore, check_file, create, read_values
-from controller.store.state_directory import epoch_in
-from foundation.certificate import CertificateError
-from foundation.identity import TLS_VARIABLE
-from foundation.tls_files import files_in
+from heddle.controller.model.error import InputError, InUseError, UnavailableError
+from heddle.controller.runtime.ports import EPOCH_SHIFT, StoreError
+from heddle.controller.store.etcd import contents
+from heddle.controller.store.etcd.client import EtcdClient, EtcdError, EtcdTlsError, prefix_end
+from heddle.controller.store.etcd.journal import EtcdStore, epoch_of
+from heddle.controller.store.etcd.keys import Keys, created_at, delete, put
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.store.etcd.term import Leader, Term, take
+from heddle.controller.store.etcd.tls import EtcdTls, has_tls
+from heddle.controller.store.journal import SqliteStore, check_file, create, read_values
+from heddle.controller.store.state_directory import epoch_in
+from heddle.foundation.certificate import CertificateError
+from heddle.foundation.identity import TLS_VARIABLE
+from heddle.foundation.tls_files import files_in
 
 COMMAND_LEASE_S = 60
 """A command that is killed leaves the controllers without a leader for so long."""

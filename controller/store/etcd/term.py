@@ -8,10 +8,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controller.runtime.ports import FencedError
-from controller.store.etcd.client import EtcdClient
-from controller.store.etcd.keys import Keys, created_at, get, holds, put
-from controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.runtime.ports import FencedError
+from heddle.controller.store.etcd.client import EtcdClient
+from heddle.controller.store.etcd.keys import Keys, created_at, get, holds, put
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 
 TRIES = 4
 """Transactions whose fate was unknown may still be applied between ours."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import grpc
 
-from foundation.certificate import CertificateError, key_pair_end
-from foundation.tls_files import Reloaded, TlsFiles, read_pem
+from heddle.foundation.certificate import CertificateError, key_pair_end
+from heddle.foundation.tls_files import Reloaded, TlsFiles, read_pem
 
 HTTP, HTTPS = "http://", "https://"
 _CLOSED = ("Socket closed", "reset by peer")

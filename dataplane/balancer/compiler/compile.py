@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataplane.balancer.compiler.numbering import (
+from heddle.dataplane.balancer.compiler.numbering import (
     MAX_BACK_ENDS,
     BackEndName,
     Numbering,
@@ -21,22 +21,22 @@ from dataplane.balancer.compiler.numbering import (
     numbered,
     service_name,
 )
-from dataplane.balancer.maglev import Slots, maglev_table
-from dataplane.balancer.memory import connections as states
-from dataplane.balancer.tables import schema
-from dataplane.cache_lines import at_a_line
-from dataplane.config.addresses import gateway_mac, wide
-from dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Service, balancer_mac
-from dataplane.config.local import LocalConfig, Side
-from dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
-from dataplane.gateway.compiler.compile import compile_tables
-from dataplane.gateway.compiler.hops import words_of
-from dataplane.gateway.compiler.index import indexed
-from dataplane.gateway.compiler.outside import grid
-from dataplane.gateway.compiler.site import Adjacency, Site, address_words
-from dataplane.gateway.tables import schema as gateway
-from dataplane.jit import Grid, Ints
-from dataplane.packet.transport import TCP, UDP
+from heddle.dataplane.balancer.maglev import Slots, maglev_table
+from heddle.dataplane.balancer.memory import connections as states
+from heddle.dataplane.balancer.tables import schema
+from heddle.dataplane.cache_lines import at_a_line
+from heddle.dataplane.config.addresses import gateway_mac, wide
+from heddle.dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Service, balancer_mac
+from heddle.dataplane.config.local import LocalConfig, Side
+from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.gateway.compiler.hops import words_of
+from heddle.dataplane.gateway.compiler.index import indexed
+from heddle.dataplane.gateway.compiler.outside import grid
+from heddle.dataplane.gateway.compiler.site import Adjacency, Site, address_words
+from heddle.dataplane.gateway.tables import schema as gateway
+from heddle.dataplane.jit import Grid, Ints
+from heddle.dataplane.packet.transport import TCP, UDP
 
 IPV4_BYTES = 20
 SECOND_NS = 1_000_000_000

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dataplane.config.balancers import LoadBalancer, Mode, Service
-from dataplane.config.limit import MAX_BACK_ENDS
-from dataplane.config.limit import MAX_LOAD_BALANCERS as MAX_SERVICES
-from dataplane.config.network import Address
+from heddle.dataplane.config.balancers import LoadBalancer, Mode, Service
+from heddle.dataplane.config.limit import MAX_BACK_ENDS
+from heddle.dataplane.config.limit import MAX_LOAD_BALANCERS as MAX_SERVICES
+from heddle.dataplane.config.network import Address
 
 __all__ = [
     "MAX_BACK_ENDS", "MAX_SERVICES", "BackEndName", "Numbering", "NumberingError", "ServiceName", "numbered",

@@ -14,27 +14,27 @@ that full NAT needs, so that the cache misses of a burst overlap. What a packet'
 
 from typing import Any
 
-from dataplane.balancer.elements.quoted import NO_QUOTE, become_flow, quoted_transport
-from dataplane.balancer.graph import REFUSED, SENT
-from dataplane.balancer.maglev import SLOTS as MAGLEV_SLOTS
-from dataplane.balancer.memory import connections as table
-from dataplane.balancer.memory.connections import NO_ROW
-from dataplane.balancer.memory.open_translated import open_translated
-from dataplane.balancer.memory.partner import note
-from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count
-from dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
-from dataplane.engine.burst import LATER_FRAGMENT, drop
-from dataplane.engine.hashing import mixed5
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.elements.quoted import is_error
-from dataplane.gateway.memory.connections import key_of
-from dataplane.gateway.memory.state import SEED
-from dataplane.gateway.tables.lookup import place, row3
-from dataplane.gateway.tables.schema import EMPTY
-from dataplane.gateway.work import Work
-from dataplane.jit import Bytes, Row, Rows, element, inline
-from dataplane.packet.memory import load8
-from dataplane.packet.transport import TCP, UDP
+from heddle.dataplane.balancer.elements.quoted import NO_QUOTE, become_flow, quoted_transport
+from heddle.dataplane.balancer.graph import REFUSED, SENT
+from heddle.dataplane.balancer.maglev import SLOTS as MAGLEV_SLOTS
+from heddle.dataplane.balancer.memory import connections as table
+from heddle.dataplane.balancer.memory.connections import NO_ROW
+from heddle.dataplane.balancer.memory.open_translated import open_translated
+from heddle.dataplane.balancer.memory.partner import note
+from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count
+from heddle.dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
+from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
+from heddle.dataplane.engine.hashing import mixed5
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.elements.quoted import is_error
+from heddle.dataplane.gateway.memory.connections import key_of
+from heddle.dataplane.gateway.memory.state import SEED
+from heddle.dataplane.gateway.tables.lookup import place, row3
+from heddle.dataplane.gateway.tables.schema import EMPTY
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
+from heddle.dataplane.packet.memory import load8
+from heddle.dataplane.packet.transport import TCP, UDP
 
 FIN, SYN, RST, ACK, FLAGS_AT = 1, 2, 4, 16, 13
 ACCEPTED, REFUSE = -1, -2

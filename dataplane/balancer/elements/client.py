@@ -8,20 +8,20 @@ alone.
 
 from typing import Any
 
-from dataplane.balancer.memory.connections import prefetch_words
-from dataplane.balancer.tables.schema import ROCE_PORT
-from dataplane.engine.burst import NOT_A_FRAGMENT, ROUTED, drop
-from dataplane.engine.hashing import mixed3
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.elements.flow import hash_of
-from dataplane.gateway.elements.fragments import follow
-from dataplane.gateway.graph import NEXT
-from dataplane.gateway.memory.state import SEED
-from dataplane.gateway.tables.lookup import ahead3, place, row3, row3_hashed
-from dataplane.gateway.tables.schema import EMPTY
-from dataplane.gateway.work import Work
-from dataplane.jit import Row, Rows, element, inline
-from dataplane.packet.transport import UDP
+from heddle.dataplane.balancer.memory.connections import prefetch_words
+from heddle.dataplane.balancer.tables.schema import ROCE_PORT
+from heddle.dataplane.engine.burst import NOT_A_FRAGMENT, ROUTED, drop
+from heddle.dataplane.engine.hashing import mixed3
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.elements.flow import hash_of
+from heddle.dataplane.gateway.elements.fragments import follow
+from heddle.dataplane.gateway.graph import NEXT
+from heddle.dataplane.gateway.memory.state import SEED
+from heddle.dataplane.gateway.tables.lookup import ahead3, place, row3, row3_hashed
+from heddle.dataplane.gateway.tables.schema import EMPTY
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.jit import Row, Rows, element, inline
+from heddle.dataplane.packet.transport import UDP
 
 
 @element

@@ -6,15 +6,15 @@ packets have source and target of the quoted one exchanged. An error whose quote
 to, is a fragment, or has a wrong IPv4 checksum, is of no flow (RFC 5508, REQ-3).
 """
 
-from dataplane.balancer.tables.schema import ROCE_PORT
-from dataplane.engine.burst import V4_PREFIX
-from dataplane.gateway.memory.connections import swapped
-from dataplane.jit import Bytes, Row, element
-from dataplane.packet.checksum import header_is_sound
-from dataplane.packet.ipv4 import IPV4_BYTES, OFFSET
-from dataplane.packet.ipv6 import IPV6_BYTES
-from dataplane.packet.memory import load8, load16, load32, load64
-from dataplane.packet.transport import TCP, UDP
+from heddle.dataplane.balancer.tables.schema import ROCE_PORT
+from heddle.dataplane.engine.burst import V4_PREFIX
+from heddle.dataplane.gateway.memory.connections import swapped
+from heddle.dataplane.jit import Bytes, Row, element
+from heddle.dataplane.packet.checksum import header_is_sound
+from heddle.dataplane.packet.ipv4 import IPV4_BYTES, OFFSET
+from heddle.dataplane.packet.ipv6 import IPV6_BYTES
+from heddle.dataplane.packet.memory import load8, load16, load32, load64
+from heddle.dataplane.packet.transport import TCP, UDP
 
 ICMP_BYTES = 8
 """Of ICMP in front of the quote; also the least number of bytes that are quoted of the transport header."""

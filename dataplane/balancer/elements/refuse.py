@@ -9,17 +9,17 @@ resets are never replied to (RFC 1122, 3.2.2).
 
 from typing import Any
 
-from dataplane.balancer.memory.state import Count
-from dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, V4_PREFIX, drop
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.graph import NEXT
-from dataplane.gateway.work import Work
-from dataplane.jit import Bytes, Row, element, inline
-from dataplane.packet.checksum import changed, folded, sum_of
-from dataplane.packet.ipv4 import DONT_FRAGMENT, IPV4_BYTES
-from dataplane.packet.ipv6 import IPV6_BYTES
-from dataplane.packet.memory import load8, load16, load32, store8, store16, store32, store64
-from dataplane.packet.transport import (
+from heddle.dataplane.balancer.memory.state import Count
+from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, V4_PREFIX, drop
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.graph import NEXT
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.jit import Bytes, Row, element, inline
+from heddle.dataplane.packet.checksum import changed, folded, sum_of
+from heddle.dataplane.packet.ipv4 import DONT_FRAGMENT, IPV4_BYTES
+from heddle.dataplane.packet.ipv6 import IPV6_BYTES
+from heddle.dataplane.packet.memory import load8, load16, load32, store8, store16, store32, store64
+from heddle.dataplane.packet.transport import (
     ECHO_REPLY,
     ECHO_REQUEST,
     ICMP,

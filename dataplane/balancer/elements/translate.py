@@ -8,18 +8,18 @@ and ports are those of its sender, and the error's own source is kept, unless it
 
 from typing import Any
 
-from dataplane.balancer.memory.connections import is_of
-from dataplane.engine.burst import LATER_FRAGMENT, drop
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.elements.quoted import is_error
-from dataplane.gateway.graph import NEXT
-from dataplane.gateway.memory.connections import VNI, key_of, swapped
-from dataplane.gateway.work import Work
-from dataplane.jit import Bytes, Row, element, inline
-from dataplane.packet.checksum import folded
-from dataplane.packet.ipv6 import IPV6_BYTES
-from dataplane.packet.memory import load8, load16, load32, store16, store32
-from dataplane.packet.transport import TCP, UDP, checksum_at
+from heddle.dataplane.balancer.memory.connections import is_of
+from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.elements.quoted import is_error
+from heddle.dataplane.gateway.graph import NEXT
+from heddle.dataplane.gateway.memory.connections import VNI, key_of, swapped
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.jit import Bytes, Row, element, inline
+from heddle.dataplane.packet.checksum import folded
+from heddle.dataplane.packet.ipv6 import IPV6_BYTES
+from heddle.dataplane.packet.memory import load8, load16, load32, store16, store32
+from heddle.dataplane.packet.transport import TCP, UDP, checksum_at
 
 WORD = 0xFFFF_FFFF
 ICMP_BYTES, ICMP_CHECKSUM_AT, V4_CHECKSUM_AT = 8, 2, 10

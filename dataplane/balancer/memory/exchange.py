@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dataplane.balancer.memory.partner import apply_records, collect, start_journal, stop_journal
-from dataplane.gateway.memory.exchange import (
+from heddle.dataplane.balancer.memory.partner import apply_records, collect, start_journal, stop_journal
+from heddle.dataplane.gateway.memory.exchange import (
     BEGUN,
     IN_READ,
     IN_WRITTEN,
@@ -16,9 +16,9 @@ from dataplane.gateway.memory.exchange import (
     WANTED,
     Exchange,
 )
-from dataplane.gateway.memory.state import JOURNAL_HEAD, JOURNAL_LOST, JOURNAL_ON, JOURNAL_TAIL, RESEND_LEFT
-from dataplane.jit import kernel
-from dataplane.packet.memory import acquire64, native64, release64
+from heddle.dataplane.gateway.memory.state import JOURNAL_HEAD, JOURNAL_LOST, JOURNAL_ON, JOURNAL_TAIL, RESEND_LEFT
+from heddle.dataplane.jit import kernel
+from heddle.dataplane.packet.memory import acquire64, native64, release64
 
 
 @kernel

@@ -6,12 +6,12 @@ The port is a pseudo-random one that no other connection to the same back end us
 
 from typing import Any
 
-from dataplane.balancer.memory.connections import NO_ROW, create, find, free
-from dataplane.balancer.memory.state import REPLY
-from dataplane.engine.hashing import mixed2, mixed5
-from dataplane.gateway.memory.connections import key_of
-from dataplane.gateway.memory.state import SEED
-from dataplane.jit import Row, element
+from heddle.dataplane.balancer.memory.connections import NO_ROW, create, find, free
+from heddle.dataplane.balancer.memory.state import REPLY
+from heddle.dataplane.engine.hashing import mixed2, mixed5
+from heddle.dataplane.gateway.memory.connections import key_of
+from heddle.dataplane.gateway.memory.state import SEED
+from heddle.dataplane.jit import Row, element
 
 TRIES = 32
 FIRST_PORT, PORTS = 1024, 64_512

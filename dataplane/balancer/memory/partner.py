@@ -11,13 +11,13 @@ connection that both have changes nothing but its state and time.
 
 from typing import Any
 
-from dataplane.balancer.memory import connections as table
-from dataplane.balancer.memory.connections import NO_ROW
-from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count
-from dataplane.balancer.tables.schema import FULL_NAT, service_key
-from dataplane.engine.hashing import mixed5
-from dataplane.gateway.memory.connections import VNI, key_of
-from dataplane.gateway.memory.state import (
+from heddle.dataplane.balancer.memory import connections as table
+from heddle.dataplane.balancer.memory.connections import NO_ROW
+from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count
+from heddle.dataplane.balancer.tables.schema import FULL_NAT, service_key
+from heddle.dataplane.engine.hashing import mixed5
+from heddle.dataplane.gateway.memory.connections import VNI, key_of
+from heddle.dataplane.gateway.memory.state import (
     JOURNAL_HEAD,
     JOURNAL_LOST,
     JOURNAL_ON,
@@ -27,9 +27,9 @@ from dataplane.gateway.memory.state import (
     SEED,
     UPDATED,
 )
-from dataplane.gateway.tables.lookup import row3
-from dataplane.gateway.tables.schema import EMPTY
-from dataplane.jit import Row, Rows, element, inline, kernel
+from heddle.dataplane.gateway.tables.lookup import row3
+from heddle.dataplane.gateway.tables.schema import EMPTY
+from heddle.dataplane.jit import Row, Rows, element, inline, kernel
 
 PORTS = 0xFFFF_FFFF
 RENEW_NS = 60_000_000_000

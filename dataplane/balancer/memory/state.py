@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dataplane.cache_lines import zeros_at_a_line
-from dataplane.config.local import Limits
-from dataplane.gateway.memory import state as gateway
+from heddle.dataplane.cache_lines import zeros_at_a_line
+from heddle.dataplane.config.local import Limits
+from heddle.dataplane.gateway.memory import state as gateway
 
 SLOTS_PER_CONNECTION = 2
 """A direct connection has one row, a translated one two."""

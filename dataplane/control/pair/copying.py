@@ -8,7 +8,7 @@ of them again. The receiver acknowledges records only once they are kept: they s
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode, session_key
+from heddle.dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode, session_key
 
 MAX_IN_FLIGHT = 8
 TIMEOUT_NS = 3_000_000_000

@@ -10,11 +10,11 @@ from ipaddress import IPv4Address
 
 import numpy as np
 
-from dataplane.config.local import LocalConfig, Side
-from dataplane.config.pair import Mode, PairConfig
-from dataplane.control.pair.ownership import Terms
-from dataplane.control.slow.directory import Duty
-from dataplane.gateway.tables.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
+from heddle.dataplane.config.local import LocalConfig, Side
+from heddle.dataplane.config.pair import Mode, PairConfig
+from heddle.dataplane.control.pair.ownership import Terms
+from heddle.dataplane.control.slow.directory import Duty
+from heddle.dataplane.gateway.tables.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
 
 ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000)
 """After a takeover; the third is for neighbour caches that ignore updates for a second (Linux's `locktime`)."""

@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dataplane.control.pair.heartbeat import Heartbeat
+from heddle.dataplane.control.pair.heartbeat import Heartbeat
 
 VACANT_TICKS = 3
 """Ticks after which the member of second choice takes a role that neither holds (rule 2)."""

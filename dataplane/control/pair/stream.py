@@ -15,7 +15,7 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from dataplane.control.pair.heartbeat import SEAL_BYTES, seal
+from heddle.dataplane.control.pair.heartbeat import SEAL_BYTES, seal
 
 NONCE_BYTES = 16
 MAX_CONTENT_BYTES = 1 << 18

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dataplane.control import messages
-from dataplane.control.probing.probes import Target
+from heddle.dataplane.control import messages
+from heddle.dataplane.control.probing.probes import Target
 
 MAX_KEYS = 256
 """Targets in one message, whose size is limited."""

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dataplane.control import messages
-from dataplane.control.probing.orders import MAX_KEYS, Forget, Turned, Watch, read_messages
-from dataplane.control.probing.probes import Target
-from foundation.backoff import Backoff
+from heddle.dataplane.control import messages
+from heddle.dataplane.control.probing.orders import MAX_KEYS, Forget, Turned, Watch, read_messages
+from heddle.dataplane.control.probing.probes import Target
+from heddle.foundation.backoff import Backoff
 
-COMMAND = (sys.executable, "-m", "dataplane.control.probing.process")
+COMMAND = (sys.executable, "-m", "heddle.dataplane.control.probing.process")
 RESTART = Backoff(first_s=0.1, max_s=5.0, steady_s=10.0)
 
 

@@ -13,8 +13,8 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
-from dataplane.config.balancers import HealthCheck, Probe
-from dataplane.config.network import Address
+from heddle.dataplane.config.balancers import HealthCheck, Probe
+from heddle.dataplane.config.network import Address
 
 MAX_STATUS_LINE_BYTES = 1024
 OK = range(200, 400)

@@ -1,4 +1,4 @@
-"""The process that probes back ends: `python -m dataplane.control.probing.process FD`, started by `prober`.
+"""The process that probes back ends: `python -m heddle.dataplane.control.probing.process FD`, started by `prober`.
 
 It reads which targets there are, and writes each change of a target's health. It ends when its socket is closed.
 """
@@ -8,10 +8,10 @@ import socket
 import sys
 from typing import Any
 
-from dataplane.balancer.health import Health, probed
-from dataplane.control import messages
-from dataplane.control.probing.orders import Forget, Turned, Watch, read_messages
-from dataplane.control.probing.probes import Target, probe
+from heddle.dataplane.balancer.health import Health, probed
+from heddle.dataplane.control import messages
+from heddle.dataplane.control.probing.orders import Forget, Turned, Watch, read_messages
+from heddle.dataplane.control.probing.probes import Target, probe
 
 
 class Probing:

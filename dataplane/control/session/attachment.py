@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 import grpc
 import grpc.aio
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from dataplane.config.balancers import BackEndState
-from dataplane.config.desired import Desired
-from dataplane.config.refusal import ConfigError
-from dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
-from dataplane.config.wire_balancers import states_to
-from foundation.backoff import Backoff
-from foundation.channel import aio_channel_to
-from foundation.keepalive import KEEPALIVE_MS, client_options
-from foundation.leader_address import LeaderAddress
-from foundation.tls_files import Tls
+from heddle.dataplane.config.balancers import BackEndState
+from heddle.dataplane.config.desired import Desired
+from heddle.dataplane.config.refusal import ConfigError
+from heddle.dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
+from heddle.dataplane.config.wire_balancers import states_to
+from heddle.foundation.backoff import Backoff
+from heddle.foundation.channel import aio_channel_to
+from heddle.foundation.keepalive import KEEPALIVE_MS, client_options
+from heddle.foundation.leader_address import LeaderAddress
+from heddle.foundation.tls_files import Tls
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,19 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.config.balancers import BalancerConfig, Site
-from dataplane.config.check_balancers import balancer_problems
-from dataplane.config.desired import Desired, Kind
-from dataplane.config.local import LocalConfig, Side
-from dataplane.config.pair import PairConfig
-from dataplane.config.refusal import refuse
-from dataplane.control.balancer import STATES, Balancer
-from dataplane.control.gateway import Gateway
-from dataplane.control.pair.duties import roles_of
-from dataplane.control.shared import Word
-from dataplane.control.status import Status
-from dataplane.gateway.compiler.archive import packed
+from heddle.dataplane.config.balancers import BalancerConfig, Site
+from heddle.dataplane.config.check_balancers import balancer_problems
+from heddle.dataplane.config.desired import Desired, Kind
+from heddle.dataplane.config.local import LocalConfig, Side
+from heddle.dataplane.config.pair import PairConfig
+from heddle.dataplane.config.refusal import refuse
+from heddle.dataplane.control.balancer import STATES, Balancer
+from heddle.dataplane.control.gateway import Gateway
+from heddle.dataplane.control.pair.duties import roles_of
+from heddle.dataplane.control.shared import Word
+from heddle.dataplane.control.status import Status
+from heddle.dataplane.gateway.compiler.archive import packed
+from heddle.v1 import heddle_pb2 as pb
 
 CONNECTIONS = {"connections", *(f"connections_{name}" for name in STATES)}
 """Tables of connections, of a gateway and of a balancer."""

@@ -8,7 +8,7 @@
 
 from typing import Final, NamedTuple
 
-from dataplane.control.slow.frames import ARP, BROADCAST, ethernet
+from heddle.dataplane.control.slow.frames import ARP, BROADCAST, ethernet
 
 REQUEST, REPLY = 1, 2
 _FIXED: Final = bytes.fromhex("000108000604")

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, ip_address
 from typing import NamedTuple
 
-from dataplane.config.addresses import gateway_mac
-from dataplane.config.local import LocalConfig, Side
-from dataplane.config.network import Address, NetworkConfig, Prefix, Vpc
-from dataplane.control.slow.discovery import link_local
-from dataplane.control.slow.neighbours import Place
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.config.local import LocalConfig, Side
+from heddle.dataplane.config.network import Address, NetworkConfig, Prefix, Vpc
+from heddle.dataplane.control.slow.discovery import link_local
+from heddle.dataplane.control.slow.neighbours import Place
 
 MAX_ANNOUNCED = 1024
 """Addresses announced on one customer's VLAN; other cache entries are refreshed when they age."""

@@ -9,8 +9,8 @@ advertisement  | 136 | 0 | checksum | R S O reserved (4) | target (16) | option 
 
 from typing import Final, NamedTuple
 
-from dataplane.control.slow.frames import ICMPV6, IPV6, checksum, ethernet, icmpv6, ipv6
-from dataplane.control.slow.view import Ip
+from heddle.dataplane.control.slow.frames import ICMPV6, IPV6, checksum, ethernet, icmpv6, ipv6
+from heddle.dataplane.control.slow.view import Ip
 
 ROUTER_SOLICITATION, SOLICITATION, ADVERTISEMENT = 133, 135, 136
 _SOURCE_MAC, _TARGET_MAC = 1, 2

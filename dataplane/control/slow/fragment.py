@@ -2,8 +2,8 @@
 
 import struct
 
-from dataplane.control.slow.frames import checksum
-from dataplane.control.slow.view import Ip
+from heddle.dataplane.control.slow.frames import checksum
+from heddle.dataplane.control.slow.view import Ip
 
 _MORE = 0x2000
 _COPIED = 0x80

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dataplane.control.slow.view import is_one_station
+from heddle.dataplane.control.slow.view import is_one_station
 
 _MS = 1_000_000
 FIRST_RETRY_NS, LAST_RETRY_NS = 100 * _MS, 10_000 * _MS

@@ -7,11 +7,11 @@ next hop is unknown: the newest few packets wait for the MAC (RFC 1122, 2.3.2.2)
 from collections import deque
 from typing import NamedTuple
 
-from dataplane.control.slow.frames import IPV4, ethernet, vxlan
-from dataplane.control.slow.neighbours import Place
-from dataplane.control.slow.view import Link
-from dataplane.gateway.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
-from dataplane.jit import Bytes, Rows
+from heddle.dataplane.control.slow.frames import IPV4, ethernet, vxlan
+from heddle.dataplane.control.slow.neighbours import Place
+from heddle.dataplane.control.slow.view import Link
+from heddle.dataplane.gateway.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
+from heddle.dataplane.jit import Bytes, Rows
 
 _SENDING = (TUNNEL, EXTERNAL, CUSTOMER, PROVIDER)
 _OUTER_SOURCE, _OUTER_TARGET, _OUTER_VNI = slice(26, 30), slice(30, 34), slice(46, 49)

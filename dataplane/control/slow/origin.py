@@ -8,11 +8,11 @@ from elsewhere:  Ethernet | (802.1Q) | ARP or IP
 
 from dataclasses import dataclass
 
-from dataplane.config.local import Side
-from dataplane.control.slow.directory import Directory, Port, Tenant
-from dataplane.control.slow.frames import IPV4, UDP, VXLAN_PORT, ethernet, vxlan
-from dataplane.control.slow.view import Ip, Link, read_ip, read_link
-from dataplane.engine.rings import Punted
+from heddle.dataplane.config.local import Side
+from heddle.dataplane.control.slow.directory import Directory, Port, Tenant
+from heddle.dataplane.control.slow.frames import IPV4, UDP, VXLAN_PORT, ethernet, vxlan
+from heddle.dataplane.control.slow.view import Ip, Link, read_ip, read_link
+from heddle.dataplane.engine.rings import Punted
 
 _TUNNEL_BYTES = 16
 """Size of the UDP and VXLAN headers."""

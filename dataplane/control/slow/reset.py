@@ -2,8 +2,8 @@
 
 import struct
 
-from dataplane.control.slow.frames import TCP, checksum, ip
-from dataplane.control.slow.view import Ip, is_single_host
+from heddle.dataplane.control.slow.frames import TCP, checksum, ip
+from heddle.dataplane.control.slow.view import Ip, is_single_host
 
 _TCP_BYTES = 20
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16

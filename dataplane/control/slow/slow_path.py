@@ -10,21 +10,21 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from dataplane.config.local import Side
-from dataplane.config.network import Address
-from dataplane.control.slow import arp, discovery
-from dataplane.control.slow.directory import Directory, Duty, Station, neighbour_key
-from dataplane.control.slow.errors import Problem, echo_reply, error_about, may_be_answered
-from dataplane.control.slow.fragment import fragments
-from dataplane.control.slow.frames import ARP, BROADCAST, UDP
-from dataplane.control.slow.neighbours import Neighbours, Place
-from dataplane.control.slow.next_hops import Hop, NextHops, Parked, Waiting, frame_out
-from dataplane.control.slow.origin import Origin, read_origin
-from dataplane.control.slow.reset import reset_by, reset_of
-from dataplane.control.slow.tokens import Buckets
-from dataplane.control.slow.view import Ip, is_one_station
-from dataplane.engine.reasons import Punt
-from dataplane.engine.rings import Punted
+from heddle.dataplane.config.local import Side
+from heddle.dataplane.config.network import Address
+from heddle.dataplane.control.slow import arp, discovery
+from heddle.dataplane.control.slow.directory import Directory, Duty, Station, neighbour_key
+from heddle.dataplane.control.slow.errors import Problem, echo_reply, error_about, may_be_answered
+from heddle.dataplane.control.slow.fragment import fragments
+from heddle.dataplane.control.slow.frames import ARP, BROADCAST, UDP
+from heddle.dataplane.control.slow.neighbours import Neighbours, Place
+from heddle.dataplane.control.slow.next_hops import Hop, NextHops, Parked, Waiting, frame_out
+from heddle.dataplane.control.slow.origin import Origin, read_origin
+from heddle.dataplane.control.slow.reset import reset_by, reset_of
+from heddle.dataplane.control.slow.tokens import Buckets
+from heddle.dataplane.control.slow.view import Ip, is_one_station
+from heddle.dataplane.engine.reasons import Punt
+from heddle.dataplane.engine.rings import Punted
 
 _LINK_LOCAL: Final = bytes.fromhex("fe80000000000000")
 

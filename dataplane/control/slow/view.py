@@ -12,7 +12,7 @@
 import struct
 from typing import NamedTuple
 
-from dataplane.control.slow.frames import IPV4, IPV6, VLAN, checksum
+from heddle.dataplane.control.slow.frames import IPV4, IPV6, VLAN, checksum
 
 _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS, _MOBILITY = 0, 43, 44, 51, 60, 135
 _EXTENSIONS = frozenset((_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS, _MOBILITY))

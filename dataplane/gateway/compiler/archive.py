@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dataplane.config.network import Realm
-from dataplane.gateway.tables.schema import EMPTY, NEXT_HOP, OWN_WORDS, RULE, VPC, Tables
-from dataplane.jit import Ints
-from dataplane.packet.vxlan import OUTER_BYTES
+from heddle.dataplane.config.network import Realm
+from heddle.dataplane.gateway.tables.schema import EMPTY, NEXT_HOP, OWN_WORDS, RULE, VPC, Tables
+from heddle.dataplane.jit import Ints
+from heddle.dataplane.packet.vxlan import OUTER_BYTES
 
 MAX_BYTES = 1 << 30
 _ROWS = {"vpcs": VPC, "next_hops": NEXT_HOP, "rules": RULE}

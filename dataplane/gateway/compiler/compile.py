@@ -20,22 +20,22 @@ from ipaddress import IPv4Address
 
 import numpy as np
 
-from dataplane.cache_lines import at_a_line
-from dataplane.config.addresses import gateway_mac
-from dataplane.config.balancers import VirtualIp
-from dataplane.config.check_local import local_problems
-from dataplane.config.check_served import served_problems
-from dataplane.config.local import LocalConfig
-from dataplane.config.network import Address, NetworkConfig, Vpc
-from dataplane.gateway.compiler.hops import REALMS, Hops
-from dataplane.gateway.compiler.index import indexed
-from dataplane.gateway.compiler.outside import Outside, grid
-from dataplane.gateway.compiler.routes import Routes, route_vpc
-from dataplane.gateway.compiler.rules import Rules
-from dataplane.gateway.compiler.site import Site, link_of
-from dataplane.gateway.tables import schema
-from dataplane.gateway.tables.schema import Tables
-from dataplane.jit import Grid, Ints, Rows
+from heddle.dataplane.cache_lines import at_a_line
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.config.balancers import VirtualIp
+from heddle.dataplane.config.check_local import local_problems
+from heddle.dataplane.config.check_served import served_problems
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
+from heddle.dataplane.gateway.compiler.hops import REALMS, Hops
+from heddle.dataplane.gateway.compiler.index import indexed
+from heddle.dataplane.gateway.compiler.outside import Outside, grid
+from heddle.dataplane.gateway.compiler.routes import Routes, route_vpc
+from heddle.dataplane.gateway.compiler.rules import Rules
+from heddle.dataplane.gateway.compiler.site import Site, link_of
+from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.jit import Grid, Ints, Rows
 
 __all__ = ["compile_tables", "link_of"]
 

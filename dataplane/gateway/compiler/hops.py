@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataplane.config.addresses import gateway_mac, wide
-from dataplane.config.network import Realm, Vpc
-from dataplane.gateway.compiler.site import Adjacency, Site, address_words
-from dataplane.gateway.tables import schema
-from dataplane.jit import Bytes, Grid, Ints, Rows
+from heddle.dataplane.config.addresses import gateway_mac, wide
+from heddle.dataplane.config.network import Realm, Vpc
+from heddle.dataplane.gateway.compiler.site import Adjacency, Site, address_words
+from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.jit import Bytes, Grid, Ints, Rows
 
 TEMPLATE_BYTES = 50
 TEMPLATE_STRIDE = 64

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dataplane.engine.hashing import mixed, mixed2, mixed3
-from dataplane.gateway.tables.schema import EMPTY
-from dataplane.jit import Grid, Ints, kernel
+from heddle.dataplane.engine.hashing import mixed, mixed2, mixed3
+from heddle.dataplane.gateway.tables.schema import EMPTY
+from heddle.dataplane.jit import Grid, Ints, kernel
 
 MIN_SLOTS = 8
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataplane.config.addresses import wide, wide_length
-from dataplane.config.network import Vpc
-from dataplane.gateway.compiler.hops import words_of
-from dataplane.gateway.compiler.index import indexed
-from dataplane.gateway.compiler.rules import FULL
-from dataplane.gateway.compiler.site import Site
-from dataplane.gateway.tables.schema import FLOATING_ENDPOINT, FLOATING_PUBLIC, FLOATING_VNI
-from dataplane.jit import Grid
+from heddle.dataplane.config.addresses import wide, wide_length
+from heddle.dataplane.config.network import Vpc
+from heddle.dataplane.gateway.compiler.hops import words_of
+from heddle.dataplane.gateway.compiler.index import indexed
+from heddle.dataplane.gateway.compiler.rules import FULL
+from heddle.dataplane.gateway.compiler.site import Site
+from heddle.dataplane.gateway.tables.schema import FLOATING_ENDPOINT, FLOATING_PUBLIC, FLOATING_VNI
+from heddle.dataplane.jit import Grid
 
 VLAN_BITS = 12
 

@@ -5,13 +5,13 @@ from ipaddress import IPv4Network
 
 import numpy as np
 
-from dataplane.config.addresses import contains, gateway_mac, link_local, wide, wide_length
-from dataplane.config.network import Address, Prefix, Vpc
-from dataplane.gateway.compiler.hops import REALMS, Hops, words_of
-from dataplane.gateway.compiler.index import indexed
-from dataplane.gateway.compiler.site import Site, signed
-from dataplane.gateway.tables import schema
-from dataplane.jit import Grid
+from heddle.dataplane.config.addresses import contains, gateway_mac, link_local, wide, wide_length
+from heddle.dataplane.config.network import Address, Prefix, Vpc
+from heddle.dataplane.gateway.compiler.hops import REALMS, Hops, words_of
+from heddle.dataplane.gateway.compiler.index import indexed
+from heddle.dataplane.gateway.compiler.site import Site, signed
+from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.jit import Grid
 
 HOST_BITS = 128
 LENGTH_SHIFT = 8

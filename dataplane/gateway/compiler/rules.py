@@ -5,12 +5,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.config.addresses import contains, wide, wide_length
-from dataplane.config.local import LocalConfig
-from dataplane.config.network import BorderRule, Direction, NetworkConfig, Prefix, Protocol, Realm, SecurityRule, Vpc
-from dataplane.gateway.compiler.hops import words_of
-from dataplane.gateway.tables import schema
-from dataplane.jit import Rows
+from heddle.dataplane.config.addresses import contains, wide, wide_length
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.config.network import (
+    BorderRule,
+    Direction,
+    NetworkConfig,
+    Prefix,
+    Protocol,
+    Realm,
+    SecurityRule,
+    Vpc,
+)
+from heddle.dataplane.gateway.compiler.hops import words_of
+from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.jit import Rows
 
 LAST_PORT = 65_535
 FULL = (1 << 128) - 1

@@ -28,13 +28,13 @@ A packet denied by a rule is dropped silently, and so is a packet from outside w
 
 import numpy as np
 
-from dataplane.engine.burst import LATER_FRAGMENT, ROUTED, drop, punt
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.elements.adopt import RESET, adopt
-from dataplane.gateway.elements.connecting import connect_draft, write_key
-from dataplane.gateway.elements.decide import ACCEPTED, NO_CONNECTION, decide, release_mappings
-from dataplane.gateway.elements.quoted import is_error
-from dataplane.gateway.elements.track import (
+from heddle.dataplane.engine.burst import LATER_FRAGMENT, ROUTED, drop, punt
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway.elements.adopt import RESET, adopt
+from heddle.dataplane.gateway.elements.connecting import connect_draft, write_key
+from heddle.dataplane.gateway.elements.decide import ACCEPTED, NO_CONNECTION, decide, release_mappings
+from heddle.dataplane.gateway.elements.quoted import is_error
+from heddle.dataplane.gateway.elements.track import (
     ACK,
     FIN,
     FLAGS_AT,
@@ -45,15 +45,15 @@ from dataplane.gateway.elements.track import (
     is_from_expected_side,
     route_by,
 )
-from dataplane.gateway.graph import NEXT
-from dataplane.gateway.memory.connections import (
+from heddle.dataplane.gateway.graph import NEXT
+from heddle.dataplane.gateway.memory.connections import (
     NO_ROW,
     end_connection,
     find_connection,
     key_of,
 )
-from dataplane.gateway.memory.state import State
-from dataplane.gateway.tables.schema import (
+from heddle.dataplane.gateway.memory.state import State
+from heddle.dataplane.gateway.tables.schema import (
     DECIDED,
     FROM_PARTNER,
     OUTSIDE,
@@ -61,9 +61,9 @@ from dataplane.gateway.tables.schema import (
     REPLY,
     Tables,
 )
-from dataplane.gateway.work import Work
-from dataplane.jit import Bytes, Row, element, inline, kernel, part
-from dataplane.packet.transport import ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.jit import Bytes, Row, element, inline, kernel, part
+from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
 
 QUERIES = 1 << 8 | 1 << 13 | 1 << 15 | 1 << 17
 """Bit mask of ICMP request types: echo, timestamp, information, address mask. Each has an identifier (RFC 792, 950)."""

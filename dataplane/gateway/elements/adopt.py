@@ -6,16 +6,16 @@ rules of a target would not keep segments without SYN away. If a connection need
 gets a RST from the slow path (RFC 9293, 3.10.7.1), at any time.
 """
 
-from dataplane.engine.burst import LATER_FRAGMENT
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.elements.connecting import lacks_room, write_key
-from dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
-from dataplane.gateway.elements.track import ACK, FLAGS_AT, PROVIDER_SIDE, RST, SYN
-from dataplane.gateway.memory.connections import NO_ROW, complete_draft, connect, key_of
-from dataplane.gateway.memory.state import STARTED_NS, State
-from dataplane.gateway.tables.lookup import row1
-from dataplane.gateway.tables.schema import OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, PORT_SIDE, Tables
-from dataplane.jit import Bytes, Row, element, inline
+from heddle.dataplane.engine.burst import LATER_FRAGMENT
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.elements.connecting import lacks_room, write_key
+from heddle.dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
+from heddle.dataplane.gateway.elements.track import ACK, FLAGS_AT, PROVIDER_SIDE, RST, SYN
+from heddle.dataplane.gateway.memory.connections import NO_ROW, complete_draft, connect, key_of
+from heddle.dataplane.gateway.memory.state import STARTED_NS, State
+from heddle.dataplane.gateway.tables.lookup import row1
+from heddle.dataplane.gateway.tables.schema import OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, PORT_SIDE, Tables
+from heddle.dataplane.jit import Bytes, Row, element, inline
 
 RESET = -4
 """A verdict besides those of `decide` and the reasons of `Drop`: reply to the sender by a RST."""

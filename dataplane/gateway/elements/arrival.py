@@ -1,12 +1,12 @@
 """First steps of every entry with a row: reset, check the destination MAC, drop it for a header fault."""
 
-from dataplane.engine.burst import GROUP, ROUTED, drop
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.tables.lookup import place
-from dataplane.gateway.tables.schema import PORT_MAC, Tables
-from dataplane.jit import Bytes, Row, inline
-from dataplane.packet.ethernet import ETHERNET_BYTES, is_group, target_mac
-from dataplane.packet.faults import BAD_FRAGMENT, BAD_TRANSPORT, MARTIAN, SHORT
+from heddle.dataplane.engine.burst import GROUP, ROUTED, drop
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.tables.lookup import place
+from heddle.dataplane.gateway.tables.schema import PORT_MAC, Tables
+from heddle.dataplane.jit import Bytes, Row, inline
+from heddle.dataplane.packet.ethernet import ETHERNET_BYTES, is_group, target_mac
+from heddle.dataplane.packet.faults import BAD_FRAGMENT, BAD_TRANSPORT, MARTIAN, SHORT
 
 
 @inline

@@ -4,10 +4,10 @@ Without room (a full share, or a full table) older connections give way (`memory
 most; only then the connection is refused.
 """
 
-from dataplane.engine.burst import BURST
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
-from dataplane.gateway.memory.connections import (
+from heddle.dataplane.engine.burst import BURST
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
+from heddle.dataplane.gateway.memory.connections import (
     CONFLICT,
     ENDPOINT_FULL,
     LIMITED,
@@ -17,11 +17,11 @@ from dataplane.gateway.memory.connections import (
     free_pairs,
     key_of,
 )
-from dataplane.gateway.memory.queues import family_of_mapping
-from dataplane.gateway.memory.reclaim import ANY_FAMILY, make_room, report_full
-from dataplane.gateway.memory.state import State
-from dataplane.gateway.tables.schema import OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, Tables
-from dataplane.jit import Row, element, inline
+from heddle.dataplane.gateway.memory.queues import family_of_mapping
+from heddle.dataplane.gateway.memory.reclaim import ANY_FAMILY, make_room, report_full
+from heddle.dataplane.gateway.memory.state import State
+from heddle.dataplane.gateway.tables.schema import OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, Tables
+from heddle.dataplane.jit import Row, element, inline
 
 MAX_ATTEMPTS = 3
 

@@ -4,15 +4,21 @@ The caller writes the packet's key into the first row of the draft. `decide` wri
 fields of the second row that do not follow from the first.
 """
 
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.elements.filter import allowed
-from dataplane.gateway.elements.routing import longest
-from dataplane.gateway.elements.translate import is_ours, is_roce, take_mappings, translate_source, translate_target
-from dataplane.gateway.memory.connections import VNI, swapped
-from dataplane.gateway.memory.mappings import NO_MAPPING, release_mapping
-from dataplane.gateway.memory.state import State
-from dataplane.gateway.tables.lookup import row1, row3
-from dataplane.gateway.tables.schema import (
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.elements.filter import allowed
+from heddle.dataplane.gateway.elements.routing import longest
+from heddle.dataplane.gateway.elements.translate import (
+    is_ours,
+    is_roce,
+    take_mappings,
+    translate_source,
+    translate_target,
+)
+from heddle.dataplane.gateway.memory.connections import VNI, swapped
+from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, release_mapping
+from heddle.dataplane.gateway.memory.state import State
+from heddle.dataplane.gateway.tables.lookup import row1, row3
+from heddle.dataplane.gateway.tables.schema import (
     BORDER,
     CUSTOMER,
     DISCARD,
@@ -25,7 +31,7 @@ from dataplane.gateway.tables.schema import (
     TUNNEL,
     Tables,
 )
-from dataplane.jit import Row, element, inline, kernel
+from heddle.dataplane.jit import Row, element, inline, kernel
 
 ACCEPTED, NO_CONNECTION = -1, -2
 """Verdicts besides the reasons of `Drop`: create the connection; forward the packet without a connection."""

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, drop
-from dataplane.engine.hashing import mixed5
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.elements.arrival import fail
-from dataplane.gateway.memory.connections import key_of
-from dataplane.jit import Bytes, Row, element, inline
-from dataplane.packet.checksum import folded, sum_of
-from dataplane.packet.memory import load8
-from dataplane.packet.transport import TCP, ports_of
+from heddle.dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, drop
+from heddle.dataplane.engine.hashing import mixed5
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.elements.arrival import fail
+from heddle.dataplane.gateway.memory.connections import key_of
+from heddle.dataplane.jit import Bytes, Row, element, inline
+from heddle.dataplane.packet.checksum import folded, sum_of
+from heddle.dataplane.packet.memory import load8
+from heddle.dataplane.packet.transport import TCP, ports_of
 
 SYN, FLAGS_AT = 2, 13
 """The flag and the offset of the flags in a TCP header (RFC 9293, 3.1)."""

@@ -10,20 +10,20 @@ packet is dropped as TRANSMIT_FULL; one that would become more than MAX_FRAGMENT
 would be an attack on the receiver's reassembly.
 """
 
-from dataplane.engine.burst import TO_FRAGMENT, drop
-from dataplane.engine.counters import Counters
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.elements.output import leave
-from dataplane.gateway.tables.lookup import place
-from dataplane.gateway.tables.schema import Tables
-from dataplane.io.frames import pool
-from dataplane.io.frames.layout import CHUNK_BYTES, FREE, HEADROOM, Ports
-from dataplane.io.ports import copy_range
-from dataplane.jit import Bytes, Row, Rows, element, inline
-from dataplane.packet.checksum import folded, sum_of
-from dataplane.packet.ethernet import ETHERNET_BYTES
-from dataplane.packet.ipv4 import IPV4_BYTES, MORE_FRAGMENTS
-from dataplane.packet.memory import load16, store16
+from heddle.dataplane.engine.burst import TO_FRAGMENT, drop
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.elements.output import leave
+from heddle.dataplane.gateway.tables.lookup import place
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.io.frames import pool
+from heddle.dataplane.io.frames.layout import CHUNK_BYTES, FREE, HEADROOM, Ports
+from heddle.dataplane.io.ports import copy_range
+from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
+from heddle.dataplane.packet.checksum import folded, sum_of
+from heddle.dataplane.packet.ethernet import ETHERNET_BYTES
+from heddle.dataplane.packet.ipv4 import IPV4_BYTES, MORE_FRAGMENTS
+from heddle.dataplane.packet.memory import load16, store16
 
 MAX_FRAGMENTS = 64
 

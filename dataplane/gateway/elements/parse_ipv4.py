@@ -1,15 +1,15 @@
 """Read the IPv4 header of an accepted packet."""
 
-from dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX, drop
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.elements.arrival import fail
-from dataplane.gateway.elements.flow import ends_at, finish, fragment_kind
-from dataplane.jit import Bytes, Row, element, inline
-from dataplane.packet import ipv4
-from dataplane.packet.ecn import LOST, decapsulated
-from dataplane.packet.faults import SOUND
-from dataplane.packet.memory import load8, load16, load32
-from dataplane.packet.transport import TCP, TCP_BYTES
+from heddle.dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX, drop
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.elements.arrival import fail
+from heddle.dataplane.gateway.elements.flow import ends_at, finish, fragment_kind
+from heddle.dataplane.jit import Bytes, Row, element, inline
+from heddle.dataplane.packet import ipv4
+from heddle.dataplane.packet.ecn import LOST, decapsulated
+from heddle.dataplane.packet.faults import SOUND
+from heddle.dataplane.packet.memory import load8, load16, load32
+from heddle.dataplane.packet.transport import TCP, TCP_BYTES
 
 
 @inline

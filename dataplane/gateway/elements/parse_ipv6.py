@@ -1,15 +1,15 @@
 """Read the IPv6 header of an accepted packet, and the chain of extension headers behind it."""
 
-from dataplane.engine.burst import GROUP, LATER_FRAGMENT, NOT_A_FRAGMENT, ROUTED, drop, punt
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.elements.arrival import fail
-from dataplane.gateway.elements.flow import ends_at, finish, fragment_kind
-from dataplane.jit import Bytes, Row, element, inline
-from dataplane.packet import ipv6
-from dataplane.packet.ecn import LOST, decapsulated
-from dataplane.packet.faults import BAD_HEADER, SHORT, SOUND
-from dataplane.packet.memory import load8, load16, load64
-from dataplane.packet.transport import (
+from heddle.dataplane.engine.burst import GROUP, LATER_FRAGMENT, NOT_A_FRAGMENT, ROUTED, drop, punt
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway.elements.arrival import fail
+from heddle.dataplane.gateway.elements.flow import ends_at, finish, fragment_kind
+from heddle.dataplane.jit import Bytes, Row, element, inline
+from heddle.dataplane.packet import ipv6
+from heddle.dataplane.packet.ecn import LOST, decapsulated
+from heddle.dataplane.packet.faults import BAD_HEADER, SHORT, SOUND
+from heddle.dataplane.packet.memory import load8, load16, load64
+from heddle.dataplane.packet.transport import (
     ICMPV6,
     NEIGHBOUR_ADVERTISEMENT,
     NEIGHBOUR_SOLICITATION,

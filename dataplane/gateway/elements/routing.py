@@ -1,8 +1,8 @@
 """Longest-prefix match: one exact search for each prefix length that the VPC has routes of."""
 
-from dataplane.gateway.tables.lookup import row3
-from dataplane.gateway.tables.schema import EMPTY, Tables
-from dataplane.jit import Grid, element, inline
+from heddle.dataplane.gateway.tables.lookup import row3
+from heddle.dataplane.gateway.tables.schema import EMPTY, Tables
+from heddle.dataplane.jit import Grid, element, inline
 
 HOST_BITS = 128
 V4_BITS = 96

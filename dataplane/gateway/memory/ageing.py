@@ -6,10 +6,10 @@ whose fragments did not all arrive are removed in the same way, so that they sto
 also writes a journal record for each connection that had packets since the last round.
 """
 
-from dataplane.gateway.elements.fragments import remove_fragment
-from dataplane.gateway.memory.connections import end_connection
-from dataplane.gateway.memory.journal import note
-from dataplane.gateway.memory.state import (
+from heddle.dataplane.gateway.elements.fragments import remove_fragment
+from heddle.dataplane.gateway.memory.connections import end_connection
+from heddle.dataplane.gateway.memory.journal import note
+from heddle.dataplane.gateway.memory.state import (
     AGED_ENDED,
     AGED_NEXT,
     AGED_NS,
@@ -21,7 +21,7 @@ from dataplane.gateway.memory.state import (
     UPDATED,
     State,
 )
-from dataplane.gateway.tables.schema import (
+from heddle.dataplane.gateway.tables.schema import (
     CLOSING,
     ESTABLISHED,
     FROM_PARTNER,
@@ -36,8 +36,8 @@ from dataplane.gateway.tables.schema import (
     SEEN_REPLY,
     Tables,
 )
-from dataplane.jit import Row, element, inline, kernel
-from dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
+from heddle.dataplane.jit import Row, element, inline, kernel
+from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
 
 SECOND_NS = 1_000_000_000
 ROUND_NS = 4 * SECOND_NS

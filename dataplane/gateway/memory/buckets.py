@@ -14,8 +14,8 @@ zeros is empty. The caller of a search compares the keys of the rows:
             if index[slot] >> 32 == hashed >> 32 and the key of row (index[slot] & ROW) - 1 is equal: found
 """
 
-from dataplane.jit import CHECKED, Ints, element, inline
-from dataplane.packet.intrinsics import first_of_eight
+from heddle.dataplane.jit import CHECKED, Ints, element, inline
+from heddle.dataplane.packet.intrinsics import first_of_eight
 
 SLOTS = 8
 """Slots of a bucket: one cache line. `first_slot` contains this number as shifts."""

@@ -15,13 +15,22 @@ Packets of a burst refer to rows until they are rewritten. The rows of a connect
 and are not allocated again, until the next burst.
 """
 
-from dataplane.engine.hashing import mixed3, mixed5
-from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, likely_slot, put, take_out, take_row
-from dataplane.gateway.memory.journal import note
-from dataplane.gateway.memory.mappings import release_mapping
-from dataplane.gateway.memory.queues import enqueue, leave_queue
-from dataplane.gateway.memory.shares import CONNECTIONS, LIMITED, charge, discharge
-from dataplane.gateway.memory.state import (
+from heddle.dataplane.engine.hashing import mixed3, mixed5
+from heddle.dataplane.gateway.memory.buckets import (
+    ROW,
+    SLOTS,
+    first_slot,
+    free_row,
+    likely_slot,
+    put,
+    take_out,
+    take_row,
+)
+from heddle.dataplane.gateway.memory.journal import note
+from heddle.dataplane.gateway.memory.mappings import release_mapping
+from heddle.dataplane.gateway.memory.queues import enqueue, leave_queue
+from heddle.dataplane.gateway.memory.shares import CONNECTIONS, LIMITED, charge, discharge
+from heddle.dataplane.gateway.memory.state import (
     ENDED,
     OWNERS_FREED,
     PAIRS_ENDED,
@@ -32,10 +41,10 @@ from dataplane.gateway.memory.state import (
     State,
     empty_state,
 )
-from dataplane.gateway.tables.lookup import place
-from dataplane.gateway.tables.schema import FROM_PARTNER, OUTSIDE, REPLY
-from dataplane.jit import Row, element, inline, kernel
-from dataplane.packet.intrinsics import prefetch, prefetch_to_write
+from heddle.dataplane.gateway.tables.lookup import place
+from heddle.dataplane.gateway.tables.schema import FROM_PARTNER, OUTSIDE, REPLY
+from heddle.dataplane.jit import Row, element, inline, kernel
+from heddle.dataplane.packet.intrinsics import prefetch, prefetch_to_write
 
 __all__ = ["LIMITED", "State", "connect", "empty_state", "end_connection", "find_connection", "free_ended_pairs"]
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataplane.engine.rings import LINE
-from dataplane.gateway.memory.partner import apply_records, collect, start_journal, stop_journal
-from dataplane.gateway.memory.state import (
+from heddle.dataplane.engine.rings import LINE
+from heddle.dataplane.gateway.memory.partner import apply_records, collect, start_journal, stop_journal
+from heddle.dataplane.gateway.memory.state import (
     JOURNAL_HEAD,
     JOURNAL_LOST,
     JOURNAL_ON,
@@ -21,9 +21,9 @@ from dataplane.gateway.memory.state import (
     RESEND_LEFT,
     State,
 )
-from dataplane.gateway.tables.schema import Tables
-from dataplane.jit import Bytes, Rows, kernel
-from dataplane.packet.memory import acquire64, native64, release64
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.jit import Bytes, Rows, kernel
+from heddle.dataplane.packet.memory import acquire64, native64, release64
 
 ROWS = 1 << 12
 """Records in each ring, a power of two."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dataplane.gateway.memory.state import (
+from heddle.dataplane.gateway.memory.state import (
     JOURNAL_HEAD,
     JOURNAL_LOST,
     JOURNAL_ON,
@@ -17,8 +17,8 @@ from dataplane.gateway.memory.state import (
     RESEND_LEFT,
     State,
 )
-from dataplane.gateway.tables.schema import REPLY
-from dataplane.jit import Row, element, inline
+from heddle.dataplane.gateway.tables.schema import REPLY
+from heddle.dataplane.jit import Row, element, inline
 
 __all__ = ["describe", "note"]
 

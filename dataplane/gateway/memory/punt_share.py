@@ -6,8 +6,8 @@ one packet per PACKET_NS, with bursts of MAX_BURST (the virtual scheduling algor
 nanoseconds). Packets beyond are dropped and counted. The slow path has finer limits of its own for what it sends.
 """
 
-from dataplane.engine.reasons import Punt
-from dataplane.jit import Ints, Row, inline
+from heddle.dataplane.engine.reasons import Punt
+from heddle.dataplane.jit import Ints, Row, inline
 
 PACKET_NS = 250_000
 MAX_BURST = 1024

@@ -11,10 +11,10 @@ endpoint of the VPC has it is ENDPOINT_PORTS + (`endpoint's address << 8 | proto
 is not 0. Packets without a VPC use the account of OUTSIDE.
 """
 
-from dataplane.engine.hashing import mixed2
-from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
-from dataplane.gateway.memory.state import ACCOUNTS_FREED, SEED, State
-from dataplane.jit import element, inline
+from heddle.dataplane.engine.hashing import mixed2
+from heddle.dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
+from heddle.dataplane.gateway.memory.state import ACCOUNTS_FREED, SEED, State
+from heddle.dataplane.jit import element, inline
 
 CONNECTIONS, MAPPINGS, FRAGMENTS, PORTS = range(4)
 ENDPOINT_PORTS = 1 << 48

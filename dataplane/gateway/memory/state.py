@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dataplane.cache_lines import zeros_at_a_line
-from dataplane.config.limit import MAX_VPCS
-from dataplane.config.local import Limits
-from dataplane.gateway.memory.buckets import index_slots
-from dataplane.gateway.tables.schema import CONNECTION
-from dataplane.jit import Grid, Ints, Rows
+from heddle.dataplane.cache_lines import zeros_at_a_line
+from heddle.dataplane.config.limit import MAX_VPCS
+from heddle.dataplane.config.local import Limits
+from heddle.dataplane.gateway.memory.buckets import index_slots
+from heddle.dataplane.gateway.tables.schema import CONNECTION
+from heddle.dataplane.jit import Grid, Ints, Rows
 
 
 def _row(*names: str) -> np.dtype[np.void]:

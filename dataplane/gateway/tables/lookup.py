@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dataplane.engine.hashing import mixed, mixed2, mixed3
-from dataplane.gateway.tables.schema import EMPTY
-from dataplane.jit import Grid, inline
-from dataplane.packet.intrinsics import prefetch
+from heddle.dataplane.engine.hashing import mixed, mixed2, mixed3
+from heddle.dataplane.gateway.tables.schema import EMPTY
+from heddle.dataplane.jit import Grid, inline
+from heddle.dataplane.packet.intrinsics import prefetch
 
 
 @inline

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.jit import Bytes, Grid, Ints, Rows
+from heddle.dataplane.jit import Bytes, Grid, Ints, Rows
 
 EMPTY = -1
 OUTSIDE = 0

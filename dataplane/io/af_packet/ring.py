@@ -13,18 +13,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataplane.engine.burst import PACKET
-from dataplane.engine.counters import Counters
-from dataplane.io.af_packet import ring_kernels as tap_kernels
-from dataplane.io.af_xdp import bpf
-from dataplane.io.claim import release
-from dataplane.io.fault import BpfError, PortError
-from dataplane.io.frames import layout
-from dataplane.io.frames.arena import Arena
-from dataplane.io.frames.layout import Ports
-from dataplane.io.interface import Link
-from dataplane.io.polling import POLL_BYTES, write_poll_rows
-from dataplane.io.settings import PortSettings, RingSizes
+from heddle.dataplane.engine.burst import PACKET
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.io.af_packet import ring_kernels as tap_kernels
+from heddle.dataplane.io.af_xdp import bpf
+from heddle.dataplane.io.claim import release
+from heddle.dataplane.io.fault import BpfError, PortError
+from heddle.dataplane.io.frames import layout
+from heddle.dataplane.io.frames.arena import Arena
+from heddle.dataplane.io.frames.layout import Ports
+from heddle.dataplane.io.interface import Link
+from heddle.dataplane.io.polling import POLL_BYTES, write_poll_rows
+from heddle.dataplane.io.settings import PortSettings, RingSizes
 
 SOL_PACKET, ETH_P_ALL = 263, 3
 PACKET_RX_RING, PACKET_STATISTICS, PACKET_VERSION, PACKET_RESERVE, PACKET_VNET_HDR = 5, 6, 10, 12, 15

@@ -9,18 +9,18 @@ See Documentation/networking/packet_mmap.rst of Linux. A slot of the ring:
 A frame is sent from its slot, with the headers in front of it; then the slot returns to the kernel.
 """
 
-from dataplane.engine.burst import DROPPED, TRANSMIT
-from dataplane.engine.counters import Counters
-from dataplane.engine.reasons import Drop
-from dataplane.io.accounting import count_end, count_lost
-from dataplane.io.frames import pool
-from dataplane.io.frames.layout import CHAINED, IN_RING, MIN_FRAME_BYTES, NUMBER, Ports
-from dataplane.io.frames.pool import prefetch_headers
-from dataplane.io.system_calls import MSG_DONTWAIT, sendmmsg
-from dataplane.jit import Bytes, Row, Rows, element, inline
-from dataplane.packet.checksum import folded, sum_of
-from dataplane.packet.intrinsics import address_of, prefetch_to_write
-from dataplane.packet.memory import acquire32, copy, native32, native64, release32, set_native64, store16
+from heddle.dataplane.engine.burst import DROPPED, TRANSMIT
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.io.accounting import count_end, count_lost
+from heddle.dataplane.io.frames import pool
+from heddle.dataplane.io.frames.layout import CHAINED, IN_RING, MIN_FRAME_BYTES, NUMBER, Ports
+from heddle.dataplane.io.frames.pool import prefetch_headers
+from heddle.dataplane.io.system_calls import MSG_DONTWAIT, sendmmsg
+from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
+from heddle.dataplane.packet.checksum import folded, sum_of
+from heddle.dataplane.packet.intrinsics import address_of, prefetch_to_write
+from heddle.dataplane.packet.memory import acquire32, copy, native32, native64, release32, set_native64, store16
 
 USER, CHECKSUM_NOT_READY, VLAN_VALID, VLAN_TPID_VALID = 1, 1 << 3, 1 << 4, 1 << 6
 HEADER_BYTES = 32

@@ -8,7 +8,7 @@ import errno
 import platform
 import struct
 
-from dataplane.io.fault import BpfError
+from heddle.dataplane.io.fault import BpfError
 
 BPF_MAP_CREATE, BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_PROG_LOAD, BPF_LINK_CREATE = 0, 1, 2, 5, 28
 BPF_MAP_TYPE_XSKMAP = 17

@@ -18,18 +18,18 @@ from contextlib import suppress
 
 import numpy as np
 
-from dataplane.engine.burst import BURST, PACKET
-from dataplane.engine.counters import Counters
-from dataplane.io.af_xdp import bpf, xsk_kernels
-from dataplane.io.claim import release
-from dataplane.io.fault import BackendMissingError, BpfError, PortError
-from dataplane.io.frames import layout
-from dataplane.io.frames.arena import Arena
-from dataplane.io.frames.layout import Ports
-from dataplane.io.interface import Link
-from dataplane.io.polling import POLL_BYTES, write_poll_rows
-from dataplane.io.settings import PortSettings, RingSizes
-from dataplane.jit import Row
+from heddle.dataplane.engine.burst import BURST, PACKET
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.io.af_xdp import bpf, xsk_kernels
+from heddle.dataplane.io.claim import release
+from heddle.dataplane.io.fault import BackendMissingError, BpfError, PortError
+from heddle.dataplane.io.frames import layout
+from heddle.dataplane.io.frames.arena import Arena
+from heddle.dataplane.io.frames.layout import Ports
+from heddle.dataplane.io.interface import Link
+from heddle.dataplane.io.polling import POLL_BYTES, write_poll_rows
+from heddle.dataplane.io.settings import PortSettings, RingSizes
+from heddle.dataplane.jit import Row
 
 AF_XDP, SOL_XDP = 44, 283
 XDP_MMAP_OFFSETS, XDP_RX_RING, XDP_TX_RING, XDP_UMEM_REG, XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING = range(1, 7)

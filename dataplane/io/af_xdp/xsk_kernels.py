@@ -5,11 +5,11 @@ descriptor of the rx and tx rings has 16 bytes: address 64 | length 32 | options
 rings is an address.
 """
 
-from dataplane.engine.counters import Counters
-from dataplane.engine.reasons import Drop
-from dataplane.io.accounting import count_lost
-from dataplane.io.frames import pool
-from dataplane.io.frames.layout import (
+from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.io.accounting import count_lost
+from heddle.dataplane.io.frames import pool
+from heddle.dataplane.io.frames.layout import (
     CHAINED,
     CHUNK_SHIFT,
     END,
@@ -21,10 +21,10 @@ from dataplane.io.frames.layout import (
     POOL_AT,
     Ports,
 )
-from dataplane.io.frames.pool import LINE, prefetch_headers, prefetch_payload
-from dataplane.io.system_calls import MSG_DONTWAIT, errno, recvfrom, sendto
-from dataplane.jit import Row, Rows, element, inline, kernel
-from dataplane.packet.memory import acquire32, native32, native64, release32, set_native32, set_native64
+from heddle.dataplane.io.frames.pool import LINE, prefetch_headers, prefetch_payload
+from heddle.dataplane.io.system_calls import MSG_DONTWAIT, errno, recvfrom, sendto
+from heddle.dataplane.jit import Row, Rows, element, inline, kernel
+from heddle.dataplane.packet.memory import acquire32, native32, native64, release32, set_native32, set_native64
 
 NEED_WAKEUP = 1
 CONTINUED = 1

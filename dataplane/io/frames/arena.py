@@ -10,8 +10,8 @@ import os
 
 import numpy as np
 
-from dataplane.io.fault import PortError
-from dataplane.jit import Bytes
+from heddle.dataplane.io.fault import PortError
+from heddle.dataplane.jit import Bytes
 
 PROT_NONE, MAP_FIXED, MAP_NORESERVE = 0, 0x10, 0x4000
 HUGE_PAGE_BYTES = 2 << 20

@@ -5,12 +5,12 @@ Full and empty rings, jumbo frames in several buffers and an exhausted pool beha
 
 import numpy as np
 
-from dataplane.engine.burst import BURST, PACKET
-from dataplane.engine.reasons import Drop
-from dataplane.io.frames import layout, pool
-from dataplane.io.frames.layout import CHAINED, END, HEADROOM, NEXT, NUMBER, PIECE_AT, PIECE_BYTES, Ports
-from dataplane.jit import Bytes, Row, Rows, element, inline, kernel
-from dataplane.packet import memory as fields
+from heddle.dataplane.engine.burst import BURST, PACKET
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.io.frames import layout, pool
+from heddle.dataplane.io.frames.layout import CHAINED, END, HEADROOM, NEXT, NUMBER, PIECE_AT, PIECE_BYTES, Ports
+from heddle.dataplane.jit import Bytes, Row, Rows, element, inline, kernel
+from heddle.dataplane.packet import memory as fields
 
 TRANSMIT_FULL = int(Drop.TRANSMIT_FULL)
 

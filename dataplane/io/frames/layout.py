@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.jit import Bytes, Grid, Ints, Rows
+from heddle.dataplane.jit import Bytes, Grid, Ints, Rows
 
 MEMORY, XSK, TAP = range(3)
 """Kinds of port; all ports of a process are of one kind."""

@@ -1,7 +1,7 @@
 """The buffer pool: allocate, free and chain buffers, and check frames before they leave."""
 
-from dataplane.io.frames import layout
-from dataplane.io.frames.layout import (
+from heddle.dataplane.io.frames import layout
+from heddle.dataplane.io.frames.layout import (
     CHAINED,
     CHUNK_BYTES,
     END,
@@ -14,9 +14,9 @@ from dataplane.io.frames.layout import (
     POOL_AT,
     Ports,
 )
-from dataplane.jit import Bytes, Row, element, inline
-from dataplane.packet import memory as fields
-from dataplane.packet.intrinsics import prefetch, prefetch_to_write
+from heddle.dataplane.jit import Bytes, Row, element, inline
+from heddle.dataplane.packet import memory as fields
+from heddle.dataplane.packet.intrinsics import prefetch, prefetch_to_write
 
 LINE = 64
 """Bytes of a cache line."""

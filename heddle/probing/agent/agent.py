@@ -19,15 +19,15 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from foundation.backoff import Backoff
-from foundation.channel import aio_channel_to
-from foundation.keepalive import KEEPALIVE_MS, client_options
-from foundation.leader_address import LeaderAddress
-from foundation.tls_files import Tls
-from probing.agent.orders import Order, OrderError, order_in, replies_to
-from probing.prober import Prober
+from heddle.foundation.backoff import Backoff
+from heddle.foundation.channel import aio_channel_to
+from heddle.foundation.keepalive import KEEPALIVE_MS, client_options
+from heddle.foundation.leader_address import LeaderAddress
+from heddle.foundation.tls_files import Tls
+from heddle.probing.agent.orders import Order, OrderError, order_in, replies_to
+from heddle.probing.prober import Prober
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 MAX_WAITING = 4
 """Orders that wait for a NIC; one more is refused."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Address
 
-from probing.prober import Prober
+from heddle.probing.prober import Prober
 
 _SIOCGIFADDR = 0x8915
 _IFREQ = struct.Struct("16s24x")

@@ -5,9 +5,9 @@ from ipaddress import IPv4Address
 from math import isfinite
 from typing import NamedTuple
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from probing.probe import FIRST_PORT, MAX_DSCP, MAX_QPN, PORTS, Question
-from probing.prober import Pace
+from heddle.probing.probe import FIRST_PORT, MAX_DSCP, MAX_QPN, PORTS, Question
+from heddle.probing.prober import Pace
+from heddle.v1 import heddle_pb2 as pb
 
 MAX_QUESTIONS = 4_096
 MAX_TTL = 16

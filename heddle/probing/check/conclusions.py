@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from probing.check.findings import Finding, Kind, listed
-from probing.check.places import Choice, Counts, Leg, Named, Places, Replies, counted, hops_of
-from probing.check.questions import FIRST_HOP, SAMPLE, Pair, Round, Step, Variation
-from probing.probe import Question
+from heddle.probing.check.findings import Finding, Kind, listed
+from heddle.probing.check.places import Choice, Counts, Leg, Named, Places, Replies, counted, hops_of
+from heddle.probing.check.questions import FIRST_HOP, SAMPLE, Pair, Round, Step, Variation
+from heddle.probing.probe import Question
 
 MAX_SILENCE = 0.2
 """A leaf with a larger share of silent probes is unknown: one router in five, or a limit on ICMP errors."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from probing.check.questions import FIRST_HOP, Pair, Step
-from probing.probe import Question
+from heddle.probing.check.questions import FIRST_HOP, Pair, Step
+from heddle.probing.probe import Question
 
 Replies = Mapping[Question, int]
 """By probe the address of the router that replied; probes without a reply are left out."""

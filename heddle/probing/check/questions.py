@@ -10,7 +10,7 @@ from enum import StrEnum
 from math import ceil, log
 from typing import NamedTuple
 
-from probing.probe import FIRST_PORT, PORTS, Question
+from heddle.probing.probe import FIRST_PORT, PORTS, Question
 
 FIRST_HOP = 2
 """The first hop that a switch chooses: hop 1 is the leaf itself."""

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from probing.check.conclusions import Heard
-from probing.check.places import Replies
-from probing.check.questions import Round, Variation
-from probing.prober import Prober
+from heddle.probing.check.conclusions import Heard
+from heddle.probing.check.places import Replies
+from heddle.probing.check.questions import Round, Variation
+from heddle.probing.prober import Prober
 
 
 def send_all(

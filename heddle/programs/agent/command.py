@@ -1,6 +1,6 @@
 """The commands `heddle agent` and `heddle agent probe`: their options.
 
-`telemetry.agent.options` checks and runs the one, `probing.agent.command` the other.
+`heddle.programs.agent.options` checks and runs the one, `heddle.programs.agent.probe_command` the other.
 """
 
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from controller.model.error import InputError
+from heddle.controller.model.error import InputError
 
 agent = typer.Typer(
     help="Publish counters of switches and NICs by MQTT, or send the probes of a fabric that hashes.",
@@ -96,7 +96,7 @@ def publish(
         return
     if fabric is None or source is None:
         raise InputError(f"--{'fabric' if fabric is None else 'source'} is missing (heddle agent --help)")
-    from telemetry.agent.options import AgentOptions, run_agent
+    from heddle.programs.agent.options import AgentOptions, run_agent
 
     options = AgentOptions(
         fabric=fabric, source=source, broker=broker, period=period, agent=agent_id, switches=switch or (),
@@ -118,6 +118,6 @@ def probe(host: Host, device: Devices, controller: Controllers = "127.0.0.1:5005
 
     Example: heddle agent probe --host h1 --device eth2 --device eth3 --controller 10.0.0.9:50051
     """
-    from probing.agent.command import ProbeOptions, run_probe_agent
+    from heddle.programs.agent.probe_command import ProbeOptions, run_probe_agent
 
     run_probe_agent(ProbeOptions(controller=controller, host=host, devices=device, rate_pps=rate_pps))

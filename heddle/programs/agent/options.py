@@ -11,26 +11,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.config import load_fabric
-from controller.config.text.complaint import one_line
-from controller.model.address import ip_text
-from controller.model.error import InputError
-from controller.model.fabric import Fabric
-from controller.model.server_address import split_address
-from controller.runtime.interpreter import shorten_pauses
-from foundation.certificate import CertificateError
-from foundation.identity import TLS_VARIABLE
-from foundation.regular_file import read_regular
-from foundation.tls_files import named_tls
-from telemetry.agent.agent import Agent, AgentSettings
-from telemetry.agent.reporter import QueuePairReporter
-from telemetry.agent.session import Broker
-from telemetry.agent.source import CounterSource
-from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
-from telemetry.agent.sources.ethtool import HostNics
-from telemetry.agent.sources.linux_switch import LinuxSwitch
-from telemetry.agent.sources.sonic import SonicSwitch
-from telemetry.broker_tls import BrokerTls
+from heddle.controller.config import load_fabric
+from heddle.controller.config.text.complaint import one_line
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.server_address import split_address
+from heddle.controller.runtime.interpreter import shorten_pauses
+from heddle.foundation.certificate import CertificateError
+from heddle.foundation.identity import TLS_VARIABLE
+from heddle.foundation.regular_file import read_regular
+from heddle.foundation.tls_files import named_tls
+from heddle.telemetry.agent.agent import Agent, AgentSettings
+from heddle.telemetry.agent.reporter import QueuePairReporter
+from heddle.telemetry.agent.session import Broker
+from heddle.telemetry.agent.source import CounterSource
+from heddle.telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
+from heddle.telemetry.agent.sources.ethtool import HostNics
+from heddle.telemetry.agent.sources.linux_switch import LinuxSwitch
+from heddle.telemetry.agent.sources.sonic import SonicSwitch
+from heddle.telemetry.broker_tls import BrokerTls
 
 MIN_PERIOD_NS, MAX_PERIOD_NS = 10_000_000, 3_600_000_000_000
 MAX_SECRET_BYTES = 4_096

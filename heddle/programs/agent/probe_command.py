@@ -9,17 +9,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.config.text.complaint import one_line
-from controller.model.address import ip_text
-from controller.model.error import InputError, PrerequisiteError
-from controller.model.server_address import is_address_port, is_socket
-from controller.runtime.interpreter import shorten_pauses
-from foundation.certificate import CertificateError
-from foundation.identity import TLS_VARIABLE
-from foundation.tls_files import Tls, named_tls
-from probing.agent.agent import ProbeAgent
-from probing.agent.devices import DeviceError, probers
-from probing.prober import Prober
+from heddle.controller.config.text.complaint import one_line
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.controller.model.server_address import is_address_port, is_socket
+from heddle.controller.runtime.interpreter import shorten_pauses
+from heddle.foundation.certificate import CertificateError
+from heddle.foundation.identity import TLS_VARIABLE
+from heddle.foundation.tls_files import Tls, named_tls
+from heddle.probing.agent.agent import ProbeAgent
+from heddle.probing.agent.devices import DeviceError, probers
+from heddle.probing.prober import Prober
 
 MAX_DEVICES = 1_024
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from controller.config.load import check_jobs_shape, fabric_of, jobs_of
-from controller.config.text.complaint import MAX_LINES, one_line
-from controller.config.text.document import Document, read_document
-from controller.model.admission import flow_plans
-from controller.model.connectivity import CutOff, cut_off
-from controller.model.error import InputError
-from controller.model.fabric import Fabric
+from heddle.controller.config.load import check_jobs_shape, fabric_of, jobs_of
+from heddle.controller.config.text.complaint import MAX_LINES, one_line
+from heddle.controller.config.text.document import Document, read_document
+from heddle.controller.model.admission import flow_plans
+from heddle.controller.model.connectivity import CutOff, cut_off
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric
 
 _FABRIC_KEYS = {"generate", "switches", "links", "hosts", "failed", "name"}
 

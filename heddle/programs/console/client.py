@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.model.address import parse_ip, parse_mac
-from controller.model.error import (
+from heddle.controller.model.address import parse_ip, parse_mac
+from heddle.controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
     DeniedError,
@@ -22,14 +20,16 @@ from controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
-from foundation.channel import channel_to
-from foundation.identity import TLS_VARIABLE
-from foundation.keepalive import client_options
-from foundation.leader_address import LeaderAddress
+from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from heddle.foundation.channel import channel_to
+from heddle.foundation.identity import TLS_VARIABLE
+from heddle.foundation.keepalive import client_options
+from heddle.foundation.leader_address import LeaderAddress
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 if TYPE_CHECKING:
-    from foundation.tls_files import Tls
+    from heddle.foundation.tls_files import Tls
 
 CONNECT_TIMEOUT_S = 5.0
 CAUSE_TIMEOUT_S = 2.0
@@ -116,8 +116,8 @@ def _tls() -> "Tls | None":
     directory = os.environ.get(TLS_VARIABLE)
     if not directory:
         return None
-    from foundation.certificate import CertificateError
-    from foundation.tls_files import named_tls
+    from heddle.foundation.certificate import CertificateError
+    from heddle.foundation.tls_files import named_tls
 
     try:
         return named_tls(directory, lambda line: None)

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kernels.cache import on_compile
+from heddle.kernels.cache import on_compile
 
 QUIET_S = 1.0
 """A command that compiles for no longer than this reports nothing."""
-BESIDE = (sys.executable, "-m", "controller.planner.warm", "proof", "incast")
+BESIDE = (sys.executable, "-m", "heddle.controller.planner.warm", "proof", "incast")
 """What a second process compiles meanwhile: what a plan needs last. The command then reads them from the cache."""
 
 

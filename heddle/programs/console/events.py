@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli import show as screen
-from controller.cli.client import connected
-from controller.cli.jobs import as_dict
-from controller.model.error import InputError
+from heddle.controller.model.error import InputError
+from heddle.programs.console import show as screen
+from heddle.programs.console.client import connected
+from heddle.programs.console.jobs import as_dict
+from heddle.v1 import heddle_pb2 as pb
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SINCE = re.compile(r"([0-9]{1,9})([smhd])\Z", re.ASCII)

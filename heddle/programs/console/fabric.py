@@ -5,10 +5,10 @@ import sys
 
 from rich.table import Table
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli import show as screen
-from controller.cli.client import connected
-from controller.cli.jobs import as_dict
+from heddle.programs.console import show as screen
+from heddle.programs.console.client import connected
+from heddle.programs.console.jobs import as_dict
+from heddle.v1 import heddle_pb2 as pb
 
 MAX_LINKS_SHOWN = 60
 

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from controller.cli import show
-from controller.config.foreign import FORMATS, Imported, Options, import_fabric
-from controller.config.text.complaint import one_line
-from controller.config.write import fabric_document, fabric_text
-from controller.model.connectivity import cut_off
-from controller.model.error import InputError
-from controller.model.fabric import Role
-from controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS
+from heddle.controller.config.foreign import FORMATS, Imported, Options, import_fabric
+from heddle.controller.config.text.complaint import one_line
+from heddle.controller.config.write import fabric_document, fabric_text
+from heddle.controller.model.connectivity import cut_off
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Role
+from heddle.controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS
+from heddle.programs.console import show
 
 
 def options_of(

@@ -8,11 +8,11 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from rich.table import Table
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import request_to
-from controller.cli import show as screen
-from controller.cli.client import Client, connected, fabric_of
-from controller.config import load_jobs
+from heddle.controller.api.translate import request_to
+from heddle.controller.config import load_jobs
+from heddle.programs.console import show as screen
+from heddle.programs.console.client import Client, connected, fabric_of
+from heddle.v1 import heddle_pb2 as pb
 
 MAX_FLOWS_SHOWN = 40
 

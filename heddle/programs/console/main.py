@@ -8,8 +8,8 @@ from types import FrameType
 
 import typer
 
-from controller.cli.registry import LazyGroup
-from controller.model.error import HeddleError
+from heddle.controller.model.error import HeddleError
+from heddle.programs.console.registry import LazyGroup
 
 # gRPC's core logs to standard error where an address is taken or a peer does not speak gRPC. We report these ourselves.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

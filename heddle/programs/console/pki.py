@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
-from controller.model.error import InputError
-from controller.pki import directory as store
-from controller.pki.files import SECRET, write
-from foundation.certificate import CertificateError, denied_serials, serial_text
-from foundation.identity import Identity, Role
-from foundation.tls_files import files_in
+from heddle.controller.model.error import InputError
+from heddle.controller.pki import directory as store
+from heddle.controller.pki.files import SECRET, write
+from heddle.foundation.certificate import CertificateError, denied_serials, serial_text
+from heddle.foundation.identity import Identity, Role
+from heddle.foundation.tls_files import files_in
 
 PAIR_KEY_BYTES = 32
 _DNS = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*\.?")

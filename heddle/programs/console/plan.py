@@ -12,25 +12,25 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from controller.brain.state import begin
-from controller.cli import show
-from controller.cli.compiling import compiling
-from controller.config import failed_of, load_fabric, load_jobs
-from controller.model.error import HeddleError, InputError, NoAdmissiblePlanError
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import JobRequest
-from controller.model.plan import Infeasible, JobFlows
-from controller.model.steering import layout_of
-from controller.planner.solve import Draft, certified, draft
-from controller.planner.warm import prepare
-from controller.views.beside import Changes, changes, kept_problem
-from controller.views.hint import queue_pair_hint
-from controller.views.offline import Offline, Origin, offline
-from kernels.cache import kernels_ready, on_compile
+from heddle.controller.brain.state import begin
+from heddle.controller.config import failed_of, load_fabric, load_jobs
+from heddle.controller.model.error import HeddleError, InputError, NoAdmissiblePlanError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Infeasible, JobFlows
+from heddle.controller.model.steering import layout_of
+from heddle.controller.planner.solve import Draft, certified, draft
+from heddle.controller.planner.warm import prepare
+from heddle.controller.views.beside import Changes, changes, kept_problem
+from heddle.controller.views.hint import queue_pair_hint
+from heddle.controller.views.offline import Offline, Origin, offline
+from heddle.kernels.cache import kernels_ready, on_compile
+from heddle.programs.console import show
+from heddle.programs.console.compiling import compiling
 
 if TYPE_CHECKING:
-    from controller.config.plan_file import KeptJob
+    from heddle.controller.config.plan_file import KeptJob
 
 LONG_NS = 1_000_000_000
 """A search that takes longer is not repeated only because kernels were loaded, which takes a tenth of that."""
@@ -81,7 +81,7 @@ def run_plan(
         return
     show.plans(result.plan.jobs, result.hint, result.changes)
     if rules:
-        from controller.rules.listing import group_rows, rows
+        from heddle.controller.rules.listing import group_rows, rows
 
         show.rules(rows(fabric, result.plan.rules), group_rows(fabric, result.plan.rules))
         show.imbalance(_imbalance(fabric))
@@ -97,7 +97,7 @@ def _failure(name: str, fabric: Fabric) -> Health:
 
 def _kept_jobs(path: Path, fabric: Fabric, jobs_path: Path, requests: Sequence[JobRequest]) -> "list[KeptJob]":
     """Read the jobs of a plan file and check them against the fabric and the new jobs; raises InputError."""
-    from controller.config.plan_file import REWRITE, load_plan
+    from heddle.controller.config.plan_file import REWRITE, load_plan
 
     kept = load_plan(path, fabric)
     if (wrong := kept_problem(fabric, [(job.request, job.flows) for job in kept])) is not None:
@@ -158,9 +158,9 @@ def _origins(kept: "Sequence[KeptJob]", changed: Changes) -> dict[str, Origin]:
 
 def _json_pieces(fabric: Fabric, requests: Sequence[JobRequest], result: _Result, rules: bool) -> Iterator[str]:
     """Yield the JSON text in pieces, so that the whole is never in memory; `requests` are those of all jobs."""
-    from controller.api.plan_json import job_pieces
-    from controller.config.write import request_document
-    from controller.rules.listing import group_rows, rows
+    from heddle.controller.api.plan_json import job_pieces
+    from heddle.controller.config.write import request_document
+    from heddle.controller.rules.listing import group_rows, rows
 
     found = result.plan
     yield '{"jobs": ['
@@ -181,6 +181,6 @@ def _json_pieces(fabric: Fabric, requests: Sequence[JobRequest], result: _Result
 
 def _imbalance(fabric: Fabric) -> list[dict[str, object]]:
     """Return how evenly unplanned traffic spreads, a row per kind of path choice in the fabric."""
-    from controller.rules.underlay.imbalance import imbalances
+    from heddle.controller.rules.underlay.imbalance import imbalances
 
     return [{**line._asdict(), "stage": line.stage.name} for line in imbalances(fabric, layout_of(fabric))]

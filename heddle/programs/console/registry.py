@@ -1,8 +1,7 @@
 """The commands of `heddle`: their names, one-line help and modules. A command's module is imported when it is needed.
 
-Other packages add commands by entry points of the group `heddle.commands`. Their names and one-line help are here as
-well, so that `heddle --help` neither imports nor searches them. An entry point that the table does not name can be run,
-but is not listed.
+Other distributions may add commands by entry points of the group `heddle.commands`. They can be run, but are not
+listed: `heddle --help` neither imports nor searches them.
 """
 
 from importlib import import_module
@@ -22,39 +21,60 @@ class Source(NamedTuple):
     """A command's one-line help and where it is defined."""
 
     help: str
-    module: str = ""
-    """Empty: the entry point of this name defines the command."""
-    attribute: str = ""
+    module: str
+    attribute: str
 
 
 COMMANDS = {
-    "check": Source("Check fabric and jobs files.", "controller.cli.options.offline", "check"),
-    "check fabric": Source("Check by probes if hashes can be steered.", "controller.cli.fabric_check.options", "check"),
-    "plan": Source("Plan jobs offline, with proof.", "controller.cli.options.offline", "plan"),
-    "import": Source("Convert other formats to a fabric file.", "controller.cli.options.offline", "import_file"),
-    "export": Source("Write what a plan assumes as SONiC's config_db.", "controller.cli.options.export", "export"),
-    "run": Source("Run the controller.", "controller.cli.options.service", "run"),
-    "state": Source("Create, check, copy or restore what survives a restart.", "controller.cli.options.state", "state"),
-    "pki": Source("Issue, rotate and deny certificates.", "controller.cli.options.pki", "pki"),
-    "job": Source("Submit, show and release jobs.", "controller.cli.options.job", "job"),
-    "exec": Source("Run a job's command with planned paths.", "controller.cli.launch.options", "exec_command"),
-    "topology": Source("Show switches and links with their load.", "controller.cli.options.service", "topology"),
-    "drain": Source("Take a link or switch out of use, without loss.", "controller.cli.options.service", "drain"),
-    "explain": Source("Explain the path of one flow, or its back end.", "dataplane.service.explain_options", "explain"),
-    "replay": Source("Decide recorded events again.", "controller.cli.options.service", "replay"),
-    "events": Source("Show or follow the event log.", "controller.cli.options.service", "events"),
-    "top": Source("Show port counters live.", "controller.cli.options.service", "top"),
-    "telemetry": Source("Record and replay telemetry.", "controller.cli.telemetry.options", "telemetry"),
-    "mqtt": Source("Configure the MQTT broker of the telemetry.", "controller.cli.options.mqtt", "mqtt"),
-    "vpc": Source("Manage VPCs, peerings, the border and gateways.", "controller.cli.options.vpc", "vpc"),
-    "gateway": Source("Run or inspect a VPC gateway."),
-    "balancer": Source("Run or inspect an L4 load balancer."),
-    "vtep": Source("Run a host's VTEP agent."),
-    "verify": Source("Verify the isolation of virtual networks, or SONiC's RoCE settings."),
-    "agent": Source("Publish counters of switches and NICs by MQTT, or send probes."),
-    "demo": Source("Compare planned paths with ECMP on real packets."),
-    "lab": Source("Build a fabric or virtual networks on this machine, to play with."),
-    "bench": Source("Run benchmarks."),
+    "check": Source("Check fabric and jobs files.", "heddle.programs.console.options.offline", "check"),
+    "check fabric": Source(
+        "Check by probes if hashes can be steered.", "heddle.programs.console.fabric_check.options", "check"
+    ),
+    "plan": Source("Plan jobs offline, with proof.", "heddle.programs.console.options.offline", "plan"),
+    "import": Source(
+        "Convert other formats to a fabric file.", "heddle.programs.console.options.offline", "import_file"
+    ),
+    "export": Source(
+        "Write what a plan assumes as SONiC's config_db.", "heddle.programs.console.options.export", "export"
+    ),
+    "run": Source("Run the controller.", "heddle.programs.console.options.service", "run"),
+    "state": Source(
+        "Create, check, copy or restore what survives a restart.", "heddle.programs.console.options.state", "state"
+    ),
+    "pki": Source("Issue, rotate and deny certificates.", "heddle.programs.console.options.pki", "pki"),
+    "job": Source("Submit, show and release jobs.", "heddle.programs.console.options.job", "job"),
+    "exec": Source("Run a job's command with planned paths.", "heddle.programs.console.launch.options", "exec_command"),
+    "topology": Source(
+        "Show switches and links with their load.", "heddle.programs.console.options.service", "topology"
+    ),
+    "drain": Source(
+        "Take a link or switch out of use, without loss.", "heddle.programs.console.options.service", "drain"
+    ),
+    "explain": Source(
+        "Explain the path of one flow, or its back end.", "heddle.programs.gateway.explain_options", "explain"
+    ),
+    "replay": Source("Decide recorded events again.", "heddle.programs.console.options.service", "replay"),
+    "events": Source("Show or follow the event log.", "heddle.programs.console.options.service", "events"),
+    "top": Source("Show port counters live.", "heddle.programs.console.options.service", "top"),
+    "telemetry": Source("Record and replay telemetry.", "heddle.programs.console.telemetry.options", "telemetry"),
+    "mqtt": Source("Configure the MQTT broker of the telemetry.", "heddle.programs.console.options.mqtt", "mqtt"),
+    "vpc": Source("Manage VPCs, peerings, the border and gateways.", "heddle.programs.console.options.vpc", "vpc"),
+    "gateway": Source("Run or inspect a VPC gateway.", "heddle.programs.gateway.gateway_options", "gateway"),
+    "balancer": Source("Run or inspect an L4 load balancer.", "heddle.programs.gateway.balancer_options", "balancer"),
+    "vtep": Source("Run a host's VTEP agent.", "heddle.programs.gateway.vtep_command", "vtep"),
+    "verify": Source(
+        "Verify the isolation of virtual networks, or SONiC's RoCE settings.",
+        "heddle.programs.gateway.verify_options",
+        "verify",
+    ),
+    "agent": Source(
+        "Publish counters of switches and NICs by MQTT, or send probes.", "heddle.programs.agent.command", "agent"
+    ),
+    "demo": Source("Compare planned paths with ECMP on real packets.", "heddle.programs.lab.demo_command", "demo"),
+    "lab": Source(
+        "Build a fabric or virtual networks on this machine, to play with.", "heddle.programs.lab.lab_command", "lab"
+    ),
+    "bench": Source("Run benchmarks.", "heddle.programs.bench_command", "bench"),
 }
 
 
@@ -68,7 +88,7 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import and return one command; None if there is none of this name."""
         source = COMMANDS.get(cmd_name)
-        if source is not None and source.module:
+        if source is not None:
             return _command(cmd_name, getattr(import_module(source.module), source.attribute))
         entry = _entry_points().get(cmd_name)
         return None if entry is None else _command(cmd_name, entry.load())

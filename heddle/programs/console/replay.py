@@ -5,9 +5,9 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from controller.model.error import HeddleError, InputError
-from controller.runtime.recording.replay import Gap, Replayed, replay, segments
-from controller.runtime.recording.timeline import Line, effect_line, event_line
+from heddle.controller.model.error import HeddleError, InputError
+from heddle.controller.runtime.recording.replay import Gap, Replayed, replay, segments
+from heddle.controller.runtime.recording.timeline import Line, effect_line, event_line
 
 
 class DifferenceError(HeddleError):

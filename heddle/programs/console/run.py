@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.app import Application
-from controller.config import load_fabric
-from controller.config.service import ServiceConfig, load_service, printed
-from controller.model.error import InputError, SteppedDownError
-from controller.runtime.interpreter import shorten_pauses
-from controller.runtime.leadership import ClusterCounts
-from controller.runtime.limits.log_limit import LogLimit
-from controller.store.state_directory import default_directory
+from heddle.controller.app import Application
+from heddle.controller.config import load_fabric
+from heddle.controller.config.service import ServiceConfig, load_service, printed
+from heddle.controller.model.error import InputError, SteppedDownError
+from heddle.controller.runtime.interpreter import shorten_pauses
+from heddle.controller.runtime.leadership import ClusterCounts
+from heddle.controller.runtime.limits.log_limit import LogLimit
+from heddle.controller.store.state_directory import default_directory
 
 _LOG = logging.getLogger("heddle.controller")
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from controller.model.plan import AdmissionWindow, FlowPlan, JobPlan
+from heddle.controller.model.plan import AdmissionWindow, FlowPlan, JobPlan
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from controller.views.beside import Changes
+    from heddle.controller.views.beside import Changes
 
 MAX_FLOWS_SHOWN = 40
 WIDTH_WHEN_PIPED = 120

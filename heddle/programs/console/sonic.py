@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from controller.config.load import load_fabric
-from controller.config.text.complaint import one_line, shown
-from controller.config.text.document import MAX_SETTINGS_BYTES, read_text
-from controller.model.error import InputError
-from controller.sonic.config_db import ConfigDb, Tables
-from controller.sonic.differences import differences
-from controller.sonic.export import PortNames, config_tables, switch_ports
-from controller.sonic.models import MAX_SPEED_MBPS
-from controller.sonic.refusals import refusals
-from controller.sonic.wording import Difference
+from heddle.controller.config.load import load_fabric
+from heddle.controller.config.text.complaint import one_line, shown
+from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_text
+from heddle.controller.model.error import InputError
+from heddle.controller.sonic.config_db import ConfigDb, Tables
+from heddle.controller.sonic.differences import differences
+from heddle.controller.sonic.export import PortNames, config_tables, switch_ports
+from heddle.controller.sonic.models import MAX_SPEED_MBPS
+from heddle.controller.sonic.refusals import refusals
+from heddle.controller.sonic.wording import Difference
 
 MAX_DIFFERENCES_SHOWN = 1_000
 """A switch of 64 ports with nothing configured has about 900."""

@@ -14,7 +14,7 @@ def main() -> None:
     After an offline command the process ends at once: the interpreter would spend 0.15 s releasing compiled code.
     """
     try:
-        from controller.cli.main import main as run
+        from heddle.programs.console.main import main as run
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     try:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import shape_to
-from controller.cli import show as screen
-from controller.cli.client import connected
-from controller.cli.jobs import as_dict
-from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind
-from controller.model.placement import Shape, placement_problems
-from controller.model.suggest import did_you_mean
+from heddle.controller.api.translate import shape_to
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import Collective, CollectiveKind
+from heddle.controller.model.placement import Shape, placement_problems
+from heddle.controller.model.suggest import did_you_mean
+from heddle.programs.console import show as screen
+from heddle.programs.console.client import connected
+from heddle.programs.console.jobs import as_dict
+from heddle.v1 import heddle_pb2 as pb
 
 _WITH_PAIRS = (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM)
 KINDS = tuple(kind.name for kind in CollectiveKind if kind not in _WITH_PAIRS)

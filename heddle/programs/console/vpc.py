@@ -9,15 +9,15 @@ from pathlib import Path
 from google.protobuf.message import Message
 from rich.table import Table
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli import show as screen
-from controller.cli.client import connected
-from controller.cli.jobs import as_dict
-from controller.config.network_file import before_balancers, load_network, load_network_file
-from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
-from controller.model.error import InUseError, NoAdmissiblePlanError
-from dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
-from dataplane.config.wire_balancers import load_balancer_to
+from heddle.controller.config.network_file import before_balancers, load_network, load_network_file
+from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from heddle.controller.model.error import InUseError, NoAdmissiblePlanError
+from heddle.dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
+from heddle.dataplane.config.wire_balancers import load_balancer_to
+from heddle.programs.console import show as screen
+from heddle.programs.console.client import connected
+from heddle.programs.console.jobs import as_dict
+from heddle.v1 import heddle_pb2 as pb
 
 
 def apply(server: str, path: Path, *, as_json: bool) -> None:

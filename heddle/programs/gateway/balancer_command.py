@@ -10,24 +10,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from controller.cli import show as screen
-from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
-from dataplane.balancer.compiler.archive import packed
-from dataplane.control.balancer import Balancer
-from dataplane.control.messages import Options
-from dataplane.control.pair.duties import ALONE, work_of
-from dataplane.control.pairing import Pairing
-from dataplane.control.session.attachment import Attachment
-from dataplane.control.session.membership import (
+from heddle.controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
+from heddle.dataplane.balancer.compiler.archive import packed
+from heddle.dataplane.control.balancer import Balancer
+from heddle.dataplane.control.messages import Options
+from heddle.dataplane.control.pair.duties import ALONE, work_of
+from heddle.dataplane.control.pairing import Pairing
+from heddle.dataplane.control.session.attachment import Attachment
+from heddle.dataplane.control.session.membership import (
     balancer_applier_for,
     balancer_hello_of,
     counters_of,
     tables_reader_for,
 )
-from dataplane.control.status_socket import StatusSocketError, read_status, socket_path
-from dataplane.service.balancer_file import BalancerFile, load_balancer_file
-from dataplane.service.balancer_metrics import balancer_text
-from dataplane.service.serving import serve, status_edges
+from heddle.dataplane.control.status_socket import StatusSocketError, read_status, socket_path
+from heddle.programs.console import show as screen
+from heddle.programs.gateway.balancer_file import BalancerFile, load_balancer_file
+from heddle.programs.gateway.balancer_metrics import balancer_text
+from heddle.programs.gateway.serving import serve, status_edges
 
 log = logging.getLogger("heddle.balancer")
 

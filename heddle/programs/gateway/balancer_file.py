@@ -13,28 +13,28 @@ from typing import Annotated, Any, Literal
 from google.protobuf.json_format import ParseDict, ParseError
 from pydantic import Field, ValidationError
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config.exposure import metrics_problems
-from controller.config.text.complaint import refusal
-from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
-from controller.config.text.field import Id, Mac, Shape
-from controller.config.text.sample_file import sample
-from controller.config.text.shape_error import shape_problems
-from controller.config.tls import ClientTlsShape, client_tls
-from controller.model.admission import Problem
-from dataplane.config.balancers import BalancerConfig, Site
-from dataplane.config.check import network_problems
-from dataplane.config.check_balancers import balancer_problems
-from dataplane.config.check_local import local_problems
-from dataplane.config.local import Interface, Limits, LocalConfig, PortShare, Side, Timeouts
-from dataplane.config.network import Address, NetworkConfig
-from dataplane.config.pair import PairConfig
-from dataplane.config.refusal import ConfigError
-from dataplane.config.wire import vpc_from
-from dataplane.config.wire_balancers import load_balancer_from
-from dataplane.service import gateway_file as gateway
-from dataplane.service.gateway_file import AddressPort, Ip4, Net4, PartnerShape, Server, TimeoutsShape
-from foundation.tls_files import Tls
+from heddle.controller.config.exposure import metrics_problems
+from heddle.controller.config.text.complaint import refusal
+from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from heddle.controller.config.text.field import Id, Mac, Shape
+from heddle.controller.config.text.sample_file import sample
+from heddle.controller.config.text.shape_error import shape_problems
+from heddle.controller.config.tls import ClientTlsShape, client_tls
+from heddle.controller.model.admission import Problem
+from heddle.dataplane.config.balancers import BalancerConfig, Site
+from heddle.dataplane.config.check import network_problems
+from heddle.dataplane.config.check_balancers import balancer_problems
+from heddle.dataplane.config.check_local import local_problems
+from heddle.dataplane.config.local import Interface, Limits, LocalConfig, PortShare, Side, Timeouts
+from heddle.dataplane.config.network import Address, NetworkConfig
+from heddle.dataplane.config.pair import PairConfig
+from heddle.dataplane.config.refusal import ConfigError
+from heddle.dataplane.config.wire import vpc_from
+from heddle.dataplane.config.wire_balancers import load_balancer_from
+from heddle.foundation.tls_files import Tls
+from heddle.programs.gateway import gateway_file as gateway
+from heddle.programs.gateway.gateway_file import AddressPort, Ip4, Net4, PartnerShape, Server, TimeoutsShape
+from heddle.v1 import heddle_pb2 as pb
 
 _LOCAL = LocalConfig(gateway_id="", interfaces=())
 CONNECTIONS = 1 << 20

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from controller.dashboard.exposition import Family, label_text, lines
-from dataplane.service import gateway_metrics
+from heddle.controller.dashboard.exposition import Family, label_text, lines
+from heddle.programs.gateway import gateway_metrics
 
 CONNECTIONS = Family(
     "heddle_balancer_connections_total",

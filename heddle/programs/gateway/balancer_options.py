@@ -1,4 +1,4 @@
-"""Command-line options of `heddle balancer`; `dataplane.service.balancer_command` implements them."""
+"""Command-line options of `heddle balancer`; `heddle.programs.gateway.balancer_command` implements them."""
 
 import sys
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import Json
-from controller.model.error import InputError
+from heddle.controller.model.error import InputError
+from heddle.programs.console.options.option import Json
 
 balancer = typer.Typer(
     help="Run one L4 load balancer, or show the status of a running one.",
@@ -36,7 +36,7 @@ def run(
     """
     if context.invoked_subcommand is not None:
         return
-    from dataplane.service.balancer_file import load_balancer_file, printed
+    from heddle.programs.gateway.balancer_file import load_balancer_file, printed
 
     if print_config:
         sys.stdout.write(printed())
@@ -44,7 +44,7 @@ def run(
     if config is None:
         raise InputError("--config FILE is missing (--print-config prints its keys)")
     found = load_balancer_file(config)
-    from dataplane.service.balancer_command import run_balancer
+    from heddle.programs.gateway.balancer_command import run_balancer
 
     run_balancer(found, config)
 
@@ -56,6 +56,6 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print the status of a balancer that runs on this host: packets, connections, back ends."""
-    from dataplane.service.balancer_command import show_balancer
+    from heddle.programs.gateway.balancer_command import show_balancer
 
     show_balancer(balancer_id, runtime_dir, as_json=as_json)

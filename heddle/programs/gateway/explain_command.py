@@ -5,17 +5,17 @@ import sys
 from ipaddress import ip_address
 from typing import Any
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli import show as screen
-from controller.cli.client import Client, connected
-from controller.model.error import InputError, NotFoundError
-from dataplane.balancer.compiler.archive import unpacked
-from dataplane.config.balancers import LoadBalancer, Service
-from dataplane.config.desired import Kind
-from dataplane.config.limit import LAST_PORT
-from dataplane.config.network import Address
-from dataplane.config.wire_balancers import load_balancer_from
-from dataplane.verify.services import TCP, UDP, Choice, Flow, chosen, services_of
+from heddle.controller.model.error import InputError, NotFoundError
+from heddle.dataplane.balancer.compiler.archive import unpacked
+from heddle.dataplane.config.balancers import LoadBalancer, Service
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.limit import LAST_PORT
+from heddle.dataplane.config.network import Address
+from heddle.dataplane.config.wire_balancers import load_balancer_from
+from heddle.dataplane.verify.services import TCP, UDP, Choice, Flow, chosen, services_of
+from heddle.programs.console import show as screen
+from heddle.programs.console.client import Client, connected
+from heddle.v1 import heddle_pb2 as pb
 
 
 def explain_vip(server: str, vip: str, client: str, only: list[str], *, as_json: bool) -> None:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import DEFAULT_SERVER, Json, Server
-from controller.model.error import InputError
+from heddle.controller.model.error import InputError
+from heddle.programs.console.options.option import DEFAULT_SERVER, Json, Server
 
 
 def explain(
@@ -34,10 +34,10 @@ def explain(
     if (flow_id is None) == (vip is None) or (vip is None) != (client is None):
         raise InputError("give FLOW, or both --vip VPC/VIP:PORT and --from CLIENT:PORT")
     if flow_id is not None:
-        from controller.cli import fabric as command
+        from heddle.programs.console import fabric as command
 
         command.explain(server, flow_id, as_json=as_json)
         return
-    from dataplane.service import explain_command
+    from heddle.programs.gateway import explain_command
 
     explain_command.explain_vip(server, vip or "", client or "", balancer or [], as_json=as_json)

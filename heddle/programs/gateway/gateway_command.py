@@ -13,20 +13,20 @@ from typing import Any
 
 from rich.table import Table
 
-from controller.cli import show as screen
-from controller.config.network_file import load_network
-from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
-from dataplane.config.network import NetworkConfig
-from dataplane.control.gateway import Gateway, Wanted
-from dataplane.control.messages import Options
-from dataplane.control.pair.duties import ALONE, work_of
-from dataplane.control.pairing import Pairing
-from dataplane.control.session.attachment import Attachment
-from dataplane.control.session.membership import applier_for, counters_of, hello_of, tables_reader_for
-from dataplane.control.status_socket import StatusSocketError, read_status, socket_path
-from dataplane.service.gateway_file import GatewayConfig
-from dataplane.service.gateway_metrics import gateway_text
-from dataplane.service.serving import serve, status_edges
+from heddle.controller.config.network_file import load_network
+from heddle.controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
+from heddle.dataplane.config.network import NetworkConfig
+from heddle.dataplane.control.gateway import Gateway, Wanted
+from heddle.dataplane.control.messages import Options
+from heddle.dataplane.control.pair.duties import ALONE, work_of
+from heddle.dataplane.control.pairing import Pairing
+from heddle.dataplane.control.session.attachment import Attachment
+from heddle.dataplane.control.session.membership import applier_for, counters_of, hello_of, tables_reader_for
+from heddle.dataplane.control.status_socket import StatusSocketError, read_status, socket_path
+from heddle.programs.console import show as screen
+from heddle.programs.gateway.gateway_file import GatewayConfig
+from heddle.programs.gateway.gateway_metrics import gateway_text
+from heddle.programs.gateway.serving import serve, status_edges
 
 log = logging.getLogger("heddle.gateway")
 

@@ -12,23 +12,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, ValidationError
 
-from controller.config.exposure import metrics_problems
-from controller.config.text.complaint import refusal, shown
-from controller.config.text.document import MAX_SETTINGS_BYTES, read_document
-from controller.config.text.field import Id, Mac, Shape, refuse
-from controller.config.text.sample_file import sample
-from controller.config.text.shape_error import shape_problems
-from controller.config.tls import ClientTlsShape, client_tls
-from controller.model.admission import Problem
-from controller.model.server_address import is_address_port, is_socket
-from dataplane.config.check_local import local_problems
-from dataplane.config.check_pair import pair_problems
-from dataplane.config.local import Interface, Limits, LocalConfig, PortShare, ProviderNetwork, Side, Timeouts
-from dataplane.config.network import Realm
-from dataplane.config.pair import Mode, PairConfig
-from dataplane.config.pair import Path as PairPath
-from foundation.regular_file import read_regular
-from foundation.tls_files import Tls
+from heddle.controller.config.exposure import metrics_problems
+from heddle.controller.config.text.complaint import refusal, shown
+from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from heddle.controller.config.text.field import Id, Mac, Shape, refuse
+from heddle.controller.config.text.sample_file import sample
+from heddle.controller.config.text.shape_error import shape_problems
+from heddle.controller.config.tls import ClientTlsShape, client_tls
+from heddle.controller.model.admission import Problem
+from heddle.controller.model.server_address import is_address_port, is_socket
+from heddle.dataplane.config.check_local import local_problems
+from heddle.dataplane.config.check_pair import pair_problems
+from heddle.dataplane.config.local import Interface, Limits, LocalConfig, PortShare, ProviderNetwork, Side, Timeouts
+from heddle.dataplane.config.network import Realm
+from heddle.dataplane.config.pair import Mode, PairConfig
+from heddle.dataplane.config.pair import Path as PairPath
+from heddle.foundation.regular_file import read_regular
+from heddle.foundation.tls_files import Tls
 
 MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 4_096
 SIOCGIFHWADDR = 0x8927  # netdevice(7)

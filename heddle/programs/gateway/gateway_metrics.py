@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controller.dashboard.exposition import Family, label_text, lines
+from heddle.controller.dashboard.exposition import Family, label_text, lines
 
 PORT = {
     "rx_packets": Family("heddle_gateway_received_packets_total", "counter", "Frames taken from a port.", ("port",)),

@@ -1,4 +1,4 @@
-"""Command-line options of `heddle gateway`; `dataplane.service.gateway_command` implements them."""
+"""Command-line options of `heddle gateway`; `heddle.programs.gateway.gateway_command` implements them."""
 
 import sys
 from dataclasses import replace
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import Json
-from controller.model.error import InputError
+from heddle.controller.model.error import InputError
+from heddle.programs.console.options.option import Json
 
 gateway = typer.Typer(
     help="Run one VPC gateway, or show the status of a running one.", invoke_without_command=True, rich_markup_mode=None
@@ -45,7 +45,7 @@ def run(
     """
     if context.invoked_subcommand is not None:
         return
-    from dataplane.service.gateway_file import load_gateway, printed
+    from heddle.programs.gateway.gateway_file import load_gateway, printed
 
     if print_config:
         sys.stdout.write(printed())
@@ -63,7 +63,7 @@ def run(
     )
     if found.controller is not None and network is not None:
         raise InputError(f"--network: {config} names a controller, which provides the network; remove one of the two")
-    from dataplane.service.gateway_command import run_gateway
+    from heddle.programs.gateway.gateway_command import run_gateway
 
     run_gateway(found, network)
 
@@ -75,6 +75,6 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print the status of a gateway that runs on this host: packets by port and reason, tables, generations."""
-    from dataplane.service.gateway_command import show_gateway
+    from heddle.programs.gateway.gateway_command import show_gateway
 
     show_gateway(gateway_id, runtime_dir, as_json=as_json)

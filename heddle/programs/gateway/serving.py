@@ -8,16 +8,16 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from controller.config.access import is_loopback
-from controller.dashboard.exposition import CONTENT_TYPE
-from controller.dashboard.http import HttpServer, Page
-from controller.model.error import PrerequisiteError
-from controller.model.server_address import joined
-from controller.runtime.limits.exposure import warned
-from dataplane.control.gateway import Gateway
-from dataplane.control.heartbeats import address_of
-from dataplane.control.status_socket import StatusServer, socket_path
-from dataplane.control.supervisor import DataProcessError
+from heddle.controller.config.access import is_loopback
+from heddle.controller.dashboard.exposition import CONTENT_TYPE
+from heddle.controller.dashboard.http import HttpServer, Page
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.server_address import joined
+from heddle.controller.runtime.limits.exposure import warned
+from heddle.dataplane.control.gateway import Gateway
+from heddle.dataplane.control.heartbeats import address_of
+from heddle.dataplane.control.status_socket import StatusServer, socket_path
+from heddle.dataplane.control.supervisor import DataProcessError
 
 
 async def serve(

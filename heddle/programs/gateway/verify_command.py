@@ -10,25 +10,25 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.brain.networks.publishing import for_balancer, for_gateway
-from controller.brain.networks.state import Gateway, Networks
-from controller.cli import show as screen
-from controller.cli.client import Client, connected
-from controller.config.network_file import load_network
-from controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
-from dataplane.balancer.compiler.archive import unpacked as services_in
-from dataplane.config.desired import Desired, Kind
-from dataplane.config.local import LocalConfig
-from dataplane.config.wire import border_from, peering_from, vpc_from
-from dataplane.config.wire_balancers import load_balancer_from, pools_from
-from dataplane.gateway.compiler.archive import MAX_BYTES, packed, unpacked
-from dataplane.gateway.compiler.compile import compile_tables
-from dataplane.gateway.tables.schema import Tables
-from dataplane.verify.compare import Finding
-from dataplane.verify.report import Report, local_of, verify
-from dataplane.verify.services import service_findings
-from foundation.regular_file import read_regular
+from heddle.controller.brain.networks.publishing import for_balancer, for_gateway
+from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.controller.config.network_file import load_network
+from heddle.controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
+from heddle.dataplane.balancer.compiler.archive import unpacked as services_in
+from heddle.dataplane.config.desired import Desired, Kind
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.config.wire import border_from, peering_from, vpc_from
+from heddle.dataplane.config.wire_balancers import load_balancer_from, pools_from
+from heddle.dataplane.gateway.compiler.archive import MAX_BYTES, packed, unpacked
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.verify.compare import Finding
+from heddle.dataplane.verify.report import Report, local_of, verify
+from heddle.dataplane.verify.services import service_findings
+from heddle.foundation.regular_file import read_regular
+from heddle.programs.console import show as screen
+from heddle.programs.console.client import Client, connected
+from heddle.v1 import heddle_pb2 as pb
 
 ATTEMPTS = 5
 """Attempts to read tables and configuration of one generation while it changes."""
@@ -40,7 +40,7 @@ def offline(
     """Verify a gateway file against a network file; return whether exactly the intended paths are open."""
     if config is None or network is None:
         raise InputError("offline, both --config FILE (the gateway) and --network FILE are needed")
-    from dataplane.service.gateway_file import load_gateway
+    from heddle.programs.gateway.gateway_file import load_gateway
 
     local, wanted = load_gateway(config).local, load_network(network)
     if tables is None:

@@ -1,4 +1,4 @@
-"""Options of `heddle verify`; `dataplane.service.verify_command` and `controller.cli.sonic` implement them."""
+"""Options of `heddle verify`; `verify_command` here and `sonic` of the console implement them."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import DEFAULT_SERVER, Json, Server
+from heddle.programs.console.options.option import DEFAULT_SERVER, Json, Server
 
 verify = typer.Typer(
     help="Compare installed state with the desired state.", no_args_is_help=True, rich_markup_mode=None
@@ -41,7 +41,7 @@ def isolation(
 
     Example: heddle verify isolation --config gw1.yaml --network tenants.yaml
     """
-    from dataplane.service import verify_command as command
+    from heddle.programs.gateway import verify_command as command
 
     if config is not None or network is not None or tables is not None:
         sound = command.offline(config, network, tables, save_tables, as_json=as_json)
@@ -63,6 +63,6 @@ def roce(
 
     Exit status: 0 without differences; 1 with differences; 2 for malformed input.
     """
-    from controller.cli.sonic import run_verify
+    from heddle.programs.console.sonic import run_verify
 
     raise typer.Exit(run_verify(files, as_json, sys.stdout))

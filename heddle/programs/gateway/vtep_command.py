@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from dataplane.vtep.claims import endpoint_of
-from foundation.identity import TLS_VARIABLE
+from heddle.dataplane.vtep.claims import endpoint_of
+from heddle.foundation.identity import TLS_VARIABLE
 
 if TYPE_CHECKING:
-    from dataplane.vtep.agent import Driver
-    from foundation.tls_files import Tls
+    from heddle.dataplane.vtep.agent import Driver
+    from heddle.foundation.tls_files import Tls
 
 Server = Annotated[
     str,
@@ -87,8 +87,8 @@ def _refuse(line: str) -> NoReturn:
 
 
 def _driver(address: IPv4Address, mtu: int, bridge: str | None) -> "Driver":
-    from dataplane.vtep.linux import LinuxVtep, VtepError
-    from dataplane.vtep.openvswitch import OpenVSwitchVtep
+    from heddle.dataplane.vtep.linux import LinuxVtep, VtepError
+    from heddle.dataplane.vtep.openvswitch import OpenVSwitchVtep
 
     driver = LinuxVtep(address, mtu) if bridge is None else OpenVSwitchVtep(address, bridge)
     try:
@@ -100,8 +100,8 @@ def _driver(address: IPv4Address, mtu: int, bridge: str | None) -> "Driver":
 
 
 def _tls(directory: str | None) -> "Tls | None":
-    from foundation.certificate import CertificateError
-    from foundation.tls_files import named_tls
+    from heddle.foundation.certificate import CertificateError
+    from heddle.foundation.tls_files import named_tls
 
     try:
         return named_tls(directory, logging.getLogger("heddle.gateway").error)
@@ -113,7 +113,7 @@ async def _serve(
     server: str, host: str, address: IPv4Address, driver: "Driver", ports: dict[tuple[int, int], str],
     tls: "Tls | None",
 ) -> None:  # fmt: skip
-    from dataplane.vtep.agent import VtepAgent
+    from heddle.dataplane.vtep.agent import VtepAgent
 
     running = asyncio.create_task(VtepAgent(server, host, address, driver, ports, tls).run())
     for number in (signal.SIGINT, signal.SIGTERM):

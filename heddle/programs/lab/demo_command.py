@@ -1,4 +1,4 @@
-"""The command `heddle demo`, registered by the entry point `heddle.commands`."""
+"""The command `heddle demo`: its options."""
 
 import json
 import signal
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.model.error import HeddleError
-from mininet_topos.demo.results.scenes import KINDS
-from mininet_topos.traffic.workloads import WORKLOADS
+from heddle.controller.model.error import HeddleError
+from heddle.mininet_topos.demo.results.scenes import KINDS
+from heddle.mininet_topos.traffic.workloads import WORKLOADS
 
 if TYPE_CHECKING:
-    from mininet_topos.demo.options import DemoOptions
-    from mininet_topos.demo.results.values import DemoResult
+    from heddle.mininet_topos.demo.options import DemoOptions
+    from heddle.mininet_topos.demo.results.values import DemoResult
 
 
 def demo(
@@ -57,7 +57,7 @@ def demo(
     afterwards. Exit status: 0; 1 where a planned run was invalid, off its paths or could not be run, or a scene did not
     show what it should; 2 for bad input; 3 where a host of the fabric is cut off.
     """
-    from mininet_topos.demo.options import build_options
+    from heddle.mininet_topos.demo.options import build_options
 
     options = build_options(
         fabric_file=fabric,
@@ -76,14 +76,14 @@ def demo(
 def _run(options: "DemoOptions", as_json: bool) -> None:
     from rich.console import Console
 
-    from mininet_topos.demo.measurement_lock import measurement_lock
-    from mininet_topos.demo.progress import DemoProgress
-    from mininet_topos.demo.report.folder import check_folder, write_report
-    from mininet_topos.demo.results.table import WIDTH, print_result
-    from mininet_topos.demo.session import run_demo
-    from mininet_topos.host.registry import run_directory
-    from mininet_topos.switches.fabric_net import require_lab_tools
-    from mininet_topos.switches.ovs import require_open_vswitch
+    from heddle.mininet_topos.demo.measurement_lock import measurement_lock
+    from heddle.mininet_topos.demo.progress import DemoProgress
+    from heddle.mininet_topos.demo.report.folder import check_folder, write_report
+    from heddle.mininet_topos.demo.results.table import WIDTH, print_result
+    from heddle.mininet_topos.demo.session import run_demo
+    from heddle.mininet_topos.host.registry import run_directory
+    from heddle.mininet_topos.switches.fabric_net import require_lab_tools
+    from heddle.mininet_topos.switches.ovs import require_open_vswitch
 
     # A shell starts background commands with SIGINT ignored; a lab must end on SIGINT all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The commands of `heddle lab`, registered by the entry point `heddle.commands`."""
+"""The commands of `heddle lab`: their options."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from controller.model.error import PrerequisiteError
+from heddle.controller.model.error import PrerequisiteError
 
 lab = typer.Typer(
     help="Labs on this machine: real packets between network namespaces. Need root.",
@@ -51,8 +51,8 @@ def fabric(
 
     Examples: heddle lab fabric examples/lab.yaml; heddle lab fabric --routed --routing bgp
     """
-    from mininet_topos.playground.command import run_fabric_lab
-    from mininet_topos.playground.routed import routing_of
+    from heddle.mininet_topos.playground.command import run_fabric_lab
+    from heddle.mininet_topos.playground.routed import routing_of
 
     run_fabric_lab(file, name, as_json, routing_of(routed, routing))
 
@@ -80,8 +80,8 @@ def traffic(
 
     Example: heddle lab traffic permutation --hashed --seconds 30
     """
-    from mininet_topos.playground.command import run_lab_traffic
-    from mininet_topos.playground.traffic import traffic_request
+    from heddle.mininet_topos.playground.command import run_lab_traffic
+    from heddle.mininet_topos.playground.traffic import traffic_request
 
     run_lab_traffic(traffic_request(workload, planned, seconds, rate, seed), name, as_json)
 
@@ -97,7 +97,7 @@ def cut(
 
     Example: heddle lab cut 'leaf1:1>spine1:1'
     """
-    from mininet_topos.playground.command import cut_or_heal
+    from heddle.mininet_topos.playground.command import cut_or_heal
 
     cut_or_heal("cut", link, name)
 
@@ -113,7 +113,7 @@ def heal(
 
     Example: heddle lab heal 'leaf1:1>spine1:1'
     """
-    from mininet_topos.playground.command import cut_or_heal
+    from heddle.mininet_topos.playground.command import cut_or_heal
 
     cut_or_heal("heal", link, name)
 
@@ -144,7 +144,7 @@ def vpc(
 
     Example: heddle lab vpc --vtep ovs --once --run "red1 ping -c 3 10.0.0.2"
     """
-    from mininet_topos.vpc.command import options_of, run_vpc_lab
+    from heddle.mininet_topos.vpc.command import options_of, run_vpc_lab
 
     options = options_of(vteps=vtep, gateways=gateways, file=network, run=run or [], once=once, as_json=as_json)
     raise typer.Exit(0 if run_vpc_lab(options) else 1)
@@ -162,7 +162,7 @@ def execute(
 
     Example: heddle lab exec red1 ping -c 3 10.0.0.2
     """
-    from mininet_topos.host.node_access import node_command_prefix
+    from heddle.mininet_topos.host.node_access import node_command_prefix
 
     prefix, environment = node_command_prefix(lab_id, node)
     try:

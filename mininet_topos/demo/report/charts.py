@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from mininet_topos.demo.report.markup import Markup, tag
-from mininet_topos.demo.results.values import MODE_TITLES, DemoFlow, DemoResult, DemoRun, is_switch_link
+from heddle.mininet_topos.demo.report.markup import Markup, tag
+from heddle.mininet_topos.demo.results.values import MODE_TITLES, DemoFlow, DemoResult, DemoRun, is_switch_link
 
 FLOW_WIDTH, FLOW_HEIGHT = 380.0, 120.0
 BAR_HEIGHT, ROW_GAP, GROUP_GAP = 15.0, 3.0, 12.0

@@ -5,8 +5,8 @@ The colour of a line is the offered load of its direction: grey if idle, green u
 
 from collections.abc import Mapping
 
-from mininet_topos.demo.report.markup import Markup, tag
-from mininet_topos.demo.results.values import FabricSketch, LinkResult
+from heddle.mininet_topos.demo.report.markup import Markup, tag
+from heddle.mininet_topos.demo.results.values import FabricSketch, LinkResult
 
 WIDTH = 380.0
 LAYER_HEIGHT = 92.0

@@ -5,10 +5,10 @@ import os
 import tempfile
 from pathlib import Path
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.demo.report.page import report_page
-from mininet_topos.demo.report.picture import picture
-from mininet_topos.demo.results.values import DemoResult
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.demo.report.page import report_page
+from heddle.mininet_topos.demo.report.picture import picture
+from heddle.mininet_topos.demo.results.values import DemoResult
 
 
 def check_folder(folder: Path) -> None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from mininet_topos.demo.results.summary import congested, ratio
-from mininet_topos.demo.results.values import DemoResult, DemoRun
+from heddle.mininet_topos.demo.results.summary import congested, ratio
+from heddle.mininet_topos.demo.results.values import DemoResult, DemoRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

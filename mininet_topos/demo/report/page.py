@@ -2,14 +2,14 @@
 
 from importlib.resources import files
 
-from mininet_topos.demo.report.charts import flow_bars, grouped_bars, link_heat
-from mininet_topos.demo.report.fabric_drawing import draw_fabric, legend
-from mininet_topos.demo.report.headline import Tile, tiles
-from mininet_topos.demo.report.markup import Markup, join, tag
-from mininet_topos.demo.report.scenes import scenes_section
-from mininet_topos.demo.report.tables import certificates_table, congestion_table, parameters_table, runs_table
-from mininet_topos.demo.report.time_series import SERIES, series_chart
-from mininet_topos.demo.results.summary import (
+from heddle.mininet_topos.demo.report.charts import flow_bars, grouped_bars, link_heat
+from heddle.mininet_topos.demo.report.fabric_drawing import draw_fabric, legend
+from heddle.mininet_topos.demo.report.headline import Tile, tiles
+from heddle.mininet_topos.demo.report.markup import Markup, join, tag
+from heddle.mininet_topos.demo.report.scenes import scenes_section
+from heddle.mininet_topos.demo.report.tables import certificates_table, congestion_table, parameters_table, runs_table
+from heddle.mininet_topos.demo.report.time_series import SERIES, series_chart
+from heddle.mininet_topos.demo.results.summary import (
     CONGESTION_LEGEND,
     LEGEND,
     congested,
@@ -18,7 +18,7 @@ from mininet_topos.demo.results.summary import (
     summary_lines,
     title_of,
 )
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, DemoRun
+from heddle.mininet_topos.demo.results.values import MODE_TITLES, DemoResult, DemoRun
 
 
 def style_sheet() -> str:

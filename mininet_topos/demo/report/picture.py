@@ -1,11 +1,11 @@
 """`demo.svg`: one workload under all modes in one self-contained picture, for a README or a slide."""
 
-from mininet_topos.demo.report import charts
-from mininet_topos.demo.report.fabric_drawing import LEGEND, WIDTH, draw_fabric
-from mininet_topos.demo.report.markup import Markup, tag
-from mininet_topos.demo.report.page import style_sheet
-from mininet_topos.demo.results.summary import rate_text, ratio
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, DemoRun
+from heddle.mininet_topos.demo.report import charts
+from heddle.mininet_topos.demo.report.fabric_drawing import LEGEND, WIDTH, draw_fabric
+from heddle.mininet_topos.demo.report.markup import Markup, tag
+from heddle.mininet_topos.demo.report.page import style_sheet
+from heddle.mininet_topos.demo.results.summary import rate_text, ratio
+from heddle.mininet_topos.demo.results.values import MODE_TITLES, DemoResult, DemoRun
 
 COLUMN, TOP, SIDE = WIDTH + 24.0, 84.0, 24.0
 

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 
-from mininet_topos.demo.report.markup import Markup, join, tag
-from mininet_topos.demo.results.scenes import SceneResult, SceneRun
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult
-from mininet_topos.traffic.cast import Mark
+from heddle.mininet_topos.demo.report.markup import Markup, join, tag
+from heddle.mininet_topos.demo.results.scenes import SceneResult, SceneRun
+from heddle.mininet_topos.demo.results.values import MODE_TITLES, DemoResult
+from heddle.mininet_topos.traffic.cast import Mark
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 720.0, 300.0, 40.0, 58.0, 20.0
 RADIUS, ROWS, ROW_HEIGHT = 7.5, 3, 16.0

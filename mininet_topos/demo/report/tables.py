@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from mininet_topos.demo.report.markup import Markup, tag
-from mininet_topos.demo.results.summary import ratio
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, DemoRun
+from heddle.mininet_topos.demo.report.markup import Markup, tag
+from heddle.mininet_topos.demo.results.summary import ratio
+from heddle.mininet_topos.demo.results.values import MODE_TITLES, DemoResult, DemoRun
 
 RUN_HEADINGS = (
     "workload",

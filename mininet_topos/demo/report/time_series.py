@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mininet_topos.demo.report.markup import Markup, tag
-from mininet_topos.demo.results.values import MODE_TITLES, CongestionSeries, DemoResult
+from heddle.mininet_topos.demo.report.markup import Markup, tag
+from heddle.mininet_topos.demo.results.values import MODE_TITLES, CongestionSeries, DemoResult
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560.0, 150.0, 46.0, 10.0, 22.0
 

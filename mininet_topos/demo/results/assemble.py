@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.fabric import Fabric
-from mininet_topos.demo.results.values import (
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.demo.results.values import (
     Congestion,
     DemoFlow,
     DemoRun,
@@ -15,10 +14,11 @@ from mininet_topos.demo.results.values import (
     QueuePairResult,
     is_switch_link,
 )
-from mininet_topos.demo.results.verdict import check_legs, legs_of, shortened
-from mininet_topos.measure import flow_run
-from mininet_topos.traffic.queue_pairs import QueuePair, capacities, demands
-from mininet_topos.traffic.workloads import WIRE_OVERHEAD_BYTES, Workload
+from heddle.mininet_topos.demo.results.verdict import check_legs, legs_of, shortened
+from heddle.mininet_topos.measure import flow_run
+from heddle.mininet_topos.traffic.queue_pairs import QueuePair, capacities, demands
+from heddle.mininet_topos.traffic.workloads import WIRE_OVERHEAD_BYTES, Workload
+from heddle.v1 import heddle_pb2 as pb
 
 LATE_SHARE, LATE_NS, LATE_FRAMES = 0.01, 20_000_000, 12
 """A queue pair is late if it takes longer than its pacing rate explains, by more than the sum of this fraction, this

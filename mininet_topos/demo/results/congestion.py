@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from controller.model.fabric import Fabric
-from mininet_topos.demo.results.values import Congestion, CongestionSeries
-from mininet_topos.measure.flow_run import NicCounters
-from mininet_topos.queues.settings import DATA_PRIORITY
-from mininet_topos.traffic.workloads import Workload
-from telemetry.counter_page import QUEUE_FIELDS, CounterSnapshot
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.demo.results.values import Congestion, CongestionSeries
+from heddle.mininet_topos.measure.flow_run import NicCounters
+from heddle.mininet_topos.queues.settings import DATA_PRIORITY
+from heddle.mininet_topos.traffic.workloads import Workload
+from heddle.telemetry.counter_page import QUEUE_FIELDS, CounterSnapshot
 
 INTERVAL_NS = 100_000_000
 """The minimum distance between two points of a time series."""

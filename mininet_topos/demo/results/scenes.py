@@ -7,8 +7,8 @@ happens to the fabric. Times count from the start of a run.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS
-from mininet_topos.traffic.cast import Mark
+from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS
+from heddle.mininet_topos.traffic.cast import Mark
 
 KINDS = ("cut", "hog", "arrival", "storm")
 PERIOD_NS = GOODPUT_PERIOD_NS

@@ -3,9 +3,9 @@
 import textwrap
 from collections.abc import Sequence
 
-from mininet_topos.demo.results.scenes import SceneResult, SceneRun
-from mininet_topos.demo.results.values import MODE_TITLES
-from mininet_topos.traffic.cast import Mark
+from heddle.mininet_topos.demo.results.scenes import SceneResult, SceneRun
+from heddle.mininet_topos.demo.results.values import MODE_TITLES
+from heddle.mininet_topos.traffic.cast import Mark
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 LABEL_WIDTH = 9

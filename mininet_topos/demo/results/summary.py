@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import geometric_mean, median
 
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult
-from mininet_topos.measure.flow_run import balance_text
+from heddle.mininet_topos.demo.results.values import MODE_TITLES, DemoResult
+from heddle.mininet_topos.measure.flow_run import balance_text
 
 AS_GOOD = 1.03
 """Below this ratio the summary says that the other mode does just as well."""

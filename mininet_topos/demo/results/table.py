@@ -12,9 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mininet_topos.demo.results.strips import FAILS, strip_lines
-from mininet_topos.demo.results.summary import CONGESTION_LEGEND, LEGEND, ratio, scale_note, summary_lines, title_of
-from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoFlow, DemoResult, DemoRun
+from heddle.mininet_topos.demo.results.strips import FAILS, strip_lines
+from heddle.mininet_topos.demo.results.summary import (
+    CONGESTION_LEGEND,
+    LEGEND,
+    ratio,
+    scale_note,
+    summary_lines,
+    title_of,
+)
+from heddle.mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoFlow, DemoResult, DemoRun
 
 WIDTH = 100
 STRIP_STYLES = {FAILS: "bold red", "planned ": "green", "Scene ": "bold"}

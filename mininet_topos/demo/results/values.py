@@ -7,8 +7,8 @@ name or meaning; new fields do not change it.
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mininet_topos.demo.results.scenes import SceneResult
-from mininet_topos.measure.flow_run import Integrity
+from heddle.mininet_topos.demo.results.scenes import SceneResult
+from heddle.mininet_topos.measure.flow_run import Integrity
 
 SCHEMA = "heddle.demo/1"
 

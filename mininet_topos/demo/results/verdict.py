@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from mininet_topos.measure.flow_run import FlowResult
-from mininet_topos.nic.path_move import FAILURE
+from heddle.mininet_topos.measure.flow_run import FlowResult
+from heddle.mininet_topos.nic.path_move import FAILURE
 
 MAX_FAULTS = 4
 

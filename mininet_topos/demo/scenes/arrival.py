@@ -2,15 +2,15 @@
 
 import random
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.error import InputError
-from controller.model.fabric import Fabric, Nic
-from mininet_topos.demo.results.scenes import Check
-from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
-from mininet_topos.demo.scenes.verdict import at_rate, on_exact_links, planned_goodput_bps
-from mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, send_recv
-from mininet_topos.traffic.stage import Played, Stage
-from mininet_topos.traffic.workloads import Workload, compute_nics, derangement
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.mininet_topos.demo.results.scenes import Check
+from heddle.mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
+from heddle.mininet_topos.demo.scenes.verdict import at_rate, on_exact_links, planned_goodput_bps
+from heddle.mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, send_recv
+from heddle.mininet_topos.traffic.stage import Played, Stage
+from heddle.mininet_topos.traffic.workloads import Workload, compute_nics, derangement
+from heddle.v1 import heddle_pb2 as pb
 
 LEAD_S = 0.5
 """The second job is submitted so long before its flows start, as a scheduler does."""

@@ -1,16 +1,16 @@
 """A cable is cut under a permutation that uses the whole fabric."""
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.connectivity import cut_off
-from controller.model.fabric import Cable, Fabric
-from controller.model.health import Health
-from mininet_topos.demo.results.scenes import Check
-from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
-from mininet_topos.demo.scenes.verdict import at_rate, on_exact_links, planned_goodput_bps
-from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, send_recv
-from mininet_topos.traffic.stage import Played, Stage
-from mininet_topos.traffic.workloads import compute_nics, permutation
+from heddle.controller.model.connectivity import cut_off
+from heddle.controller.model.fabric import Cable, Fabric
+from heddle.controller.model.health import Health
+from heddle.mininet_topos.demo.results.scenes import Check
+from heddle.mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
+from heddle.mininet_topos.demo.scenes.verdict import at_rate, on_exact_links, planned_goodput_bps
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, send_recv
+from heddle.mininet_topos.traffic.stage import Played, Stage
+from heddle.mininet_topos.traffic.workloads import compute_nics, permutation
+from heddle.v1 import heddle_pb2 as pb
 
 
 class Cut:

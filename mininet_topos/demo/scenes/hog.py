@@ -3,18 +3,18 @@
 import time
 from collections.abc import Sequence
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.fabric import Fabric, Nic
-from controller.model.job import Collective, CollectiveKind, FlowDemand
-from mininet_topos.demo.results.scenes import Check
-from mininet_topos.demo.results.values import is_switch_link
-from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
-from mininet_topos.demo.scenes.verdict import at_rate, moved, on_exact_links, planned_goodput_bps
-from mininet_topos.measure.flow_run import FiveTuple, FlowRequest
-from mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, workload
-from mininet_topos.traffic.queue_pairs import PORTS
-from mininet_topos.traffic.stage import Played, Stage
-from mininet_topos.traffic.workloads import Workload, compute_nics
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand
+from heddle.mininet_topos.demo.results.scenes import Check
+from heddle.mininet_topos.demo.results.values import is_switch_link
+from heddle.mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
+from heddle.mininet_topos.demo.scenes.verdict import at_rate, moved, on_exact_links, planned_goodput_bps
+from heddle.mininet_topos.measure.flow_run import FiveTuple, FlowRequest
+from heddle.mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, workload
+from heddle.mininet_topos.traffic.queue_pairs import PORTS
+from heddle.mininet_topos.traffic.stage import Played, Stage
+from heddle.mininet_topos.traffic.workloads import Workload, compute_nics
+from heddle.v1 import heddle_pb2 as pb
 
 JOB_PART, HOG_PART, HOG_QUEUE_PAIRS = 0.6, 0.9, 3
 """What a flow of the job and the hog send, as parts of their NICs' rate: together more than a link."""

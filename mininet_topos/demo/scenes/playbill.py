@@ -4,29 +4,29 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from controller.model.fabric import Fabric
-from mininet_topos.demo.line_rate import RateTooHighError
-from mininet_topos.demo.options import DemoOptions
-from mininet_topos.demo.progress import DemoProgress
-from mininet_topos.demo.results.scenes import SceneResult, SceneRun
-from mininet_topos.demo.results.values import MODE_TITLES
-from mininet_topos.demo.results.verdict import shortened
-from mininet_topos.demo.scenes.arrival import Arrival
-from mininet_topos.demo.scenes.cut import Cut
-from mininet_topos.demo.scenes.hog import Hog
-from mininet_topos.demo.scenes.script import ACT_S, SECONDS, Scene
-from mininet_topos.demo.scenes.storm import QUARANTINE_MS, Storm
-from mininet_topos.demo.scenes.verdict import planned_goodput_bps
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import UNCOUNTED
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.model import why_unavailable
-from mininet_topos.queues.settings import QueueSettings
-from mininet_topos.services.controller_client import ControllerClient, connected
-from mininet_topos.services.controller_process import running_controller
-from mininet_topos.services.telemetry import lab_telemetry, why_no_broker
-from mininet_topos.traffic.cast import Mark, UnfitFabricError
-from mininet_topos.traffic.stage import Played, Stage
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.demo.line_rate import RateTooHighError
+from heddle.mininet_topos.demo.options import DemoOptions
+from heddle.mininet_topos.demo.progress import DemoProgress
+from heddle.mininet_topos.demo.results.scenes import SceneResult, SceneRun
+from heddle.mininet_topos.demo.results.values import MODE_TITLES
+from heddle.mininet_topos.demo.results.verdict import shortened
+from heddle.mininet_topos.demo.scenes.arrival import Arrival
+from heddle.mininet_topos.demo.scenes.cut import Cut
+from heddle.mininet_topos.demo.scenes.hog import Hog
+from heddle.mininet_topos.demo.scenes.script import ACT_S, SECONDS, Scene
+from heddle.mininet_topos.demo.scenes.storm import QUARANTINE_MS, Storm
+from heddle.mininet_topos.demo.scenes.verdict import planned_goodput_bps
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import UNCOUNTED
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.services.controller_client import ControllerClient, connected
+from heddle.mininet_topos.services.controller_process import running_controller
+from heddle.mininet_topos.services.telemetry import lab_telemetry, why_no_broker
+from heddle.mininet_topos.traffic.cast import Mark, UnfitFabricError
+from heddle.mininet_topos.traffic.stage import Played, Stage
 
 RUN_OVERHEAD_S = 1.5
 SET_UP_S = 6.0

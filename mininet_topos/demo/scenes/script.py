@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from mininet_topos.demo.results.scenes import Check
-from mininet_topos.traffic.cast import Cast
+from heddle.mininet_topos.demo.results.scenes import Check
+from heddle.mininet_topos.traffic.cast import Cast
 
 if TYPE_CHECKING:
-    from mininet_topos.traffic.stage import Played, Stage
+    from heddle.mininet_topos.traffic.stage import Played, Stage
 
 SECONDS = 4.5
 ACT_S = 1.2

@@ -3,16 +3,16 @@
 import random
 import time
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.fabric import Fabric
-from mininet_topos.demo.results.scenes import Check
-from mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, RECOVERY_S
-from mininet_topos.demo.scenes.verdict import at_rate, on_exact_links
-from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.queues.settings import DATA_PRIORITY
-from mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, paced, send_recv
-from mininet_topos.traffic.stage import Played, Stage
-from mininet_topos.traffic.workloads import Workload, compute_nics, derangement
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.demo.results.scenes import Check
+from heddle.mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, RECOVERY_S
+from heddle.mininet_topos.demo.scenes.verdict import at_rate, on_exact_links
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.queues.settings import DATA_PRIORITY
+from heddle.mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, paced, send_recv
+from heddle.mininet_topos.traffic.stage import Played, Stage
+from heddle.mininet_topos.traffic.workloads import Workload, compute_nics, derangement
+from heddle.v1 import heddle_pb2 as pb
 
 QUARANTINE_MS = 2_000
 IN_QUARANTINE = "in quarantine: "

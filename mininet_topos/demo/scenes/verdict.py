@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from controller.model.fabric import Fabric
-from mininet_topos.demo.results.scenes import FULL, Check, recovered_ns
-from mininet_topos.demo.results.verdict import check_legs, legs_of
-from mininet_topos.demo.scenes.script import PAYLOAD_PART
-from mininet_topos.measure.flow_run import FiveTuple, FlowResult
-from mininet_topos.traffic.cast import paced
-from mininet_topos.traffic.stage import Played
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.demo.results.scenes import FULL, Check, recovered_ns
+from heddle.mininet_topos.demo.results.verdict import check_legs, legs_of
+from heddle.mininet_topos.demo.scenes.script import PAYLOAD_PART
+from heddle.mininet_topos.measure.flow_run import FiveTuple, FlowResult
+from heddle.mininet_topos.traffic.cast import paced
+from heddle.mininet_topos.traffic.stage import Played
 
 
 def planned_goodput_bps(played: Played, flow_ids: frozenset[str]) -> int:

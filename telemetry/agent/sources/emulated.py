@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from foundation.regular_file import read_regular
-from telemetry.agent.nic_counters import nic_sample
-from telemetry.agent.source import DeviceSamples, SourceError
-from telemetry.counter_page import (
+from heddle.foundation.regular_file import read_regular
+from heddle.telemetry.agent.nic_counters import nic_sample
+from heddle.telemetry.agent.source import DeviceSamples, SourceError
+from heddle.telemetry.counter_page import (
     PORT_FIELDS,
     QUEUE_FIELDS,
     CounterPageError,
@@ -24,8 +24,8 @@ from telemetry.counter_page import (
     CounterSnapshot,
     TornReadError,
 )
-from telemetry.samples.sample import PortSample, QueueSample
-from telemetry.samples.topic import Source
+from heddle.telemetry.samples.sample import PortSample, QueueSample
+from heddle.telemetry.samples.topic import Source
 
 MAX_NICS = 4_096
 MAX_FILE_BYTES = 1 << 20

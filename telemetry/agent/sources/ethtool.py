@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from telemetry.agent.nic_counters import nic_sample
-from telemetry.agent.restart import Restarts
-from telemetry.agent.source import DeviceSamples, SourceError
-from telemetry.samples.sample import PortSample
-from telemetry.samples.topic import Source
+from heddle.telemetry.agent.nic_counters import nic_sample
+from heddle.telemetry.agent.restart import Restarts
+from heddle.telemetry.agent.source import DeviceSamples, SourceError
+from heddle.telemetry.samples.sample import PortSample
+from heddle.telemetry.samples.topic import Source
 
 SIOCETHTOOL = 0x8946
 ETHTOOL_GSTRINGS, ETHTOOL_GSTATS, ETHTOOL_GSSET_INFO = 0x1B, 0x1D, 0x37

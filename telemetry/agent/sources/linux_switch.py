@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.network_namespace import network_namespace
-from telemetry.agent.restart import Restarts
-from telemetry.agent.source import DeviceSamples, SourceError
-from telemetry.samples.sample import PortSample
-from telemetry.samples.topic import Source
+from heddle.foundation.network_namespace import network_namespace
+from heddle.telemetry.agent.restart import Restarts
+from heddle.telemetry.agent.source import DeviceSamples, SourceError
+from heddle.telemetry.samples.sample import PortSample
+from heddle.telemetry.samples.topic import Source
 
 RTM_NEWLINK, RTM_GETLINK, RTM_NEWQDISC, RTM_GETQDISC = 16, 18, 36, 38
 NLMSG_ERROR, NLMSG_DONE = 2, 3

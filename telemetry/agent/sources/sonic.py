@@ -20,11 +20,11 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from telemetry.agent.restart import Restarts
-from telemetry.agent.source import DeviceSamples, SourceError
-from telemetry.samples.counters import PRIORITIES
-from telemetry.samples.sample import MAX_PORTS, PortSample, QueueSample
-from telemetry.samples.topic import Source
+from heddle.telemetry.agent.restart import Restarts
+from heddle.telemetry.agent.source import DeviceSamples, SourceError
+from heddle.telemetry.samples.counters import PRIORITIES
+from heddle.telemetry.samples.sample import MAX_PORTS, PortSample, QueueSample
+from heddle.telemetry.samples.topic import Source
 
 APPL_DB, COUNTERS_DB = 0, 2
 TIMEOUT_S = 1.0

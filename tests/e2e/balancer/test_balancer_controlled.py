@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from dataplane.control.status_socket import read_status, socket_path
+from heddle.dataplane.control.status_socket import read_status, socket_path
 from tests.support.controllers.served_controller import served
 from tests.support.packets.namespaces import Namespace, join
 from tests.support.processes.commands import Commands
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
-HEDDLE = (sys.executable, "-m", "controller.cli.main")
+HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
 READY_S, PATIENCE_S = 800, 60
 ENDS = ("10.0.0.51", "10.0.0.52")
 LISTEN = "import socket,sys,time\nears = [socket.create_server((ip, 80)) for ip in sys.argv[1:]]\ntime.sleep(999)"

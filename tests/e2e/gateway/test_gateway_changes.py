@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mininet_topos.vpc.gateways import network_file
+from heddle.mininet_topos.vpc.gateways import network_file
 from tests.support.controllers.site_controller import ADDRESS, SiteController
 from tests.support.pair.datagrams import Datagrams, datagrams
 from tests.support.pair.gateways import Gateways

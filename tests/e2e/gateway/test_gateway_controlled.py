@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.control import segment
-from mininet_topos.vpc.gateways import network_file
+from heddle.dataplane.control import segment
+from heddle.mininet_topos.vpc.gateways import network_file
 from tests.support.controllers.site_controller import ADDRESS, SiteController
 from tests.support.packets.live_streams import assert_streams_continue
 from tests.support.pair.gateways import Death, Gateways

@@ -16,7 +16,7 @@ import yaml
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import Ether
 
-from mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.host.namespace import network_namespace
 from tests.support.packets.veth_ports import Wires
 from tests.support.processes.gateway_process import (
     GATEWAY_MACS,

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from dataplane.config.addresses import gateway_mac
-from dataplane.vtep.bridge_ports import device_of
-from foundation.address import mac_text
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.vtep.bridge_ports import device_of
+from heddle.foundation.address import mac_text
 from tests.support.packets.live_streams import assert_streams_continue
 from tests.support.pair.gateways import Death, Gateways
 from tests.support.pair.site import GATEWAYS, HOSTS, MACHINES, SERVER, VNIS, Site

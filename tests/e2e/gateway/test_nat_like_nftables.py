@@ -13,8 +13,8 @@ import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
 from scapy.packet import Packet, Raw
 
-from dataplane.config.addresses import gateway_mac
-from foundation.address import mac_text
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.foundation.address import mac_text
 from tests.fakes.gateway.gateway_bench import GatewayBench
 from tests.fakes.gateway.gateway_frames import arriving, inner, tunnelled
 from tests.fakes.gateway.gateway_site import EXTERNAL, HOST_A, HOST_C, UNDERLAY

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dataplane.control.status_socket import read_status, socket_path
-from mininet_topos.vpc.description import GATEWAYS, VNIS, network
-from mininet_topos.vpc.gateways import gateway_config, gateway_process, network_file, write_yaml
-from mininet_topos.vpc.lab import VpcLab
+from heddle.dataplane.control.status_socket import read_status, socket_path
+from heddle.mininet_topos.vpc.description import GATEWAYS, VNIS, network
+from heddle.mininet_topos.vpc.gateways import gateway_config, gateway_process, network_file, write_yaml
+from heddle.mininet_topos.vpc.lab import VpcLab
 from tests.support.packets.nic_pair import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]

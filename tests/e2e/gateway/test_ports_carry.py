@@ -9,15 +9,15 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from dataplane.engine.burst import DROPPED, PUNTED
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.io.af_xdp import bpf
-from dataplane.io.interface import SENDING, read_interface, switch_off_offloads
-from dataplane.io.opening import Backend
-from dataplane.io.polling import wait
-from dataplane.io.ports import copy_in, inject
-from dataplane.io.settings import PortSettings, RingSizes
-from mininet_topos.host.namespace import network_namespace
+from heddle.dataplane.engine.burst import DROPPED, PUNTED
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.io.af_xdp import bpf
+from heddle.dataplane.io.interface import SENDING, read_interface, switch_off_offloads
+from heddle.dataplane.io.opening import Backend
+from heddle.dataplane.io.polling import wait
+from heddle.dataplane.io.ports import copy_in, inject
+from heddle.dataplane.io.settings import PortSettings, RingSizes
+from heddle.mininet_topos.host.namespace import network_namespace
 from tests.support.packets.nic_pair import wait_for
 from tests.support.packets.veth_ports import Gateway, Wires, frame_of, gateway_on
 

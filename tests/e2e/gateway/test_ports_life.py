@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.io.af_xdp import bpf
-from dataplane.io.fault import BpfError, PortError
-from dataplane.io.interface import SENDING, read_interface, switch_off_offloads
-from dataplane.io.opening import Backend, open_ports
-from dataplane.io.settings import PortSettings
-from mininet_topos.host.namespace import network_namespace
+from heddle.dataplane.io.af_xdp import bpf
+from heddle.dataplane.io.fault import BpfError, PortError
+from heddle.dataplane.io.interface import SENDING, read_interface, switch_off_offloads
+from heddle.dataplane.io.opening import Backend, open_ports
+from heddle.dataplane.io.settings import PortSettings
+from heddle.mininet_topos.host.namespace import network_namespace
 from tests.support.packets.nic_pair import wait_for
 from tests.support.packets.veth_ports import Gateway, Wires, frame_of, gateway_on
 
@@ -27,9 +27,9 @@ ROOT = Path(__file__).parents[3]
 BACKENDS = pytest.mark.parametrize("backend", [Backend.AF_XDP, Backend.AF_PACKET])
 CHILD = """
 import sys
-from dataplane.io.fault import PortError
-from dataplane.io.opening import Backend, open_ports
-from dataplane.io.settings import PortSettings
+from heddle.dataplane.io.fault import PortError
+from heddle.dataplane.io.opening import Backend, open_ports
+from heddle.dataplane.io.settings import PortSettings
 try:
     wanted = [PortSettings(interface=name) for name in sys.argv[2:]]
     ports = open_ports(wanted, backend=Backend(sys.argv[1]), notify=lambda line: print("notice:", line, flush=True))

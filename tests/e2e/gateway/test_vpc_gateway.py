@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.model.error import PrerequisiteError
-from dataplane.control.status_socket import read_status, socket_path
-from mininet_topos.vpc.description import GATEWAYS, VNIS, VPC_MTU_BYTES, network
-from mininet_topos.vpc.gateways import gateway_config, gateway_process, network_file, write_yaml
-from mininet_topos.vpc.lab import VpcLab
+from heddle.controller.model.error import PrerequisiteError
+from heddle.dataplane.control.status_socket import read_status, socket_path
+from heddle.mininet_topos.vpc.description import GATEWAYS, VNIS, VPC_MTU_BYTES, network
+from heddle.mininet_topos.vpc.gateways import gateway_config, gateway_process, network_file, write_yaml
+from heddle.mininet_topos.vpc.lab import VpcLab
 from tests.support.packets.nic_pair import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]

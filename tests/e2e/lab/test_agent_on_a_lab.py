@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.model import why_unavailable
-from mininet_topos.queues.settings import QueueSettings
-from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS
 from tests.fakes.telemetry.telemetry_listener import listening
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.processes.mosquitto import PROGRAM, mosquitto
@@ -69,7 +69,16 @@ def counters_in_samples(samples) -> dict[str, tuple[list[int], list[list[int]]]]
 async def test_what_the_switches_count_arrives_also_when_the_broker_dies_under_incast(lab):
     directory = lab.counters_directory.parent
     with mosquitto() as broker:
-        command = [sys.executable, "-m", "controller.cli.main", "agent", "--fabric", "lab", "--source", "emulated"]
+        command = [
+            sys.executable,
+            "-m",
+            "heddle.programs.console.main",
+            "agent",
+            "--fabric",
+            "lab",
+            "--source",
+            "emulated",
+        ]
         agent = subprocess.Popen(
             [*command, "--lab", str(directory), "--broker", f"127.0.0.1:{broker.port}"], stdout=subprocess.PIPE
         )

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.model.address import ip_text
-from mininet_topos.host.registry import entry_of
-from mininet_topos.routed.lab import RoutedLab
-from mininet_topos.routed.routes import Routing
+from heddle.controller.model.address import ip_text
+from heddle.mininet_topos.host.registry import entry_of
+from heddle.mininet_topos.routed.lab import RoutedLab
+from heddle.mininet_topos.routed.routes import Routing
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_registry")]

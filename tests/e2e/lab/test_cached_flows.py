@@ -6,8 +6,8 @@ from types import TracebackType
 
 import pytest
 
-from mininet_topos.lab import Lab
-from mininet_topos.switches.ovs import Datapath, OpenVSwitch
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.switches.ovs import Datapath, OpenVSwitch
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 pytestmark = pytest.mark.e2e

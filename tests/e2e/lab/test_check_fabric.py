@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from controller.config import load_fabric
-from controller.model.address import ip_text
-from mininet_topos.host.namespace import network_namespace
-from mininet_topos.routed.lab import RoutedLab
-from mininet_topos.routed.net import SEED
-from mininet_topos.routed.routes import Routing
+from heddle.controller.config import load_fabric
+from heddle.controller.model.address import ip_text
+from heddle.mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.routed.lab import RoutedLab
+from heddle.mininet_topos.routed.net import SEED
+from heddle.mininet_topos.routed.routes import Routing
 
 pytestmark = pytest.mark.e2e
 SHAPE = "{kind: clos3, pods: 2, aggs_per_pod: 2, spines: 4, leaves: 1, hosts_per_leaf: 1, gbps: 0.02}"
@@ -22,7 +22,16 @@ POLICY = "fib_multipath_hash_policy"
 
 
 def checked(directory: Path, *options: str) -> tuple[int, dict[str, Any]]:
-    words = (sys.executable, "-m", "controller.cli.main", "check", "fabric", str(directory), "--json", *options)
+    words = (
+        sys.executable,
+        "-m",
+        "heddle.programs.console.main",
+        "check",
+        "fabric",
+        str(directory),
+        "--json",
+        *options,
+    )
     done = subprocess.run((*words, "--rate", "1000"), capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
     return done.returncode, {leaf["leaf"]: leaf for leaf in json.loads(done.stdout)["leaves"]}

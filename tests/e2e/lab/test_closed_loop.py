@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, RunResult
-from mininet_topos.measure.job_follower import JobFollower
+from heddle.controller.config import load_fabric
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, RunResult
+from heddle.mininet_topos.measure.job_follower import JobFollower
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
@@ -196,7 +196,7 @@ def test_a_spine_is_drained_and_returned_under_full_traffic_without_a_lost_or_la
 @pytest.mark.parametrize("steering", ["SOURCE_PORT", "PIN"])
 @pytest.mark.parametrize("target", ["leaf1:1>spine1:1", "spine2"])
 def test_heddle_drain_loses_no_packet(stack, steering, target):
-    command = [sys.executable, "-m", "controller.cli.main", "drain", target, "--server", stack.controller.grpc]
+    command = [sys.executable, "-m", "heddle.programs.console.main", "drain", target, "--server", stack.controller.grpc]
     try:
         drain = partial(subprocess.run, command, check=True, stdout=subprocess.DEVNULL)
         acted = run(stack, steering, drain, size_bytes=3 * SIZE_BYTES)  # the command itself starts slowly

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
-from controller.model.rule import Cookie, CookieKind
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest, RunResult
-from mininet_topos.measure.job_follower import JobFollower
+from heddle.controller.config import load_fabric
+from heddle.controller.model.rule import Cookie, CookieKind
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
+from heddle.mininet_topos.measure.job_follower import JobFollower
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]

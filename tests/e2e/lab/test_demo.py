@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mininet_topos.demo.results.scenes import KINDS
-from mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.demo.results.scenes import KINDS
+from heddle.mininet_topos.queues.model import why_unavailable
 from tests.support.processes.mosquitto import PROGRAM
 from tests.support.traces_of_labs import assert_settings_as_before, free_settings, settings_held_under
 
@@ -28,7 +28,15 @@ class Demo:
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.run_directory, self.report = Path(os.environ["HEDDLE_RUN_DIR"]), folder / "report"
-        command = [sys.executable, "-m", "controller.cli.main", "demo", "--report", str(self.report), *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "heddle.programs.console.main",
+            "demo",
+            "--report",
+            str(self.report),
+            *arguments,
+        ]
         self.mark = f"HEDDLE_RUN_DIR={self.run_directory}"
         self._earlier = self._labs()  # a killed lab leaves its directory to the next one
         self.process = subprocess.Popen(

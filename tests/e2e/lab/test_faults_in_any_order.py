@@ -14,17 +14,17 @@ import grpc
 import networkx
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
-from controller.model.fabric import Cable
-from controller.model.health import Health
-from controller.model.rule import Match, SwitchRules
-from controller.model.steering import layout_of
-from controller.rules.compile import compile_fabric
-from controller.rules.listing import group_rows, rows
-from controller.rules.pins import is_pin
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest
+from heddle.controller.config import load_fabric
+from heddle.controller.model.fabric import Cable
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import Match, SwitchRules
+from heddle.controller.model.steering import layout_of
+from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.rules.listing import group_rows, rows
+from heddle.controller.rules.pins import is_pin
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.v1 import heddle_pb2 as pb
 from tests.oracles.openflow_interpreter import Network
 from tests.oracles.plan_checker import check
 from tests.property.planner.test_planner_steering import walked

@@ -17,16 +17,16 @@ from typing import NamedTuple
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
-from controller.model.plan import AdmissionWindow
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, FlowResult, RunResult
-from mininet_topos.measure.job_follower import JobFollower
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.model import why_unavailable
-from mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
-from telemetry.detection.thresholds import DetectorSettings
+from heddle.controller.config import load_fabric
+from heddle.controller.model.plan import AdmissionWindow
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, FlowResult, RunResult
+from heddle.mininet_topos.measure.job_follower import JobFollower
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from heddle.telemetry.detection.thresholds import DetectorSettings
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
 from tests.support.processes.lab_agent import lab_agent
 from tests.support.processes.mosquitto import PROGRAM, mosquitto

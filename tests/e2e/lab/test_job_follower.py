@@ -7,11 +7,11 @@ from dataclasses import replace
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FiveTuple, FlowRequest
-from mininet_topos.measure.job_follower import JobFollower
-from mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FiveTuple, FlowRequest
+from heddle.mininet_topos.measure.job_follower import JobFollower
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.plan_server import PlanServer, serving
 from tests.support.fabrics.small_fabrics import spine_leaf
 

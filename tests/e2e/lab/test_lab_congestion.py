@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from controller.model.plan import AdmissionWindow
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowChange, FlowRequest
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.model import why_unavailable
-from mininet_topos.queues.settings import QueueSettings
-from telemetry.agent.sources.emulated import EmulatedNics
+from heddle.controller.model.plan import AdmissionWindow
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowChange, FlowRequest
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.telemetry.agent.sources.emulated import EmulatedNics
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 pytestmark = [

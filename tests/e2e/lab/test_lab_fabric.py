@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.model.error import AlreadyExistsError, HeddleError
-from mininet_topos.host.registry import clear_dead_labs
-from mininet_topos.playground.client import call, find_lab
-from mininet_topos.queues.model import why_unavailable
+from heddle.controller.model.error import AlreadyExistsError, HeddleError
+from heddle.mininet_topos.host.registry import clear_dead_labs
+from heddle.mininet_topos.playground.client import call, find_lab
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.browser.test_page_of_a_controller import ROWS, TITLES, loads
 from tests.support.processes.browser import Browser, Page, chromium
 from tests.support.processes.mosquitto import PROGRAM
@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="Debian's chromium is not installed (scripts/setup all)"),
 ]
 # A script that runs the tests in the background has SIGINT ignored, which processes inherit.
-HEDDLE = ("env", "--default-signal=INT", sys.executable, "-m", "controller.cli.main", "lab")
+HEDDLE = ("env", "--default-signal=INT", sys.executable, "-m", "heddle.programs.console.main", "lab")
 TIMEOUT_S = 200
 IDLE, BUSY = 0.01, 0.5
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos.host.registry import clear_dead_labs
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.switches.fabric_net import FabricNet
+from heddle.mininet_topos.host.registry import clear_dead_labs
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.switches.fabric_net import FabricNet
 from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 from tests.support.traces_of_labs import NOTHING, assert_settings_as_before, free_settings, traces_of
 

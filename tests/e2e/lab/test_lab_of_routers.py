@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from controller.model.error import HeddleError
-from mininet_topos.host.registry import clear_dead_labs
-from mininet_topos.playground.client import call, find_lab
+from heddle.controller.model.error import HeddleError
+from heddle.mininet_topos.host.registry import clear_dead_labs
+from heddle.mininet_topos.playground.client import call, find_lab
 from tests.support.traces_of_labs import NOTHING, traces_of
 
 pytestmark = pytest.mark.e2e
-HEDDLE = ("env", "--default-signal=INT", sys.executable, "-m", "controller.cli.main", "lab")
+HEDDLE = ("env", "--default-signal=INT", sys.executable, "-m", "heddle.programs.console.main", "lab")
 TIMEOUT_S = 200
 FABRIC = "version: 1\ngenerate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, gbps: 0.02}\n"
 CABLE = "leaf1:1>spine1:1"

@@ -16,11 +16,11 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
-from controller.model.fabric import Fabric
-from mininet_topos.lab import Lab
-from mininet_topos.queues.model import why_unavailable
-from mininet_topos.queues.settings import QueueSettings
-from telemetry.counter_page import CounterPageReader
+from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.telemetry.counter_page import CounterPageReader
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.packets.paced_load import run_load
 from tests.support.packets.paced_traffic import PAYLOAD_BYTES

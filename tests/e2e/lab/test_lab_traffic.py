@@ -5,8 +5,8 @@ from itertools import permutations
 
 import pytest
 
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest
 from tests.support.fabrics.small_fabrics import rails, spine_leaf
 
 pytestmark = pytest.mark.e2e

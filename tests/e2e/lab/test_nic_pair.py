@@ -14,9 +14,9 @@ import pytest
 from scapy.contrib.roce import BTH
 from scapy.layers.l2 import Ether
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.nic import roce
-from mininet_topos.queues.pause_frame import pause_frame
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.nic import roce
+from heddle.mininet_topos.queues.pause_frame import pause_frame
 from tests.support.packets.nic_pair import LINE_BPS, NicPair, pcap, wait_for
 
 pytestmark = pytest.mark.e2e

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest, RunResult
-from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.model import why_unavailable
-from mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from heddle.controller.config import load_fabric
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
+from heddle.mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
 from tests.support.processes.mosquitto import PROGRAM, mosquitto
 
@@ -69,7 +69,16 @@ def stack(tmp_path_factory) -> Iterator[Stack]:
 
 @contextmanager
 def agent_of(lab: Lab, broker_port: int) -> Iterator[None]:
-    command = [sys.executable, "-m", "controller.cli.main", "agent", "--fabric", "storm", "--source", "emulated"]
+    command = [
+        sys.executable,
+        "-m",
+        "heddle.programs.console.main",
+        "agent",
+        "--fabric",
+        "storm",
+        "--source",
+        "emulated",
+    ]
     command += ["--lab", str(lab.counters_directory.parent), "--broker", f"127.0.0.1:{broker_port}"]
     agent = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:

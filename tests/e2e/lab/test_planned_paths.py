@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.measure.job_follower import JobFollower
-from mininet_topos.measure.runner import FlowChanges
+from heddle.controller.config import load_fabric
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.measure.job_follower import JobFollower
+from heddle.mininet_topos.measure.runner import FlowChanges
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller, controller
 
 pytestmark = pytest.mark.e2e

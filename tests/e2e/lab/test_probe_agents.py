@@ -8,12 +8,12 @@ from pathlib import Path
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
-from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, JobRequest
-from mininet_topos.routed.lab import RoutedLab
-from probing.search import BUDGET_FACTOR
+from heddle.controller.config import load_fabric
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
+from heddle.mininet_topos.routed.lab import RoutedLab
+from heddle.probing.search import BUDGET_FACTOR
+from heddle.v1 import heddle_pb2 as pb
 from tests.e2e.lab.test_check_fabric import POLICY, set_routers
 from tests.e2e.lab.test_routed_fabric import assert_on_planned_cables, sent, slowest, slowest_median
 from tests.support.processes.probe_agents import probe_agents, until_attached

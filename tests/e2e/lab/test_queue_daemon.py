@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.registry import clear_dead_labs
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.queues.model import why_unavailable
-from mininet_topos.queues.settings import QueueSettings
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.registry import clear_dead_labs
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.queues.settings import QueueSettings
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.traces_of_labs import NOTHING, traces_of
 
@@ -28,10 +28,10 @@ LINE_BPS = 20_000_000
 def test_a_daemon_that_died_is_reported_in_one_line_and_the_lab_still_removes_everything():
     with Lab(spine_leaf(1, 1, 2), queues=QueueSettings()) as lab:
         lab_id = lab.id
-        ended = processes_of(lab, "mininet_topos.queues.daemon")
+        ended = processes_of(lab, "heddle.mininet_topos.queues.daemon")
         for pid in ended:
             os.kill(pid, signal.SIGKILL)
-        while processes_of(lab, "mininet_topos.queues.daemon"):
+        while processes_of(lab, "heddle.mininet_topos.queues.daemon"):
             time.sleep(0.01)
         with pytest.raises(PrerequisiteError, match="queue daemon ended unexpectedly"):
             lab.queues.counters()

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import ARP, Ether
 
-from dataplane.io.af_xdp.bpf import CALL_NUMBERS
-from mininet_topos.queues.attach import QueueModelPrograms
-from mininet_topos.queues.description import LabPorts, SwitchPort
-from mininet_topos.queues.model import why_unavailable
-from mininet_topos.queues.settings import QueueSettings
+from heddle.dataplane.io.af_xdp.bpf import CALL_NUMBERS
+from heddle.mininet_topos.queues.attach import QueueModelPrograms
+from heddle.mininet_topos.queues.description import LabPorts, SwitchPort
+from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.queues.settings import QueueSettings
 from tests.support.examples import examples
 
 pytestmark = [

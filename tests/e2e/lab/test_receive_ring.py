@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from mininet_topos.host.namespace import network_namespace
-from mininet_topos.measure.receive_ring import DIRECTION_AT, MAC_AT, PACKET_OUTGOING, ReceiveRing, roce_filter
+from heddle.mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.measure.receive_ring import DIRECTION_AT, MAC_AT, PACKET_OUTGOING, ReceiveRing, roce_filter
 from tests.support.packets.namespaces import Namespace
 from tests.support.packets.nic_pair import wait_for
 

@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.model.fabric import Cable, Fabric
-from mininet_topos.measure.flow_run import Capture, FiveTuple
-from mininet_topos.measure.job_follower import JobFollower
-from mininet_topos.playground.fabric import lab_fabric
-from mininet_topos.playground.routed import RoutedPlayground
-from mininet_topos.routed.routes import Routing
-from mininet_topos.traffic.cast import paced
-from mininet_topos.traffic.stage import Stage
-from mininet_topos.traffic.workloads import compute_nics, rotation
+from heddle.controller.model.fabric import Cable, Fabric
+from heddle.mininet_topos.measure.flow_run import Capture, FiveTuple
+from heddle.mininet_topos.measure.job_follower import JobFollower
+from heddle.mininet_topos.playground.fabric import lab_fabric
+from heddle.mininet_topos.playground.routed import RoutedPlayground
+from heddle.mininet_topos.routed.routes import Routing
+from heddle.mininet_topos.traffic.cast import paced
+from heddle.mininet_topos.traffic.stage import Stage
+from heddle.mininet_topos.traffic.workloads import compute_nics, rotation
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from controller.config import load_fabric
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.model.plan import FlowPlan, Plan
-from controller.planner.solve import solve
-from mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, FlowResult, RunResult
-from mininet_topos.routed.lab import RoutedLab
-from mininet_topos.routed.routes import Routing
-from probing.search import BUDGET_FACTOR
+from heddle.controller.config import load_fabric
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.model.plan import FlowPlan, Plan
+from heddle.controller.planner.solve import solve
+from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, FlowResult, RunResult
+from heddle.mininet_topos.routed.lab import RoutedLab
+from heddle.mininet_topos.routed.routes import Routing
+from heddle.probing.search import BUDGET_FACTOR
 from tests.support.packets.probed_ports import searched
 
 pytestmark = pytest.mark.e2e

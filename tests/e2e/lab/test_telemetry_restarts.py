@@ -16,8 +16,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
+from heddle.telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
 from tests.support.processes.mosquitto import PROGRAM, Mosquitto, mosquitto
 from tests.support.processes.redis_server import PROGRAM as REDIS
@@ -112,7 +112,7 @@ class Running:
         if what == "broker":
             self._broker.start()
         elif what == "agent":
-            command = [sys.executable, "-m", "controller.cli.main", "agent", "--fabric", "restarts"]
+            command = [sys.executable, "-m", "heddle.programs.console.main", "agent", "--fabric", "restarts"]
             command += ["--source", "sonic", "--switch", "leaf1", "--redis", self._redis.url]
             command += ["--broker", f"127.0.0.1:{self._broker.port}", "--period", f"{PERIOD_MS}ms"]
             self.agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._agent_log, text=True)

@@ -10,10 +10,10 @@ from ipaddress import ip_address
 
 import pytest
 
-from dataplane.config.balancers import VirtualIp
-from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep
-from foundation.address import mac_text
+from heddle.dataplane.config.balancers import VirtualIp
+from heddle.dataplane.vtep.desired import wanted
+from heddle.dataplane.vtep.linux import LinuxVtep
+from heddle.foundation.address import mac_text
 from tests.e2e.vpc.test_linux_vtep import GATEWAYS, NETWORK, VNIS, mac_of, vtep_of
 from tests.support.packets.namespaces import Namespace, endpoint, join
 from tests.support.processes.ovs_host import OvsHost

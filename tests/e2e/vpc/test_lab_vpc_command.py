@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from mininet_topos.host.registry import clear_dead_labs
-from mininet_topos.vpc.balanced import may_spread
+from heddle.mininet_topos.host.registry import clear_dead_labs
+from heddle.mininet_topos.vpc.balanced import may_spread
 from tests.support.traces_of_labs import NOTHING, lab_directories, traces_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
-HEDDLE = (sys.executable, "-m", "controller.cli.main", "lab")
+HEDDLE = (sys.executable, "-m", "heddle.programs.console.main", "lab")
 TIMEOUT_S = 600
 CLIENTS = ("red3", "green1", "internet", "blue1", "blue3", "site") if may_spread({"h1": "kernel"}) else ()
 """Of virtual IPs: in another subnet, a peer VPC, the internet by a floating IP; in the same subnet, a customer."""

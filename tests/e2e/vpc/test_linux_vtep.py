@@ -6,10 +6,10 @@ from ipaddress import IPv4Address, ip_address, ip_network
 
 import pytest
 
-from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
-from dataplane.vtep.desired import HostState, wanted
-from dataplane.vtep.linux import LinuxVtep, VtepError
-from foundation.address import mac_text
+from heddle.dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.vtep.desired import HostState, wanted
+from heddle.dataplane.vtep.linux import LinuxVtep, VtepError
+from heddle.foundation.address import mac_text
 from tests.support.packets.namespaces import Namespace, endpoint, join
 
 pytestmark = pytest.mark.e2e

@@ -6,8 +6,8 @@ import time
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.browser.test_networks_of_a_controller import assert_listed
 from tests.browser.test_page_of_a_controller import ROWS
 from tests.e2e.vpc.test_lab_vpc_command import end, ready_line, start

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.config.network import NetworkConfig
-from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep, VtepError
-from dataplane.vtep.openvswitch import FORWARD, TUNNEL, OpenVSwitchVtep, flows
-from foundation.address import mac_text
+from heddle.dataplane.config.network import NetworkConfig
+from heddle.dataplane.vtep.desired import wanted
+from heddle.dataplane.vtep.linux import LinuxVtep, VtepError
+from heddle.dataplane.vtep.openvswitch import FORWARD, TUNNEL, OpenVSwitchVtep, flows
+from heddle.foundation.address import mac_text
 from tests.e2e.vpc.test_linux_vtep import GATEWAYS, NETWORK, VNIS, mac_of, vtep_of
 from tests.support.packets.namespaces import Namespace, endpoint, join
 from tests.support.processes.ovs_host import OvsHost

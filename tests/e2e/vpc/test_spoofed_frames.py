@@ -15,14 +15,14 @@ from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_RA, ICMPv6ND_Redirect, ICMP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Packet
 
-from dataplane.config.addresses import gateway_mac
-from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
-from dataplane.vtep import linux
-from dataplane.vtep.agent import Driver
-from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep, VtepError
-from foundation.address import mac_text
-from mininet_topos.host.namespace import network_namespace
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.vtep import linux
+from heddle.dataplane.vtep.agent import Driver
+from heddle.dataplane.vtep.desired import wanted
+from heddle.dataplane.vtep.linux import LinuxVtep, VtepError
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.host.namespace import network_namespace
 from tests.e2e.vpc.test_linux_vtep import GATEWAY, mac_of, vtep_of
 from tests.support.packets.namespaces import Namespace, endpoint, join
 from tests.support.processes.ovs_host import OvsHost

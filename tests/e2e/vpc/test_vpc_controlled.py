@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from dataplane.config.addresses import gateway_mac
-from dataplane.config.network import Endpoint, NetworkConfig
-from dataplane.control.status_socket import read_status, socket_path
-from foundation.address import mac_text
-from mininet_topos.vpc.description import HOSTS, MACHINES, network
-from mininet_topos.vpc.gateways import network_file, write_yaml
-from mininet_topos.vpc.probes import SERVICES, Probe, Prober
-from mininet_topos.vpc.reach import all_probes, nodes
-from mininet_topos.vpc.served import ServedLab
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.config.network import Endpoint, NetworkConfig
+from heddle.dataplane.control.status_socket import read_status, socket_path
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.vpc.description import HOSTS, MACHINES, network
+from heddle.mininet_topos.vpc.gateways import network_file, write_yaml
+from heddle.mininet_topos.vpc.probes import SERVICES, Probe, Prober
+from heddle.mininet_topos.vpc.reach import all_probes, nodes
+from heddle.mininet_topos.vpc.served import ServedLab
 from tests.e2e.vpc.test_vpc_lab import ear_of
 from tests.support.packets.namespaces import Namespace
 from tests.support.processes.commands import Commands

@@ -6,10 +6,10 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.namespace import network_namespace
-from mininet_topos.vpc.description import GATEWAYS, HOSTS, MACHINES, VNIS, VPC_MTU_BYTES, network
-from mininet_topos.vpc.lab import VpcLab
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.vpc.description import GATEWAYS, HOSTS, MACHINES, VNIS, VPC_MTU_BYTES, network
+from heddle.mininet_topos.vpc.lab import VpcLab
 
 pytestmark = pytest.mark.e2e
 ETH_P_ALL = 3

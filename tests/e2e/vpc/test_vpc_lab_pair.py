@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from mininet_topos.vpc.description import network
-from mininet_topos.vpc.reach import all_probes
-from mininet_topos.vpc.served import ServedLab
+from heddle.mininet_topos.vpc.description import network
+from heddle.mininet_topos.vpc.reach import all_probes
+from heddle.mininet_topos.vpc.served import ServedLab
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 MAX_LOST = 200

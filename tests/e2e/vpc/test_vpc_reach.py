@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.model.error import PrerequisiteError
-from dataplane.control.status_socket import read_status, socket_path
-from mininet_topos.vpc.description import VPC_MTU_BYTES, network
-from mininet_topos.vpc.reach import Row
-from mininet_topos.vpc.served import ServedLab
+from heddle.controller.model.error import PrerequisiteError
+from heddle.dataplane.control.status_socket import read_status, socket_path
+from heddle.mininet_topos.vpc.description import VPC_MTU_BYTES, network
+from heddle.mininet_topos.vpc.reach import Row
+from heddle.mininet_topos.vpc.served import ServedLab
 from tests.support.packets.nic_pair import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dataplane.vtep.linux import LinuxVtep
-from foundation.address import mac_text
+from heddle.dataplane.vtep.linux import LinuxVtep
+from heddle.foundation.address import mac_text
 from tests.support.controllers.controller_process import PATIENCE_S
 from tests.support.packets.namespaces import Namespace, endpoint, join
 from tests.support.processes.ovs_host import OvsHost
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
-HEDDLE = (sys.executable, "-m", "controller.cli.main")
+HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
 VTEPS = {"h1": IPv4Address("192.168.9.1"), "h2": IPv4Address("192.168.9.2")}
 VNI, MACS = 100, {"h1": 0x0200_0000_0001, "h2": 0x0200_0000_0002}
 ADDRESSES = {"h1": "10.0.0.1", "h2": "10.0.0.2"}

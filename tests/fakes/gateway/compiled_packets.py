@@ -3,8 +3,8 @@
 import numba
 import numpy as np
 
-from dataplane.jit import CHECKED
-from dataplane.packet.memory import load8, load16, store8, store16, store32, store64
+from heddle.dataplane.jit import CHECKED
+from heddle.dataplane.packet.memory import load8, load16, store8, store16, store32, store64
 
 OPTIONS = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck": CHECKED}
 step = numba.njit(**OPTIONS)

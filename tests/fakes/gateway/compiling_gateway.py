@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 from typing import Any
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.control.session.attachment import Attachment
-from dataplane.gateway.compiler.archive import packed
-from dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.control.session.attachment import Attachment
+from heddle.dataplane.gateway.compiler.archive import packed
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.v1 import heddle_pb2 as pb
 
 
 class CompilingGateway:

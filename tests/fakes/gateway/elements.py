@@ -8,24 +8,24 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-import dataplane
-from dataplane.config.local import Limits, LocalConfig
-from dataplane.engine.burst import DROPPED, PACKET, PUNTED, TO_FRAGMENT, TRANSMIT
-from dataplane.engine.graph import arrays_of
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway import graph as kinds
-from dataplane.gateway.elements.check_source import check_source
-from dataplane.gateway.elements.forward import forward
-from dataplane.gateway.elements.output import output
-from dataplane.gateway.elements.parse import parse
-from dataplane.gateway.elements.sides import customer, untagged
-from dataplane.gateway.elements.underlay import underlay
-from dataplane.gateway.graph import graph_of
-from dataplane.gateway.memory.state import empty_state
-from dataplane.gateway.tables.schema import PEER, Tables
-from dataplane.gateway.work import Work
-from dataplane.jit import CHECKED
-from kernels.cache import digest, keep_on_disk
+from heddle import dataplane
+from heddle.dataplane.config.local import Limits, LocalConfig
+from heddle.dataplane.engine.burst import DROPPED, PACKET, PUNTED, TO_FRAGMENT, TRANSMIT
+from heddle.dataplane.engine.graph import arrays_of
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway import graph as kinds
+from heddle.dataplane.gateway.elements.check_source import check_source
+from heddle.dataplane.gateway.elements.forward import forward
+from heddle.dataplane.gateway.elements.output import output
+from heddle.dataplane.gateway.elements.parse import parse
+from heddle.dataplane.gateway.elements.sides import customer, untagged
+from heddle.dataplane.gateway.elements.underlay import underlay
+from heddle.dataplane.gateway.graph import graph_of
+from heddle.dataplane.gateway.memory.state import empty_state
+from heddle.dataplane.gateway.tables.schema import PEER, Tables
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.jit import CHECKED
+from heddle.kernels.cache import digest, keep_on_disk
 
 STRIDE, HEAD_ROOM = 16384, 256
 LOW = (1 << 64) - 1

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from dataplane.config.local import Limits
-from dataplane.engine.burst import BURST, PACKET
-from dataplane.engine.counters import make_counters
-from dataplane.engine.graph import arrays_of
-from dataplane.gateway.graph import graph_of
-from dataplane.gateway.memory.state import empty_state
-from dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.config.local import Limits
+from heddle.dataplane.engine.burst import BURST, PACKET
+from heddle.dataplane.engine.counters import make_counters
+from heddle.dataplane.engine.graph import arrays_of
+from heddle.dataplane.gateway.graph import graph_of
+from heddle.dataplane.gateway.memory.state import empty_state
+from heddle.dataplane.io.frames.in_memory import MemoryPorts
 from tests.fakes.gateway.gateway_chain import through
 
 PORTS = 4

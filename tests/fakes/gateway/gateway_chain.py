@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numba
 
-import dataplane
-from dataplane.engine.burst import BURST
-from dataplane.gateway.elements.fragment import fragment
-from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.memory.connections import free_ended_pairs
-from dataplane.gateway.run import walk
-from dataplane.gateway.work import Work
-from dataplane.io.ports import receive, settle
-from dataplane.jit import CHECKED
-from kernels.cache import digest, keep_on_disk
+from heddle import dataplane
+from heddle.dataplane.engine.burst import BURST
+from heddle.dataplane.gateway.elements.fragment import fragment
+from heddle.dataplane.gateway.memory.ageing import age
+from heddle.dataplane.gateway.memory.connections import free_ended_pairs
+from heddle.dataplane.gateway.run import walk
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.io.ports import receive, settle
+from heddle.dataplane.jit import CHECKED
+from heddle.kernels.cache import digest, keep_on_disk
 
 
 @numba.njit(nogil=True, _nrt=False, error_model="numpy", boundscheck=CHECKED)

@@ -7,8 +7,8 @@ from scapy.layers.l2 import Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Padding
 
-from dataplane.config.addresses import gateway_mac
-from foundation.address import mac_text
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.foundation.address import mac_text
 from tests.fakes.gateway.gateway_site import (
     CUSTOMER,
     CUSTOMER_MAC,

@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from dataplane.config.local import LocalConfig
-from dataplane.engine.burst import BURST, PACKET
-from dataplane.engine.clock import CLOCK_BYTES
-from dataplane.engine.counters import make_counters
-from dataplane.engine.graph import arrays_of
-from dataplane.engine.reasons import Drop
-from dataplane.engine.rings import Injector, PuntReader, empty_ring
-from dataplane.engine.sleep import sleepers
-from dataplane.gateway.graph import graph_of
-from dataplane.gateway.memory.state import empty_state
-from dataplane.gateway.run import run
-from dataplane.gateway.tables.schema import Tables
-from dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.engine.burst import BURST, PACKET
+from heddle.dataplane.engine.clock import CLOCK_BYTES
+from heddle.dataplane.engine.counters import make_counters
+from heddle.dataplane.engine.graph import arrays_of
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.engine.rings import Injector, PuntReader, empty_ring
+from heddle.dataplane.engine.sleep import sleepers
+from heddle.dataplane.gateway.graph import graph_of
+from heddle.dataplane.gateway.memory.state import empty_state
+from heddle.dataplane.gateway.run import run
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.io.frames.in_memory import MemoryPorts
 
 CALL_NS = 1_000_000
 

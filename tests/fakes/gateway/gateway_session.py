@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from dataplane.config.updates import Replica
+from heddle.dataplane.config.updates import Replica
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 
 class GatewaySession:

@@ -5,8 +5,8 @@ from ipaddress import IPv4Network as Net4
 from ipaddress import IPv6Address as V6
 from ipaddress import IPv6Network as Net6
 
-from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from dataplane.config.network import (
+from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
+from heddle.dataplane.config.network import (
     Address,
     DirectConnect,
     Endpoint,
@@ -17,8 +17,8 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from dataplane.gateway.compiler.compile import compile_tables, link_of
-from dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
+from heddle.dataplane.gateway.tables.schema import Tables
 
 UNDERLAY, EXTERNAL, CUSTOMER, PROVIDER = range(4)
 """Port numbers."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dataplane.config.local import Timeouts
-from dataplane.engine.hashing import mixed, mixed2, mixed3
-from dataplane.gateway.tables import schema
-from dataplane.jit import kernel
+from heddle.dataplane.config.local import Timeouts
+from heddle.dataplane.engine.hashing import mixed, mixed2, mixed3
+from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.jit import kernel
 
 
 @kernel

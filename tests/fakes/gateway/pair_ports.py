@@ -1,6 +1,6 @@
 """Configurations of two gateways of a pair on the loopback, on free ports."""
 
-from dataplane.config.pair import Mode, PairConfig, Path
+from heddle.dataplane.config.pair import Mode, PairConfig, Path
 from tests.support.free_ports import free_ports
 
 

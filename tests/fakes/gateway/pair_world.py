@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dataplane.control.pair.heartbeat import decode, encode
-from dataplane.control.pair.ownership import Announce, Ownership, SendHeartbeat, Serve, Terms
+from heddle.dataplane.control.pair.heartbeat import decode, encode
+from heddle.dataplane.control.pair.ownership import Announce, Ownership, SendHeartbeat, Serve, Terms
 
 INTERVAL_MS = 100
 MAX_DELAY_MS = 90

@@ -1,7 +1,7 @@
 """The reader of a ring, in compiled code."""
 
-from dataplane.engine.rings import Ring, consume, front
-from dataplane.jit import kernel
+from heddle.dataplane.engine.rings import Ring, consume, front
+from heddle.dataplane.jit import kernel
 
 
 @kernel

@@ -4,14 +4,14 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 import numpy as np
 
-from dataplane.config.local import Interface, LocalConfig, Side
-from dataplane.config.network import DirectConnect, Endpoint, FloatingIp, NetworkConfig, Subnet, Vpc
-from dataplane.control.slow.directory import Directory, Duty
-from dataplane.control.slow.next_hops import NextHops
-from dataplane.control.slow.slow_path import Allowance, SlowPath
-from dataplane.engine.reasons import Punt
-from dataplane.engine.rings import Punted
-from dataplane.gateway.tables import schema
+from heddle.dataplane.config.local import Interface, LocalConfig, Side
+from heddle.dataplane.config.network import DirectConnect, Endpoint, FloatingIp, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.control.slow.directory import Directory, Duty
+from heddle.dataplane.control.slow.next_hops import NextHops
+from heddle.dataplane.control.slow.slow_path import Allowance, SlowPath
+from heddle.dataplane.engine.reasons import Punt
+from heddle.dataplane.engine.rings import Punted
+from heddle.dataplane.gateway.tables import schema
 
 UNDERLAY, EXTERNAL, CUSTOMER, PROVIDER = range(4)
 RED, BLUE = 100, 200

@@ -5,16 +5,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.engine.burst import BURST, DROPPED, FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, PACKET, PUNTED
-from dataplane.engine.graph import Graph, Node, arrays_of
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.elements.admit import admit
-from dataplane.gateway.elements.flow import hash_of
-from dataplane.gateway.elements.rewrite import rewrite
-from dataplane.gateway.elements.track import track
-from dataplane.gateway.memory.state import SEED, empty_state
-from dataplane.gateway.work import Work
-from dataplane.jit import kernel
+from heddle.dataplane.engine.burst import BURST, DROPPED, FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, PACKET, PUNTED
+from heddle.dataplane.engine.graph import Graph, Node, arrays_of
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway.elements.admit import admit
+from heddle.dataplane.gateway.elements.flow import hash_of
+from heddle.dataplane.gateway.elements.rewrite import rewrite
+from heddle.dataplane.gateway.elements.track import track
+from heddle.dataplane.gateway.memory.state import SEED, empty_state
+from heddle.dataplane.gateway.work import Work
+from heddle.dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import UNDERLAY_PORT, wide, words
 
 GRAPH = arrays_of(

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dataplane.config.addresses import gateway_mac
-from dataplane.engine.burst import PUNTED, TRANSMIT
-from dataplane.io.frames.in_memory import collect, offer
-from dataplane.packet.memory import load8, load16, load32, store8, store16, store32
-from kernels.cache import keep_on_disk
+from heddle.dataplane.config.addresses import gateway_mac
+from heddle.dataplane.engine.burst import PUNTED, TRANSMIT
+from heddle.dataplane.io.frames.in_memory import collect, offer
+from heddle.dataplane.packet.memory import load8, load16, load32, store8, store16, store32
+from heddle.kernels.cache import keep_on_disk
 from tests.fakes.gateway import gateway_site as site
 from tests.fakes.gateway.compiled_packets import (
     below,

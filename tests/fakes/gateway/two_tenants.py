@@ -5,7 +5,7 @@ from ipaddress import IPv4Address as V4
 from ipaddress import IPv4Network as Net4
 from ipaddress import IPv6Network as Net6
 
-from dataplane.config.network import (
+from heddle.dataplane.config.network import (
     BorderRule,
     DirectConnect,
     Direction,
@@ -17,8 +17,8 @@ from dataplane.config.network import (
     SecurityRule,
     Vpc,
 )
-from dataplane.gateway.compiler.compile import compile_tables, link_of
-from dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
+from heddle.dataplane.gateway.tables.schema import Tables
 from tests.fakes.gateway import gateway_site as site
 from tests.fakes.gateway.gateway_site import CUSTOMER, HOST_A, HOST_B, HOST_C, UNDERLAY, endpoint
 

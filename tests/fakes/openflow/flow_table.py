@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from controller.model.rule import (
+from heddle.controller.model.rule import (
     Action,
     FlowRule,
     GotoTable,

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from ipaddress import IPv4Address
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 
 class FakeProbeAgent:

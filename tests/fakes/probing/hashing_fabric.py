@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from probing.probe import ROCE_PORT, Question
+from heddle.probing.probe import ROCE_PORT, Question
 
 Hash = Callable[[bytes, int, int], int]
 """Which of n next hops a header's bytes lead to, under a router's seed."""

@@ -8,10 +8,10 @@ import struct
 from collections.abc import Sequence
 from zlib import crc32
 
-from controller.model.fabric import Cable, Fabric, Nic
-from probing.flow import Found, Wanted
-from probing.probe import ROCE_PORT, Question
-from probing.search import Search
+from heddle.controller.model.fabric import Cable, Fabric, Nic
+from heddle.probing.flow import Found, Wanted
+from heddle.probing.probe import ROCE_PORT, Question
+from heddle.probing.search import Search
 from tests.fakes.probing.hashing_fabric import Hash, mixing
 
 

@@ -3,9 +3,9 @@
 import struct
 from ipaddress import IPv4Address
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from mininet_topos.routed.routes import Routes, Routing
-from probing.probe import ROCE_PORT, Question
+from heddle.mininet_topos.routed.routes import Routes, Routing
+from heddle.probing.probe import ROCE_PORT, Question
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.probing.hashing_fabric import mixing
 
 

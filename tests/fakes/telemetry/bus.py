@@ -2,7 +2,7 @@
 
 import asyncio
 
-from telemetry.collector.bus import BusConnectionError, Message
+from heddle.telemetry.collector.bus import BusConnectionError, Message
 
 
 class FakeBus:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from controller.config.telemetry import ports_of
-from controller.views.signal_events import signal_events
-from telemetry.detection.thresholds import DetectorSettings
-from telemetry.observer import Observer
-from telemetry.samples.sample import PortSample, QueueSample, encode
-from telemetry.samples.topic import Topic
+from heddle.controller.config.telemetry import ports_of
+from heddle.controller.views.signal_events import signal_events
+from heddle.telemetry.detection.thresholds import DetectorSettings
+from heddle.telemetry.observer import Observer
+from heddle.telemetry.samples.sample import PortSample, QueueSample, encode
+from heddle.telemetry.samples.topic import Topic
 
 S = 1_000_000_000
 START_NS = 1_790_000_000 * S

@@ -4,9 +4,9 @@ import asyncio
 import time
 from contextlib import asynccontextmanager, suppress
 
-from controller.api.proto.heddle.v1 import heddle_pb2
-from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
-from telemetry.samples.topic import parse, subscriptions
+from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
+from heddle.telemetry.samples.topic import parse, subscriptions
+from heddle.v1 import heddle_pb2
 
 TIMEOUT_S = 60
 

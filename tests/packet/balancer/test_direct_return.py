@@ -10,12 +10,12 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
-from dataplane.balancer.memory.connections import CLOSING, ESTABLISHED, FIRST, HALF_OPEN, STREAM
-from dataplane.balancer.memory.state import Count
-from dataplane.config.balancers import BackEnd, HealthCheck, balancer_mac
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.memory.state import SEED
-from foundation.address import mac_text
+from heddle.dataplane.balancer.memory.connections import CLOSING, ESTABLISHED, FIRST, HALF_OPEN, STREAM
+from heddle.dataplane.balancer.memory.state import Count
+from heddle.dataplane.config.balancers import BackEnd, HealthCheck, balancer_mac
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway.memory.state import SEED
+from heddle.foundation.address import mac_text
 from tests.fakes.balancer_site import (
     BALANCERS,
     BLUE,

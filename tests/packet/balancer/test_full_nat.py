@@ -6,10 +6,10 @@ from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
-from dataplane.balancer.memory.connections import CLOSING, ESTABLISHED, HALF_OPEN
-from dataplane.config.balancers import balancer_mac
-from dataplane.engine.reasons import Drop
-from foundation.address import mac_text
+from heddle.dataplane.balancer.memory.connections import CLOSING, ESTABLISHED, HALF_OPEN
+from heddle.dataplane.config.balancers import balancer_mac
+from heddle.dataplane.engine.reasons import Drop
+from heddle.foundation.address import mac_text
 from tests.fakes.balancer_site import (
     GATEWAY,
     HOST_A,

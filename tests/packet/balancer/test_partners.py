@@ -8,11 +8,11 @@ import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.layers.vxlan import VXLAN
 
-from dataplane.balancer.memory.connections import ESTABLISHED, HALF_OPEN
-from dataplane.balancer.memory.exchange import exchange
-from dataplane.config.balancers import BackEnd
-from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange
-from dataplane.gateway.memory.state import RECORD
+from heddle.dataplane.balancer.memory.connections import ESTABLISHED, HALF_OPEN
+from heddle.dataplane.balancer.memory.exchange import exchange
+from heddle.dataplane.config.balancers import BackEnd
+from heddle.dataplane.gateway.memory.exchange import ControlEnd, empty_exchange
+from heddle.dataplane.gateway.memory.state import RECORD
 from tests.fakes.balancer_site import BALANCERS, HOST_B, VIP, BalancerLoop, changed, tunnelled
 
 pytestmark = pytest.mark.timeout(900)

@@ -6,10 +6,10 @@ from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoReq
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
-from dataplane.balancer.memory.state import Count
-from dataplane.config.balancers import HealthCheck
-from dataplane.engine.reasons import Drop
-from foundation.address import mac_text
+from heddle.dataplane.balancer.memory.state import Count
+from heddle.dataplane.config.balancers import HealthCheck
+from heddle.dataplane.engine.reasons import Drop
+from heddle.foundation.address import mac_text
 from tests.fakes.balancer_site import HOST_A, VIP, VIP6, BalancerLoop, changed, mac_of, name_of, tunnelled
 from tests.fakes.gateway.gateway_frames import dissected
 

@@ -9,10 +9,10 @@ import pytest
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 
-from dataplane.balancer.compiler.archive import packed, unpacked
-from dataplane.config.balancers import HealthCheck
-from dataplane.verify import services as read
-from dataplane.verify.services import Flow, service_findings, services_of
+from heddle.dataplane.balancer.compiler.archive import packed, unpacked
+from heddle.dataplane.config.balancers import HealthCheck
+from heddle.dataplane.verify import services as read
+from heddle.dataplane.verify.services import Flow, service_findings, services_of
 from tests.fakes.balancer_site import BALANCERS, CONFIG, RED, VIP, VIP6, BalancerLoop, changed, name_of, tunnelled
 
 ENDS = BALANCERS[0].back_ends

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.balancer.health import Health, probed
-from dataplane.config.balancers import HealthCheck
+from heddle.dataplane.balancer.health import Health, probed
+from heddle.dataplane.config.balancers import HealthCheck
 
 checks = st.builds(HealthCheck, rise=st.integers(1, 5), fall=st.integers(1, 5))
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.balancer.maglev import NO_BACK_END, SLOTS, maglev_table, write_changes
+from heddle.dataplane.balancer.maglev import NO_BACK_END, SLOTS, maglev_table, write_changes
 from tests.oracles.maglev_by_hand import maglev_by_hand
 from tests.support.examples import examples
 
@@ -81,7 +81,7 @@ def test_a_rebuild_writes_the_slots_that_changed_and_no_others(data):
 
 def test_another_process_computes_the_same_table():
     program = (
-        "import hashlib; from ipaddress import IPv4Address; from dataplane.balancer.maglev import maglev_table;"
+        "import hashlib; from ipaddress import IPv4Address; from heddle.dataplane.balancer.maglev import maglev_table;"
         "back_ends = [(IPv4Address('10.0.0.1') + row, 80, 1) for row in range(100)];"
         "print(hashlib.sha256(maglev_table(back_ends).tobytes()).hexdigest())"
     )

@@ -5,8 +5,8 @@ from ipaddress import IPv4Address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.balancer.compiler.numbering import MAX_BACK_ENDS, Numbering, numbered
-from dataplane.config.balancers import BackEnd, LoadBalancer
+from heddle.dataplane.balancer.compiler.numbering import MAX_BACK_ENDS, Numbering, numbered
+from heddle.dataplane.config.balancers import BackEnd, LoadBalancer
 
 ends = st.sets(st.integers(1, 12), min_size=1).map(
     lambda found: tuple(BackEnd(ip=IPv4Address(f"10.0.0.{last}"), port=80) for last in sorted(found))

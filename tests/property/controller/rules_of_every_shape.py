@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from controller.model.rule import FlowRule, GotoTable, GroupRule, Masked, Match, Output, ToGroup
+from heddle.controller.model.rule import FlowRule, GotoTable, GroupRule, Masked, Match, Output, ToGroup
 
 PORTS = st.integers(1, 0xFFFFFF00 - 1)
 GROUP_IDS = st.integers(0, 0xFFFFFF00)

@@ -4,11 +4,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controller.model.effect import Install, Place, Solve
-from controller.model.event import PortStatus, Release, Submit, Suggest, SwitchDown, SwitchUp, Tick, Withdraw
-from controller.model.job import Steering
-from controller.model.placement import Shape
-from controller.model.rule import SwitchRules
+from heddle.controller.model.effect import Install, Place, Solve
+from heddle.controller.model.event import PortStatus, Release, Submit, Suggest, SwitchDown, SwitchUp, Tick, Withdraw
+from heddle.controller.model.job import Steering
+from heddle.controller.model.placement import Shape
+from heddle.controller.model.rule import SwitchRules
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from controller.brain import install
-from controller.brain.install import MAX_CHANGES, within_grace
-from controller.model.effect import Compile, Install, Place, ReadRules, Solve
-from controller.model.error import InputError
-from controller.model.event import (
+from heddle.controller.brain import install
+from heddle.controller.brain.install import MAX_CHANGES, within_grace
+from heddle.controller.model.effect import Compile, Install, Place, ReadRules, Solve
+from heddle.controller.model.error import InputError
+from heddle.controller.model.event import (
     Compiled,
     Congested,
     Drain,
@@ -33,10 +33,10 @@ from controller.model.event import (
     Tick,
     Withdraw,
 )
-from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
-from controller.model.placement import Shape
-from controller.model.rule import SwitchRules
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
+from heddle.controller.model.placement import Shape
+from heddle.controller.model.rule import SwitchRules
 from tests.support.examples import examples
 from tests.support.fabrics.faulty_fabric import FaultyFabric
 from tests.support.fabrics.hot_links import hot_link

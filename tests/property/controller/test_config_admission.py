@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.config import parse_fabric
-from controller.model.admission import flow_plans, problems
-from controller.model.connectivity import cut_off
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair
+from heddle.controller.config import parse_fabric
+from heddle.controller.model.admission import flow_plans, problems
+from heddle.controller.model.connectivity import cut_off
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair
 from tests.oracles.contract_flows import flow_plan_count
 from tests.oracles.reachable import reachable_pairs
 from tests.support.examples import examples

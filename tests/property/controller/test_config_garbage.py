@@ -5,8 +5,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.config import parse_fabric, parse_jobs
-from controller.model.error import InputError
+from heddle.controller.config import parse_fabric, parse_jobs
+from heddle.controller.model.error import InputError
 from tests.support.examples import examples
 
 FABRIC = """

@@ -4,9 +4,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.config import parse_fabric
-from controller.model.address import ip_text
-from foundation.address import mac_text
+from heddle.controller.config import parse_fabric
+from heddle.controller.model.address import ip_text
+from heddle.foundation.address import mac_text
 from tests.oracles import contract_fabric
 from tests.support.examples import examples
 

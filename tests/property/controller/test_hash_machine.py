@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controller.brain.state import Settings
-from controller.model.effect import FindPorts, Solve
-from controller.model.event import Drain, PortsFound, PortStatus, Release, Renew, Submit, Tick, Withdraw
-from controller.model.fabric import SteeredBy
-from probing.flow import Found
+from heddle.controller.brain.state import Settings
+from heddle.controller.model.effect import FindPorts, Solve
+from heddle.controller.model.event import Drain, PortsFound, PortStatus, Release, Renew, Submit, Tick, Withdraw
+from heddle.controller.model.fabric import SteeredBy
+from heddle.probing.flow import Found
 from tests.fakes.probing.hashing_fabric import Hash, crc_modulo, mixing, xor
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.examples import examples

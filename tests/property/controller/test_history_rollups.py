@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.store.database import Database, Retention
-from controller.store.reading import read_rollups
-from controller.store.schema import LEVELS_S
-from controller.store.seconds import Seconds
-from telemetry.samples.counters import COLUMNS, PORT_COUNTERS, QUEUE_COUNTERS, queue_columns
+from heddle.controller.store.database import Database, Retention
+from heddle.controller.store.reading import read_rollups
+from heddle.controller.store.schema import LEVELS_S
+from heddle.controller.store.seconds import Seconds
+from heddle.telemetry.samples.counters import COLUMNS, PORT_COUNTERS, QUEUE_COUNTERS, queue_columns
 from tests.support.examples import examples
 from tests.unit.store.snapshots import snapshot
 

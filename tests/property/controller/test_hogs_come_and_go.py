@@ -6,10 +6,10 @@ from itertools import pairwise
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controller.brain.state import Settings
-from controller.model.event import Congested, Submit
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause
+from heddle.controller.brain.state import Settings
+from heddle.controller.model.event import Congested, Submit
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause
 from tests.oracles.job_shares import job_shares
 from tests.support.examples import examples
 from tests.support.fabrics.hot_links import hot_link

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.config import parse_fabric
-from controller.config.foreign import FORMATS, Imported, Options, import_fabric
-from controller.config.foreign.read import import_text
-from controller.config.write import fabric_text
-from controller.model.error import InputError
+from heddle.controller.config import parse_fabric
+from heddle.controller.config.foreign import FORMATS, Imported, Options, import_fabric
+from heddle.controller.config.foreign.read import import_text
+from heddle.controller.config.write import fabric_text
+from heddle.controller.model.error import InputError
 from tests.unit.config.foreign_files import HTSIM, LAB, LINGJUN, RAILS
 
 SOURCES = {"lingjun": LINGJUN, "simai": RAILS, "htsim": HTSIM, "containerlab": LAB}

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from controller.model.lease_clock import LeaseClock, granted
+from heddle.controller.model.lease_clock import LeaseClock, granted
 
 TTL_NS = 2_000
 NUMBERS = st.integers(0, 2)

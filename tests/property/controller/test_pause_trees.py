@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.views.congestion import congestion
-from telemetry.detection.signal import Kind, Signal
+from heddle.controller.views.congestion import congestion
+from heddle.telemetry.detection.signal import Kind, Signal
 from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 
 PRIORITY = 3

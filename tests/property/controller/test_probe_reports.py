@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.runtime.probing.assembly import Lie, heard
-from probing.probe import Question
+from heddle.controller.runtime.probing.assembly import Lie, heard
+from heddle.probing.probe import Question
 from tests.support.examples import examples
 
 QUESTION = st.builds(Question, st.integers(1, 3), st.integers(50_000, 50_003), st.integers(1, 3))

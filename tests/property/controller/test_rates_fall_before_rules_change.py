@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from controller.model.effect import Announce, Effect, Install
-from controller.model.event import Congested, Drain, Event, HotLink, Installed, Release, Submit
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
-from controller.model.job_state import JobState
-from controller.model.plan import FlowPlan
-from controller.rules.trace import Packet, Tracer
+from heddle.controller.model.effect import Announce, Effect, Install
+from heddle.controller.model.event import Congested, Drain, Event, HotLink, Installed, Release, Submit
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import FlowPlan
+from heddle.controller.rules.trace import Packet, Tracer
 from tests.support.examples import examples
 from tests.support.fabrics.rule_changes import apply_changes
 from tests.unit.brain.driver import Driver, small_fabric

@@ -3,13 +3,12 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.requests import read_job
-from controller.api.translate import pages_of, plan_to, plans_to, request_from, request_to
-from controller.brain.state import Settings
-from controller.model.event import Submit
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
-from controller.model.limit import (
+from heddle.controller.api.requests import read_job
+from heddle.controller.api.translate import pages_of, plan_to, plans_to, request_from, request_to
+from heddle.controller.brain.state import Settings
+from heddle.controller.model.event import Submit
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from heddle.controller.model.limit import (
     HIGHEST_FIXED_PORT,
     LOWEST_FIXED_PORT,
     MAX_GPU_MILLI,
@@ -18,7 +17,8 @@ from controller.model.limit import (
     MAX_PRIORITY,
     MAX_QPS_PER_FLOW,
 )
-from controller.model.plan import JobPlan
+from heddle.controller.model.plan import JobPlan
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 

@@ -4,15 +4,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from controller.brain import durable
-from controller.brain.state import Settings, begin
-from controller.model.effect import Install, Persist, Reply
-from controller.model.event import Drain, Release, Renew, Submit, SwitchUp
-from controller.model.job_state import JobState
-from controller.model.plan import JobPlan
-from controller.planner.clos import topology_of
-from controller.runtime.journal import jobs, values
-from controller.runtime.recording.batch import Turn
+from heddle.controller.brain import durable
+from heddle.controller.brain.state import Settings, begin
+from heddle.controller.model.effect import Install, Persist, Reply
+from heddle.controller.model.event import Drain, Release, Renew, Submit, SwitchUp
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.runtime.journal import jobs, values
+from heddle.controller.runtime.recording.batch import Turn
 from tests.property.controller.test_brain_machine import JOBS, SWITCHES, BrainMachine
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver

@@ -5,7 +5,7 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.rules.underlay.aggregate import aggregate, relabelled, runs_of
+from heddle.controller.rules.underlay.aggregate import aggregate, relabelled, runs_of
 from tests.support.examples import examples
 
 BITS = 4

@@ -5,14 +5,14 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.rule import CookieKind
-from controller.model.steering import choice_of, home_value, layout_of, shares, stage_up
-from controller.rules.compile import WHOLE, compile_fabric
-from controller.rules.listing import group_rows, rows
-from controller.rules.pipeline import fits
-from controller.rules.trace import Packet, Tracer
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import CookieKind
+from heddle.controller.model.steering import choice_of, home_value, layout_of, shares, stage_up
+from heddle.controller.rules.compile import WHOLE, compile_fabric
+from heddle.controller.rules.listing import group_rows, rows
+from heddle.controller.rules.pipeline import fits
+from heddle.controller.rules.trace import Packet, Tracer
 from tests.oracles.buffer_graph import cycle
 from tests.oracles.openflow_interpreter import PFC, Journey, Network, arp, faults_of_path, ping, roce, tcp
 from tests.support.examples import examples

@@ -3,14 +3,14 @@
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.rule import ChangeOp, FlowRule, GotoTable, GroupRule, Pin, SwitchRules, ToGroup
-from controller.model.steering import layout_of
-from controller.rules.compile import compile_fabric
-from controller.rules.diff import diff, same_purpose
-from controller.rules.order import order
-from controller.rules.trace import Packet, Tracer
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import ChangeOp, FlowRule, GotoTable, GroupRule, Pin, SwitchRules, ToGroup
+from heddle.controller.model.steering import layout_of
+from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.rules.diff import diff, same_purpose
+from heddle.controller.rules.order import order
+from heddle.controller.rules.trace import Packet, Tracer
 from tests.support.examples import examples
 from tests.support.fabrics.rule_changes import apply_changes
 from tests.unit.rules.strategies import fabrics, failures

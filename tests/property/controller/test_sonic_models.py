@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from controller.sonic.config_db import ConfigDb
-from controller.sonic.export import PortNames, config_tables, switch_ports
-from controller.sonic.refusals import refusals
+from heddle.controller.sonic.config_db import ConfigDb
+from heddle.controller.sonic.export import PortNames, config_tables, switch_ports
+from heddle.controller.sonic.refusals import refusals
 from tests.oracles.sonic_schema import TABLES, schema_violations
 from tests.support.examples import examples
 from tests.support.fabrics.small_fabrics import clos3, rails, spine_leaf

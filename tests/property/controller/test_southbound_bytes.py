@@ -5,9 +5,9 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.rule import Change, ChangeOp, FlowRule, Match, OpaqueMatch
-from controller.southbound.codec import encode, readback, templates
-from controller.southbound.codec.check import check
+from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Match, OpaqueMatch
+from heddle.controller.southbound.codec import encode, readback, templates
+from heddle.controller.southbound.codec.check import check
 from tests.fakes.openflow.flow_table import SwitchTables
 from tests.fakes.openflow.openflow_switch import MULTIPART_REPLY, message
 from tests.oracles import os_ken_codec

@@ -4,8 +4,8 @@ from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 from hypothesis import strategies as st
 
-from dataplane.config.local import Interface, LocalConfig, PortShare, ProviderNetwork, Side
-from dataplane.config.network import (
+from heddle.dataplane.config.local import Interface, LocalConfig, PortShare, ProviderNetwork, Side
+from heddle.dataplane.config.network import (
     BorderRule,
     DirectConnect,
     Direction,

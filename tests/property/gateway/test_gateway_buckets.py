@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.gateway.memory.buckets import SLOTS, likely_slot
-from dataplane.jit import kernel
+from heddle.dataplane.gateway.memory.buckets import SLOTS, likely_slot
+from heddle.dataplane.jit import kernel
 
 BUCKETS = 4
 HASHES = st.integers(0, (1 << 63) - 1)

@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from dataplane.config.local import Limits
-from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.memory.connections import (
+from heddle.dataplane.config.local import Limits
+from heddle.dataplane.gateway.memory.ageing import age
+from heddle.dataplane.gateway.memory.connections import (
     NO_ROW,
     State,
     connect,
@@ -16,8 +16,8 @@ from dataplane.gateway.memory.connections import (
     find_connection,
     free_ended_pairs,
 )
-from dataplane.gateway.memory.state import AGED_NS, OWNERS_FREED, OWNERS_USED, empty_state
-from dataplane.jit import kernel
+from heddle.dataplane.gateway.memory.state import AGED_NS, OWNERS_FREED, OWNERS_USED, empty_state
+from heddle.dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import make_tables
 from tests.support.examples import examples
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.gateway.elements.filter import allowed
-from dataplane.gateway.elements.routing import longest
-from dataplane.gateway.tables.schema import DISCARD, Tables
-from dataplane.jit import kernel
+from heddle.dataplane.gateway.elements.filter import allowed
+from heddle.dataplane.gateway.elements.routing import longest
+from heddle.dataplane.gateway.tables.schema import DISCARD, Tables
+from heddle.dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import FakeRule, FakeVpc, make_tables, wide, words
 from tests.oracles.vpc_lookup import best_route, first_verdict
 

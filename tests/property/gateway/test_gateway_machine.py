@@ -10,12 +10,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controller.brain.decide import decide
-from controller.brain.networks.publishing import desired_of, update_for
-from controller.brain.state import begin
-from controller.model.effect import EndSession, NetworksChanged, Reply
-from controller.model.error import HeddleError, InputError, InUseError, NotFoundError, UnavailableError
-from controller.model.event import (
+from heddle.controller.brain.decide import decide
+from heddle.controller.brain.networks.publishing import desired_of, update_for
+from heddle.controller.brain.state import begin
+from heddle.controller.model.effect import EndSession, NetworksChanged, Reply
+from heddle.controller.model.error import HeddleError, InputError, InUseError, NotFoundError, UnavailableError
+from heddle.controller.model.event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyPeering,
@@ -29,13 +29,13 @@ from controller.model.event import (
     GatewayUp,
     Tick,
 )
-from controller.views.load_balancers import load_balancer_views, view_of
-from dataplane.config.balancers import BackEnd, LoadBalancer, Mode
-from dataplane.config.check import network_problems
-from dataplane.config.check_balancers import load_balancer_problems
-from dataplane.config.desired import Kind
-from dataplane.config.network import BorderRule, Endpoint, Peering, Realm, Subnet, Vpc
-from dataplane.config.updates import Replica, updates
+from heddle.controller.views.load_balancers import load_balancer_views, view_of
+from heddle.dataplane.config.balancers import BackEnd, LoadBalancer, Mode
+from heddle.dataplane.config.check import network_problems
+from heddle.dataplane.config.check_balancers import load_balancer_problems
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.network import BorderRule, Endpoint, Peering, Realm, Subnet, Vpc
+from heddle.dataplane.config.updates import Replica, updates
 from tests.support.examples import examples
 from tests.unit.brain.driver import small_fabric
 

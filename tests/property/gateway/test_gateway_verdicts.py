@@ -6,11 +6,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from dataplane.config.local import Limits, Side
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.compiler.compile import compile_tables
-from dataplane.verify.installed import installed
-from dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, Judge, Source
+from heddle.dataplane.config.local import Limits, Side
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.verify.installed import installed
+from heddle.dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, Judge, Source
 from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import echo, tcp, udp
 from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, networks

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dataplane.control.slow.neighbours import (
+from heddle.dataplane.control.slow.neighbours import (
     FIRST_RETRY_NS,
     LAST_RETRY_NS,
     MAX_POLLS,

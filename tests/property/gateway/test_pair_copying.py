@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dataplane.control.pair.copying import (
+from heddle.dataplane.control.pair.copying import (
     KEEPALIVE_NS,
     MAX_IN_FLIGHT,
     TIMEOUT_NS,
@@ -20,7 +20,7 @@ from dataplane.control.pair.copying import (
     Sender,
     Write,
 )
-from dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode
+from heddle.dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode
 from tests.support.examples import examples
 
 RECORD = 8

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dataplane.control.pair.ownership import DEAF_HEARTBEATS, Ownership, SendHeartbeat, Terms
+from heddle.dataplane.control.pair.ownership import DEAF_HEARTBEATS, Ownership, SendHeartbeat, Terms
 from tests.fakes.gateway.pair_world import INTERVAL_MS, MAX_DELAY_MS, World
 from tests.support.examples import examples
 

@@ -7,12 +7,12 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.packet import Raw
 
-from dataplane.engine.burst import GROUP, PACKET, ROUTED
-from dataplane.gateway.elements.arrival import begin
-from dataplane.gateway.elements.parse import read_any
-from dataplane.gateway.elements.parse_plain import read_plain
-from dataplane.gateway.elements.underlay import open_any, open_plain
-from dataplane.jit import kernel
+from heddle.dataplane.engine.burst import GROUP, PACKET, ROUTED
+from heddle.dataplane.gateway.elements.arrival import begin
+from heddle.dataplane.gateway.elements.parse import read_any
+from heddle.dataplane.gateway.elements.parse_plain import read_plain
+from heddle.dataplane.gateway.elements.underlay import open_any, open_plain
+from heddle.dataplane.jit import kernel
 from tests.fakes.gateway.gateway_frames import inner, tunnelled
 from tests.fakes.gateway.gateway_site import site_tables
 from tests.oracles.inet_checksum import ones_complement

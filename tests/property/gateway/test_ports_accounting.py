@@ -8,12 +8,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dataplane.engine.burst import BURST, DROPPED, PACKET, PUNTED, TRANSMIT
-from dataplane.engine.counters import make_counters
-from dataplane.engine.reasons import Drop
-from dataplane.io.frames.in_memory import MemoryPorts
-from dataplane.io.frames.layout import CHAINED, END, FREE, NEXT, NUMBER
-from dataplane.io.ports import copy_in, inject, receive, settle
+from heddle.dataplane.engine.burst import BURST, DROPPED, PACKET, PUNTED, TRANSMIT
+from heddle.dataplane.engine.counters import make_counters
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.io.frames.layout import CHAINED, END, FREE, NEXT, NUMBER
+from heddle.dataplane.io.ports import copy_in, inject, receive, settle
 from tests.support.examples import examples
 
 PORTS, BUFFERS, CHUNK_BYTES, RING = 3, 96, 512, 16

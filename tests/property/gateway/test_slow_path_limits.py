@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.control.slow.tokens import Buckets
+from heddle.dataplane.control.slow.tokens import Buckets
 
 SECOND = 1_000_000_000
 STEPS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, SECOND // 2)), max_size=200)

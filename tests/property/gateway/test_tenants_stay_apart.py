@@ -9,16 +9,16 @@ from ipaddress import IPv4Network
 import numpy as np
 import pytest
 
-from dataplane.config.local import Limits
-from dataplane.config.network import Direction, SecurityRule
-from dataplane.engine.burst import BURST, PACKET
-from dataplane.engine.counters import make_counters
-from dataplane.engine.graph import arrays_of
-from dataplane.gateway.compiler.index import indexed
-from dataplane.gateway.graph import graph_of
-from dataplane.gateway.memory.state import empty_state
-from dataplane.gateway.tables.schema import FLOATING_VNI
-from dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.config.local import Limits
+from heddle.dataplane.config.network import Direction, SecurityRule
+from heddle.dataplane.engine.burst import BURST, PACKET
+from heddle.dataplane.engine.counters import make_counters
+from heddle.dataplane.engine.graph import arrays_of
+from heddle.dataplane.gateway.compiler.index import indexed
+from heddle.dataplane.gateway.graph import graph_of
+from heddle.dataplane.gateway.memory.state import empty_state
+from heddle.dataplane.gateway.tables.schema import FLOATING_VNI
+from heddle.dataplane.io.frames.in_memory import MemoryPorts
 from tests.fakes.gateway import tenant_traffic as traffic
 from tests.fakes.gateway.compiled_packets import started
 from tests.fakes.gateway.gateway_chain import through

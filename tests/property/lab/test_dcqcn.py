@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mininet_topos.nic.dcqcn import DcqcnSettings, NotificationPoint, ReactionPoint
+from heddle.mininet_topos.nic.dcqcn import DcqcnSettings, NotificationPoint, ReactionPoint
 from tests.oracles.dcqcn_reference import trajectory
 from tests.support.examples import examples
 

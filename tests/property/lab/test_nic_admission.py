@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.nic.admission import AdmissionWindow
+from heddle.mininet_topos.nic.admission import AdmissionWindow
 
 NOW = 1_700_000_000_000_000_000
 windows = st.integers(1, 64).flatmap(

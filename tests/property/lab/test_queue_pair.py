@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.nic import roce
-from mininet_topos.nic.pacer import Pacer, catch_up_time_ns
-from mininet_topos.nic.queue_pair import Requester, Responder, Transfer
+from heddle.mininet_topos.nic import roce
+from heddle.mininet_topos.nic.pacer import Pacer, catch_up_time_ns
+from heddle.mininet_topos.nic.queue_pair import Requester, Responder, Transfer
 
 
 class Channel:

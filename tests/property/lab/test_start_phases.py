@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.measure.start_phases import start_offset_ns, start_phases
+from heddle.mininet_topos.measure.start_phases import start_offset_ns, start_phases
 
 FRAME_BITS = 4154 * 8
 PLANNED_SHARE = 0.95

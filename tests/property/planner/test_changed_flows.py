@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.health import Health
-from controller.model.plan import Plan
-from controller.planner.flow_table import FlowTable
-from controller.planner.incast.turns import Turns
-from controller.planner.solve import solve
+from heddle.controller.model.health import Health
+from heddle.controller.model.plan import Plan
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.incast.turns import Turns
+from heddle.controller.planner.solve import solve
 from tests.support.examples import examples
 from tests.unit.brain.driver import shift_job, small_fabric
 

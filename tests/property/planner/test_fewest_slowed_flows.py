@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.planner.clos import Live, topology_of
-from controller.planner.expand import expand
-from controller.planner.search.joint import Joint
-from controller.planner.search.segments import segments_of
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.planner.clos import Live, topology_of
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.search.joint import Joint
+from heddle.controller.planner.search.segments import segments_of
 from tests.support.examples import examples
 from tests.support.fabrics.small_fabrics import clos3
 from tests.unit.brain.driver import small_fabric

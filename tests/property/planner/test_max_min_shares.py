@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.traffic.maxmin import max_min_shares, utilisation
+from heddle.mininet_topos.traffic.maxmin import max_min_shares, utilisation
 
 LINKS = [f"l{number}" for number in range(8)]
 paths = st.lists(st.lists(st.sampled_from(LINKS), min_size=1, max_size=4, unique=True), min_size=1, max_size=12)

@@ -5,12 +5,12 @@ from fractions import Fraction
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.model.moves import DEFAULT_MOVES, MAX_MOVES, NO_MOVES, Cause, MoveLimit, Whose
-from controller.model.plan import Infeasible, JobFlows, Replan
-from controller.planner.online import OnlinePlanner
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.model.moves import DEFAULT_MOVES, MAX_MOVES, NO_MOVES, Cause, MoveLimit, Whose
+from heddle.controller.model.plan import Infeasible, JobFlows, Replan
+from heddle.controller.planner.online import OnlinePlanner
 from tests.oracles.job_shares import job_shares
 from tests.support.examples import examples
 from tests.support.fabrics.small_fabrics import clos3, rails

@@ -6,12 +6,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, JobRequest
-from controller.model.placement import Shape
-from controller.model.plan import Infeasible, Plan
-from controller.planner.placement.suggest import suggest
-from controller.planner.solve import solve
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
+from heddle.controller.model.placement import Shape
+from heddle.controller.model.plan import Infeasible, Plan
+from heddle.controller.planner.placement.suggest import suggest
+from heddle.controller.planner.solve import solve
 from tests.oracles.fewest_leaves import fewest_leaves, free_shares
 from tests.support.examples import examples
 from tests.support.fabrics.planner_cases import fabric_of

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.plan import Infeasible, Plan
-from controller.planner import beside
+from heddle.controller.model.plan import Infeasible, Plan
+from heddle.controller.planner import beside
 from tests.oracles.plan_checker import Network, check, heaviest
 from tests.support.examples import examples
 from tests.support.fabrics.planning import fabric_file, job_files, plan_as_json, planned, sick_fabrics, solved

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controller.config.load import parse_fabric, parse_jobs
-from controller.model.health import Health
-from controller.model.plan import FlowPlan, Infeasible, Plan
-from controller.planner.solve import certified, draft, solve
+from heddle.controller.config.load import parse_fabric, parse_jobs
+from heddle.controller.model.health import Health
+from heddle.controller.model.plan import FlowPlan, Infeasible, Plan
+from heddle.controller.planner.solve import certified, draft, solve
 from tests.oracles.plan_checker import Network, check, expected_flows, heaviest
 from tests.support.examples import examples
 from tests.support.fabrics.planning import (

@@ -6,7 +6,7 @@ from math import ceil
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controller.model.plan import Plan
+from heddle.controller.model.plan import Plan
 from tests.support.examples import examples
 from tests.support.fabrics.planning import collectives, fabric_file, planned, spine_leaf_shapes
 

@@ -7,16 +7,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.config.load import parse_fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.model.plan import Infeasible, Plan
-from controller.planner.clos import topology_of
-from controller.planner.expand import joined
-from controller.planner.proof.loads import link_loads
-from controller.planner.session.moves import Movable, Moves
-from controller.planner.session.session import Session
-from controller.planner.solve import solve
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.model.plan import Infeasible, Plan
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.expand import joined
+from heddle.controller.planner.proof.loads import link_loads
+from heddle.controller.planner.session.moves import Movable, Moves
+from heddle.controller.planner.session.session import Session
+from heddle.controller.planner.solve import solve
 from tests.support.examples import examples
 from tests.support.fabrics.planning import clos3_shapes, fabric_file, rail_shapes, spine_leaf_shapes
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.model.plan import FlowPlan, Plan
-from controller.model.steering import layout_of
-from controller.planner.ports.steering import path_of_port, port_of_path
-from controller.planner.solve import solve
-from controller.rules.compile import WHOLE, compile_fabric
-from controller.rules.listing import group_rows, rows
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.model.plan import FlowPlan, Plan
+from heddle.controller.model.steering import layout_of
+from heddle.controller.planner.ports.steering import path_of_port, port_of_path
+from heddle.controller.planner.solve import solve
+from heddle.controller.rules.compile import WHOLE, compile_fabric
+from heddle.controller.rules.listing import group_rows, rows
 from tests.oracles.openflow_interpreter import Network, roce
 from tests.support.examples import examples
 from tests.unit.rules.builders import clos3

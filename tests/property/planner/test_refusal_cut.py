@@ -3,9 +3,9 @@
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controller.model.plan import Infeasible
-from controller.planner import refusal
-from controller.planner.solve import solve
+from heddle.controller.model.plan import Infeasible
+from heddle.controller.planner import refusal
+from heddle.controller.planner.solve import solve
 from tests.support.examples import examples
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 

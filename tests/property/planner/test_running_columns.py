@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.health import Health
-from controller.model.plan import Plan
-from controller.planner.clos import topology_of
-from controller.planner.expand import Flows, expand
-from controller.planner.flow_table import FlowTable
-from controller.planner.placed import Placed, joined_paths, no_paths, paths_of
-from controller.planner.running import Running
-from controller.planner.solve import solve
+from heddle.controller.model.health import Health
+from heddle.controller.model.plan import Plan
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.expand import Flows, expand
+from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.placed import Placed, joined_paths, no_paths, paths_of
+from heddle.controller.planner.running import Running
+from heddle.controller.planner.solve import solve
 from tests.support.examples import examples
 from tests.unit.brain.driver import shift_job, small_fabric
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.event import Release, Submit
-from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
-from controller.rules.listing import group_rows, rows
+from heddle.controller.model.event import Release, Submit
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from heddle.controller.rules.listing import group_rows, rows
 from tests.oracles.openflow_interpreter import Network
 from tests.property.planner.test_planner_steering import walked
 from tests.unit.brain.driver import Driver, small_fabric

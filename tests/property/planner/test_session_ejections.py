@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.model.job import Collective, CollectiveKind, JobRequest
-from controller.planner.session.delta import Delta
-from controller.planner.session.moves import Movable, Moves
-from controller.planner.session.paths import mark_seats
-from controller.planner.session.session import Session
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
+from heddle.controller.planner.session.delta import Delta
+from heddle.controller.planner.session.moves import Movable, Moves
+from heddle.controller.planner.session.paths import mark_seats
+from heddle.controller.planner.session.session import Session
 from tests.support.examples import examples
 from tests.support.fabrics.planner_cases import fabric_of
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.planner.exact.colouring import colour_slots, repetition
+from heddle.controller.planner.exact.colouring import colour_slots, repetition
 
 
 @st.composite

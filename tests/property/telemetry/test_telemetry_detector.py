@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from telemetry.detection.detector import Detector
-from telemetry.detection.signal import Kind
-from telemetry.detection.thresholds import DetectorSettings
+from heddle.telemetry.detection.detector import Detector
+from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.thresholds import DetectorSettings
 from tests.oracles.telemetry_ports import Machine
 from tests.support.examples import examples
 from tests.unit.telemetry.builders import START, Fed, S, queue, sample, table

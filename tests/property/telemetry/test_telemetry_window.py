@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telemetry.samples.counters import QUEUE_COUNTERS, port_column, queue_columns
+from heddle.telemetry.samples.counters import QUEUE_COUNTERS, port_column, queue_columns
 from tests.oracles.telemetry_ports import PortOracle
 from tests.support.examples import examples
 from tests.unit.telemetry.builders import START, Fed, S, queue, sample, table

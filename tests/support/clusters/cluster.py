@@ -13,13 +13,13 @@ import grpc
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from foundation.tls_files import TlsFiles
+from heddle.foundation.tls_files import TlsFiles
 from tests.support.clusters.etcd import LOOPBACK, EtcdCluster, Host
 from tests.support.free_ports import free_ports
 
 JOBS = "heddle.v1.JobService"
 START_S = 120
-HEDDLE = (sys.executable, "-m", "controller.cli.main")
+HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
 
 
 class ControllerProcess:

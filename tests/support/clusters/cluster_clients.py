@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from foundation.leader_address import LeaderAddress
+from heddle.foundation.leader_address import LeaderAddress
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.support.clusters.linearizable import Call, Kind
 
 CALL_S = 0.6

@@ -8,7 +8,7 @@ import asyncio
 import random
 from contextlib import ExitStack, suppress
 
-from foundation.listener import close_listener
+from heddle.foundation.listener import close_listener
 
 DELAYS_S = (0.0, 0.0, 0.0, 0.002, 0.005, 0.03)
 """The upper ends of delays, of which each message draws one."""

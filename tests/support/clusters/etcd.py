@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import grpc
 
-from controller.store.etcd.proto import etcd_pb2 as pb
-from controller.store.etcd.proto import etcd_pb2_grpc as rpc
-from foundation.channel import channel_to
-from foundation.tls_files import Tls, TlsFiles
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.store.etcd.proto import etcd_pb2_grpc as rpc
+from heddle.foundation.channel import channel_to
+from heddle.foundation.tls_files import Tls, TlsFiles
 from tests.support.free_ports import free_ports
 
 _LOG = logging.getLogger(__name__)

@@ -11,17 +11,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from controller.brain.state import Settings, begin, wanted
-from controller.model.error import UnavailableError
-from controller.model.event import Drain, Event, Release, Submit
-from controller.model.fabric import Fabric
-from controller.model.job import Steering
-from controller.model.lease_clock import granted
-from controller.model.rule import SwitchRules
-from controller.runtime.leadership import Leadership
-from controller.runtime.loop import Loop
-from controller.southbound.posting import Inbound, Outbound
-from controller.southbound.server import OpenFlowServer
+from heddle.controller.brain.state import Settings, begin, wanted
+from heddle.controller.model.error import UnavailableError
+from heddle.controller.model.event import Drain, Event, Release, Submit
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import Steering
+from heddle.controller.model.lease_clock import granted
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.runtime.leadership import Leadership
+from heddle.controller.runtime.loop import Loop
+from heddle.controller.southbound.posting import Inbound, Outbound
+from heddle.controller.southbound.server import OpenFlowServer
 from tests.fakes.openflow.shared_switch import SharedSwitch
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner

@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from controller.config import load_fabric
+from heddle.controller.config import load_fabric
 from tests.support.clusters.cluster import ControllerCluster
 from tests.support.clusters.cluster_clients import ClusterClient, wait_for_write
 from tests.support.clusters.etcd import QUICK_ELECTIONS, EtcdCluster, Host, etcd

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric
 from tests.fakes.openflow.shared_switch import SharedSwitch
 
 TIMEOUT_S = 60.0

@@ -22,15 +22,15 @@ from pathlib import Path
 
 import grpc
 
-import controller.app
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.translate import request_to
-from controller.brain.transactions import replan
-from controller.model.event import Tick
-from controller.runtime import loop, owners, telemetry
-from controller.runtime.clock import SystemClock
-from controller.runtime.recording import recorder
+import heddle.controller.app
+from heddle.controller.api.translate import request_to
+from heddle.controller.brain.transactions import replan
+from heddle.controller.model.event import Tick
+from heddle.controller.runtime import loop, owners, telemetry
+from heddle.controller.runtime.clock import SystemClock
+from heddle.controller.runtime.recording import recorder
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.gateway.gateway_session import GatewaySession
 from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
 from tests.unit.api.conftest import Running, running
@@ -166,7 +166,7 @@ async def pass_hours(hours: int, steps: int, folder: Path, *, has_top: bool) -> 
 
 
 def main() -> None:
-    controller.app.SystemClock = Clock  # type: ignore[attr-defined]
+    heddle.controller.app.SystemClock = Clock  # type: ignore[attr-defined]
     loop.MAX_ANNOUNCED = telemetry.MAX_RECENT = replan.MAX_RECORDS = owners.MAX_JOBS = FEW
     recorder.MAX_RAW_BYTES = RECORDED_BYTES
     tracemalloc.start()

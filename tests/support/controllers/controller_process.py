@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from foundation.channel import channel_to
-from foundation.tls_files import Tls
+from heddle.foundation.channel import channel_to
+from heddle.foundation.tls_files import Tls
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.support.free_ports import free_ports
 
 PATIENCE_S = 60
@@ -25,7 +25,7 @@ class Controller:
         fabric: Path,
         openflow: str = "127.0.0.1:0",
         more: Sequence[str] = (),
-        program: str = "controller.cli.main",
+        program: str = "heddle.programs.console.main",
         limit: Sequence[str] = (),
         tls: Tls | None = None,
     ) -> None:

@@ -20,8 +20,8 @@ from typing import Any
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 PREFACE = {
     "openflow": bytes([4, 0, 0, 8, 0, 0, 0, 1]),

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 
 class PlanServer(rpc.JobServiceServicer, rpc.FabricServiceServicer):

@@ -4,8 +4,8 @@ import asyncio
 import threading
 from contextlib import contextmanager
 
-from controller.app import Application
-from controller.config.service import ServiceConfig
+from heddle.controller.app import Application
+from heddle.controller.config.service import ServiceConfig
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.fabrics.planner_cases import fabric_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from mininet_topos.vpc.gateways import write_yaml
+from heddle.mininet_topos.vpc.gateways import write_yaml
 from tests.support.pair.gateways import HEDDLE
 from tests.support.pair.site import HOSTS, MANAGEMENT, Site
 from tests.support.processes.commands import Commands

@@ -10,8 +10,8 @@ import sys
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 SENT_S = 0.05
 SMALL = [("grpc.http2.bdp_probe", 0), ("grpc.max_receive_message_length", -1)]

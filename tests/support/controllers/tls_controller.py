@@ -4,13 +4,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.app import Application
-from controller.config.service import ServiceConfig
-from controller.config.tls import TlsConfig
-from foundation.channel import aio_channel_to
-from foundation.identity import Role
-from foundation.tls_files import Tls
+from heddle.controller.app import Application
+from heddle.controller.config.service import ServiceConfig
+from heddle.controller.config.tls import TlsConfig
+from heddle.foundation.channel import aio_channel_to
+from heddle.foundation.identity import Role
+from heddle.foundation.tls_files import Tls
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.certificates import authority, files_of

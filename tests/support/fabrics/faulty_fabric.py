@@ -7,14 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from controller.brain.decide import decide
-from controller.brain.state import begin
-from controller.model.effect import Compile, Effect, Install, Place, ReadRules, Solve
-from controller.model.event import Congested, Event, Installed, InstallFailed, PortStatus, SwitchDown, SwitchUp, Tick
-from controller.model.fabric import PortRef
-from controller.model.health import Health
-from controller.model.rule import Cookie, CookieKind, FlowRule, SwitchRules
-from controller.planner.online import OnlinePlanner
+from heddle.controller.brain.decide import decide
+from heddle.controller.brain.state import begin
+from heddle.controller.model.effect import Compile, Effect, Install, Place, ReadRules, Solve
+from heddle.controller.model.event import (
+    Congested,
+    Event,
+    Installed,
+    InstallFailed,
+    PortStatus,
+    SwitchDown,
+    SwitchUp,
+    Tick,
+)
+from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import Cookie, CookieKind, FlowRule, SwitchRules
+from heddle.controller.planner.online import OnlinePlanner
 from tests.support.fabrics.rule_changes import apply_changes
 from tests.unit.brain.driver import Driver
 

@@ -1,8 +1,8 @@
 """Hot links as telemetry would report them, from a state and a measured rate."""
 
-from controller.brain.state import State
-from controller.model.event import HotLink
-from controller.views.planned_traffic import PlannedTraffic
+from heddle.controller.brain.state import State
+from heddle.controller.model.event import HotLink
+from heddle.controller.views.planned_traffic import PlannedTraffic
 
 
 def hot_link(state: State, link: str, measured_bps: int) -> HotLink:

@@ -3,8 +3,8 @@
 import socket
 from pathlib import Path
 
-from controller.model.rule import SwitchRules
-from controller.southbound.codec import readback, wire
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.southbound.codec import readback, wire
 
 TIMEOUT_S = 10.0
 _MORE = 1

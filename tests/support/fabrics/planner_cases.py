@@ -2,11 +2,11 @@
 
 import json
 
-from controller.config.load import parse_fabric, parse_jobs
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
-from controller.model.plan import FlowPlan, Infeasible, Plan
-from controller.planner.solve import solve
+from heddle.controller.config.load import parse_fabric, parse_jobs
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import FlowPlan, Infeasible, Plan
+from heddle.controller.planner.solve import solve
 
 
 def fabric_of(*, failed=(), **shape) -> Fabric:

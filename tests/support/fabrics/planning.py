@@ -5,9 +5,9 @@ from dataclasses import asdict
 
 from hypothesis import strategies as st
 
-from controller.config.load import parse_fabric, parse_jobs
-from controller.model.plan import FlowPlan, Infeasible, Plan
-from controller.planner.solve import solve
+from heddle.controller.config.load import parse_fabric, parse_jobs
+from heddle.controller.model.plan import FlowPlan, Infeasible, Plan
+from heddle.controller.planner.solve import solve
 from tests.oracles.plan_checker import Network
 
 FLOW_FIELDS = (

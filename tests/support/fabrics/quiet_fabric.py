@@ -2,11 +2,11 @@
 
 import networkx
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.job import Collective, JobRequest
-from controller.model.plan import FlowPlan, Plan
-from controller.rules.listing import group_rows, rows
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, JobRequest
+from heddle.controller.model.plan import FlowPlan, Plan
+from heddle.controller.rules.listing import group_rows, rows
 from tests.oracles.buffer_graph import cycle
 from tests.oracles.openflow_interpreter import Network
 from tests.oracles.plan_checker import check

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from controller.model.rule import Change, ChangeOp, FlowRule, GroupRule, SwitchRules
+from heddle.controller.model.rule import Change, ChangeOp, FlowRule, GroupRule, SwitchRules
 
 
 def apply_changes(installed: SwitchRules, changes: Iterable[Change]) -> SwitchRules:

@@ -1,6 +1,6 @@
 """Small fabrics for the lab, written from the contract's numbering and not by the code under test."""
 
-from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 
 
 def spine_leaf(spines: int, leaves: int, hosts: int, bps: int = 20_000_000) -> Fabric:

@@ -3,7 +3,7 @@
 import socket
 import struct
 
-from mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.host.namespace import network_namespace
 from tests.support.packets.namespaces import Namespace, join
 
 INSIDE_MAC, OUTSIDE_MAC = "02:00:00:00:0a:01", "02:00:00:00:0a:02"

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mininet_topos.host.child import Child
-from mininet_topos.nic.dcqcn import DcqcnSettings
+from heddle.mininet_topos.host.child import Child
+from heddle.mininet_topos.nic.dcqcn import DcqcnSettings
 
 LINE_BPS = 20_000_000
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
@@ -81,7 +81,7 @@ class NicPair:
     """The two NIC processes; in most tests side 0 has the requesters and side 1 the responders."""
 
     def __init__(self, directory: Path, dcqcn: bool = True, line_bps: int = LINE_BPS) -> None:
-        command = ["unshare", "--net", sys.executable, "-S", "-m", "mininet_topos.nic"]
+        command = ["unshare", "--net", sys.executable, "-S", "-m", "heddle.mininet_topos.nic"]
         self.snapshots = tuple(directory / f"nic{side}.json" for side in (0, 1))
         self.children = tuple(Child(f"NIC {side}", command, dict(os.environ)) for side in (0, 1))
         ends = tuple(f"ht{os.urandom(4).hex()}{side}" for side in (0, 1))

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from controller.model.address import ip_text
-from foundation.address import mac_text
-from mininet_topos.lab import Lab
+from heddle.controller.model.address import ip_text
+from heddle.foundation.address import mac_text
+from heddle.mininet_topos.lab import Lab
 
 PROGRAM = Path(__file__).with_name("paced_traffic.py")
 LEAD_S = 0.1

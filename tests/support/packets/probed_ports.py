@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-from controller.model.plan import FlowPlan
-from mininet_topos.host.namespace import network_namespace
-from mininet_topos.routed.lab import RoutedLab
-from probing.flow import Wanted
-from probing.prober import Prober
-from probing.search import Search
+from heddle.controller.model.plan import FlowPlan
+from heddle.mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.routed.lab import RoutedLab
+from heddle.probing.flow import Wanted
+from heddle.probing.prober import Prober
+from heddle.probing.search import Search
 
 AT_ONCE = 16
 

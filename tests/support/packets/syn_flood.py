@@ -10,7 +10,7 @@ import sys
 import time
 from ipaddress import IPv4Address
 
-from dataplane.config.balancers import balancer_mac
+from heddle.dataplane.config.balancers import balancer_mac
 from tests.oracles.inet_checksum import ones_complement
 from tests.support.processes.balancer_processes import GATEWAY
 

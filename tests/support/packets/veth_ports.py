@@ -13,14 +13,14 @@ from functools import partial
 
 import numpy as np
 
-from dataplane.engine.burst import BURST, PACKET
-from dataplane.engine.counters import Counters, make_counters
-from dataplane.io.forward import forward
-from dataplane.io.frames.layout import FREE, KIND, TAP
-from dataplane.io.opening import Backend, OpenPorts, open_ports
-from dataplane.io.ports import copy_out, receive, settle
-from dataplane.io.settings import PortSettings, RingSizes
-from mininet_topos.host.namespace import network_namespace
+from heddle.dataplane.engine.burst import BURST, PACKET
+from heddle.dataplane.engine.counters import Counters, make_counters
+from heddle.dataplane.io.forward import forward
+from heddle.dataplane.io.frames.layout import FREE, KIND, TAP
+from heddle.dataplane.io.opening import Backend, OpenPorts, open_ports
+from heddle.dataplane.io.ports import copy_out, receive, settle
+from heddle.dataplane.io.settings import PortSettings, RingSizes
+from heddle.mininet_topos.host.namespace import network_namespace
 from tests.support.packets.nic_pair import wait_for
 
 SOL_PACKET, PACKET_IGNORE_OUTGOING, ETH_P_ALL = 263, 23, 3

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.host.namespace import network_namespace
 from tests.support.pair.streams import Route
 
 TICK_S = 0.004

@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from dataplane.control.status_socket import StatusSocketError, read_status, socket_path
-from mininet_topos.vpc.gateways import network_file, write_yaml
+from heddle.dataplane.control.status_socket import StatusSocketError, read_status, socket_path
+from heddle.mininet_topos.vpc.gateways import network_file, write_yaml
 from tests.support.pair.site import GATEWAYS, Site, gateway_config, network
 
-HEDDLE = (sys.executable, "-m", "controller.cli.main")
+HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
 TIMEOUT_S = 120.0
 POLL_INTERVAL_S = 0.02
 

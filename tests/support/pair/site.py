@@ -18,7 +18,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_network
 from pathlib import Path
 from typing import Any
 
-from dataplane.config.network import (
+from heddle.dataplane.config.network import (
     Direction,
     Endpoint,
     FloatingIp,
@@ -29,10 +29,10 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from dataplane.vtep.bridge_ports import bridge_of
-from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep
-from foundation.address import mac_text
+from heddle.dataplane.vtep.bridge_ports import bridge_of
+from heddle.dataplane.vtep.desired import wanted
+from heddle.dataplane.vtep.linux import LinuxVtep
+from heddle.foundation.address import mac_text
 from tests.support.packets.namespaces import Namespace, join
 
 UNDERLAY_MTU_BYTES, VPC_MTU_BYTES = 1550, 1500

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mininet_topos.host.namespace import network_namespace
+from heddle.mininet_topos.host.namespace import network_namespace
 
 TICK_S = 0.005
 WORDS = 32

@@ -18,12 +18,12 @@ from typing import Any
 
 import yaml
 
-from dataplane.config.balancers import balancer_mac
-from dataplane.control.status_socket import read_status, socket_path
-from foundation.address import mac_text
+from heddle.dataplane.config.balancers import balancer_mac
+from heddle.dataplane.control.status_socket import read_status, socket_path
+from heddle.foundation.address import mac_text
 from tests.support.packets.namespaces import Namespace, join
 
-HEDDLE = (sys.executable, "-m", "controller.cli.main")
+HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
 READY_S, PATIENCE_S = 600, 60
 VNI, VIP, POOL, SECOND_POOL = 100, "10.0.0.100", "10.0.0.201", "10.0.0.202"
 LB, SECOND_LB, PROBER, SECOND_PROBER, CLIENT = "192.0.2.1", "192.0.2.2", "192.0.2.9", "192.0.2.8", "192.0.2.10"

@@ -12,7 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 from unittest.mock import patch
 
-from controller.cli.main import main
+from heddle.programs.console.main import main
 
 
 class Commands:

@@ -17,10 +17,10 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.control.status_socket import read_status, socket_path
+from heddle.dataplane.control.status_socket import read_status, socket_path
 from tests.support.packets.veth_ports import Wires
 
-HEDDLE = (sys.executable, "-m", "controller.cli.main")
+HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
 READY_S = 900
 """The first start compiles kernels if the cache is empty."""
 PATIENCE_S = 120

@@ -6,13 +6,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mininet_topos.lab import Lab
+from heddle.mininet_topos.lab import Lab
 
 
 @contextmanager
 def lab_agent(lab: Lab, fabric: str, broker_port: int, period: str) -> Iterator[None]:
     """Sample a lab's switches and NICs while the context lasts."""
-    command = [sys.executable, "-m", "controller.cli.main", "agent", "--fabric", fabric, "--source", "emulated"]
+    command = [
+        sys.executable,
+        "-m",
+        "heddle.programs.console.main",
+        "agent",
+        "--fabric",
+        fabric,
+        "--source",
+        "emulated",
+    ]
     command += ["--lab", str(lab.counters_directory.parent), "--broker", f"127.0.0.1:{broker_port}"]
     agent = subprocess.Popen([*command, "--period", period], stdout=subprocess.PIPE)
     try:

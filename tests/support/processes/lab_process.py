@@ -3,9 +3,9 @@
 import signal
 import sys
 
-from mininet_topos.lab import Lab
-from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.queues.settings import QueueSettings
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 

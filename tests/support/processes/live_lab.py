@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-LAB = (sys.executable, "-m", "controller.cli.main", "lab")
+LAB = (sys.executable, "-m", "heddle.programs.console.main", "lab")
 BUSY = 0.5
 
 

@@ -5,8 +5,8 @@ import tempfile
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
-from dataplane.vtep.openvswitch import OpenVSwitchVtep
-from mininet_topos.vpc.host_switch import BRIDGE, HostSwitch
+from heddle.dataplane.vtep.openvswitch import OpenVSwitchVtep
+from heddle.mininet_topos.vpc.host_switch import BRIDGE, HostSwitch
 from tests.support.packets.namespaces import Namespace
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from foundation.tls_files import TlsFiles
+from heddle.foundation.tls_files import TlsFiles
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_S = 10.0

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from controller.runtime.probing.sessions import ProbeAgents
-from mininet_topos.routed.lab import RoutedLab
+from heddle.controller.runtime.probing.sessions import ProbeAgents
+from heddle.mininet_topos.routed.lab import RoutedLab
 
-COMMAND = (sys.executable, "-m", "controller.cli.main", "agent", "probe")
+COMMAND = (sys.executable, "-m", "heddle.programs.console.main", "agent", "probe")
 TIMEOUT_S = 60
 
 

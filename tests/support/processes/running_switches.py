@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TypeVar
 
-from controller.model.fabric import Cable, Fabric, PortRef
-from controller.model.rule import Cookie, CookieKind
+from heddle.controller.model.fabric import Cable, Fabric, PortRef
+from heddle.controller.model.rule import Cookie, CookieKind
 from tests.fakes.openflow.openflow_switch import BARRIER_REQUEST, FLOW_MOD, GROUP_MOD, FakeSwitch
 
 TIMEOUT_S = 60.0

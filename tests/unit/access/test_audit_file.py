@@ -4,8 +4,8 @@ import stat
 
 import pytest
 
-from controller.access.audit_file import AuditFile
-from controller.model.error import InputError, PrerequisiteError
+from heddle.controller.access.audit_file import AuditFile
+from heddle.controller.model.error import InputError, PrerequisiteError
 
 LINE = {"time": "2026-01-01T00:00:00", "who": "operator:a", "what": "x", "outcome": "OK"}
 
@@ -66,7 +66,7 @@ def test_a_full_disk_loses_whole_lines_which_are_counted_and_reported_once_a_min
         room[0] -= done
         return done
 
-    monkeypatch.setattr("controller.access.audit_file.os.write", limited)
+    monkeypatch.setattr("heddle.controller.access.audit_file.os.write", limited)
     file = written(path, 5)
     assert file.lost == 4
     assert caplog.text.count("the audit trail cannot be written") == 1

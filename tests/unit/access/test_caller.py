@@ -1,7 +1,7 @@
 import pytest
 
-from controller.access.caller import Caller, UnknownCallerError, caller_of
-from foundation.identity import Role
+from heddle.controller.access.caller import Caller, UnknownCallerError, caller_of
+from heddle.foundation.identity import Role
 
 SSL = {"transport_security_type": [b"ssl"]}
 

@@ -9,17 +9,17 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from controller.access.audit import Audit
-from controller.access.call import Call
-from controller.access.guard import Access, Guard
-from controller.access.policy import Policy, TenantPolicy
-from controller.access.table import ROWS
-from controller.api.decoding import Decoding
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.brain.state import Settings, begin
-from controller.runtime.clock import SystemClock
-from controller.runtime.loop import Loop
-from foundation.identity import Role
+from heddle.controller.access.audit import Audit
+from heddle.controller.access.call import Call
+from heddle.controller.access.guard import Access, Guard
+from heddle.controller.access.policy import Policy, TenantPolicy
+from heddle.controller.access.table import ROWS
+from heddle.controller.api.decoding import Decoding
+from heddle.controller.brain.state import Settings, begin
+from heddle.controller.runtime.clock import SystemClock
+from heddle.controller.runtime.loop import Loop
+from heddle.foundation.identity import Role
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.certified_callers import Certified

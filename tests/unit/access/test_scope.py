@@ -5,13 +5,13 @@ from ipaddress import IPv4Address, IPv4Network
 
 import pytest
 
-from controller.access.policy import TenantPolicy
-from controller.access.scope import TenantScope
-from controller.model.error import DeniedError
-from controller.model.log_event import LogEvent
-from controller.model.moves import Cause, MoveLimit, Whose
-from dataplane.config.balancers import BackEnd, LoadBalancer, Mode
-from dataplane.config.network import DirectConnect, Endpoint, FloatingIp, Vpc
+from heddle.controller.access.policy import TenantPolicy
+from heddle.controller.access.scope import TenantScope
+from heddle.controller.model.error import DeniedError
+from heddle.controller.model.log_event import LogEvent
+from heddle.controller.model.moves import Cause, MoveLimit, Whose
+from heddle.dataplane.config.balancers import BackEnd, LoadBalancer, Mode
+from heddle.dataplane.config.network import DirectConnect, Endpoint, FloatingIp, Vpc
 from tests.unit.brain.driver import shift_job, small_fabric
 from tests.unit.brain.test_tenants import job, with_jobs
 

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.app import Application
-from controller.config.service import ServiceConfig
+from heddle.controller.app import Application
+from heddle.controller.config.service import ServiceConfig
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
 from tests.fakes.thread_compiler import ThreadCompiler

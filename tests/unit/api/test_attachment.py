@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.control.session.attachment import Attachment
+from heddle.dataplane.control.session.attachment import Attachment
+from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.test_gateway_service import attached, started
 from tests.unit.api.test_vpc_service import blue, red
 

@@ -6,12 +6,12 @@ import sys
 import grpc
 import pytest
 
-from controller.api.limits import RETRY_KEY
-from controller.api.peer import caller_of
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.config.limits import LimitsConfig
-from controller.runtime.limits.limited import Limit
+from heddle.controller.api.limits import RETRY_KEY
+from heddle.controller.api.peer import caller_of
+from heddle.controller.config.limits import LimitsConfig
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.unit.api.conftest import running
 

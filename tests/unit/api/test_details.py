@@ -5,7 +5,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.api.errors import MAX_DETAILS_BYTES, MAX_LINES, details_of
+from heddle.controller.api.errors import MAX_DETAILS_BYTES, MAX_LINES, details_of
 
 
 def test_each_problem_is_a_line():

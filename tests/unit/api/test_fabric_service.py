@@ -5,10 +5,10 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import request_to
-from controller.brain.state import wanted
-from controller.rules.diff import diff
+from heddle.controller.api.translate import request_to
+from heddle.controller.brain.state import wanted
+from heddle.controller.rules.diff import diff
+from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.conftest import running
 from tests.unit.brain.driver import shift_job
 

@@ -7,8 +7,8 @@ import urllib.request
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config import load_fabric
+from heddle.controller.config import load_fabric
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
 from tests.support.processes.running_switches import switches
 

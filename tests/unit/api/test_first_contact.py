@@ -9,12 +9,12 @@ from ipaddress import IPv4Address
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.dashboard.steering_metrics import steering_lines
-from controller.model.fabric import SteeredBy
-from controller.runtime.probing import sessions
-from probing.check.questions import Round, Variation
-from probing.probe import Question
+from heddle.controller.dashboard.steering_metrics import steering_lines
+from heddle.controller.model.fabric import SteeredBy
+from heddle.controller.runtime.probing import sessions
+from heddle.probing.check.questions import Round, Variation
+from heddle.probing.probe import Question
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.checked_fabric import CheckedFabric
 from tests.fakes.probing.agent import FakeProbeAgent
 from tests.unit.api.conftest import running

@@ -7,10 +7,10 @@ from dataclasses import replace
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from dataplane.config.wire import MORE_FOLLOWS
-from dataplane.vtep.agent import gateways_by_vni
+from heddle.dataplane.config.wire import MORE_FOLLOWS
+from heddle.dataplane.vtep.agent import gateways_by_vni
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.gateway.gateway_session import GatewaySession
 from tests.unit.api.conftest import running
 from tests.unit.api.test_vpc_service import blue, red, refusal

@@ -9,15 +9,15 @@ from urllib.request import urlopen
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.app import Application
-from controller.cli.fabric import explain
-from controller.cli.jobs import list_jobs, show
-from controller.cli.telemetry.top import paths_confirmed
-from controller.config.service import ServiceConfig
-from controller.model.error import InputError
-from controller.model.fabric import SteeredBy
+from heddle.controller.app import Application
+from heddle.controller.config.service import ServiceConfig
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import SteeredBy
+from heddle.programs.console.fabric import explain
+from heddle.programs.console.jobs import list_jobs, show
+from heddle.programs.console.telemetry.top import paths_confirmed
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner

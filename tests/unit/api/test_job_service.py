@@ -4,10 +4,10 @@ from dataclasses import replace
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import request_to
-from controller.model.health import Health
-from controller.model.job import CollectiveKind, Steering
+from heddle.controller.api.translate import request_to
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import CollectiveKind, Steering
+from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.conftest import running
 from tests.unit.brain.driver import shift_job, small_fabric
 

@@ -4,9 +4,9 @@ import asyncio
 import logging
 from contextlib import asynccontextmanager
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.control.session.attachment import Attachment
-from foundation.keepalive import KEEPALIVE_MS, client_options, server_options
+from heddle.dataplane.control.session.attachment import Attachment
+from heddle.foundation.keepalive import KEEPALIVE_MS, client_options, server_options
+from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.test_gateway_service import attached, started
 
 SHORT_MS = 200

@@ -7,18 +7,18 @@ from dataclasses import replace
 import grpc
 import pytest
 
-from controller.api import worker
-from controller.api.counts import LIMITS, refuse_large
-from controller.api.peer import host_of
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.requests import read_job, read_shape
-from controller.api.services import jobs
-from controller.api.translate import Room, plans_to, request_to
-from controller.api.worker import MAX_LARGE_REQUESTS, SMALL_BYTES, Reader
-from controller.model.error import BudgetExceededError, InputError
-from controller.model.limit import MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES
-from controller.runtime.limits.shares import Shares
-from dataplane.config.limit import MAX_ENDPOINTS_OF_A_VPC
+from heddle.controller.api import worker
+from heddle.controller.api.counts import LIMITS, refuse_large
+from heddle.controller.api.peer import host_of
+from heddle.controller.api.requests import read_job, read_shape
+from heddle.controller.api.services import jobs
+from heddle.controller.api.translate import Room, plans_to, request_to
+from heddle.controller.api.worker import MAX_LARGE_REQUESTS, SMALL_BYTES, Reader
+from heddle.controller.model.error import BudgetExceededError, InputError
+from heddle.controller.model.limit import MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES
+from heddle.controller.runtime.limits.shares import Shares
+from heddle.dataplane.config.limit import MAX_ENDPOINTS_OF_A_VPC
+from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.test_job_service import BARRIER_REQUEST, message, refused
 from tests.unit.api.test_translate import plan_of
 from tests.unit.brain.driver import shift_job, small_fabric

@@ -6,10 +6,10 @@ from ipaddress import IPv4Address
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.config.balancers import balancer_mac, pool_mac
-from dataplane.config.wire import MORE_FOLLOWS
-from foundation.address import mac_text
+from heddle.dataplane.config.balancers import balancer_mac, pool_mac
+from heddle.dataplane.config.wire import MORE_FOLLOWS
+from heddle.foundation.address import mac_text
+from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.test_gateway_service import attached, started
 from tests.unit.api.test_vpc_service import INVALID, blue, refusal
 

@@ -8,15 +8,15 @@ import grpc
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.app import Application
-from controller.config.service import ServiceConfig
-from controller.pki.authority import crossed
-from foundation.certificate import peer_in, serial_text
-from foundation.channel import aio_channel_to
-from foundation.identity import Role
-from foundation.tls_files import Tls
+from heddle.controller.app import Application
+from heddle.controller.config.service import ServiceConfig
+from heddle.controller.pki.authority import crossed
+from heddle.foundation.certificate import peer_in, serial_text
+from heddle.foundation.channel import aio_channel_to
+from heddle.foundation.identity import Role
+from heddle.foundation.tls_files import Tls
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.certificates import authority, files_of
@@ -60,9 +60,9 @@ async def test_foreign_and_expired_certificates_are_refused_and_others_served(ag
 
 
 async def test_plaintext_and_silent_connections_are_refused_and_logged_and_others_served(tmp_path, caplog, monkeypatch):
-    for place in ("controller.api.server", "controller.api.connections"):
+    for place in ("heddle.controller.api.server", "heddle.controller.api.connections"):
         monkeypatch.setattr(f"{place}.HANDSHAKE_MS", 500)
-    monkeypatch.setattr("controller.api.connections.REPORT_S", 0.0)
+    monkeypatch.setattr("heddle.controller.api.connections.REPORT_S", 0.0)
     async with served(tmp_path) as controller:
         host, port = controller.address.split(":")
         silent, writer = await asyncio.open_connection(host, int(port))

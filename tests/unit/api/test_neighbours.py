@@ -8,8 +8,8 @@ import urllib.request
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.runtime.limits.limited import Limit
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.conftest import running
 
 HELD_BY = {"idle": Limit.SWITCH_GAVE_WAY}

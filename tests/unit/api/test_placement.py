@@ -3,9 +3,9 @@ import asyncio
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import placements_to, request_to
-from controller.model.placement import Placement
+from heddle.controller.api.translate import placements_to, request_to
+from heddle.controller.model.placement import Placement
+from heddle.v1 import heddle_pb2 as pb
 from tests.unit.brain.driver import shift_job
 
 RING = pb.Collective(kind=pb.Collective.RING_ALL_REDUCE, bytes=1000)

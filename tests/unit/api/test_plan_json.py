@@ -7,11 +7,11 @@ from google.protobuf.json_format import MessageToDict
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller.api.plan_json import _quoted, job_pieces
-from controller.api.translate import plan_to
-from controller.brain.state import begin
-from controller.model.plan import JobPlan
-from controller.views.offline import Offline, offline
+from heddle.controller.api.plan_json import _quoted, job_pieces
+from heddle.controller.api.translate import plan_to
+from heddle.controller.brain.state import begin
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.views.offline import Offline, offline
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of, plan_of
 
 FABRIC = fabric_of(spines=2, leaves=3, hosts_per_leaf=2)

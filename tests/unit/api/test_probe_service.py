@@ -8,16 +8,16 @@ from dataclasses import replace
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.runtime.probing import sessions
-from controller.runtime.probing.assembly import Lie
-from controller.runtime.probing.finder import ProbeFinder
-from controller.runtime.probing.sending import ProbeSender
-from controller.runtime.probing.sessions import MAX_LIES
-from foundation.identity import Role
-from probing.flow import Wanted
-from probing.probe import Question
+from heddle.controller.runtime.probing import sessions
+from heddle.controller.runtime.probing.assembly import Lie
+from heddle.controller.runtime.probing.finder import ProbeFinder
+from heddle.controller.runtime.probing.sending import ProbeSender
+from heddle.controller.runtime.probing.sessions import MAX_LIES
+from heddle.foundation.identity import Role
+from heddle.probing.flow import Wanted
+from heddle.probing.probe import Question
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.probing.agent import FakeProbeAgent
 from tests.fakes.probing.routers import ProbedFabric
 from tests.support.certified_callers import certified

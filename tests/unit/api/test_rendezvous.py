@@ -3,9 +3,9 @@ import asyncio
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.services.rendezvous import Met, Rendezvous
-from controller.model.error import AlreadyExistsError, BudgetExceededError, InputError
+from heddle.controller.api.services.rendezvous import Met, Rendezvous
+from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError, InputError
+from heddle.v1 import heddle_pb2 as pb
 
 
 async def begun(coroutine):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from foundation.backoff import Backoff
-from telemetry.agent import reporter as module
-from telemetry.agent.reporter import QueuePairReporter
+from heddle.foundation.backoff import Backoff
+from heddle.telemetry.agent import reporter as module
+from heddle.telemetry.agent.reporter import QueuePairReporter
 from tests.unit.api.conftest import running
 
 PERIOD_S = 0.02

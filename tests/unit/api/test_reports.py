@@ -3,9 +3,9 @@
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import request_to
-from controller.model.observed import kernel_source_port
+from heddle.controller.api.translate import request_to
+from heddle.controller.model.observed import kernel_source_port
+from heddle.v1 import heddle_pb2 as pb
 from tests.unit.brain.driver import shift_job
 
 SECOND_NS = 10**9

@@ -5,8 +5,8 @@ import time
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.effect import Note
+from heddle.controller.model.effect import Note
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.telemetry.telemetry_feed import START_NS, S
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.translate import request_to
-from controller.cli.start import main
-from controller.model.effect import Note
-from controller.model.job import Collective, CollectiveKind, JobRequest
-from foundation.identity import Role
+from heddle.controller.api.translate import request_to
+from heddle.controller.model.effect import Note
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
+from heddle.foundation.identity import Role
+from heddle.programs.console.start import main
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.gateway.gateway_session import GatewaySession
 from tests.support.certified_callers import certified
 from tests.unit.api.conftest import running

@@ -5,14 +5,14 @@ import os
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.cli import client
-from controller.model.error import InputError, UnavailableError
-from dataplane.control.session.attachment import Attachment
-from foundation.certificate import serial_text
-from foundation.identity import TLS_VARIABLE, Role
-from foundation.tls_files import Tls
+from heddle.controller.model.error import InputError, UnavailableError
+from heddle.dataplane.control.session.attachment import Attachment
+from heddle.foundation.certificate import serial_text
+from heddle.foundation.identity import TLS_VARIABLE, Role
+from heddle.foundation.tls_files import Tls
+from heddle.programs.console import client
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.support.certificates import authority, files_of
 from tests.support.controllers.tls_controller import BLUE, served
 from tests.unit.api.conftest import running

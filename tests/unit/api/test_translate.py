@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import flow_to, plan_to, plans_to, request_from, request_to
-from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
-from controller.model.job_state import JobState
-from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobFlows, JobPlan
+from heddle.controller.api.translate import flow_to, plan_to, plans_to, request_from, request_to
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobFlows, JobPlan
+from heddle.v1 import heddle_pb2 as pb
 
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)

@@ -5,8 +5,8 @@ import asyncio
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.unit.api.conftest import running
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from controller.brain.decide import decide
-from controller.brain.state import Settings, State, begin, wanted
-from controller.model.effect import (
+from heddle.controller.brain.decide import decide
+from heddle.controller.brain.state import Settings, State, begin, wanted
+from heddle.controller.model.effect import (
     Announce,
     Compile,
     Effect,
@@ -18,8 +18,8 @@ from controller.model.effect import (
     Response,
     Solve,
 )
-from controller.model.error import HeddleError
-from controller.model.event import (
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.event import (
     Event,
     Installed,
     InstallFailed,
@@ -31,14 +31,14 @@ from controller.model.event import (
     SwitchUp,
     Tick,
 )
-from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
-from controller.model.plan import Infeasible, JobPlan, Replan
-from controller.model.rule import SwitchRules
-from controller.planner.online import OnlinePlanner
-from controller.planner.placement.suggest import suggest
-from controller.runtime.recording.batch import Turn
-from controller.runtime.rules import compile_beside, with_pins
+from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
+from heddle.controller.model.plan import Infeasible, JobPlan, Replan
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.planner.online import OnlinePlanner
+from heddle.controller.planner.placement.suggest import suggest
+from heddle.controller.runtime.recording.batch import Turn
+from heddle.controller.runtime.rules import compile_beside, with_pins
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.fabrics.rule_changes import apply_changes
 

@@ -1,8 +1,8 @@
 """The flows that a condition affects, and the root of a tree of pauses."""
 
-from controller.model.event import Submit
-from controller.views.congestion import congestion
-from telemetry.detection.signal import Kind, Signal
+from heddle.controller.model.event import Submit
+from heddle.controller.views.congestion import congestion
+from heddle.telemetry.detection.signal import Kind, Signal
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 PAUSED, PAUSING = (True, False), (False, True)

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from controller.brain.state import Settings
-from controller.model.effect import Announce, Install, Solve
-from controller.model.event import Congested, FlowsOfJob, HotLink, PortStatus, Solved, Submit
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
-from controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause
-from controller.model.plan import FlowPlan, Infeasible
+from heddle.controller.brain.state import Settings
+from heddle.controller.model.effect import Announce, Install, Solve
+from heddle.controller.model.event import Congested, FlowsOfJob, HotLink, PortStatus, Solved, Submit
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from heddle.controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause
+from heddle.controller.model.plan import FlowPlan, Infeasible
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 PERIOD_MS, PAUSE_MS = 200, 2_000

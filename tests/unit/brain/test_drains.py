@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from controller.model.effect import Announce, Drained, Install
-from controller.model.error import NoAdmissiblePlanError, NotFoundError
-from controller.model.event import Drain, PortStatus, Submit
-from controller.model.job import Steering
-from controller.views.view import explain
+from heddle.controller.model.effect import Announce, Drained, Install
+from heddle.controller.model.error import NoAdmissiblePlanError, NotFoundError
+from heddle.controller.model.event import Drain, PortStatus, Submit
+from heddle.controller.model.job import Steering
+from heddle.controller.views.view import explain
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 LINK = "leaf1:1>spine1:1"

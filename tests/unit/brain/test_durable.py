@@ -5,11 +5,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_network
 
 import pytest
 
-from controller.brain import durable
-from controller.brain.networks.state import Gateway
-from controller.brain.state import Settings, begin
-from controller.model.effect import Install, Persist
-from controller.model.event import (
+from heddle.controller.brain import durable
+from heddle.controller.brain.networks.state import Gateway
+from heddle.controller.brain.state import Settings, begin
+from heddle.controller.model.effect import Install, Persist
+from heddle.controller.model.event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyPeering,
@@ -22,13 +22,13 @@ from controller.model.event import (
     Submit,
     SwitchUp,
 )
-from controller.model.job import Steering
-from controller.model.plan import JobPlan
-from controller.planner.clos import topology_of
-from controller.runtime.journal import jobs, values
-from dataplane.config.balancers import BackEnd, HealthCheck, LoadBalancer
-from dataplane.config.desired import Kind
-from dataplane.config.network import (
+from heddle.controller.model.job import Steering
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.runtime.journal import jobs, values
+from heddle.dataplane.config.balancers import BackEnd, HealthCheck, LoadBalancer
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.network import (
     BorderRule,
     DirectConnect,
     Direction,

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from controller.config.telemetry import ports_of
-from controller.model.event import FlowsOfJob, Submit
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.views.hot_links import hot_links
-from controller.views.measured import Totals
-from controller.views.planned_traffic import PlannedTraffic
-from telemetry.detection.signal import Kind, Signal
-from telemetry.samples.counters import COLUMNS, port_column
+from heddle.controller.config.telemetry import ports_of
+from heddle.controller.model.event import FlowsOfJob, Submit
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.views.hot_links import hot_links
+from heddle.controller.views.measured import Totals
+from heddle.controller.views.planned_traffic import PlannedTraffic
+from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.samples.counters import COLUMNS, port_column
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 from tests.unit.store.snapshots import snapshot
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from controller.brain.state import Settings
-from controller.model.event import Congested, Submit
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest
+from heddle.controller.brain.state import Settings
+from heddle.controller.model.event import Congested, Submit
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest
 from tests.support.fabrics.hot_links import hot_link
 from tests.unit.brain.driver import Driver, small_fabric
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from controller.brain import install
-from controller.model.effect import Compile, Install, Wake
-from controller.model.event import Compiled, PortStatus, Submit, Tick
-from controller.model.job import Steering
-from controller.model.plan import JobPlan
-from controller.model.rule import FlowRule
-from controller.rules.pins import is_pin
+from heddle.controller.brain import install
+from heddle.controller.model.effect import Compile, Install, Wake
+from heddle.controller.model.event import Compiled, PortStatus, Submit, Tick
+from heddle.controller.model.job import Steering
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.model.rule import FlowRule
+from heddle.controller.rules.pins import is_pin
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 LEAVES = 6

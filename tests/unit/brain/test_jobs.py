@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from controller.brain.state import Settings, wanted
-from controller.model.effect import Install, Solve, Wake
-from controller.model.error import (
+from heddle.controller.brain.state import Settings, wanted
+from heddle.controller.model.effect import Install, Solve, Wake
+from heddle.controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
     InputError,
@@ -12,10 +12,10 @@ from controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from controller.model.event import PortStatus, Release, Renew, Submit, SwitchDown, Tick
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
-from controller.model.plan import JobPlan
-from controller.rules.pipeline import PIN_PAIR_PRIORITY
+from heddle.controller.model.event import PortStatus, Release, Renew, Submit, SwitchDown, Tick
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.rules.pipeline import PIN_PAIR_PRIORITY
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from controller.brain.decide import WORK_HANDLERS
-from controller.brain.lifecycle import TRANSITIONS, JobEvent, WorkKind, after, allows
-from controller.brain.lifecycle_page import markdown
-from controller.model.job_state import JobState
+from heddle.controller.brain.decide import WORK_HANDLERS
+from heddle.controller.brain.lifecycle import TRANSITIONS, JobEvent, WorkKind, after, allows
+from heddle.controller.brain.lifecycle_page import markdown
+from heddle.controller.model.job_state import JobState
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_page_of_documentation_is_current():
     page = (ROOT / "docs" / "jobs-states.md").read_text()
-    assert page == markdown(), "run: python -m controller.brain.lifecycle_page > docs/jobs-states.md"
+    assert page == markdown(), "run: python -m heddle.controller.brain.lifecycle_page > docs/jobs-states.md"
 
 
 def test_states_have_the_names_of_the_contract():

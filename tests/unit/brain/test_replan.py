@@ -1,9 +1,9 @@
 import pytest
 
-from controller.model.effect import Solve
-from controller.model.error import UnavailableError
-from controller.model.event import PortStatus, Release, Solved, Submit, Tick
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from heddle.controller.model.effect import Solve
+from heddle.controller.model.error import UnavailableError
+from heddle.controller.model.event import PortStatus, Release, Solved, Submit, Tick
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 

@@ -1,10 +1,10 @@
 """A controller that starts beside switches with the pins of an earlier one: they stay for a while, then they go."""
 
-from controller.brain.state import begin, wanted
-from controller.model.event import Release, Submit, SwitchUp, Tick
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
-from controller.model.plan import JobPlan
-from controller.model.rule import Cookie, CookieKind
+from heddle.controller.brain.state import begin, wanted
+from heddle.controller.model.event import Release, Submit, SwitchUp, Tick
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.model.rule import Cookie, CookieKind
 from tests.unit.brain.driver import Driver, small_fabric
 
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from controller.brain.state import Settings
-from controller.config.load import parse_fabric
-from controller.model.effect import FindPorts, Install, Solve
-from controller.model.error import InputError, NoAdmissiblePlanError
-from controller.model.event import Drain, PortsAstray, PortsFound, PortStatus, Release, Submit, Tick, Withdraw
-from controller.model.fabric import Fabric, SteeredBy
-from controller.model.job import Steering
-from controller.model.plan import Certificate, FlowPlan, JobPlan
-from probing.flow import Found
+from heddle.controller.brain.state import Settings
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.model.effect import FindPorts, Install, Solve
+from heddle.controller.model.error import InputError, NoAdmissiblePlanError
+from heddle.controller.model.event import Drain, PortsAstray, PortsFound, PortStatus, Release, Submit, Tick, Withdraw
+from heddle.controller.model.fabric import Fabric, SteeredBy
+from heddle.controller.model.job import Steering
+from heddle.controller.model.plan import Certificate, FlowPlan, JobPlan
+from heddle.probing.flow import Found
 from tests.fakes.probing.hashing_fabric import Hash, crc_modulo, mixing
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.unit.brain.driver import Driver, shift_job, small_fabric

@@ -1,9 +1,9 @@
 """Signals as lines of the event log."""
 
-from controller.views.signal_events import signal_events
-from telemetry.detection.ports import Port, PortTable
-from telemetry.detection.signal import Kind, Signal
-from telemetry.samples.topic import Source
+from heddle.controller.views.signal_events import signal_events
+from heddle.telemetry.detection.ports import Port, PortTable
+from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.samples.topic import Source
 
 S = 1_000_000_000
 PORTS = PortTable(Port(f"{leaf}:{n}", Source.SWITCH, leaf, 10**9) for leaf in ("leaf1", "leaf2") for n in range(1, 7))

@@ -2,10 +2,10 @@
 
 import pytest
 
-from controller.brain.decide import decide
-from controller.model.effect import Install, Solve
-from controller.model.error import InputError
-from controller.model.event import (
+from heddle.controller.brain.decide import decide
+from heddle.controller.model.effect import Install, Solve
+from heddle.controller.model.error import InputError
+from heddle.controller.model.event import (
     Congested,
     HotLink,
     Installed,
@@ -17,7 +17,7 @@ from controller.model.event import (
     SwitchDown,
     SwitchUp,
 )
-from controller.model.rule import SwitchRules
+from heddle.controller.model.rule import SwitchRules
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 RESULTS = {

@@ -2,9 +2,9 @@
 
 import pytest
 
-from controller.brain.state import Settings
-from controller.model.event import Congested, Submit
-from controller.model.rule import Masked, Match
+from heddle.controller.brain.state import Settings
+from heddle.controller.model.event import Congested, Submit
+from heddle.controller.model.rule import Masked, Match
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 WAIT_MS = 1_000

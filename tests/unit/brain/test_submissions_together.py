@@ -2,13 +2,13 @@
 
 import pytest
 
-from controller.brain.transactions.submissions import MAX_TOGETHER
-from controller.model.effect import Announce, Solve
-from controller.model.error import NoAdmissiblePlanError, UnavailableError
-from controller.model.event import PortStatus, Submit, Withdraw
-from controller.model.job import Steering
-from controller.model.moves import Cause, MoveLimit, Whose
-from controller.model.plan import JobPlan
+from heddle.controller.brain.transactions.submissions import MAX_TOGETHER
+from heddle.controller.model.effect import Announce, Solve
+from heddle.controller.model.error import NoAdmissiblePlanError, UnavailableError
+from heddle.controller.model.event import PortStatus, Submit, Withdraw
+from heddle.controller.model.job import Steering
+from heddle.controller.model.moves import Cause, MoveLimit, Whose
+from heddle.controller.model.plan import JobPlan
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 
@@ -65,7 +65,7 @@ def test_no_more_than_a_limit_are_planned_together(driver):
 
 
 def test_many_flows_are_not_planned_together(driver, monkeypatch):
-    monkeypatch.setattr("controller.brain.transactions.submissions.MAX_FLOWS_TOGETHER", 10)
+    monkeypatch.setattr("heddle.controller.brain.transactions.submissions.MAX_FLOWS_TOGETHER", 10)
     submit(driver, *(shift_job(name, ranks=4) for name in "abcd"))
     driver.release_held()
     assert planned(driver) == [["a"], ["b", "c"], ["d"]]

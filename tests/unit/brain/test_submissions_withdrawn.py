@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from controller.model.effect import Install, Place, Solve
-from controller.model.event import Submit, Suggest, Withdraw
-from controller.model.job import Steering
-from controller.model.placement import Shape
+from heddle.controller.model.effect import Install, Place, Solve
+from heddle.controller.model.event import Submit, Suggest, Withdraw
+from heddle.controller.model.job import Steering
+from heddle.controller.model.placement import Shape
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 

@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from controller.brain.state import Settings
-from controller.model.effect import Install, Place
-from controller.model.error import BudgetExceededError, InputError, NoAdmissiblePlanError
-from controller.model.event import PortStatus, Submit, Suggest, Suggested
-from controller.model.job import Collective, CollectiveKind
-from controller.model.placement import Shape
-from controller.model.plan import JobPlan
+from heddle.controller.brain.state import Settings
+from heddle.controller.model.effect import Install, Place
+from heddle.controller.model.error import BudgetExceededError, InputError, NoAdmissiblePlanError
+from heddle.controller.model.event import PortStatus, Submit, Suggest, Suggested
+from heddle.controller.model.job import Collective, CollectiveKind
+from heddle.controller.model.placement import Shape
+from heddle.controller.model.plan import JobPlan
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 RING = Shape(ranks=2, collectives=(Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=1000),))

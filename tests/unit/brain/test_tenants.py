@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.access.policy import TenantPolicy
-from controller.access.scope import TenantScope
-from controller.brain.decide import decide
-from controller.brain.networks.state import Networks
-from controller.brain.state import Job, Settings, begin
-from controller.brain.tenants import job_quota_refusal
-from controller.model.effect import Reply
-from controller.model.error import AlreadyExistsError, BudgetExceededError, InputError, NotFoundError
-from controller.model.event import (
+from heddle.controller.access.policy import TenantPolicy
+from heddle.controller.access.scope import TenantScope
+from heddle.controller.brain.decide import decide
+from heddle.controller.brain.networks.state import Networks
+from heddle.controller.brain.state import Job, Settings, begin
+from heddle.controller.brain.tenants import job_quota_refusal
+from heddle.controller.model.effect import Reply
+from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError, InputError, NotFoundError
+from heddle.controller.model.event import (
     ApplyLoadBalancer,
     ApplyPeering,
     ApplyVpc,
@@ -28,13 +28,13 @@ from controller.model.event import (
     Renew,
     Submit,
 )
-from controller.model.job import Steering
-from controller.model.job_state import JobState
-from controller.model.plan import FlowPlan, JobFlows
-from controller.model.tenant import Quota, Tenant
-from dataplane.config.balancers import BackEnd, LoadBalancer
-from dataplane.config.check import neighbours_of
-from dataplane.config.network import Peering, Vpc
+from heddle.controller.model.job import Steering
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import FlowPlan, JobFlows
+from heddle.controller.model.tenant import Quota, Tenant
+from heddle.dataplane.config.balancers import BackEnd, LoadBalancer
+from heddle.dataplane.config.check import neighbours_of
+from heddle.dataplane.config.network import Peering, Vpc
 from tests.unit.brain.driver import shift_job, small_fabric
 
 FABRIC = small_fabric()

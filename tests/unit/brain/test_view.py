@@ -1,7 +1,7 @@
-from controller.model.event import Submit
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.model.plan import JobPlan
-from controller.views.view import explain, link_loads_bps
+from heddle.controller.model.event import Submit
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.model.plan import JobPlan
+from heddle.controller.views.view import explain, link_loads_bps
 from tests.unit.brain.driver import Driver, small_fabric
 
 

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from controller.cli.main import main
+from heddle.programs.console.main import main
 
 LAB = """\
 version: 1

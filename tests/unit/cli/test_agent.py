@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, CounterPageWriter
+from heddle.telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, CounterPageWriter
 from tests.fakes.telemetry.telemetry_listener import listening
 from tests.support.processes.mosquitto import PROGRAM, free_port, mosquitto
 
-HEDDLE = [sys.executable, "-m", "controller.cli.main"]
+HEDDLE = [sys.executable, "-m", "heddle.programs.console.main"]
 needs_broker = pytest.mark.skipif(
     not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"
 )
@@ -55,7 +55,7 @@ def agent(*arguments):
     ],
 )
 def test_an_invalid_option_is_refused_in_one_line(arguments, text, monkeypatch, capsys):
-    from controller.cli.main import main
+    from heddle.programs.console.main import main
 
     fabric = [] if "--fabric" in arguments else ["--fabric", "lab"]
     monkeypatch.setattr(sys, "argv", ["heddle", "agent", *fabric, *arguments])
@@ -83,7 +83,7 @@ def test_an_invalid_option_is_refused_in_one_line(arguments, text, monkeypatch, 
     ],
 )
 def test_a_probe_agent_that_cannot_start_says_why(arguments, status, text, monkeypatch, capsys):
-    from controller.cli.main import main
+    from heddle.programs.console.main import main
 
     monkeypatch.setattr(sys, "argv", ["heddle", "agent", "probe", *arguments])
     before = signal.getsignal(signal.SIGTERM)
@@ -98,7 +98,7 @@ def test_a_probe_agent_that_cannot_start_says_why(arguments, status, text, monke
 
 @pytest.mark.parametrize("missing", ["fabric", "source"])
 def test_an_agent_needs_a_fabric_and_a_source(missing, monkeypatch, capsys):
-    from controller.cli.main import main
+    from heddle.programs.console.main import main
 
     given = {"fabric": "lab", "source": "emulated"} | {missing: None}
     arguments = [word for name, value in given.items() if value for word in (f"--{name}", value)]
@@ -115,8 +115,8 @@ def test_an_agent_needs_a_fabric_and_a_source(missing, monkeypatch, capsys):
 
 @pytest.mark.parametrize("line", ["Ethernet0", "Ethernet0 x", "Ethernet0 0", "Ethernet0 1 2", "Ethernet0 99999"])
 def test_an_invalid_line_of_the_port_map_is_named(tmp_path, line):
-    from controller.model.error import InputError
-    from telemetry.agent.options import port_numbers
+    from heddle.controller.model.error import InputError
+    from heddle.programs.agent.options import port_numbers
 
     path = tmp_path / "ports"
     path.write_text(f"# SONiC's ports\nEthernet4 7  # the second\n\n{line}\n")
@@ -125,7 +125,7 @@ def test_an_invalid_line_of_the_port_map_is_named(tmp_path, line):
 
 
 def test_a_port_map_gives_port_numbers(tmp_path):
-    from telemetry.agent.options import port_numbers
+    from heddle.programs.agent.options import port_numbers
 
     path = tmp_path / "ports"
     path.write_text("Ethernet0 1\nEthernet4 2\n")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from controller.cli import compiling as module
-from controller.cli.compiling import BESIDE, compiling
-from kernels import cache
+from heddle.kernels import cache
+from heddle.programs.console import compiling as module
+from heddle.programs.console.compiling import BESIDE, compiling
 
 
 @pytest.fixture(autouse=True)

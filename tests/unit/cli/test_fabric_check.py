@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from controller.cli.fabric_check.inputs import places_of, sources_of
-from controller.cli.fabric_check.report import as_json, lines
-from controller.model.error import InputError
-from controller.runtime.probing.pairs import pairs_of
-from probing.check.conclusions import concluded
-from probing.check.questions import rounds
+from heddle.controller.model.error import InputError
+from heddle.controller.runtime.probing.pairs import pairs_of
+from heddle.probing.check.conclusions import concluded
+from heddle.probing.check.questions import rounds
+from heddle.programs.console.fabric_check.inputs import places_of, sources_of
+from heddle.programs.console.fabric_check.report import as_json, lines
 from tests.fakes.checked_fabric import CheckedFabric
 from tests.support.fabrics.small_fabrics import spine_leaf
 

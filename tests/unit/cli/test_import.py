@@ -1,6 +1,6 @@
 import json
 
-from controller.config import load_fabric, parse_fabric
+from heddle.controller.config import load_fabric, parse_fabric
 from tests.unit.config.foreign_files import HTSIM, LAB, LINGJUN, RAILS
 
 

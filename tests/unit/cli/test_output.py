@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 
-HEDDLE = [sys.executable, "-m", "controller.cli.main"]
+HEDDLE = [sys.executable, "-m", "heddle.programs.console.main"]
 
 
 def test_a_full_disk_is_one_line_and_status_one(files, tmp_path):

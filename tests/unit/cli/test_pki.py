@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from foundation.tls_files import Tls, files_in
+from heddle.foundation.tls_files import Tls, files_in
 
 
 @pytest.fixture

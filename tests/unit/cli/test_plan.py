@@ -3,9 +3,9 @@ import json
 import pytest
 from google.protobuf.json_format import Parse, ParseDict
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli import plan as plan_command
-from kernels import cache
+from heddle.kernels import cache
+from heddle.programs.console import plan as plan_command
+from heddle.v1 import heddle_pb2 as pb
 
 PAIR = """\
 version: 1
@@ -140,14 +140,14 @@ def test_help_names_every_command_on_every_level(heddle):
 
 
 def test_no_controller_is_one_line_with_the_command_that_starts_one(heddle, monkeypatch):
-    monkeypatch.setattr("controller.cli.client.CONNECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("heddle.programs.console.client.CONNECT_TIMEOUT_S", 0.2)
     status, _, err = heddle("topology", "--server", "127.0.0.1:1")
     assert status == 1
     assert "heddle run" in err
 
 
 def test_the_printed_config_is_read_back_as_the_defaults(heddle, tmp_path):
-    from controller.config.service import ServiceConfig, load_service
+    from heddle.controller.config.service import ServiceConfig, load_service
 
     status, out, _ = heddle("run", "--print-config")
     path = tmp_path / "service.yaml"
@@ -179,7 +179,7 @@ def test_no_hint_where_the_queue_pairs_are_that_many_or_fixed(heddle, files, tmp
 
 
 def test_above_its_limit_of_flows_the_hint_is_the_figure_of_e_ecmp(heddle, files, tmp_path, monkeypatch):
-    monkeypatch.setattr("controller.views.hint.MAX_FLOWS", 3)
+    monkeypatch.setattr("heddle.controller.views.hint.MAX_FLOWS", 3)
     found = json.loads(heddle("plan", tmp_path / "fabric.yaml", files("pair.yaml", PAIR), "--json")[1])
     e_ecmp = found["jobs"][0]["certificate"]["e_ecmp_max_link_utilisation"]
     assert found["hints"] == [f"raise qps_per_flow to 4: even E-ECMP then reaches {e_ecmp:.3f} instead of 1.000"]

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli.telemetry.rates import SORT_KEYS, Board, between, natural
+from heddle.programs.console.telemetry.rates import SORT_KEYS, Board, between, natural
+from heddle.v1 import heddle_pb2 as pb
 
 S = 1_000_000_000
 

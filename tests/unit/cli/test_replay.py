@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import request_to
-from controller.model.job import Steering
-from controller.runtime.recording.segment import header
+from heddle.controller.api.translate import request_to
+from heddle.controller.model.job import Steering
+from heddle.controller.runtime.recording.segment import header
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.support.controllers.controller_process import Controller
 from tests.support.fabrics.planner_cases import fabric_of
@@ -37,7 +37,7 @@ async def incident(running):
 
 
 def replayed(recording, seed="0"):
-    command = [sys.executable, "-m", "controller.cli.main", "replay", str(recording)]
+    command = [sys.executable, "-m", "heddle.programs.console.main", "replay", str(recording)]
     return subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True)
 
 
@@ -98,8 +98,8 @@ def test_a_damaged_file_is_one_line_and_status_2(heddle, recording, tmp_path):
 
 def test_another_decision_is_named_with_status_1(heddle, recording, tmp_path, monkeypatch):
     shutil.copytree(recording, tmp_path / "record")
-    monkeypatch.setattr("controller.brain.transactions.replan.MAX_REASONS", 0)
-    monkeypatch.setattr("controller.brain.switches.MAX_NAMED", 0)
+    monkeypatch.setattr("heddle.controller.brain.transactions.replan.MAX_REASONS", 0)
+    monkeypatch.setattr("heddle.controller.brain.switches.MAX_NAMED", 0)
     status, _, error = heddle("replay", tmp_path / "record")
     assert status == 1
     assert "Note with other values (after: port leaf1:1 down)" in error

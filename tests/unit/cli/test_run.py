@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from controller.cli import run
-from controller.config.service import ServiceConfig
+from heddle.controller.config.service import ServiceConfig
+from heddle.programs.console import run
 
 
 class Application:

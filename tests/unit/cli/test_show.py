@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from controller.cli.show import MAX_FLOWS_SHOWN, progress
+from heddle.programs.console.show import MAX_FLOWS_SHOWN, progress
 
 
 class Terminal(io.StringIO):

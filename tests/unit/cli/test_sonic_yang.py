@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.sonic.export import PortNames, config_tables
+from heddle.controller.sonic.export import PortNames, config_tables
 from tests.oracles.sonic_schema import yang_json
 from tests.support.fabrics.sonic_switch import with_the_hardware_s_own
 

@@ -3,18 +3,17 @@
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
-from controller.cli.registry import COMMANDS, GROUP
+from heddle.programs.console.registry import COMMANDS
 
 ROOT = Path(__file__).parents[3]
 HEAVY = ("asyncio", "grpc", "numba", "numpy", "rich", "yaml")
-OURS = ("benchmarks", "dataplane", "mininet_topos", "telemetry")
+OURS = ("heddle.benchmarks", "heddle.dataplane", "heddle.mininet_topos", "heddle.telemetry")
 SCRIPT = """
 import sys
 sys.argv = ["heddle", *sys.argv[1:]]
-from controller.cli.main import main
+from heddle.programs.console.main import main
 try:
     main()
 finally:
@@ -38,19 +37,17 @@ def test_help_imports_no_command_and_no_large_library():
 
 def test_a_command_imports_no_other_package_s_commands():
     _, modules = imported_by("plan", "--help")
-    assert modules.isdisjoint((*HEAVY, *OURS, "controller.cli.options.job"))
+    assert modules.isdisjoint((*HEAVY, *OURS, "heddle.programs.console.options.job"))
 
 
 def test_a_client_of_a_controller_imports_no_planner():
     # What is refused before it would wait for a controller: certificates that are not there.
     _, modules = imported_by("job", "list", "--server", "nonsense", HEDDLE_TLS=str(ROOT / "none"))
     assert "grpc" in modules
-    assert modules.isdisjoint(("numba", "numpy", "controller.planner"))
+    assert modules.isdisjoint(("numba", "numpy", "heddle.controller.planner"))
 
 
-def test_every_installed_command_has_a_line_of_help_and_can_be_imported(heddle):
-    installed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
-    assert installed.keys() == {name for name, source in COMMANDS.items() if not source.module}
+def test_every_command_can_be_imported(heddle):
     for name in COMMANDS:
         status, text, _ = heddle(*name.split(), "--help")
         assert status == 0
@@ -64,7 +61,7 @@ def test_a_name_that_is_no_command_suggests_one(heddle):
 
 
 def test_an_offline_command_ends_with_its_status_and_all_of_its_output(tmp_path):
-    script = "from controller.cli.start import main; main()"
+    script = "from heddle.programs.console.start import main; main()"
     file = tmp_path / "jobs.yaml"
     file.write_text("version: 1\nnonsense: 1\n")
     run = subprocess.run(

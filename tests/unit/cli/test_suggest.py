@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from controller import dashboard
-from controller.cli.suggest import KINDS
+from heddle.controller import dashboard
+from heddle.programs.console.suggest import KINDS
 from tests.support.controllers.served_controller import served
 
 RING = ("--collective", "RING_ALL_REDUCE", "--bytes", "1000000")

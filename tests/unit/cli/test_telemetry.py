@@ -7,9 +7,9 @@ import threading
 import aiomqtt
 import pytest
 
-from telemetry.samples.recording import MAGIC, Recorded, frame, read
-from telemetry.samples.sample import encode
-from telemetry.samples.topic import ports_topic, status_topic
+from heddle.telemetry.samples.recording import MAGIC, Recorded, frame, read
+from heddle.telemetry.samples.sample import encode
+from heddle.telemetry.samples.topic import ports_topic, status_topic
 from tests.support.processes.mosquitto import mosquitto
 from tests.unit.telemetry.builders import START, S, queue, sample
 

@@ -9,10 +9,10 @@ import time
 import pytest
 from rich.console import Console
 
-from controller.cli.events import since_ns
-from controller.cli.telemetry.rates import PortRates
-from controller.cli.telemetry.top import table
-from controller.model.error import InputError
+from heddle.controller.model.error import InputError
+from heddle.programs.console.events import since_ns
+from heddle.programs.console.telemetry.rates import PortRates
+from heddle.programs.console.telemetry.top import table
 from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
 from tests.support.controllers.served_controller import served
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from dataplane.config.network import Realm
+from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
+from heddle.dataplane.config.network import Realm
 from tests.fakes.gateway.compiling_gateway import CompilingGateway
 from tests.support.controllers.served_controller import served
 

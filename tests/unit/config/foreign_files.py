@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.config import parse_fabric
-from controller.config.foreign import Imported, Options
-from controller.config.foreign.read import import_text
-from controller.config.write import fabric_text
-from controller.model.error import InputError
+from heddle.controller.config import parse_fabric
+from heddle.controller.config.foreign import Imported, Options
+from heddle.controller.config.foreign.read import import_text
+from heddle.controller.config.write import fabric_text
+from heddle.controller.model.error import InputError
 
 TOPOLOGIES = Path(__file__).parents[2] / "data" / "topologies"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller.config import parse_fabric, parse_jobs
-from controller.model.error import InputError
+from heddle.controller.config import parse_fabric, parse_jobs
+from heddle.controller.model.error import InputError
 
 GENERATE = "generate: {kind: spine_leaf, spines: 2, leaves: 4, hosts_per_leaf: 2}\n"
 DRAWN = """

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.check import run_check
-from controller.config import load_fabric, load_jobs, parse_fabric, parse_jobs
-from controller.config.fabric_file import FabricShape, GenerateShape, LinkShape, NicShape, SwitchShape
-from controller.config.jobs_file import CollectiveShape, FlowShape, JobShape
-from controller.config.policy_file import load_policy
-from controller.config.text.field import Shape
+from heddle.controller.config import load_fabric, load_jobs, parse_fabric, parse_jobs
+from heddle.controller.config.fabric_file import FabricShape, GenerateShape, LinkShape, NicShape, SwitchShape
+from heddle.controller.config.jobs_file import CollectiveShape, FlowShape, JobShape
+from heddle.controller.config.policy_file import load_policy
+from heddle.controller.config.text.field import Shape
+from heddle.programs.console.check import run_check
 from tests.unit.config.lab import GENERATE
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -1,5 +1,5 @@
-from controller.model.connectivity import cut_off
-from controller.model.health import Health
+from heddle.controller.model.connectivity import cut_off
+from heddle.controller.model.health import Health
 from tests.unit.config.lab import DRAWN, GENERATE, fabric
 
 

@@ -3,10 +3,10 @@ import os
 import pytest
 import yaml
 
-from controller.config import load_fabric, parse_fabric
-from controller.config.service import load_service
-from controller.config.text.document import parse_document
-from controller.model.error import InputError
+from heddle.controller.config import load_fabric, parse_fabric
+from heddle.controller.config.service import load_service
+from heddle.controller.config.text.document import parse_document
+from heddle.controller.model.error import InputError
 from tests.unit.config.lab import GENERATE, fabric, refused
 
 
@@ -148,5 +148,5 @@ def test_at_most_twenty_problems_are_listed_and_the_rest_counted():
 
 
 def test_the_pure_python_loader_reads_the_same(monkeypatch):
-    monkeypatch.setattr("controller.config.text.document._LOADER", yaml.SafeLoader)
+    monkeypatch.setattr("heddle.controller.config.text.document._LOADER", yaml.SafeLoader)
     assert parse_fabric(GENERATE, "fabric.yaml") == fabric()

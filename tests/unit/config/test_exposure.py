@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-from controller.config.service import ServiceConfig, load_service
-from controller.model.error import InputError
-from controller.runtime.limits.exposure import warned
+from heddle.controller.config.service import ServiceConfig, load_service
+from heddle.controller.model.error import InputError
+from heddle.controller.runtime.limits.exposure import warned
 
 BEYOND = ("0.0.0.0:0", "192.0.2.1:6653", "[::]:6653", "controller.example:6653")
 TLS = {"certificate": "c.pem", "key": "k.pem", "ca": "a.pem"}

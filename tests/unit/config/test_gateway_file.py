@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from controller.config.network_file import load_network
-from controller.model.error import InputError
-from dataplane.config.local import Limits, Side, Timeouts
-from dataplane.config.network import Direction, Peering, Protocol, Realm
-from dataplane.config.pair import Mode
-from dataplane.service.gateway_file import load_gateway, printed
+from heddle.controller.config.network_file import load_network
+from heddle.controller.model.error import InputError
+from heddle.dataplane.config.local import Limits, Side, Timeouts
+from heddle.dataplane.config.network import Direction, Peering, Protocol, Realm
+from heddle.dataplane.config.pair import Mode
+from heddle.programs.gateway.gateway_file import load_gateway, printed
 
 SOUND: dict[str, Any] = {
     "gateway_id": "gw1",

@@ -1,8 +1,8 @@
 import pytest
 
-from controller.model.address import ip_text
-from controller.model.fabric import Role
-from foundation.address import mac_text
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.fabric import Role
+from heddle.foundation.address import mac_text
 from tests.unit.config.lab import fabric, refused
 
 

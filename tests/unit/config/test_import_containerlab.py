@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from controller.config.text.document import parse_document
+from heddle.controller.config.text.document import parse_document
 from tests.unit.config.foreign_files import LAB, imported, joined, refused, roles
 
 

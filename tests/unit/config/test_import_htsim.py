@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from controller.config.foreign import Options, import_fabric
+from heddle.controller.config.foreign import Options, import_fabric
 from tests.unit.config.foreign_files import HTSIM, imported, published, refused, roles
 
 THREE = HTSIM.replace("Tiers 2", "Tiers 3").replace("Podsize 16", "Podsize 8").replace(

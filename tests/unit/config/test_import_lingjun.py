@@ -1,6 +1,6 @@
 from collections import Counter
 
-from controller.config.foreign import Options, import_fabric
+from heddle.controller.config.foreign import Options, import_fabric
 from tests.unit.config.foreign_files import LINGJUN, imported, joined, published, refused, roles
 
 

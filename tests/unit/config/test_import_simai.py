@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from controller.config.foreign import Options, import_fabric
+from heddle.controller.config.foreign import Options, import_fabric
 from tests.unit.config.foreign_files import RAILS, imported, joined, published, refused, roles
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from controller.config import parse_jobs
-from controller.config.write import request_document
-from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from heddle.controller.config import parse_jobs
+from heddle.controller.config.write import request_document
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 from tests.unit.config.lab import GENERATE, fabric, job, job_refused
 
 EVERY_KEY = (

@@ -1,8 +1,8 @@
 import pytest
 
-from controller.model.fabric import PortRef, Role
-from controller.model.health import Health
-from foundation.address import mac_text
+from heddle.controller.model.fabric import PortRef, Role
+from heddle.controller.model.health import Health
+from heddle.foundation.address import mac_text
 from tests.unit.config.lab import DRAWN, GENERATE, fabric, refused
 
 

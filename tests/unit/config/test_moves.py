@@ -1,7 +1,7 @@
 import pytest
 
-from controller.config.moves import MovesConfig
-from controller.model.moves import DEFAULT_MOVES, MAX_MOVES, Cause, MoveLimit, Whose
+from heddle.controller.config.moves import MovesConfig
+from heddle.controller.model.moves import DEFAULT_MOVES, MAX_MOVES, Cause, MoveLimit, Whose
 
 
 def test_the_defaults_are_those_of_the_policy():

@@ -1,9 +1,9 @@
 import pytest
 
-from controller.config.policy_file import load_policy
-from controller.model.error import InputError
-from controller.model.tenant import Quota
-from foundation.identity import Role
+from heddle.controller.config.policy_file import load_policy
+from heddle.controller.model.error import InputError
+from heddle.controller.model.tenant import Quota
+from heddle.foundation.identity import Role
 from tests.unit.brain.driver import small_fabric
 
 WHOLE = """

@@ -2,10 +2,10 @@
 
 import pytest
 
-from controller.config import load_fabric
-from controller.config.write import fabric_text
-from controller.model.error import InputError
-from controller.model.port_addresses import links_by_address
+from heddle.controller.config import load_fabric
+from heddle.controller.config.write import fabric_text
+from heddle.controller.model.error import InputError
+from heddle.controller.model.port_addresses import links_by_address
 
 HEAD = "version: 1\ngenerate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 1}\nsteering: hash\n"
 

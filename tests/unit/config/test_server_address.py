@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from controller.config.service import load_service
-from controller.model.error import InputError
-from controller.model.server_address import MAX_PATH_BYTES, is_address_port, is_socket
+from heddle.controller.config.service import load_service
+from heddle.controller.model.error import InputError
+from heddle.controller.model.server_address import MAX_PATH_BYTES, is_address_port, is_socket
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:0", "[::1]:50051", "controller.example:65535"])

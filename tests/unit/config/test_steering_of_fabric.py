@@ -2,10 +2,10 @@
 
 import pytest
 
-from controller.config.load import parse_fabric
-from controller.config.write import fabric_text
-from controller.model.error import InputError
-from controller.model.fabric import SteeredBy
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.config.write import fabric_text
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import SteeredBy
 
 FILE = "version: 1\n{}generate: {{kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 2, links_per_spine: 2}}\n"
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from controller.config.service import ServiceConfig, load_service
-from controller.config.telemetry import TelemetryConfig, acts_on, broker_of, detector_settings, ports_of
-from controller.model.error import InputError
-from foundation.identity import Role
-from telemetry.broker_tls import BrokerTls
-from telemetry.detection.thresholds import DetectorSettings
+from heddle.controller.config.service import ServiceConfig, load_service
+from heddle.controller.config.telemetry import TelemetryConfig, acts_on, broker_of, detector_settings, ports_of
+from heddle.controller.model.error import InputError
+from heddle.foundation.identity import Role
+from heddle.telemetry.broker_tls import BrokerTls
+from heddle.telemetry.detection.thresholds import DetectorSettings
 from tests.support.certificates import authority, files_of
 from tests.unit.brain.driver import small_fabric
 

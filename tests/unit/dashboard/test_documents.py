@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.dashboard.documents.state import congested_ports
-from controller.runtime.telemetry import LinkRecord
-from controller.views.congestion import Congested
-from telemetry.detection.signal import Kind, Signal
+from heddle.controller.dashboard.documents.state import congested_ports
+from heddle.controller.runtime.telemetry import LinkRecord
+from heddle.controller.views.congestion import Congested
+from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.dashboard_documents import troubled_documents
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message

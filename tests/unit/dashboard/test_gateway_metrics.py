@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.control.shared import Word, make_shared, shared_of
-from dataplane.control.status import Occupancy, PairStatus, Status, counted
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.service.gateway_metrics import FAMILIES, gateway_text
+from heddle.dataplane.control.shared import Word, make_shared, shared_of
+from heddle.dataplane.control.status import Occupancy, PairStatus, Status, counted
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.programs.gateway.gateway_metrics import FAMILIES, gateway_text
 from tests.fakes.gateway.gateway_site import LOCAL
 from tests.unit.dashboard.test_metrics import promtool, samples
 

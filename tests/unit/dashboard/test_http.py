@@ -6,11 +6,11 @@ from itertools import count
 
 import pytest
 
-from controller.app import Application
-from controller.config.service import ServiceConfig
-from controller.dashboard import exposition, http
-from controller.dashboard.http import HttpServer, Page
-from controller.model.error import PrerequisiteError
+from heddle.controller.app import Application
+from heddle.controller.config.service import ServiceConfig
+from heddle.controller.dashboard import exposition, http
+from heddle.controller.dashboard.http import HttpServer, Page
+from heddle.controller.model.error import PrerequisiteError
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message
 from tests.unit.brain.driver import small_fabric

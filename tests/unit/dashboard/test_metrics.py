@@ -10,15 +10,15 @@ from pathlib import Path
 import grpc
 import pytest
 
-from controller.brain.state import begin
-from controller.dashboard import fabric_metrics, metrics
-from controller.dashboard.exposition import label_text
-from controller.dashboard.fabric_metrics import fabric_lines
-from controller.model.effect import Note
-from controller.runtime.limits.log_limit import LogLimit
-from controller.runtime.limits.shares import Shares
-from controller.runtime.ports import StoreError
-from controller.runtime.telemetry import Telemetry
+from heddle.controller.brain.state import begin
+from heddle.controller.dashboard import fabric_metrics, metrics
+from heddle.controller.dashboard.exposition import label_text
+from heddle.controller.dashboard.fabric_metrics import fabric_lines
+from heddle.controller.model.effect import Note
+from heddle.controller.runtime.limits.log_limit import LogLimit
+from heddle.controller.runtime.limits.shares import Shares
+from heddle.controller.runtime.ports import StoreError
+from heddle.controller.runtime.telemetry import Telemetry
 from tests.fakes.telemetry.telemetry_feed import START_NS, S, TelemetryFeed
 from tests.support.metrics_catalogue import markdown
 from tests.unit.api.conftest import running

@@ -10,10 +10,10 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from controller.app import Application
-from controller.config.service import ServiceConfig
-from foundation.certificate import peer_in, serial_text
-from foundation.identity import Role
+from heddle.controller.app import Application
+from heddle.controller.config.service import ServiceConfig
+from heddle.foundation.certificate import peer_in, serial_text
+from heddle.foundation.identity import Role
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner

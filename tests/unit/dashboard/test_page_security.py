@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from argon2 import PasswordHasher
 
-from controller.config.service import load_service
-from controller.dashboard.access import login
-from controller.model.error import InputError
+from heddle.controller.config.service import load_service
+from heddle.controller.dashboard.access import login
+from heddle.controller.model.error import InputError
 from tests.unit.api.conftest import running
 from tests.unit.dashboard.web_client import web
 

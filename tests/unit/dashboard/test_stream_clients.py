@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
-from controller.dashboard import pieces, publisher, stream
-from controller.dashboard.documents.state import Content, StateText
+from heddle.controller.dashboard import pieces, publisher, stream
+from heddle.controller.dashboard.documents.state import Content, StateText
 from tests.unit.api.conftest import running
 from tests.unit.dashboard.web_client import next_state, streamed, web
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.gateway.compiler.archive import packed, unpacked
-from dataplane.gateway.compiler.compile import compile_tables
-from dataplane.gateway.tables.schema import Tables
-from dataplane.verify.report import verify
+from heddle.dataplane.gateway.compiler.archive import packed, unpacked
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.verify.report import verify
 from tests.fakes.gateway.two_tenants import LOCAL, NETWORK, tenants_tables
 from tests.property.gateway.networks import gateways, networks
 from tests.support.examples import examples

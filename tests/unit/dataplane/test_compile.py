@@ -10,11 +10,11 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 
-from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from dataplane.config.network import Direction, NetworkConfig, Protocol, Realm
-from dataplane.gateway.compiler.compile import compile_tables, link_of
-from dataplane.gateway.compiler.index import indexed
-from dataplane.gateway.tables import schema
+from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
+from heddle.dataplane.config.network import Direction, NetworkConfig, Protocol, Realm
+from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
+from heddle.dataplane.gateway.compiler.index import indexed
+from heddle.dataplane.gateway.tables import schema
 from tests.oracles.table_lookup import find, find_endpoint, find_route, signed, wide
 from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, networks, prefixes_of
 from tests.support.examples import examples

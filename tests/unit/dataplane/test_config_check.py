@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.config import limit
-from dataplane.config.check import (
+from heddle.dataplane.config import limit
+from heddle.dataplane.config.check import (
     beside_problems,
     floating_problems,
     network_problems,
@@ -17,7 +17,7 @@ from dataplane.config.check import (
     peering_problems,
     vpc_problems,
 )
-from dataplane.config.network import (
+from heddle.dataplane.config.network import (
     BorderRule,
     DirectConnect,
     Direction,

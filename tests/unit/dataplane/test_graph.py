@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.engine.graph import NO_NODE, Graph, Node, arrays_of
+from heddle.dataplane.engine.graph import NO_NODE, Graph, Node, arrays_of
 
 DIAMOND = Graph(
     nodes=(

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.engine.hashing import mixed, mixed2, mixed5
-from dataplane.jit import kernel
+from heddle.dataplane.engine.hashing import mixed, mixed2, mixed5
+from heddle.dataplane.jit import kernel
 from tests.support.examples import examples
 
 WORD = st.integers(-(1 << 63), (1 << 63) - 1)

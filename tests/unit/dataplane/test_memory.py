@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.jit import kernel
-from dataplane.packet import memory as fields
+from heddle.dataplane.jit import kernel
+from heddle.dataplane.packet import memory as fields
 from tests.support.examples import examples
 
 

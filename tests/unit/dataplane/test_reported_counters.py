@@ -2,9 +2,9 @@
 
 import pytest
 
-from dataplane.config.local import LocalConfig
-from dataplane.control.session.membership import counters_of
-from dataplane.control.status import Occupancy, Status
+from heddle.dataplane.config.local import LocalConfig
+from heddle.dataplane.control.session.membership import counters_of
+from heddle.dataplane.control.status import Occupancy, Status
 
 GATEWAY = {"connections": Occupancy(used=70, room=128), "mappings": Occupancy(used=9, room=64)}
 BALANCER = {f"connections_{state}": Occupancy(used=20, room=512) for state in ("half_open", "established")}

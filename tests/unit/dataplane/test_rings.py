@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.engine.burst import PACKET
-from dataplane.engine.reasons import Punt
-from dataplane.engine.rings import (
+from heddle.dataplane.engine.burst import PACKET
+from heddle.dataplane.engine.reasons import Punt
+from heddle.dataplane.engine.rings import (
     INJECT_HEADER,
     LINE,
     MAX_FRAME_BYTES,
@@ -23,8 +23,8 @@ from dataplane.engine.rings import (
     publish,
     punted_bytes,
 )
-from dataplane.jit import Bytes, Rows, kernel
-from dataplane.packet.memory import copy, native64
+from heddle.dataplane.jit import Bytes, Rows, kernel
+from heddle.dataplane.packet.memory import copy, native64
 from tests.fakes.gateway.ring_reader import oldest
 from tests.support.examples import examples
 

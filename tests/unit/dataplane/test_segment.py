@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataplane.control import segment
-from dataplane.control.segment import Segment, SegmentError, Shape
-from dataplane.engine.counters import PORT_COUNTERS
+from heddle.dataplane.control import segment
+from heddle.dataplane.control.segment import Segment, SegmentError, Shape
+from heddle.dataplane.engine.counters import PORT_COUNTERS
 
 SHAPES = {
     "words": Shape((8,), np.dtype(np.int64)),

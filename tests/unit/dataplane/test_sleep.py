@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from dataplane.engine.sleep import is_called, sleep, sleepers
-from dataplane.jit import Bytes, kernel
+from heddle.dataplane.engine.sleep import is_called, sleep, sleepers
+from heddle.dataplane.jit import Bytes, kernel
 
 NOTHING, PACKETS, CALLED = range(3)
 

@@ -9,11 +9,11 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.control.slow.directory import Duty
-from dataplane.control.slow.next_hops import MAX_WAITING
-from dataplane.control.slow.slow_path import Allowance, Outcome, SlowPath
-from dataplane.control.slow.tokens import Buckets
-from dataplane.engine.reasons import Punt
+from heddle.dataplane.control.slow.directory import Duty
+from heddle.dataplane.control.slow.next_hops import MAX_WAITING
+from heddle.dataplane.control.slow.slow_path import Allowance, Outcome, SlowPath
+from heddle.dataplane.control.slow.tokens import Buckets
+from heddle.dataplane.engine.reasons import Punt
 from tests.fakes.gateway.slow_network import (
     A_6,
     A_MAC,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.config.balancers import VirtualIp
-from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from dataplane.config.network import (
+from heddle.dataplane.config.balancers import VirtualIp
+from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
+from heddle.dataplane.config.network import (
     BorderRule,
     DirectConnect,
     Direction,
@@ -24,15 +24,15 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.compiler.compile import compile_tables
-from dataplane.gateway.compiler.index import indexed
-from dataplane.gateway.tables import schema
-from dataplane.verify.installed import installed
-from dataplane.verify.intended import intended
-from dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, reachable
-from dataplane.verify.report import verify
-from dataplane.verify.search import entries
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.gateway.compiler.index import indexed
+from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.verify.installed import installed
+from heddle.dataplane.verify.intended import intended
+from heddle.dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, reachable
+from heddle.dataplane.verify.report import verify
+from heddle.dataplane.verify.search import entries
 from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, VTEPS, gateways, networks
 from tests.support.examples import examples
 

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from mininet_topos.demo.results.assemble import PlanFigures, assemble
-from mininet_topos.demo.results.values import Congestion, CongestionSeries
-from mininet_topos.measure import flow_run
-from mininet_topos.traffic.queue_pairs import hashed_pairs, with_shares
-from mininet_topos.traffic.workloads import permutation
+from heddle.mininet_topos.demo.results.assemble import PlanFigures, assemble
+from heddle.mininet_topos.demo.results.values import Congestion, CongestionSeries
+from heddle.mininet_topos.measure import flow_run
+from heddle.mininet_topos.traffic.queue_pairs import hashed_pairs, with_shares
+from heddle.mininet_topos.traffic.workloads import permutation
 from tests.fakes.demo_results import path, spine_leaf
 
 FABRIC = spine_leaf()

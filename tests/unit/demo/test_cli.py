@@ -5,8 +5,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.demo.cli import demo
+from heddle.controller.model.error import PrerequisiteError
+from heddle.programs.lab.demo_command import demo
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from mininet_topos.demo.report.page import report_page
-from mininet_topos.demo.results.congestion import congestion_of
-from mininet_topos.demo.results.summary import summary_lines
-from mininet_topos.demo.results.table import print_result
-from mininet_topos.measure.flow_run import NicCounters
-from mininet_topos.queues.settings import DATA_PRIORITY
-from mininet_topos.traffic.workloads import INCAST, build_workloads
-from telemetry.counter_page import PORT_FIELDS, PRIORITIES, QUEUE_FIELDS, CounterSnapshot
+from heddle.mininet_topos.demo.report.page import report_page
+from heddle.mininet_topos.demo.results.congestion import congestion_of
+from heddle.mininet_topos.demo.results.summary import summary_lines
+from heddle.mininet_topos.demo.results.table import print_result
+from heddle.mininet_topos.measure.flow_run import NicCounters
+from heddle.mininet_topos.queues.settings import DATA_PRIORITY
+from heddle.mininet_topos.traffic.workloads import INCAST, build_workloads
+from heddle.telemetry.counter_page import PORT_FIELDS, PRIORITIES, QUEUE_FIELDS, CounterSnapshot
 from tests.fakes.demo_results import demo_result, run, spine_leaf
 
 FABRIC = spine_leaf()

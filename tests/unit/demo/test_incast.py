@@ -2,12 +2,12 @@ from dataclasses import fields, replace
 
 import pytest
 
-from controller.api.translate import request_from
-from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
-from mininet_topos.services.controller_client import request_message
-from mininet_topos.traffic.queue_pairs import demands, hashed_pairs, with_rates
-from mininet_topos.traffic.workloads import INCAST, build_workloads
+from heddle.controller.api.translate import request_from
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
+from heddle.mininet_topos.services.controller_client import request_message
+from heddle.mininet_topos.traffic.queue_pairs import demands, hashed_pairs, with_rates
+from heddle.mininet_topos.traffic.workloads import INCAST, build_workloads
 from tests.fakes.demo_results import RATE_BPS, path, spine_leaf
 
 FABRIC = spine_leaf()

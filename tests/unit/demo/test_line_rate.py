@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.model.error import InputError
-from mininet_topos.demo.line_rate import RateTooHighError, measure_at_highest_rate, spread
-from mininet_topos.demo.options import LINE_RATES_GBPS, build_options
-from mininet_topos.demo.results.summary import summary_lines
-from mininet_topos.traffic.queue_pairs import hashed_pairs
-from mininet_topos.traffic.workloads import rotation
+from heddle.controller.model.error import InputError
+from heddle.mininet_topos.demo.line_rate import RateTooHighError, measure_at_highest_rate, spread
+from heddle.mininet_topos.demo.options import LINE_RATES_GBPS, build_options
+from heddle.mininet_topos.demo.results.summary import summary_lines
+from heddle.mininet_topos.traffic.queue_pairs import hashed_pairs
+from heddle.mininet_topos.traffic.workloads import rotation
 from tests.fakes.demo_results import demo_result, path, spine_leaf
 
 SIZES = {"spines": None, "leaves": None, "hosts": None, "gbps": None}

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from mininet_topos.traffic.maxmin import max_min_shares
+from heddle.mininet_topos.traffic.maxmin import max_min_shares
 
 
 def test_three_flows_on_one_link_get_a_third_each():

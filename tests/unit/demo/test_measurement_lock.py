@@ -2,8 +2,8 @@ import os
 
 import pytest
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.demo.measurement_lock import measurement_lock
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.demo.measurement_lock import measurement_lock
 
 
 def test_a_second_demo_is_refused_with_the_id_of_the_measuring_process(tmp_path):

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.model.error import InputError, NoAdmissiblePlanError
-from mininet_topos.demo.options import build_options, chosen, seeds_of
+from heddle.controller.model.error import InputError, NoAdmissiblePlanError
+from heddle.mininet_topos.demo.options import build_options, chosen, seeds_of
 
 SIZES = {"spines": None, "leaves": None, "hosts": None, "gbps": None}
 

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.error import HeddleError
-from mininet_topos.traffic.queue_pairs import HEADROOM, demands, hashed_pairs, planned_pairs, with_shares
-from mininet_topos.traffic.workloads import all_to_all, permutation
+from heddle.controller.model.error import HeddleError
+from heddle.mininet_topos.traffic.queue_pairs import HEADROOM, demands, hashed_pairs, planned_pairs, with_shares
+from heddle.mininet_topos.traffic.workloads import all_to_all, permutation
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.demo_results import RATE_BPS, path, spine_leaf
 
 FABRIC = spine_leaf()

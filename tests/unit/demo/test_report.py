@@ -6,15 +6,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.demo.report.fabric_drawing import draw_fabric, load_class
-from mininet_topos.demo.report.folder import check_folder, write_report
-from mininet_topos.demo.report.markup import Markup, tag
-from mininet_topos.demo.report.page import report_page
-from mininet_topos.demo.report.picture import picture, typical_workload
-from mininet_topos.demo.report.scenes import scene_chart
-from mininet_topos.demo.results.summary import ratio
-from mininet_topos.demo.results.values import SCHEMA
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.demo.report.fabric_drawing import draw_fabric, load_class
+from heddle.mininet_topos.demo.report.folder import check_folder, write_report
+from heddle.mininet_topos.demo.report.markup import Markup, tag
+from heddle.mininet_topos.demo.report.page import report_page
+from heddle.mininet_topos.demo.report.picture import picture, typical_workload
+from heddle.mininet_topos.demo.report.scenes import scene_chart
+from heddle.mininet_topos.demo.results.summary import ratio
+from heddle.mininet_topos.demo.results.values import SCHEMA
 from tests.fakes.demo_results import demo_result, spine_leaf, with_invalid_run
 from tests.fakes.demo_scenes import FAILS, HOLDS, scene
 

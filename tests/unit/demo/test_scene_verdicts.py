@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from mininet_topos.demo.results.scenes import PERIOD_NS
-from mininet_topos.demo.scenes.arrival import Arrival
-from mininet_topos.demo.scenes.cut import Cut
-from mininet_topos.demo.scenes.hog import Hog
-from mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, SECONDS
-from mininet_topos.demo.scenes.storm import Storm
-from mininet_topos.measure.flow_run import Capture, FlowMove, FlowRequest, FlowResult
-from mininet_topos.traffic.cast import Cast, Decision, UnfitFabricError, paced
-from mininet_topos.traffic.stage import Played
-from mininet_topos.traffic.workloads import Workload
+from heddle.mininet_topos.demo.results.scenes import PERIOD_NS
+from heddle.mininet_topos.demo.scenes.arrival import Arrival
+from heddle.mininet_topos.demo.scenes.cut import Cut
+from heddle.mininet_topos.demo.scenes.hog import Hog
+from heddle.mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, SECONDS
+from heddle.mininet_topos.demo.scenes.storm import Storm
+from heddle.mininet_topos.measure.flow_run import Capture, FlowMove, FlowRequest, FlowResult
+from heddle.mininet_topos.traffic.cast import Cast, Decision, UnfitFabricError, paced
+from heddle.mininet_topos.traffic.stage import Played
+from heddle.mininet_topos.traffic.workloads import Workload
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.demo_results import path, spine_leaf
 
 FABRIC = spine_leaf()

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from mininet_topos.demo.results.scenes import PERIOD_NS, recovered_ns
+from heddle.mininet_topos.demo.results.scenes import PERIOD_NS, recovered_ns
 from tests.fakes.demo_scenes import ACT_NS, FAILS, HOLDS, scene
 
 BEFORE = 20

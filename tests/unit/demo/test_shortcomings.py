@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from mininet_topos.demo.cli import shortcomings
+from heddle.programs.lab.demo_command import shortcomings
 from tests.fakes.demo_results import demo_result, with_invalid_run
 from tests.fakes.demo_scenes import FAILS, HOLDS, scene
 

@@ -1,6 +1,6 @@
 import pytest
 
-from mininet_topos.nic.settings import NicSettings
+from heddle.mininet_topos.nic.settings import NicSettings
 
 SETTINGS = NicSettings(ack_every=8, ack_timeout_ns=400_000_000)
 

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from mininet_topos.demo.results.strips import axis_line, columns, mark_line, strip, strip_lines
-from mininet_topos.demo.results.table import print_result
-from mininet_topos.traffic.cast import Mark
+from heddle.mininet_topos.demo.results.strips import axis_line, columns, mark_line, strip, strip_lines
+from heddle.mininet_topos.demo.results.table import print_result
+from heddle.mininet_topos.traffic.cast import Mark
 from tests.fakes.demo_results import demo_result
 from tests.fakes.demo_scenes import FAILS, HOLDS, scene
 

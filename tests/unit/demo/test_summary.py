@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from mininet_topos.demo.results.summary import rate_text, ratio, scale_note, summary_lines
-from mininet_topos.measure.flow_run import balance_text
+from heddle.mininet_topos.demo.results.summary import rate_text, ratio, scale_note, summary_lines
+from heddle.mininet_topos.measure.flow_run import balance_text
 from tests.fakes.demo_results import demo_result, find, with_invalid_run
 
 RESULT = demo_result()

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from mininet_topos.demo.results.table import print_result
+from heddle.mininet_topos.demo.results.table import print_result
 from tests.fakes.demo_results import demo_result, find, with_invalid_run
 
 RESULT = demo_result()

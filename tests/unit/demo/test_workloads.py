@@ -2,9 +2,9 @@ import random
 
 import pytest
 
-from controller.model.error import InputError
-from controller.model.job import CollectiveKind
-from mininet_topos.traffic.workloads import (
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import CollectiveKind
+from heddle.mininet_topos.traffic.workloads import (
     E_ECMP_QUEUE_PAIRS,
     PAYLOAD_BYTES,
     all_to_all,

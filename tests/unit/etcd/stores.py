@@ -5,13 +5,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from controller.runtime.ports import StateStore
-from controller.store.etcd.client import EtcdClient
-from controller.store.etcd.journal import EtcdStore
-from controller.store.etcd.keys import Keys, delete
-from controller.store.etcd.proto import etcd_pb2 as pb
-from controller.store.etcd.term import Leader, Term, take
-from controller.store.journal import SqliteStore
+from heddle.controller.runtime.ports import StateStore
+from heddle.controller.store.etcd.client import EtcdClient
+from heddle.controller.store.etcd.journal import EtcdStore
+from heddle.controller.store.etcd.keys import Keys, delete
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.store.etcd.term import Leader, Term, take
+from heddle.controller.store.journal import SqliteStore
 
 CALL_S = 60
 

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from controller.runtime.leadership import boot_ns
-from controller.store.etcd.client import CompactedError, EtcdClient, EtcdUnavailableError, prefix_end
-from controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.runtime.leadership import boot_ns
+from heddle.controller.store.etcd.client import CompactedError, EtcdClient, EtcdUnavailableError, prefix_end
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 
 FIRST_REVISION = 1
 

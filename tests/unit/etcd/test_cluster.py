@@ -8,10 +8,10 @@ import grpc
 import httpx
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.cli.client import connected
-from foundation.leader_address import LEADER, LeaderAddress, leader_in
+from heddle.foundation.leader_address import LEADER, LeaderAddress, leader_in
+from heddle.programs.console.client import connected
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.support.clusters.cluster import ControllerCluster
 
 
@@ -74,7 +74,7 @@ def test_a_follower_names_the_leader_and_takes_over_with_everything_that_was_ack
     with connected(cluster.addresses) as client:
         assert [each.id for each in client.vpcs.ListVpcs(pb.ListVpcsRequest()).vpcs] == ["kept"]
         client.vpcs.ApplyVpc(vpc("more", 8))
-    command = [sys.executable, "-m", "controller.cli.main", "vpc", "list", "--server", cluster.addresses]
+    command = [sys.executable, "-m", "heddle.programs.console.main", "vpc", "list", "--server", cluster.addresses]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert "kept" in shown
     assert "more" in shown

@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller.config.service import load_service
-from controller.model.error import InputError
+from heddle.controller.config.service import load_service
+from heddle.controller.model.error import InputError
 
 WHOLE = "cluster: {endpoints: ['10.0.0.1:2379'], name: c1, advertise: '10.0.0.11:50051'}\n"
 REFUSED = {

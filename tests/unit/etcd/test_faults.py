@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from controller.config import load_fabric
+from heddle.controller.config import load_fabric
 from tests.support.clusters.cluster import ControllerCluster, ControllerProcess
 from tests.support.clusters.cluster_clients import ClusterClient, wait_for_write
 from tests.support.clusters.etcd import EtcdCluster

@@ -2,12 +2,12 @@
 
 import pytest
 
-from controller.cli.options.state import state
-from controller.model.error import InUseError
-from controller.runtime.ports import EPOCH_SHIFT, FencedError
-from controller.store.etcd import state_in_etcd
-from controller.store.etcd.state_in_etcd import Place
-from controller.store.journal import SqliteStore
+from heddle.controller.model.error import InUseError
+from heddle.controller.runtime.ports import EPOCH_SHIFT, FencedError
+from heddle.controller.store.etcd import state_in_etcd
+from heddle.controller.store.etcd.state_in_etcd import Place
+from heddle.controller.store.journal import SqliteStore
+from heddle.programs.console.options.state import state
 from tests.unit.etcd.stores import etcd_opener
 
 VALUES = {("job", "a/b"): b"1", ("vpc", "large"): b"x" * 1_200_000}

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from controller.model.error import InputError
-from controller.runtime.ports import EPOCH_SHIFT, FencedError, StoreError
-from controller.store.etcd import journal, keys
-from controller.store.etcd.client import EtcdUnavailableError
-from controller.store.etcd.keys import put
-from controller.store.etcd.proto import etcd_pb2 as pb
+from heddle.controller.model.error import InputError
+from heddle.controller.runtime.ports import EPOCH_SHIFT, FencedError, StoreError
+from heddle.controller.store.etcd import journal, keys
+from heddle.controller.store.etcd.client import EtcdUnavailableError
+from heddle.controller.store.etcd.keys import put
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 from tests.unit.etcd.stores import etcd_opener, sqlite_opener
 
 

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 from typer.testing import CliRunner
 
-from controller.cli.options.state import state
-from controller.model.error import InputError
-from controller.store.etcd.client import EtcdClient, EtcdTlsError
-from controller.store.etcd.tls import EtcdTls
-from foundation.certificate import CertificateError
-from foundation.identity import Role
+from heddle.controller.model.error import InputError
+from heddle.controller.store.etcd.client import EtcdClient, EtcdTlsError
+from heddle.controller.store.etcd.tls import EtcdTls
+from heddle.foundation.certificate import CertificateError
+from heddle.foundation.identity import Role
+from heddle.programs.console.options.state import state
 from tests.support.certificates import authority, files_of
 from tests.support.clusters.cluster import ControllerCluster
 from tests.support.clusters.etcd import PROGRAM, etcd

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.address import mac_text
+from heddle.foundation.address import mac_text
 
 
 @given(st.integers(0, 2**48 - 1))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.backoff import Backoff, doubled_ms
+from heddle.foundation.backoff import Backoff, doubled_ms
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))

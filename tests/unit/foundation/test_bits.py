@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.bits import lowest_bit
+from heddle.foundation.bits import lowest_bit
 
 
 @given(st.sets(st.integers(0, 200), min_size=1))

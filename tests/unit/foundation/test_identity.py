@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.identity import Identity, Role, identity_in
+from heddle.foundation.identity import Identity, Role, identity_in
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,47}", fullmatch=True)
 

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from foundation.regular_file import open_regular, read_regular
+from heddle.foundation.regular_file import open_regular, read_regular
 
 
 def test_a_file_of_the_limit_is_read_and_a_byte_more_is_refused(tmp_path):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from controller.pki.authority import crossed
-from foundation.certificate import CertificateError, Peer, PeerRefusedError, serial_text
-from foundation.identity import Role
-from foundation.tls_files import Tls, TlsFiles
+from heddle.controller.pki.authority import crossed
+from heddle.foundation.certificate import CertificateError, Peer, PeerRefusedError, serial_text
+from heddle.foundation.identity import Role
+from heddle.foundation.tls_files import Tls, TlsFiles
 from tests.support.certificates import authority, files_of
 
 

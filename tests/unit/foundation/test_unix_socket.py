@@ -2,7 +2,7 @@
 
 import socket
 
-from foundation.unix_socket import is_listening
+from heddle.foundation.unix_socket import is_listening
 
 
 def test_a_socket_is_probed_while_open_stale_and_missing(tmp_path):

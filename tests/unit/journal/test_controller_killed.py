@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.config import load_fabric
-from controller.model.fabric import Fabric
+from heddle.controller.config import load_fabric
+from heddle.controller.model.fabric import Fabric
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.support.controllers.controller_process import Controller
 from tests.support.processes.running_switches import Switches, switches
 from tests.unit.journal.clients import Client, Known

@@ -5,10 +5,10 @@ from typing import get_args
 
 import pytest
 
-from controller.model.effect import Note, Persist, Reply
-from controller.model.error import NotFoundError, UnavailableError
-from controller.model.event import Event, GatewayUp, Release, Renew, Suggest, Withdraw
-from controller.runtime.journal.gate import CHANGES, Gate
+from heddle.controller.model.effect import Note, Persist, Reply
+from heddle.controller.model.error import NotFoundError, UnavailableError
+from heddle.controller.model.event import Event, GatewayUp, Release, Renew, Suggest, Withdraw
+from heddle.controller.runtime.journal.gate import CHANGES, Gate
 
 NOTE = Note(severity="info", subject="-", text="-")
 CHANGE = Persist(values={("drain", "spine1"): "spine1"})

@@ -6,10 +6,10 @@ import time
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.model.error import PrerequisiteError
-from controller.runtime.ports import EPOCH_SHIFT
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.runtime.ports import EPOCH_SHIFT
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.unit.api.conftest import running
 
 DAY_MS = 86_400_000
@@ -82,7 +82,9 @@ async def test_generations_of_roles_and_networks_grow_while_the_clock_goes_back(
     tables = None
     unix_ns = time.time_ns
     for days in (0, 3, 400):
-        monkeypatch.setattr("controller.app.time.time_ns", lambda days=days: unix_ns() - days * DAY_MS * 1_000_000)
+        monkeypatch.setattr(
+            "heddle.controller.app.time.time_ns", lambda days=days: unix_ns() - days * DAY_MS * 1_000_000
+        )
         async with running(state=str(tmp_path)) as found:
             switch = await found.connect("leaf1", tables)
             await found.until(lambda topology: any(each.connected for each in topology.switches))
@@ -99,7 +101,7 @@ async def test_a_clock_set_forward_ends_no_lease_and_leases_are_shown_by_the_clo
         await found.connect_all()
         before = await found.jobs.SubmitJob(job("runs"))
         unix_ns = time.time_ns
-        monkeypatch.setattr("controller.app.time.time_ns", lambda: unix_ns() + 2 * 3_600_000 * 1_000_000)
+        monkeypatch.setattr("heddle.controller.app.time.time_ns", lambda: unix_ns() + 2 * 3_600_000 * 1_000_000)
         await asyncio.sleep(1.5)  # a tick of the loop
         after = await found.jobs.GetJob(pb.GetJobRequest(job_id="runs"))
         assert abs(after.lease_expires_unix_ms - before.lease_expires_unix_ms - 2 * 3_600_000) < 1_000

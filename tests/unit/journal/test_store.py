@@ -9,11 +9,11 @@ from contextlib import closing
 
 import pytest
 
-from controller.model.error import HeddleError, InputError, InUseError
-from controller.runtime.ports import EPOCH_SHIFT, StoreError
-from controller.store import journal_schema as schema
-from controller.store import state_directory
-from controller.store.journal import SqliteStore, check_file
+from heddle.controller.model.error import HeddleError, InputError, InUseError
+from heddle.controller.runtime.ports import EPOCH_SHIFT, StoreError
+from heddle.controller.store import journal_schema as schema
+from heddle.controller.store import state_directory
+from heddle.controller.store.journal import SqliteStore, check_file
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.unit.api.conftest import running
 
@@ -33,7 +33,7 @@ def filled(path, **more):
 
 def heddle(*arguments: str) -> None:
     """Run a command, which succeeds."""
-    subprocess.run([sys.executable, "-m", "controller.cli.main", *arguments], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "heddle.programs.console.main", *arguments], check=True, timeout=60)
 
 
 def refused(path) -> str:
@@ -200,7 +200,7 @@ def test_a_controller_that_must_not_use_a_journal_ends_with_one_line(tmp_path, p
     content = path.read_bytes()
     fabric = tmp_path / "fabric.yaml"
     fabric.write_text("version: 1\ngenerate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 1}\n")
-    command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric), "--state", str(tmp_path)]
+    command = [sys.executable, "-m", "heddle.programs.console.main", "run", str(fabric), "--state", str(tmp_path)]
     command += ["--openflow", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr.count("\n"), str(path) in done.stderr) == (2, 1, True), done.stderr

@@ -3,9 +3,9 @@ import sys
 
 import pytest
 
-from kernels import compile_lock
-from kernels.cache import digest
-from kernels.compile_lock import CompileLock
+from heddle.kernels import compile_lock
+from heddle.kernels.cache import digest
+from heddle.kernels.compile_lock import CompileLock
 
 digest_of = digest.__wrapped__  # without the process-wide cache
 
@@ -39,8 +39,8 @@ def test_files_that_are_not_python_keep_the_cached_kernels(package):
 
 DOUBLED = """
 import sys, time
-from kernels.cache import on_compile
-from controller.planner.jit import kernel
+from heddle.kernels.cache import on_compile
+from heddle.controller.planner.jit import kernel
 
 @kernel
 def doubled(x: int) -> int:

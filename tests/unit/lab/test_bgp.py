@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.address import ip_text
-from controller.model.error import InputError, PrerequisiteError
-from mininet_topos.host.registry import LabEntry
-from mininet_topos.routed import frr
-from mininet_topos.routed.bgp import FIRST_AS, as_numbers, configurations
-from mininet_topos.routed.routes import Routes, Routing
+from heddle.controller.model.address import ip_text
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.mininet_topos.host.registry import LabEntry
+from heddle.mininet_topos.routed import frr
+from heddle.mininet_topos.routed.bgp import FIRST_AS, as_numbers, configurations
+from heddle.mininet_topos.routed.routes import Routes, Routing
 from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 
 FABRICS = [spine_leaf(4, 4, 8), spine_leaf(2, 3, 6), clos3(2, 2, 2, 4)]

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from controller.model.address import ip_text
-from mininet_topos.switches.ecmp import EcmpRules
+from heddle.controller.model.address import ip_text
+from heddle.mininet_topos.switches.ecmp import EcmpRules
 from tests.fakes.demo_results import spine_leaf
 
 FABRIC = spine_leaf(spines=3, leaves=3)

@@ -2,9 +2,9 @@
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from mininet_topos.measure.flow_reporter import FlowReporter
-from mininet_topos.measure.observed_flows import observed_flows
+from heddle.mininet_topos.measure.flow_reporter import FlowReporter
+from heddle.mininet_topos.measure.observed_flows import observed_flows
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.plan_server import PlanServer, serving
 from tests.support.fabrics.small_fabrics import rails
 from tests.support.packets.nic_pair import wait_for

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from mininet_topos.host.json_lines import wait_readable
-from mininet_topos.measure.flow_run import FlowChange
-from mininet_topos.measure.job_follower import JobFollower
+from heddle.mininet_topos.host.json_lines import wait_readable
+from heddle.mininet_topos.measure.flow_run import FlowChange
+from heddle.mininet_topos.measure.job_follower import JobFollower
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.plan_server import PlanServer, serving
 from tests.support.packets.nic_pair import wait_for
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mininet_topos.host.json_lines import LineReader, read_configuration, read_one, wait_readable, write_line
+from heddle.mininet_topos.host.json_lines import LineReader, read_configuration, read_one, wait_readable, write_line
 
 LONG_S = 60.0
 

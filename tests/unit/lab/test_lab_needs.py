@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from controller.model.error import PrerequisiteError
-from mininet_topos.host.registry import living_labs
-from mininet_topos.lab import Lab
-from mininet_topos.switches import ovs
+from heddle.controller.model.error import PrerequisiteError
+from heddle.mininet_topos.host.registry import living_labs
+from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.switches import ovs
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 

@@ -4,9 +4,9 @@ import fcntl
 import os
 import threading
 
-from mininet_topos.demo.measurement_lock import measurement_lock
-from mininet_topos.host import locks
-from mininet_topos.host.locks import holding, open_lock, write_holder
+from heddle.mininet_topos.demo.measurement_lock import measurement_lock
+from heddle.mininet_topos.host import locks
+from heddle.mininet_topos.host.locks import holding, open_lock, write_holder
 
 
 def test_lock_files_are_accessible_to_their_owner_alone(tmp_path):

@@ -5,7 +5,7 @@ import shutil
 import time
 from pathlib import Path
 
-from mininet_topos.nic.snapshot import Snapshot
+from heddle.mininet_topos.nic.snapshot import Snapshot
 
 
 def await_sequence(path: Path, sequence: int) -> dict:

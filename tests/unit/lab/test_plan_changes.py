@@ -1,9 +1,9 @@
 """Two generations of a plan become changes of running flows; the links that are down decide how a flow moves."""
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.plan import AdmissionWindow
-from mininet_topos.measure.flow_run import FlowChange
-from mininet_topos.measure.plan_changes import plan_changes
+from heddle.controller.model.plan import AdmissionWindow
+from heddle.mininet_topos.measure.flow_run import FlowChange
+from heddle.mininet_topos.measure.plan_changes import plan_changes
+from heddle.v1 import heddle_pb2 as pb
 
 VIA = {n: ["h1-n0>leaf1:3", f"leaf1:{n}>spine{n}:1", f"spine{n}:2>leaf2:{n}", "leaf2:3>h2-n0"] for n in (1, 2)}
 BACK = {n: ["h2-n0>leaf2:3", f"leaf2:{n}>spine{n}:2", f"spine{n}:1>leaf1:{n}", "leaf1:3>h1-n0"] for n in (1, 2)}

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos.host import cleanup, sysctl
-from mininet_topos.host.registry import LabRegistration, clear_dead_labs, living_labs
+from heddle.mininet_topos.host import cleanup, sysctl
+from heddle.mininet_topos.host.registry import LabRegistration, clear_dead_labs, living_labs
 
 ROOT = Path(__file__).parents[3]
 OWNER = """
 import sys, subprocess
-from mininet_topos.host.registry import LabRegistration
+from heddle.mininet_topos.host.registry import LabRegistration
 entry = LabRegistration().entry
 child = subprocess.Popen(["sleep", "600"], env=entry.environment, stdout=subprocess.DEVNULL)
 print(entry.id, child.pid, flush=True)

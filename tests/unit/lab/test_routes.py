@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.address import ip_text
-from mininet_topos.routed.routes import Routes, Routing
+from heddle.controller.model.address import ip_text
+from heddle.mininet_topos.routed.routes import Routes, Routing
 from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 
 FABRICS = [spine_leaf(4, 4, 8), spine_leaf(2, 3, 6), clos3(2, 2, 2, 4)]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from mininet_topos.nic.pacer import catch_up_time_ns
-from mininet_topos.switches.shaping import FULL_FRAME_BYTES, QUEUE_BYTES, Egress
+from heddle.mininet_topos.nic.pacer import catch_up_time_ns
+from heddle.mininet_topos.switches.shaping import FULL_FRAME_BYTES, QUEUE_BYTES, Egress
 
 LINE_BPS = 20_000_000
 

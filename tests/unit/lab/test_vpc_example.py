@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.config.network_file import load_network_file
-from controller.model.error import InputError
-from mininet_topos.vpc.balanced import balanced
-from mininet_topos.vpc.command import options_of
-from mininet_topos.vpc.description import PORTS, VNIS, ports_of
-from mininet_topos.vpc.probes import echo_request
+from heddle.controller.config.network_file import load_network_file
+from heddle.controller.model.error import InputError
+from heddle.mininet_topos.vpc.balanced import balanced
+from heddle.mininet_topos.vpc.command import options_of
+from heddle.mininet_topos.vpc.description import PORTS, VNIS, ports_of
+from heddle.mininet_topos.vpc.probes import echo_request
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "vpc.yaml"
 

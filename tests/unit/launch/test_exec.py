@@ -10,18 +10,18 @@ from pathlib import Path
 import grpc
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.verbs import compiled
 from tests.unit.api.conftest import running
 
 ROOT = Path(__file__).parents[3]
 OPENS = shutil.which("cc") is not None
-IMPATIENT = "from controller.cli import client, main; client.CONNECT_TIMEOUT_S = 0.2; main.main()"
+IMPATIENT = "from heddle.programs.console import client, main; client.CONNECT_TIMEOUT_S = 0.2; main.main()"
 ENDS_ON_REQUEST = 'echo $$ >"$1.pid"; trap "exit 9" TERM; while [ ! -e "$1.end" ]; do sleep 0.05; done; exit 7'
 
 
-async def begin(*arguments, program=("-m", "controller.cli.main"), **environment):
+async def begin(*arguments, program=("-m", "heddle.programs.console.main"), **environment):
     return await asyncio.create_subprocess_exec(
         *(sys.executable, *program, "exec", *map(str, arguments)),
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
@@ -130,7 +130,7 @@ async def test_a_signal_goes_to_the_command_and_its_status_comes_back(controller
 async def test_a_signal_while_the_command_starts_goes_to_it(tmp_path):
     script = """
 import os, signal, subprocess, sys, time
-from controller.cli.launch.child import Child
+from heddle.programs.console.launch.child import Child
 start, ready = subprocess.Popen, sys.argv[-1]
 def started(*arguments, **options):
     process = start(*arguments, **options)

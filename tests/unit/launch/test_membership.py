@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from controller.cli.launch.command import share_of
-from controller.cli.launch.host_list import MAX_HOSTS, hosts_of, tasks_of_nodes
-from controller.cli.launch.membership import Membership, membership_of
-from controller.model.error import InputError
+from heddle.controller.model.error import InputError
+from heddle.programs.console.launch.command import share_of
+from heddle.programs.console.launch.host_list import MAX_HOSTS, hosts_of, tasks_of_nodes
+from heddle.programs.console.launch.membership import Membership, membership_of
 from tests.support.examples import examples
 
 SLURM = {

@@ -1,7 +1,7 @@
 from ipaddress import IPv4Address, IPv6Address
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli.launch.planned_ports import PlannedPorts
+from heddle.programs.console.launch.planned_ports import PlannedPorts
+from heddle.v1 import heddle_pb2 as pb
 
 ADDRESSES = {"a": 0x0A000001, "b": 0x0A000002, "c": 0x0A000003}
 

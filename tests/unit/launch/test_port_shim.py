@@ -8,11 +8,11 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli.launch import port_shim
-from controller.cli.launch.planned_ports import PlannedPorts
-from controller.cli.launch.responder import REPLY, REQUEST, PortResponder
-from controller.model.error import PrerequisiteError
+from heddle.controller.model.error import PrerequisiteError
+from heddle.programs.console.launch import port_shim
+from heddle.programs.console.launch.planned_ports import PlannedPorts
+from heddle.programs.console.launch.responder import REPLY, REQUEST, PortResponder
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.verbs import compiled
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.admission import problems
-from controller.model.observed import MAX_QUEUE_PAIRS, QueuePair, Reports, Stream, job_for, kernel_source_port
+from heddle.controller.model.admission import problems
+from heddle.controller.model.observed import MAX_QUEUE_PAIRS, QueuePair, Reports, Stream, job_for, kernel_source_port
 from tests.unit.brain.driver import small_fabric
 
 FABRIC = small_fabric()  # NICs of 1 Gbit/s

@@ -12,10 +12,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.error import InputError
-from controller.pki.authority import CLOCK_SKEW, LIFETIME, issued, new_authority, new_key, revocations
-from foundation.certificate import PeerRefusedError, denied_serials, peer_in, serial_text
-from foundation.identity import Identity, Role
+from heddle.controller.model.error import InputError
+from heddle.controller.pki.authority import CLOCK_SKEW, LIFETIME, issued, new_authority, new_key, revocations
+from heddle.foundation.certificate import PeerRefusedError, denied_serials, peer_in, serial_text
+from heddle.foundation.identity import Identity, Role
 
 NOW = datetime(2026, 11, 23, 7, tzinfo=UTC)
 BLUE = new_authority("blue", now=NOW)

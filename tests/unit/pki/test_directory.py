@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from controller.model.error import InputError
-from controller.pki import directory as store
-from controller.pki.files import write
-from foundation.certificate import own_certificate
-from foundation.identity import Identity, Role
+from heddle.controller.model.error import InputError
+from heddle.controller.pki import directory as store
+from heddle.controller.pki.files import write
+from heddle.foundation.certificate import own_certificate
+from heddle.foundation.identity import Identity, Role
 
 NOW = datetime(2026, 11, 23, 7, tzinfo=UTC)
 DAY = timedelta(hours=24)
@@ -80,7 +80,7 @@ def test_a_rotation_that_was_cut_off_can_be_begun_again(written, directory, tmp_
         write(*arguments)
 
     with monkeypatch.context() as within:
-        within.setattr("controller.pki.directory.write", cut)
+        within.setattr("heddle.controller.pki.directory.write", cut)
         with pytest.raises(KeyboardInterrupt):
             directory.rotate(NOW)
     again = store.AuthorityDirectory(directory.path)

@@ -1,5 +1,5 @@
-from controller.model.fabric import Fabric
-from controller.model.job import JobRequest
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of, plan_of
 
 LINK_BPS = 100 * 10**9

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from controller.cli.plan import run_plan
+from heddle.programs.console.plan import run_plan
 from tests.oracles.check_plan import main
 
 FABRIC = {

@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from controller.model.admission import _rank_pairs, flow_plans
-from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
-from controller.planner.clos import topology_of
-from controller.planner.expand import _bytes_per_flow, expand
+from heddle.controller.model.admission import _rank_pairs, flow_plans
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.expand import _bytes_per_flow, expand
 from tests.support.fabrics.planner_cases import custom, fabric_of, flows_of
 
 G100 = 100 * 10**9

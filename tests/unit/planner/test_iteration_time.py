@@ -1,8 +1,8 @@
 import numpy as np
 
-from controller.planner.clos import topology_of
-from controller.planner.expand import expand
-from controller.planner.proof.fluid import completion_ns
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.expand import expand
+from heddle.controller.planner.proof.fluid import completion_ns
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 
 GBPS = 10**9

@@ -8,13 +8,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.planner.clos import topology_of
-from controller.planner.exact.colouring import colour_edges
-from controller.planner.jit import kernel
-from controller.planner.proof.deadlock import deadlock_free
-from controller.planner.proof.ecmp import _CRC_TABLE, crc32_of_tuple
-from controller.planner.session.paths import fullest_link
-from controller.planner.session.table import DEAD
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.exact.colouring import colour_edges
+from heddle.controller.planner.jit import kernel
+from heddle.controller.planner.proof.deadlock import deadlock_free
+from heddle.controller.planner.proof.ecmp import _CRC_TABLE, crc32_of_tuple
+from heddle.controller.planner.session.paths import fullest_link
+from heddle.controller.planner.session.table import DEAD
 from tests.support.fabrics.planner_cases import fabric_of, job_of, plan_of
 
 
@@ -86,7 +86,7 @@ def test_a_kernel_that_kernels_call_has_one_compiled_form_for_literals_and_varia
 def test_no_kernel_returns_a_named_tuple_to_python():
     fabric = fabric_of(failed=["leaf1:1>spine1:1"])
     plan_of(fabric, job_of(fabric, {"kind": "ALL_TO_ALL", "bytes": 1}))
-    modules = [module for name, module in sys.modules.items() if name.startswith("controller.planner.")]
+    modules = [module for name, module in sys.modules.items() if name.startswith("heddle.controller.planner.")]
     kernels = {each.__qualname__: each for module in modules for each in vars(module).values() if hasattr(each, "part")}
     returned = {
         name: [form.signature.return_type for form in each.overloads.values()] for name, each in kernels.items()
@@ -97,7 +97,8 @@ def test_no_kernel_returns_a_named_tuple_to_python():
 
 
 def test_to_load_the_kernels_imports_none_of_numbas_modules_that_take_long():
-    code = "import sys; from controller.planner.warm import warm; warm(); print('numba.np.arraymath' in sys.modules)"
+    code = "import sys; from heddle.controller.planner.warm import warm; warm()"
+    code += "; print('numba.np.arraymath' in sys.modules)"
     command = (sys.executable, "-c", code)
     # A process that has to compile imports all of numba; the next one loads what it has compiled.
     said = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)]
@@ -107,7 +108,7 @@ def test_to_load_the_kernels_imports_none_of_numbas_modules_that_take_long():
 def test_a_damaged_or_missing_cache_only_costs_time(tmp_path):
     (tmp_path / "doubled.py").write_text(
         textwrap.dedent("""
-            from controller.planner.jit import kernel
+            from heddle.controller.planner.jit import kernel
 
             @kernel
             def doubled(x: int) -> int:

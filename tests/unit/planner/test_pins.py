@@ -1,6 +1,6 @@
 import pytest
 
-from controller.model.error import AlreadyExistsError
+from heddle.controller.model.error import AlreadyExistsError
 from tests.support.fabrics.planner_cases import custom, fabric_of, flows_of, job_of, plan_of
 
 PORT = 50000

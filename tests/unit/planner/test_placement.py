@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from controller.model.error import InputError
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.model.placement import MAX_SUGGESTIONS, Placement, Shape
-from controller.model.plan import Infeasible
-from controller.planner.placement.suggest import suggest
+from heddle.controller.model.error import InputError
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.model.placement import MAX_SUGGESTIONS, Placement, Shape
+from heddle.controller.model.plan import Infeasible
+from heddle.controller.planner.placement.suggest import suggest
 from tests.support.fabrics.planner_cases import fabric_of, plan_of
 
 RING = (Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=1000),)

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.planner.render import NO_TEXT, Template, Texts, rendered
+from heddle.controller.planner.render import NO_TEXT, Template, Texts, rendered
 
 WORDS = ("", "a", "some text", "x" * 40)
 NUMBERS = st.one_of(st.integers(-(2**63) + 1, 2**63 - 1), st.integers(-11, 11))

@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from controller.config.load import parse_fabric
-from controller.model.error import AlreadyExistsError, InputError, NotFoundError
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
-from controller.model.plan import Infeasible, Plan
-from controller.planner.session.delta import Delta
-from controller.planner.session.moves import Movable, Moves
-from controller.planner.session.session import Session
-from controller.planner.solve import solve
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.model.error import AlreadyExistsError, InputError, NotFoundError
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
+from heddle.controller.model.plan import Infeasible, Plan
+from heddle.controller.planner.session.delta import Delta
+from heddle.controller.planner.session.moves import Movable, Moves
+from heddle.controller.planner.session.session import Session
+from heddle.controller.planner.solve import solve
 from tests.support.fabrics.small_fabrics import rails
 
 FREE = Moves(who=Movable.ALL)

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.planner.session import state
-from controller.planner.session.delta import Delta
-from controller.planner.session.moves import Movable, Moves
-from controller.planner.session.session import Session
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.planner.session import state
+from heddle.controller.planner.session.delta import Delta
+from heddle.controller.planner.session.moves import Movable, Moves
+from heddle.controller.planner.session.session import Session
 from tests.support.fabrics.planner_cases import fabric_of
 
 GBPS = 10**9

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from controller.config.load import parse_fabric
-from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
-from controller.model.plan import Plan
-from controller.planner.solve import solve
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
+from heddle.controller.model.plan import Plan
+from heddle.controller.planner.solve import solve
 from tests.support.fabrics.planning import fabric_file
 
 

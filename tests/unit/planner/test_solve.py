@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric
 from tests.support.fabrics.planner_cases import custom, fabric_of, flows_of, job_of, plan_of
 
 ALL = {"kind": "ALL_TO_ALL", "bytes": 1}

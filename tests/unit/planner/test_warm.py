@@ -8,7 +8,7 @@ UNREACHED = textwrap.dedent(
     """
     import importlib, pkgutil
     from numba.core.registry import CPUDispatcher
-    from controller.planner import session, warm
+    from heddle.controller.planner import session, warm
 
     warm.warm(("session",))
     names = [f"{session.__name__}.{found.name}" for found in pkgutil.iter_modules(session.__path__)]

@@ -2,8 +2,8 @@
 
 import random
 
-from controller.planner.proof.fluid import MAX_COMPLETION_NS
-from controller.planner.route import Router
+from heddle.controller.planner.proof.fluid import MAX_COMPLETION_NS
+from heddle.controller.planner.route import Router
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of, plan_of
 
 FABRIC = fabric_of(leaves=4)

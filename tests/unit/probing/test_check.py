@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controller.model.fabric import Cable, Fabric, PortRef
-from controller.runtime.probing.pairs import pairs_of, steps_between
-from probing.check.conclusions import Answer, LeafCheck, concluded
-from probing.check.findings import Kind
-from probing.check.places import Places
-from probing.check.questions import SAMPLE, Variation, rounds
+from heddle.controller.model.fabric import Cable, Fabric, PortRef
+from heddle.controller.runtime.probing.pairs import pairs_of, steps_between
+from heddle.probing.check.conclusions import Answer, LeafCheck, concluded
+from heddle.probing.check.findings import Kind
+from heddle.probing.check.places import Places
+from heddle.probing.check.questions import SAMPLE, Variation, rounds
 from tests.fakes.checked_fabric import CheckedFabric
 from tests.support.examples import examples
 from tests.support.fabrics.small_fabrics import clos3, spine_leaf

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import ICMP, IP, UDP
 
-from probing.probe import FIRST_PORT, MAX_QPN, PORTS, ROCE_PORT, Question, Reply, probe, reply_in
+from heddle.probing.probe import FIRST_PORT, MAX_QPN, PORTS, ROCE_PORT, Question, Reply, probe, reply_in
 
 ADDRESSES = st.integers(1, (1 << 32) - 2)
 QUESTIONS = st.builds(Question, ADDRESSES, st.integers(FIRST_PORT, FIRST_PORT + PORTS - 1), st.integers(1, 64))

@@ -10,13 +10,13 @@ import pytest
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP as IPv4
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from foundation.backoff import Backoff
-from foundation.leader_address import LEADER
-from probing.agent.agent import MAX_WAITING, ProbeAgent
-from probing.agent.devices import DeviceError, address_of, probers
-from probing.prober import Prober
+from heddle.foundation.backoff import Backoff
+from heddle.foundation.leader_address import LEADER
+from heddle.probing.agent.agent import MAX_WAITING, ProbeAgent
+from heddle.probing.agent.devices import DeviceError, address_of, probers
+from heddle.probing.prober import Prober
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 
 IP, ROUTER = 0x0A000001, 0x64400001
 
@@ -198,14 +198,14 @@ def test_the_missing_capability_is_named(monkeypatch):
     def refused(*arguments):
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("probing.agent.devices.Prober", refused)
+    monkeypatch.setattr("heddle.probing.agent.devices.Prober", refused)
     with pytest.raises(DeviceError, match="CAP_NET_RAW"), probers(["lo"]):
         pass
 
 
 def test_two_devices_of_one_address_are_refused(monkeypatch):
-    monkeypatch.setattr("probing.agent.devices.Prober", lambda *arguments: _Closed())
-    monkeypatch.setattr("probing.agent.devices.address_of", lambda device: IP)
+    monkeypatch.setattr("heddle.probing.agent.devices.Prober", lambda *arguments: _Closed())
+    monkeypatch.setattr("heddle.probing.agent.devices.address_of", lambda device: IP)
     with (
         pytest.raises(DeviceError, match=r"eth1: eth0 has its address, 10\.0\.0\.1, already"),
         probers(["eth0", "eth1"]),

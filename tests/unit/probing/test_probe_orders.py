@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from probing.agent.orders import MAX_QUESTIONS, OrderError, order_in
-from probing.probe import Question
+from heddle.probing.agent.orders import MAX_QUESTIONS, OrderError, order_in
+from heddle.probing.probe import Question
+from heddle.v1 import heddle_pb2 as pb
 
 OWN = {0x0A000001}
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probing.flow import Wanted
-from probing.search import BUDGET_FACTOR, Search
+from heddle.probing.flow import Wanted
+from heddle.probing.search import BUDGET_FACTOR, Search
 from tests.fakes.probing.hashing_fabric import HashingFabric, crc_modulo, crc_scaled, mixing, xor
 from tests.support.examples import examples
 

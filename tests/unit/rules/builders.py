@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 
 GBPS = 10**9
 FIRST_IP = 0x0A000001

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
 from tests.unit.rules.builders import FIRST_IP, clos3, rail, spine_leaf
 
 

@@ -1,8 +1,8 @@
 """The compiled rules of small fabrics."""
 
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.rule import (
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import (
     Action,
     Cookie,
     CookieKind,
@@ -14,11 +14,11 @@ from controller.model.rule import (
     SwitchRules,
     ToGroup,
 )
-from controller.model.steering import Stage, layout_of
-from controller.rules.compile import compile_fabric
-from controller.rules.pipeline import GUARD_PRIORITY, Table
-from controller.rules.trace import Outcome, Packet, Tracer
-from controller.rules.underlay.imbalance import imbalances
+from heddle.controller.model.steering import Stage, layout_of
+from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.rules.pipeline import GUARD_PRIORITY, Table
+from heddle.controller.rules.trace import Outcome, Packet, Tracer
+from heddle.controller.rules.underlay.imbalance import imbalances
 from tests.unit.rules.builders import FIRST_IP, clos3, spine_leaf
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.model.rule import (
+from heddle.controller.model.rule import (
     Change,
     ChangeOp,
     Cookie,
@@ -17,7 +17,7 @@ from controller.model.rule import (
     Output,
     SwitchRules,
 )
-from controller.rules.diff import diff
+from heddle.controller.rules.diff import diff
 from tests.support.fabrics.rule_changes import apply_changes
 
 PIN = FlowRule(

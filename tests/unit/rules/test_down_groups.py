@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.config.load import parse_fabric
+from heddle.controller.config.load import parse_fabric
 from tests.support.fabrics.planner_cases import fabric_of
 
 SHAPES = {

@@ -2,7 +2,7 @@
 
 import json
 
-from controller.model.rule import (
+from heddle.controller.model.rule import (
     Cookie,
     CookieKind,
     FlowRule,
@@ -15,9 +15,9 @@ from controller.model.rule import (
     SwitchRules,
     ToGroup,
 )
-from controller.model.steering import layout_of
-from controller.rules.compile import compile_fabric
-from controller.rules.listing import action_text, group_rows, match_row, rows
+from heddle.controller.model.steering import layout_of
+from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.rules.listing import action_text, group_rows, match_row, rows
 from tests.unit.rules.builders import spine_leaf
 
 

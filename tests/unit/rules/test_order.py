@@ -1,11 +1,11 @@
 """The order of changes."""
 
-from controller.model.rule import Change, ChangeOp, FlowRule, Match, Pin, SwitchRules
-from controller.model.steering import layout_of
-from controller.rules.compile import compile_fabric
-from controller.rules.diff import diff
-from controller.rules.order import order
-from controller.rules.pipeline import Table
+from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Match, Pin, SwitchRules
+from heddle.controller.model.steering import layout_of
+from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.rules.diff import diff
+from heddle.controller.rules.order import order
+from heddle.controller.rules.pipeline import Table
 from tests.unit.rules.builders import clos3, spine_leaf
 
 FABRIC = spine_leaf(2, 2, 1)

@@ -1,11 +1,11 @@
 """Pins: flows whose source port cannot be chosen take their planned path."""
 
-from controller.model.health import Health
-from controller.model.rule import Cookie, CookieKind, Pin
-from controller.model.steering import layout_of
-from controller.rules.compile import compile_fabric
-from controller.rules.pins import pin_rules
-from controller.rules.trace import Packet, Tracer
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import Cookie, CookieKind, Pin
+from heddle.controller.model.steering import layout_of
+from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.rules.pins import pin_rules
+from heddle.controller.rules.trace import Packet, Tracer
 from tests.unit.rules.builders import clos3, spine_leaf
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from controller.model.rule import Cookie, CookieKind, FlowRule, GotoTable, Match, Output
-from controller.rules.pipeline import PIPELINE, Table, fits, markdown
+from heddle.controller.model.rule import Cookie, CookieKind, FlowRule, GotoTable, Match, Output
+from heddle.controller.rules.pipeline import PIPELINE, Table, fits, markdown
 
 ROOT = Path(__file__).parents[3]
 TO_PINS = FlowRule(
@@ -18,7 +18,7 @@ TO_PINS = FlowRule(
 
 def test_the_page_of_documentation_is_current():
     page = (ROOT / "docs" / "pipeline.md").read_text()
-    assert page == markdown(), "run: python -m controller.rules.pipeline > docs/pipeline.md"
+    assert page == markdown(), "run: python -m heddle.controller.rules.pipeline > docs/pipeline.md"
 
 
 def test_tables_are_in_order_of_their_numbers_and_lead_to_later_ones_only():

@@ -1,10 +1,10 @@
 """Traces of packets, lost and looping ones included."""
 
-from controller.model.health import Health
-from controller.model.rule import FlowRule, GotoTable, Match, Output, SwitchRules, ToGroup
-from controller.model.steering import layout_of
-from controller.rules.compile import compile_fabric
-from controller.rules.trace import Outcome, Packet, trace
+from heddle.controller.model.health import Health
+from heddle.controller.model.rule import FlowRule, GotoTable, Match, Output, SwitchRules, ToGroup
+from heddle.controller.model.steering import layout_of
+from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.rules.trace import Outcome, Packet, trace
 from tests.unit.rules.builders import FIRST_IP, spine_leaf
 
 FABRIC = spine_leaf(2, 2, 1)

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from controller.brain.state import begin
-from controller.model.effect import ReadRules
-from controller.model.rule import SwitchRules
-from controller.runtime import loop as module
-from controller.runtime.clock import SystemClock
-from controller.runtime.loop import Loop
+from heddle.controller.brain.state import begin
+from heddle.controller.model.effect import ReadRules
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.runtime import loop as module
+from heddle.controller.runtime.clock import SystemClock
+from heddle.controller.runtime.loop import Loop
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.unit.brain.driver import small_fabric

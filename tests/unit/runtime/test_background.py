@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controller.runtime.background import Background
+from heddle.controller.runtime.background import Background
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from controller.model.call_limits import CallLimits
-from controller.model.error import BudgetExceededError
-from controller.runtime.limits import callers as module
-from controller.runtime.limits.callers import Callers, TooManyCallsError
-from controller.runtime.limits.limited import Limit
+from heddle.controller.model.call_limits import CallLimits
+from heddle.controller.model.error import BudgetExceededError
+from heddle.controller.runtime.limits import callers as module
+from heddle.controller.runtime.limits.callers import Callers, TooManyCallsError
+from heddle.controller.runtime.limits.limited import Limit
 
 LIMITS = CallLimits(per_second=10, burst=100, in_progress=2, waiting=3, streams=2, unread_bytes=1_000)
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import aiomqtt
 import pytest
 
-from controller.config.telemetry import TelemetryConfig, ports_of
-from controller.model.fabric import SteeredBy
-from controller.runtime.collecting import Collecting
-from controller.runtime.telemetry import Telemetry
-from telemetry.detection.thresholds import DetectorSettings
-from telemetry.observer import Observer
-from telemetry.samples.sample import PortSample, QueueSample, encode
-from telemetry.samples.topic import ports_topic, status_topic
+from heddle.controller.config.telemetry import TelemetryConfig, ports_of
+from heddle.controller.model.fabric import SteeredBy
+from heddle.controller.runtime.collecting import Collecting
+from heddle.controller.runtime.telemetry import Telemetry
+from heddle.telemetry.detection.thresholds import DetectorSettings
+from heddle.telemetry.observer import Observer
+from heddle.telemetry.samples.sample import PortSample, QueueSample, encode
+from heddle.telemetry.samples.topic import ports_topic, status_topic
 from tests.fakes.telemetry.bus import FakeBus
 from tests.support.processes.mosquitto import mosquitto
 from tests.unit.api.conftest import running

@@ -6,7 +6,7 @@ import errno
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.runtime.limits.descriptors import HTTP, OWN, places, report_shortage
+from heddle.controller.runtime.limits.descriptors import HTTP, OWN, places, report_shortage
 
 
 @given(st.integers(400, 1_000_000), st.integers(1, 20_000), st.integers(1, 65_536))

@@ -5,10 +5,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model.event import PortStatus, SwitchDown, Tick
-from controller.runtime import inbox as module
-from controller.runtime.inbox import Inbox
-from controller.runtime.limits.limited import Limit
+from heddle.controller.model.event import PortStatus, SwitchDown, Tick
+from heddle.controller.runtime import inbox as module
+from heddle.controller.runtime.inbox import Inbox
+from heddle.controller.runtime.limits.limited import Limit
 
 
 def port(number, up, switch="leaf1"):

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from controller.runtime import interpreter
+from heddle.controller.runtime import interpreter
 
 
 @pytest.fixture

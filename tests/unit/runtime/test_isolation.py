@@ -7,18 +7,18 @@ from ipaddress import IPv4Address, ip_network
 
 import pytest
 
-from controller.brain.networks.publishing import desired_of
-from controller.brain.networks.state import Gateway, Networks
-from controller.runtime.isolation.verification import MAX_UNPACKED_BYTES, found_in, verified
-from controller.runtime.isolation.verifier import Verifier
-from controller.runtime.isolation.wire import Verify
-from controller.views.isolation import LATE_MS, STALE_MS, Checked, Verdict, isolation_of
-from dataplane.config.balancers import LoadBalancer
-from dataplane.config.desired import Kind
-from dataplane.config.network import Subnet, Vpc
-from dataplane.gateway.compiler.archive import packed
-from dataplane.gateway.compiler.compile import compile_tables
-from dataplane.verify.compare import MAX_FINDINGS, Finding
+from heddle.controller.brain.networks.publishing import desired_of
+from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.controller.runtime.isolation.verification import MAX_UNPACKED_BYTES, found_in, verified
+from heddle.controller.runtime.isolation.verifier import Verifier
+from heddle.controller.runtime.isolation.wire import Verify
+from heddle.controller.views.isolation import LATE_MS, STALE_MS, Checked, Verdict, isolation_of
+from heddle.dataplane.config.balancers import LoadBalancer
+from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.network import Subnet, Vpc
+from heddle.dataplane.gateway.compiler.archive import packed
+from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.verify.compare import MAX_FINDINGS, Finding
 from tests.unit.cli.test_vpc import LOCAL
 
 NOW_MS, GENERATION = 1_000_000, 7
@@ -120,7 +120,7 @@ def test_tables_that_cannot_be_read_are_no_verdict(tables):
 
 
 def test_tables_that_would_fill_the_memory_are_not_unpacked(monkeypatch):
-    monkeypatch.setattr("controller.runtime.isolation.verification.MAX_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr("heddle.controller.runtime.isolation.verification.MAX_UNPACKED_BYTES", 1 << 20)
     assert "tables of more than 1 MiB" in verified(REQUEST._replace(tables=zipped((1 << 20) + 1))).failure
     assert MAX_UNPACKED_BYTES > 1 << 20
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from controller.runtime.limits.log_limit import KIND_BURST, MAX_KEYS, PEER_BURST, LogLimit
+from heddle.controller.runtime.limits.log_limit import KIND_BURST, MAX_KEYS, PEER_BURST, LogLimit
 
 
 class Handler(logging.Handler):

@@ -6,11 +6,11 @@ from contextlib import suppress
 
 import pytest
 
-from controller.brain.state import begin
-from controller.model.event import PortStatus, Submit, SwitchUp
-from controller.runtime.clock import SystemClock
-from controller.runtime.loop import GATHER_S, Loop
-from controller.runtime.ports import InstallError
+from heddle.controller.brain.state import begin
+from heddle.controller.model.event import PortStatus, Submit, SwitchUp
+from heddle.controller.runtime.clock import SystemClock
+from heddle.controller.runtime.loop import GATHER_S, Loop
+from heddle.controller.runtime.ports import InstallError
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.unit.brain.driver import shift_job, small_fabric

@@ -10,17 +10,17 @@ from functools import partial
 import pytest
 import pytest_asyncio
 
-from controller.model.effect import Place, Solve
-from controller.model.error import BudgetExceededError, InputError, UnavailableError
-from controller.model.health import Health
-from controller.model.job import Steering
-from controller.model.moves import MoveLimit, Whose
-from controller.model.placement import Shape
-from controller.model.plan import Amend, Replan
-from controller.runtime.planning import pool as module
-from controller.runtime.planning.pool import Limits, PlannerPool
-from controller.runtime.planning.worker import WorkerLostError
-from controller.runtime.rules import with_pins
+from heddle.controller.model.effect import Place, Solve
+from heddle.controller.model.error import BudgetExceededError, InputError, UnavailableError
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import Steering
+from heddle.controller.model.moves import MoveLimit, Whose
+from heddle.controller.model.placement import Shape
+from heddle.controller.model.plan import Amend, Replan
+from heddle.controller.runtime.planning import pool as module
+from heddle.controller.runtime.planning.pool import Limits, PlannerPool
+from heddle.controller.runtime.planning.worker import WorkerLostError
+from heddle.controller.runtime.rules import with_pins
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.unit.brain.driver import shift_job, small_fabric
 

@@ -8,15 +8,15 @@ from itertools import pairwise
 
 import pytest
 
-from controller.brain.state import begin
-from controller.model.effect import Compile
-from controller.model.fabric import Fabric
-from controller.model.health import Health
-from controller.model.steering import layout_of
-from controller.rules.compile import compile_fabric
-from controller.rules.pipeline import Table
-from controller.runtime.compiling import wire
-from controller.runtime.compiling.compiler import ProcessCompiler
+from heddle.controller.brain.state import begin
+from heddle.controller.model.effect import Compile
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.steering import layout_of
+from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.rules.pipeline import Table
+from heddle.controller.runtime.compiling import wire
+from heddle.controller.runtime.compiling.compiler import ProcessCompiler
 from tests.support.fabrics.small_fabrics import clos3, rails
 from tests.unit.brain.driver import small_fabric
 
@@ -82,14 +82,16 @@ async def test_a_process_that_hangs_is_replaced(compiler, monkeypatch):
     healths = drawn_healths(FABRIC, 2)
     ((_, last),) = await compiled_in_turn(compiler, FABRIC, healths[:1])
     os.kill(stopped := compiler.pid, signal.SIGSTOP)
-    monkeypatch.setattr("controller.runtime.compiling.compiler.LIMIT_S", 2.0)
+    monkeypatch.setattr("heddle.controller.runtime.compiling.compiler.LIMIT_S", 2.0)
     work = Compile(token=1, base=healths[0], health=healths[1], before=last.underlay, pinned=())
     assert (await compiler.compile(work)).underlay == compile_fabric(FABRIC, layout_of(FABRIC), healths[1])
     assert compiler.pid != stopped
 
 
 async def test_a_process_that_always_dies_is_not_waited_for(compiler, monkeypatch):
-    monkeypatch.setattr("controller.runtime.compiling.compiler.MODULE", "controller.runtime.compiling.no_such")
+    monkeypatch.setattr(
+        "heddle.controller.runtime.compiling.compiler.MODULE", "heddle.controller.runtime.compiling.no_such"
+    )
     health = drawn_healths(FABRIC, 1)[0]
     work = Compile(token=1, base=FABRIC.failed, health=health, before=begin(FABRIC).underlay, pinned=())
     assert (await compiler.compile(work)).underlay == compile_fabric(FABRIC, layout_of(FABRIC), health)

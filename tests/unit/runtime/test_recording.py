@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.brain.decide import decide
-from controller.model.error import InputError, PrerequisiteError
-from controller.model.event import Drain, PortStatus, RulesRead, Submit, Tick
-from controller.model.job import Steering
-from controller.runtime.recording import recorder as recording
-from controller.runtime.recording.batch import Turn
-from controller.runtime.recording.recorder import Recorder
-from controller.runtime.recording.replay import Gap, replay, segments
-from controller.runtime.recording.segment import SegmentWriter, header
+from heddle.controller.brain.decide import decide
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.controller.model.event import Drain, PortStatus, RulesRead, Submit, Tick
+from heddle.controller.model.job import Steering
+from heddle.controller.runtime.recording import recorder as recording
+from heddle.controller.runtime.recording.batch import Turn
+from heddle.controller.runtime.recording.recorder import Recorder
+from heddle.controller.runtime.recording.replay import Gap, replay, segments
+from heddle.controller.runtime.recording.segment import SegmentWriter, header
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 

@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter
 from typing import cast
 
-from controller.model.event import Submit
-from controller.runtime.probing.hops import Hops
-from controller.runtime.probing.sampler import CERTAIN, Sampler
-from controller.runtime.probing.sending import ProbeSender
-from controller.runtime.probing.sessions import ProbeAgents, Session
+from heddle.controller.model.event import Submit
+from heddle.controller.runtime.probing.hops import Hops
+from heddle.controller.runtime.probing.sampler import CERTAIN, Sampler
+from heddle.controller.runtime.probing.sending import ProbeSender
+from heddle.controller.runtime.probing.sessions import ProbeAgents, Session
 from tests.unit.brain.driver import shift_job, small_fabric
 from tests.unit.brain.test_seeking import hashing
 

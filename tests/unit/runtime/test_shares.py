@@ -1,7 +1,7 @@
 import pytest
 
-from controller.model.error import BudgetExceededError
-from controller.runtime.limits.shares import Shares
+from heddle.controller.model.error import BudgetExceededError
+from heddle.controller.runtime.limits.shares import Shares
 
 
 def test_a_caller_past_its_limit_is_refused_and_counted_and_others_are_not():

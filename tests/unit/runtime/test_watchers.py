@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller.runtime import watch
-from controller.runtime.watch import TooManyWatchersError, Watchers
+from heddle.controller.runtime import watch
+from heddle.controller.runtime.watch import TooManyWatchersError, Watchers
 
 
 def test_watchers_of_one_peer_leave_room_for_others(monkeypatch):

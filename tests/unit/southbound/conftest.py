@@ -3,8 +3,8 @@
 import pytest
 import pytest_asyncio
 
-from controller.southbound.server import OpenFlowServer
-from controller.southbound.settings import SouthboundSettings
+from heddle.controller.southbound.server import OpenFlowServer
+from heddle.controller.southbound.settings import SouthboundSettings
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.support.fabrics.southbound_events import RecordedEvents
 

@@ -6,8 +6,8 @@ import pytest
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from controller.model.rule import Match, OpaqueMatch
-from controller.southbound.codec import decode, wire
+from heddle.controller.model.rule import Match, OpaqueMatch
+from heddle.controller.southbound.codec import decode, wire
 from tests.fakes.openflow.openflow_switch import HELLO, message
 from tests.oracles import os_ken_codec
 from tests.oracles.os_ken_codec import DATAPATH, serialized

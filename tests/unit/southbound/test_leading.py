@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from controller.model.lease_clock import granted
-from controller.model.rule import Change, ChangeOp, FlowRule, Match, Output, Step
-from controller.runtime.leadership import Leadership
-from controller.runtime.ports import InstallError
-from controller.southbound.server import OpenFlowServer
+from heddle.controller.model.lease_clock import granted
+from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Match, Output, Step
+from heddle.controller.runtime.leadership import Leadership
+from heddle.controller.runtime.ports import InstallError
+from heddle.controller.southbound.server import OpenFlowServer
 from tests.fakes.openflow.openflow_switch import FLOW_MOD, ROLE_REQUEST, FakeSwitch
 from tests.support.fabrics.southbound_events import RecordedEvents
 from tests.unit.southbound.conftest import NAMES, QUICK

@@ -1,7 +1,7 @@
 """The liveness of a switch, from the bytes and messages of each echo period."""
 
-from controller.southbound.liveness import Liveness, Verdict
-from controller.southbound.settings import SouthboundSettings
+from heddle.controller.southbound.liveness import Liveness, Verdict
+from heddle.controller.southbound.settings import SouthboundSettings
 
 SETTINGS = SouthboundSettings(suspect_after=2, close_after=4, silent_periods=8)
 

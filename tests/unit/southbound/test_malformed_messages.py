@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.southbound.codec.check import MalformedMessageError, check
+from heddle.controller.southbound.codec.check import MalformedMessageError, check
 from tests.fakes.openflow.malformed_openflow import MALFORMED, apply, bucket, flow_stats, group_desc
 from tests.fakes.openflow.openflow_switch import HELLO, message
 

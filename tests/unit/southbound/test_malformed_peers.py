@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from controller.model.rule import Step
+from heddle.controller.model.rule import Step
 from tests.fakes.openflow.malformed_openflow import MALFORMED
 from tests.fakes.openflow.openflow_switch import FakeSwitch, message
 from tests.unit.southbound.conftest import QUICK

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
-from controller.model.rule import FlowRule, GotoTable, GroupRule, Match, OpaqueAction, OpaqueMatch, Output
-from controller.southbound.codec import readback
-from controller.southbound.codec.check import check
+from heddle.controller.model.rule import FlowRule, GotoTable, GroupRule, Match, OpaqueAction, OpaqueMatch, Output
+from heddle.controller.southbound.codec import readback
+from heddle.controller.southbound.codec.check import check
 from tests.fakes.openflow.malformed_openflow import apply, bucket, flow_stats, group_desc
 
 IN_PORT_3 = b"\x80\0\0\4\0\0\0\3"

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from controller.model.rule import (
+from heddle.controller.model.rule import (
     Change,
     ChangeOp,
     FlowRule,

@@ -11,11 +11,11 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from controller.model.rule import Step
-from controller.runtime import tls_front
-from foundation.certificate import serial_text
-from foundation.identity import Role
-from foundation.tls_files import Tls
+from heddle.controller.model.rule import Step
+from heddle.controller.runtime import tls_front
+from heddle.foundation.certificate import serial_text
+from heddle.foundation.identity import Role
+from heddle.foundation.tls_files import Tls
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.support.certificates import authority, files_of
 from tests.unit.southbound.conftest import NAMES, QUICK, Southbound

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from telemetry.detection.window import Snapshot
-from telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
+from heddle.telemetry.detection.window import Snapshot
+from heddle.telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
 
 S = 1_000_000_000
 

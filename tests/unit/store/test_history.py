@@ -7,14 +7,14 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from controller.model.error import PrerequisiteError
-from controller.model.log_event import LogEvent
-from controller.runtime.telemetry import LinkRecord
-from controller.store import history as module
-from controller.store.database import Database, Retention
-from controller.store.history import SqliteHistory
-from controller.store.reading import read_events, read_rollups
-from controller.store.seconds import Bucket
+from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.log_event import LogEvent
+from heddle.controller.runtime.telemetry import LinkRecord
+from heddle.controller.store import history as module
+from heddle.controller.store.database import Database, Retention
+from heddle.controller.store.history import SqliteHistory
+from heddle.controller.store.reading import read_events, read_rollups
+from heddle.controller.store.seconds import Bucket
 from tests.unit.store.snapshots import snapshot, totals
 
 START_S = 1_790_000_000 - 1_790_000_000 % 3_600

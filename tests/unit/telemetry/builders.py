@@ -1,10 +1,10 @@
 """Ports of small fabrics, and samples of them."""
 
-from telemetry.detection.ports import Port, PortTable
-from telemetry.detection.window import Window, WindowSettings
-from telemetry.samples.decode import Reader
-from telemetry.samples.sample import PortSample, QueueSample, Rejected, encode
-from telemetry.samples.topic import Source
+from heddle.telemetry.detection.ports import Port, PortTable
+from heddle.telemetry.detection.window import Window, WindowSettings
+from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.sample import PortSample, QueueSample, Rejected, encode
+from heddle.telemetry.samples.topic import Source
 
 S = 1_000_000_000
 START = 1_790_000_000 * S

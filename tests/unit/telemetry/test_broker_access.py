@@ -14,18 +14,18 @@ import aiomqtt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from controller.cli.options.mqtt import config
-from controller.cli.telemetry.streams import record
-from controller.config.mosquitto import ACCESS, CONFIG
-from controller.model.error import InputError
-from controller.pki.authority import revocations
-from foundation.certificate import peer_in
-from foundation.identity import Role
-from telemetry.agent.agent import Agent, AgentSettings
-from telemetry.agent.session import Broker as AgentsBroker
-from telemetry.broker_tls import BrokerTls
-from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
-from telemetry.samples.topic import Source, ports_topic, status_topic, subscriptions
+from heddle.controller.config.mosquitto import ACCESS, CONFIG
+from heddle.controller.model.error import InputError
+from heddle.controller.pki.authority import revocations
+from heddle.foundation.certificate import peer_in
+from heddle.foundation.identity import Role
+from heddle.programs.console.options.mqtt import config
+from heddle.programs.console.telemetry.streams import record
+from heddle.telemetry.agent.agent import Agent, AgentSettings
+from heddle.telemetry.agent.session import Broker as AgentsBroker
+from heddle.telemetry.broker_tls import BrokerTls
+from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
+from heddle.telemetry.samples.topic import Source, ports_topic, status_topic, subscriptions
 from tests.support.certificates import authority, files_of
 from tests.support.processes.mosquitto import PROGRAM, free_port, mosquitto_by
 from tests.unit.telemetry.agent.test_agent_on_a_broker import PERIOD_NS, Counting

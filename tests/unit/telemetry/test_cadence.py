@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.cadence import Cadence
+from heddle.telemetry.cadence import Cadence
 
 MS = 1_000_000
 

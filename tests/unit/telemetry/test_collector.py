@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import aiomqtt
 import pytest
 
-from foundation.backoff import Backoff
-from telemetry.collector import collector as module
-from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
-from telemetry.collector.collector import Collector
-from telemetry.detection.window import Notice
-from telemetry.samples.sample import PortSample, Refusal, encode
-from telemetry.samples.topic import ports_topic, status_topic, subscriptions
+from heddle.foundation.backoff import Backoff
+from heddle.telemetry.collector import collector as module
+from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
+from heddle.telemetry.collector.collector import Collector
+from heddle.telemetry.detection.window import Notice
+from heddle.telemetry.samples.sample import PortSample, Refusal, encode
+from heddle.telemetry.samples.topic import ports_topic, status_topic, subscriptions
 from tests.fakes.telemetry.bus import FakeBus
 from tests.support.processes.mosquitto import mosquitto
 from tests.unit.telemetry.test_observer import LEAF1, observer

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.counter_page import (
+from heddle.telemetry.counter_page import (
     PORT_FIELDS,
     PRIORITIES,
     QUEUE_FIELDS,

@@ -5,12 +5,12 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.api.proto.heddle.v1 import heddle_pb2
-from telemetry.samples import sample as limits
-from telemetry.samples.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
-from telemetry.samples.decode import Reader
-from telemetry.samples.sample import PortSample, QueueSample, Refusal, Rejected, encode
-from telemetry.samples.values import decode
+from heddle.telemetry.samples import sample as limits
+from heddle.telemetry.samples.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
+from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.sample import PortSample, QueueSample, Refusal, Rejected, encode
+from heddle.telemetry.samples.values import decode
+from heddle.v1 import heddle_pb2
 
 WORDS = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1))
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,20}(:[1-9][0-9]{0,4})?\Z")

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from telemetry.detection.detector import Detector
-from telemetry.detection.signal import Kind
-from telemetry.detection.thresholds import DetectorSettings, complaints, reasons
+from heddle.telemetry.detection.detector import Detector
+from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.thresholds import DetectorSettings, complaints, reasons
 from tests.unit.telemetry.builders import Fed, S, queue, sample
 
 SETTINGS = DetectorSettings(raise_periods=2, clear_periods=3)

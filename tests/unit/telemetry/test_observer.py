@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.detection.ports import Port, PortTable
-from telemetry.detection.signal import Kind
-from telemetry.detection.thresholds import DetectorSettings
-from telemetry.observer import Observer
-from telemetry.samples.sample import MAX_PAYLOAD_BYTES, encode
-from telemetry.samples.topic import Source, nics_topic, ports_topic, status_topic
+from heddle.telemetry.detection.ports import Port, PortTable
+from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.thresholds import DetectorSettings
+from heddle.telemetry.observer import Observer
+from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES, encode
+from heddle.telemetry.samples.topic import Source, nics_topic, ports_topic, status_topic
 from tests.unit.telemetry.builders import START, S, queue, sample
 
 LEAF1 = ports_topic("lab", "leaf1")
@@ -112,7 +112,7 @@ def test_each_change_of_an_agents_status_is_reported_once():
 
 
 def test_agents_that_no_switch_or_host_is_named_as_are_few_and_the_fabrics_own_are_always_kept(monkeypatch):
-    monkeypatch.setattr("telemetry.observer.MAX_OTHER_AGENTS", 3)
+    monkeypatch.setattr("heddle.telemetry.observer.MAX_OTHER_AGENTS", 3)
     seen = observer()
     for name in ("a0", "a1", "a2", "a3", "a4", "leaf1", "h1"):
         seen.take(status_topic("lab", name), b"online", START)

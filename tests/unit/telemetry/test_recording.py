@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.samples.recording import MAGIC, Recorded, RecordingError, Torn, frame, read
-from telemetry.samples.sample import MAX_PAYLOAD_BYTES
+from heddle.telemetry.samples.recording import MAGIC, Recorded, RecordingError, Torn, frame, read
+from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES
 
 MESSAGES = st.lists(
     st.builds(

@@ -1,6 +1,6 @@
 import pytest
 
-from telemetry.samples.topic import Source, Topic, nics_topic, parse, ports_topic, status_topic, subscriptions
+from heddle.telemetry.samples.topic import Source, Topic, nics_topic, parse, ports_topic, status_topic, subscriptions
 
 
 def test_topics_are_those_of_the_contract():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from telemetry.detection.growth import Growth, Recent
-from telemetry.detection.window import Notice, Window
-from telemetry.samples.counters import nic_column, port_column, queue_columns
-from telemetry.samples.sample import Refusal
+from heddle.telemetry.detection.growth import Growth, Recent
+from heddle.telemetry.detection.window import Notice, Window
+from heddle.telemetry.samples.counters import nic_column, port_column, queue_columns
+from heddle.telemetry.samples.sample import Refusal
 from tests.unit.telemetry.builders import Fed, S, queue, sample, table
 
 TX = port_column("tx_bytes")

@@ -2,7 +2,7 @@
 
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
-from controller.dashboard.documents.shapes.state import TelemetryAge
+from heddle.controller.dashboard.documents.shapes.state import TelemetryAge
 
 
 class Vpc(TypedDict):

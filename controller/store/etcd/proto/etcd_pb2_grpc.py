@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from controller.store.etcd.proto import etcd_pb2 as controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2
+from heddle.controller.store.etcd.proto import etcd_pb2 as heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,7 +18,7 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in controller/store/etcd/proto/etcd_pb2_grpc.py depends on'
+        + ' but the generated code in heddle/controller/store/etcd/proto/etcd_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
@@ -36,18 +36,18 @@ class KVStub:
         """
         self.Range = channel.unary_unary(
                 '/etcdserverpb.KV/Range',
-                request_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeRequest.SerializeToString,
-                response_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeResponse.FromString,
+                request_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeRequest.SerializeToString,
+                response_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeResponse.FromString,
                 _registered_method=True)
         self.Txn = channel.unary_unary(
                 '/etcdserverpb.KV/Txn',
-                request_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnRequest.SerializeToString,
-                response_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnResponse.FromString,
+                request_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnRequest.SerializeToString,
+                response_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnResponse.FromString,
                 _registered_method=True)
         self.Compact = channel.unary_unary(
                 '/etcdserverpb.KV/Compact',
-                request_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionRequest.SerializeToString,
-                response_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionResponse.FromString,
+                request_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionRequest.SerializeToString,
+                response_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionResponse.FromString,
                 _registered_method=True)
 
 
@@ -77,18 +77,18 @@ def add_KVServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Range': grpc.unary_unary_rpc_method_handler(
                     servicer.Range,
-                    request_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeRequest.FromString,
-                    response_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeResponse.SerializeToString,
+                    request_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeRequest.FromString,
+                    response_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeResponse.SerializeToString,
             ),
             'Txn': grpc.unary_unary_rpc_method_handler(
                     servicer.Txn,
-                    request_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnRequest.FromString,
-                    response_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnResponse.SerializeToString,
+                    request_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnRequest.FromString,
+                    response_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnResponse.SerializeToString,
             ),
             'Compact': grpc.unary_unary_rpc_method_handler(
                     servicer.Compact,
-                    request_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionRequest.FromString,
-                    response_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionResponse.SerializeToString,
+                    request_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionRequest.FromString,
+                    response_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -116,8 +116,8 @@ class KV:
             request,
             target,
             '/etcdserverpb.KV/Range',
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeRequest.SerializeToString,
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeResponse.FromString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeRequest.SerializeToString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.RangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -143,8 +143,8 @@ class KV:
             request,
             target,
             '/etcdserverpb.KV/Txn',
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnRequest.SerializeToString,
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnResponse.FromString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnRequest.SerializeToString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.TxnResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -170,8 +170,8 @@ class KV:
             request,
             target,
             '/etcdserverpb.KV/Compact',
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionRequest.SerializeToString,
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionResponse.FromString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionRequest.SerializeToString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.CompactionResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -194,8 +194,8 @@ class WatchStub:
         """
         self.Watch = channel.stream_stream(
                 '/etcdserverpb.Watch/Watch',
-                request_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchRequest.SerializeToString,
-                response_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchResponse.FromString,
+                request_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchRequest.SerializeToString,
+                response_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchResponse.FromString,
                 _registered_method=True)
 
 
@@ -213,8 +213,8 @@ def add_WatchServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Watch': grpc.stream_stream_rpc_method_handler(
                     servicer.Watch,
-                    request_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchRequest.FromString,
-                    response_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchResponse.SerializeToString,
+                    request_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchRequest.FromString,
+                    response_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -242,8 +242,8 @@ class Watch:
             request_iterator,
             target,
             '/etcdserverpb.Watch/Watch',
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchRequest.SerializeToString,
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchResponse.FromString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchRequest.SerializeToString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.WatchResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -266,18 +266,18 @@ class LeaseStub:
         """
         self.LeaseGrant = channel.unary_unary(
                 '/etcdserverpb.Lease/LeaseGrant',
-                request_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantRequest.SerializeToString,
-                response_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantResponse.FromString,
+                request_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantRequest.SerializeToString,
+                response_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantResponse.FromString,
                 _registered_method=True)
         self.LeaseRevoke = channel.unary_unary(
                 '/etcdserverpb.Lease/LeaseRevoke',
-                request_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeRequest.SerializeToString,
-                response_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeResponse.FromString,
+                request_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeRequest.SerializeToString,
+                response_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeResponse.FromString,
                 _registered_method=True)
         self.LeaseKeepAlive = channel.stream_stream(
                 '/etcdserverpb.Lease/LeaseKeepAlive',
-                request_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveRequest.SerializeToString,
-                response_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveResponse.FromString,
+                request_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveRequest.SerializeToString,
+                response_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveResponse.FromString,
                 _registered_method=True)
 
 
@@ -307,18 +307,18 @@ def add_LeaseServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'LeaseGrant': grpc.unary_unary_rpc_method_handler(
                     servicer.LeaseGrant,
-                    request_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantRequest.FromString,
-                    response_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantResponse.SerializeToString,
+                    request_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantRequest.FromString,
+                    response_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantResponse.SerializeToString,
             ),
             'LeaseRevoke': grpc.unary_unary_rpc_method_handler(
                     servicer.LeaseRevoke,
-                    request_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeRequest.FromString,
-                    response_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeResponse.SerializeToString,
+                    request_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeRequest.FromString,
+                    response_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeResponse.SerializeToString,
             ),
             'LeaseKeepAlive': grpc.stream_stream_rpc_method_handler(
                     servicer.LeaseKeepAlive,
-                    request_deserializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveRequest.FromString,
-                    response_serializer=controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveResponse.SerializeToString,
+                    request_deserializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveRequest.FromString,
+                    response_serializer=heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -346,8 +346,8 @@ class Lease:
             request,
             target,
             '/etcdserverpb.Lease/LeaseGrant',
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantRequest.SerializeToString,
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantResponse.FromString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantRequest.SerializeToString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseGrantResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -373,8 +373,8 @@ class Lease:
             request,
             target,
             '/etcdserverpb.Lease/LeaseRevoke',
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeRequest.SerializeToString,
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeResponse.FromString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeRequest.SerializeToString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseRevokeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -400,8 +400,8 @@ class Lease:
             request_iterator,
             target,
             '/etcdserverpb.Lease/LeaseKeepAlive',
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveRequest.SerializeToString,
-            controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveResponse.FromString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveRequest.SerializeToString,
+            heddle_dot_controller_dot_store_dot_etcd_dot_proto_dot_etcd__pb2.LeaseKeepAliveResponse.FromString,
             options,
             channel_credentials,
             insecure,

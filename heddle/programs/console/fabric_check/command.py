@@ -7,7 +7,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
-from controller.cli.fabric_check.inputs import (
+from heddle.controller.config.load import load_fabric
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.controller.model.plan import DATA_DSCP
+from heddle.controller.runtime.probing.pairs import pairs_of
+from heddle.probing.check.conclusions import LeafCheck, concluded
+from heddle.probing.check.places import Places
+from heddle.probing.check.questions import Pair, Round, rounds
+from heddle.probing.check.sending import send_all
+from heddle.probing.prober import Prober
+from heddle.programs.console.fabric_check.inputs import (
     ADDRESSES_FILE,
     FABRIC_FILE,
     NODES_FILE,
@@ -16,17 +25,8 @@ from controller.cli.fabric_check.inputs import (
     places_of,
     sources_of,
 )  # fmt: skip
-from controller.cli.fabric_check.report import as_json as document
-from controller.cli.fabric_check.report import lines
-from controller.config.load import load_fabric
-from controller.model.error import InputError, PrerequisiteError
-from controller.model.plan import DATA_DSCP
-from controller.runtime.probing.pairs import pairs_of
-from probing.check.conclusions import LeafCheck, concluded
-from probing.check.places import Places
-from probing.check.questions import Pair, Round, rounds
-from probing.check.sending import send_all
-from probing.prober import Prober
+from heddle.programs.console.fabric_check.report import as_json as document
+from heddle.programs.console.fabric_check.report import lines
 
 
 def run_check_fabric(

@@ -7,15 +7,15 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from controller.config.text.complaint import one_line, shown
-from controller.config.text.document import read_text
-from controller.model.address import ip_text, parse_ip
-from controller.model.error import InputError, PrerequisiteError
-from controller.model.fabric import Fabric, Nic
-from controller.model.port_addresses import links_by_address
-from controller.model.suggest import did_you_mean
-from foundation.network_namespace import network_namespace
-from probing.check.places import Places
+from heddle.controller.config.text.complaint import one_line, shown
+from heddle.controller.config.text.document import read_text
+from heddle.controller.model.address import ip_text, parse_ip
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.controller.model.port_addresses import links_by_address
+from heddle.controller.model.suggest import did_you_mean
+from heddle.foundation.network_namespace import network_namespace
+from heddle.probing.check.places import Places
 
 FABRIC_FILE, ADDRESSES_FILE, NODES_FILE = "fabric.yaml", "addresses.json", "nodes.json"
 """Files in the directory of a lab: the last names the process that holds the network namespace of each host."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import Json
+from heddle.programs.console.options.option import Json
 
 
 def check(
@@ -40,6 +40,6 @@ def check(
 
     Example: heddle check fabric fabric.yaml --addresses loopbacks.json
     """
-    from controller.cli.fabric_check.command import run_check_fabric
+    from heddle.programs.console.fabric_check.command import run_check_fabric
 
     raise typer.Exit(run_check_fabric(fabric, nics or (), addresses, rate, as_json, sys.stdout))

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from probing.check.conclusions import Answer, LeafCheck
-from probing.check.findings import Kind, listed
+from heddle.probing.check.conclusions import Answer, LeafCheck
+from heddle.probing.check.findings import Kind, listed
 
 _PHRASES = {
     "ports_matter": {"yes": "source ports matter", "no": "source ports do not matter",

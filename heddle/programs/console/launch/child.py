@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
-from controller.model.error import InputError
+from heddle.controller.model.error import InputError
 
 FORWARDED = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),

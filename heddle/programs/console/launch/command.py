@@ -8,19 +8,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli.client import connected
-from controller.cli.launch.child import Child
-from controller.cli.launch.lease import JobLease
-from controller.cli.launch.membership import Membership, membership_of
-from controller.cli.launch.planned_ports import PlannedPorts
-from controller.cli.launch.port_shim import shim_library
-from controller.cli.launch.responder import PortResponder
-from controller.cli.suggest import collective_of
-from controller.config.load import load_job_shape
-from controller.model.address import parse_ip
-from controller.model.error import HeddleError, InputError, PrerequisiteError
-from controller.model.job import JobRequest
+from heddle.controller.config.load import load_job_shape
+from heddle.controller.model.address import parse_ip
+from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError
+from heddle.controller.model.job import JobRequest
+from heddle.programs.console.client import connected
+from heddle.programs.console.launch.child import Child
+from heddle.programs.console.launch.lease import JobLease
+from heddle.programs.console.launch.membership import Membership, membership_of
+from heddle.programs.console.launch.planned_ports import PlannedPorts
+from heddle.programs.console.launch.port_shim import shim_library
+from heddle.programs.console.launch.responder import PortResponder
+from heddle.programs.console.suggest import collective_of
+from heddle.v1 import heddle_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-from controller.config.text.complaint import shown
-from controller.model.error import InputError
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.model.error import InputError
 
 MAX_HOSTS = 65_536
 MAX_TEXT_LENGTH = 1 << 20

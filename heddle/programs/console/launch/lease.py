@@ -9,12 +9,12 @@ from threading import Event, Thread
 
 import grpc
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import request_to
-from controller.cli.client import Client
-from controller.cli.launch.membership import Membership
-from controller.model.error import DeadlineError
-from controller.model.job import JobRequest
+from heddle.controller.api.translate import request_to
+from heddle.controller.model.error import DeadlineError
+from heddle.controller.model.job import JobRequest
+from heddle.programs.console.client import Client
+from heddle.programs.console.launch.membership import Membership
+from heddle.v1 import heddle_pb2 as pb
 
 RETRY_S = 1.0
 CALL_TIMEOUT_S = 10.0

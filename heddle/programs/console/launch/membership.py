@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from controller.cli.launch.host_list import hosts_of, tasks_of_nodes
-from controller.config.text.complaint import shown
-from controller.model.admission import is_job_id
-from controller.model.error import InputError
+from heddle.controller.config.text.complaint import shown
+from heddle.controller.model.admission import is_job_id
+from heddle.controller.model.error import InputError
+from heddle.programs.console.launch.host_list import hosts_of, tasks_of_nodes
 
 MAX_NODES = 65_536
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import DEFAULT_SERVER, Server
+from heddle.programs.console.options.option import DEFAULT_SERVER, Server
 
 
 def exec_command(
@@ -44,7 +44,7 @@ def exec_command(
 
     Example: srun heddle exec --qps 4 -- python train.py
     """
-    from controller.cli.launch.command import ExecOptions, run_exec
+    from heddle.programs.console.launch.command import ExecOptions, run_exec
 
     options = ExecOptions(
         server=server,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ipaddress import IPv6Address
 from threading import Lock
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2 as pb
 
 MAX_QUEUE_PAIRS = 65_536
 """Queue pairs whose port is remembered; later ones get planned ports in turn, also when they request one again."""

@@ -7,7 +7,7 @@ import tempfile
 from hashlib import sha256
 from pathlib import Path
 
-from controller.model.error import PrerequisiteError
+from heddle.controller.model.error import PrerequisiteError
 
 SOURCE = Path(__file__).with_suffix(".c")
 FLAGS = (

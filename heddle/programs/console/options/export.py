@@ -32,7 +32,7 @@ def export_sonic(
 
     Example: heddle export sonic fabric.yaml --out switches
     """
-    from controller.cli.sonic import run_export
-    from controller.sonic.export import PortNames
+    from heddle.controller.sonic.export import PortNames
+    from heddle.programs.console.sonic import run_export
 
     run_export(fabric, out, PortNames(first_port, port_step), cable_metres)

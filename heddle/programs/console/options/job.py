@@ -1,11 +1,11 @@
-"""`heddle job …` as commands: their options. What they do is in `controller.cli.jobs` and `controller.cli.suggest`."""
+"""`heddle job …` as commands: their options. What they do is in `jobs` and `suggest` beside this folder."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import DEFAULT_SERVER, Json, Server
+from heddle.programs.console.options.option import DEFAULT_SERVER, Json, Server
 
 job = typer.Typer(
     help="Submit, show and release the jobs of a running controller.", no_args_is_help=True, rich_markup_mode=None
@@ -19,7 +19,7 @@ def job_submit(
     as_json: Json = False,
 ) -> None:
     """Submit the jobs of a file and wait until every switch has acknowledged their paths."""
-    from controller.cli import jobs as command
+    from heddle.programs.console import jobs as command
 
     command.submit(server, jobs, preview=False, as_json=as_json)
 
@@ -31,7 +31,7 @@ def job_preview(
     as_json: Json = False,
 ) -> None:
     """Show the plan that `submit` would get now; nothing is reserved."""
-    from controller.cli import jobs as command
+    from heddle.programs.console import jobs as command
 
     command.submit(server, jobs, preview=True, as_json=as_json)
 
@@ -51,8 +51,8 @@ def job_suggest(
 
     Exit status: 0; 2 for a malformed request; 3 if too few GPUs are free, with the jobs that hold them.
     """
-    from controller.cli import suggest as command
-    from controller.model.placement import Shape
+    from heddle.controller.model.placement import Shape
+    from heddle.programs.console import suggest as command
 
     collectives = (command.collective_of(collective, size_bytes, qps),)
     shape = Shape(ranks=ranks, collectives=collectives, gpu_milli=gpu_milli, max_suggestions=most)
@@ -65,7 +65,7 @@ JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 @job.command("show")
 def job_show(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     """Show a job's current plan with all its flows."""
-    from controller.cli import jobs as command
+    from heddle.programs.console import jobs as command
 
     command.show(server, job_id, as_json=as_json)
 
@@ -77,7 +77,7 @@ def job_list(
     as_json: Json = False,
 ) -> None:
     """List the jobs that hold paths."""
-    from controller.cli import jobs as command
+    from heddle.programs.console import jobs as command
 
     command.list_jobs(server, tenant, as_json=as_json)
 
@@ -85,7 +85,7 @@ def job_list(
 @job.command("watch")
 def job_watch(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     """Print the job's current generation, then every new one, until the job ends."""
-    from controller.cli import jobs as command
+    from heddle.programs.console import jobs as command
 
     command.watch(server, job_id, as_json=as_json)
 
@@ -98,7 +98,7 @@ def job_renew(
     as_json: Json = False,
 ) -> None:
     """Extend a job's lease."""
-    from controller.cli import jobs as command
+    from heddle.programs.console import jobs as command
 
     command.renew(server, job_id, lease_ms, as_json=as_json)
 
@@ -106,6 +106,6 @@ def job_renew(
 @job.command("release")
 def job_release(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     """End a job; its paths and pins are released."""
-    from controller.cli import jobs as command
+    from heddle.programs.console import jobs as command
 
     command.release(server, job_id, as_json=as_json)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from controller.model.server_address import split_address
+from heddle.controller.model.server_address import split_address
 
 mqtt = typer.Typer(
     help="Configure the MQTT broker of the telemetry.", no_args_is_help=True, rich_markup_mode=None
@@ -38,8 +38,8 @@ def config(
 
     Each agent writes the topics of the switch or host that its certificate names, and reads nothing.
     """
-    from controller.config import load_fabric
-    from controller.config.mosquitto import ACCESS, CONFIG, BrokerFiles, mosquitto_access, mosquitto_config
+    from heddle.controller.config import load_fabric
+    from heddle.controller.config.mosquitto import ACCESS, CONFIG, BrokerFiles, mosquitto_access, mosquitto_config
 
     loaded = load_fabric(fabric)
     address, port = split_address(listen)

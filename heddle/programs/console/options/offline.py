@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import Json
+from heddle.programs.console.options.option import Json
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def check(
     `heddle check fabric` is another command: it sends probes. A file of this name is `./fabric`.
     """
     with _uncollected():
-        from controller.cli.check import run_check
+        from heddle.programs.console.check import run_check
 
         raise typer.Exit(run_check(files, as_json, sys.stdout))
 
@@ -65,7 +65,7 @@ def plan(
     malformed input; 3 for sound input without an admissible plan.
     """
     with _uncollected():
-        from controller.cli.plan import run_plan
+        from heddle.programs.console.plan import run_plan
 
         run_plan(fabric, jobs, as_json=as_json, rules=rules, beside=beside, failed=failed or ())
 
@@ -107,7 +107,7 @@ def import_file(
     Example: heddle import lab.clab.yml --gbps 25 -o lab.yaml && heddle check lab.yaml
     """
     with _uncollected():
-        from controller.cli.importing import options_of, run_import
+        from heddle.programs.console.importing import options_of, run_import
 
         options = options_of(gbps, uplink_gbps, aggs_per_pod, cores, format_name)
         run_import(file, options, format_name=format_name, output=output, as_json=as_json)

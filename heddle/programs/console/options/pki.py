@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import Json
+from heddle.programs.console.options.option import Json
 
 pki = typer.Typer(
     help="Certificates for controllers, switches, agents, gateways, tenants and operators.",
@@ -25,7 +25,7 @@ def init(
 
     heddle pki init ca --fabric pod1
     """
-    from controller.cli import pki as command
+    from heddle.programs.console import pki as command
 
     command.init(directory, fabric, as_json=as_json)
 
@@ -62,7 +62,7 @@ def issue(
 
     heddle pki issue ca operator ada --out ~/.heddle-tls; export HEDDLE_TLS=~/.heddle-tls
     """
-    from controller.cli import pki as command
+    from heddle.programs.console import pki as command
 
     command.issue(
         directory, role, name, out=out, hours=hours, dns=dns or [], ips=ip or [], replace=replace, as_json=as_json
@@ -83,7 +83,7 @@ def rotate(
     The new one issues from now on. Holders of old files accept its certificates, and the other way round. Issue all
     certificates anew, then run it with --end. Copy ca.pem and crl.pem to mosquitto and etcd first.
     """
-    from controller.cli import pki as command
+    from heddle.programs.console import pki as command
 
     command.rotate(directory, end=end, force=force, as_json=as_json)
 
@@ -105,7 +105,7 @@ def deny(
 
     heddle pki deny ca gateway gw1
     """
-    from controller.cli import pki as command
+    from heddle.programs.console import pki as command
 
     command.deny(directory, role, name, serials=serial or [], as_json=as_json)
 
@@ -113,6 +113,6 @@ def deny(
 @pki.command("pair-key")
 def pair_key(file: Annotated[Path, typer.Argument(metavar="FILE", help="Must not exist.")]) -> None:
     """Write a new secret for a pair of gateways or balancers (partner.key_file): the same file on both machines."""
-    from controller.cli import pki as command
+    from heddle.programs.console import pki as command
 
     command.pair_key(file)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import DEFAULT_SERVER, Json, Server
+from heddle.programs.console.options.option import DEFAULT_SERVER, Json, Server
 
 
 def run(
@@ -45,7 +45,7 @@ def run(
     next start reads them and sends only the difference. Jobs, virtual networks and drains are in the state directory,
     which the next start reads as well.
     """
-    from controller.cli.run import run_controller
+    from heddle.programs.console.run import run_controller
 
     run_controller(
         fabric, config, openflow=openflow, grpc=grpc, http=http, state=state, insecure=insecure,
@@ -59,7 +59,7 @@ def topology(
     as_json: Json = False,
 ) -> None:
     """Show switches and links, with their state, planned and measured utilisation."""
-    from controller.cli import fabric as command
+    from heddle.programs.console import fabric as command
 
     command.topology(server, watch=watch, as_json=as_json)
 
@@ -75,7 +75,7 @@ def drain(
     Flows leave it first, then the rules. It is drained once this command ends with status 0. A drain that would leave a
     flow without a path is refused, and names the flow.
     """
-    from controller.cli import fabric as command
+    from heddle.programs.console import fabric as command
 
     command.drain(server, target, undrain=undrain, as_json=as_json)
 
@@ -90,7 +90,7 @@ def events(
 
     The controller keeps the last thousand events, or more with a history file (config key history).
     """
-    from controller.cli import events as command
+    from heddle.programs.console import events as command
 
     command.events(server, since=since, follow=follow, as_json=as_json)
 
@@ -110,7 +110,7 @@ def top(
     Telemetry agents supply the samples; a rate is between two samples of a port. A port without new samples is dim and
     marked stale. Needs a controller with a broker (config key telemetry.broker).
     """
-    from controller.cli.telemetry import top as command
+    from heddle.programs.console.telemetry import top as command
 
     command.top(server, ports or [], sort=sort, interval_s=interval, once=once, as_json=as_json)
 
@@ -128,6 +128,6 @@ def replay(
     Exit status 0: all decisions are the recorded ones; 1: one differs, which is named; 2: the file is damaged or was
     recorded by another version.
     """
-    from controller.cli import replay as command
+    from heddle.programs.console import replay as command
 
     command.run(path, since=since, job=job, as_json=as_json)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.cli.options.option import Json
-from controller.model.error import InputError
-from foundation.identity import TLS_VARIABLE
+from heddle.controller.model.error import InputError
+from heddle.foundation.identity import TLS_VARIABLE
+from heddle.programs.console.options.option import Json
 
 if TYPE_CHECKING:
-    from controller.store.etcd.state_in_etcd import Place
+    from heddle.controller.store.etcd.state_in_etcd import Place
 
 state = typer.Typer(
     help="What survives a restart of the controller: jobs, virtual networks, drains.",
@@ -49,11 +49,11 @@ def init(
 ) -> None:
     """Create an empty journal. With --above its generations are higher than one that switches obey already."""
     if etcd is not None:
-        from controller.store.etcd import state_in_etcd
+        from heddle.controller.store.etcd import state_in_etcd
 
         print(f"{etcd}: an empty journal, epoch {state_in_etcd.init(_in_etcd(etcd, fabric, tls), above)}")
         return
-    from controller.store import state_directory as store
+    from heddle.controller.store import state_directory as store
 
     wanted = _directory(directory)
     print(f"{wanted}: an empty journal, epoch {store.init(wanted, above)}")
@@ -68,11 +68,11 @@ def raise_epoch(
     Several controllers may run: the one that leads begins again, with such a generation.
     """
     if etcd is not None:
-        from controller.store.etcd import state_in_etcd
+        from heddle.controller.store.etcd import state_in_etcd
 
         print(f"{etcd}: epoch {state_in_etcd.raise_epoch(_in_etcd(etcd, fabric, tls), above)}")
         return
-    from controller.store import state_directory as store
+    from heddle.controller.store import state_directory as store
 
     wanted = _directory(directory)
     print(f"{wanted}: epoch {store.raise_epoch(wanted, above)}")
@@ -85,11 +85,11 @@ def check(
     """Check every page and row of the journal, also while a controller uses it; exit status 2 where it is damaged."""
     wanted: str | Path
     if etcd is not None:
-        from controller.store.etcd import state_in_etcd
+        from heddle.controller.store.etcd import state_in_etcd
 
         wanted, found = etcd, state_in_etcd.check(_in_etcd(etcd, fabric, tls))
     else:
-        from controller.store import state_directory as store
+        from heddle.controller.store import state_directory as store
 
         wanted = _directory(directory)
         found = store.check(wanted)
@@ -104,11 +104,11 @@ def backup(
 ) -> None:  # fmt: skip
     """Copy the journal to a new file, also while a controller uses it."""
     if etcd is not None:
-        from controller.store.etcd import state_in_etcd
+        from heddle.controller.store.etcd import state_in_etcd
 
         state_in_etcd.backup(_in_etcd(etcd, fabric, tls), file)
     else:
-        from controller.store import state_directory as store
+        from heddle.controller.store import state_directory as store
 
         store.backup(_directory(directory), file)
     print(f"{file}: written")
@@ -125,11 +125,11 @@ def restore(
     contacted: where one obeys a later generation, the log of the controller names it, and `heddle state raise` helps.
     """
     if etcd is not None:
-        from controller.store.etcd import state_in_etcd
+        from heddle.controller.store.etcd import state_in_etcd
 
         print(f"{etcd}: restored, epoch {state_in_etcd.restore(_in_etcd(etcd, fabric, tls), file, above)}")
         return
-    from controller.store import state_directory as store
+    from heddle.controller.store import state_directory as store
 
     wanted = _directory(directory)
     print(f"{wanted}: restored, epoch {store.restore(wanted, file, above)}")
@@ -137,7 +137,7 @@ def restore(
 
 
 def _directory(given: Path | None) -> Path:
-    from controller.store import state_directory as store
+    from heddle.controller.store import state_directory as store
 
     if given is not None and str(given) == store.NONE:
         raise InputError("--state: none has no journal; name a directory")
@@ -145,7 +145,7 @@ def _directory(given: Path | None) -> Path:
 
 
 def _in_etcd(etcd: str, fabric: str | None, tls: str | None) -> "Place":
-    from controller.store.etcd.state_in_etcd import place_of
+    from heddle.controller.store.etcd.state_in_etcd import place_of
 
     if fabric is None:
         raise InputError("--etcd needs --fabric: the name in the fabric file")

@@ -1,11 +1,11 @@
-"""`heddle vpc …` as commands: their options. What they do is in `controller.cli.vpc`."""
+"""`heddle vpc …` as commands: their options. What they do is in `heddle.programs.console.vpc`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import DEFAULT_SERVER, Json, Server
+from heddle.programs.console.options.option import DEFAULT_SERVER, Json, Server
 
 vpc = typer.Typer(
     help="Virtual networks of a running controller: VPCs, peerings, load balancers, the border, gateways.",
@@ -24,7 +24,7 @@ def apply(file: File, server: Server = DEFAULT_SERVER, as_json: Json = False) ->
     The whole file is checked first. Each change completes when every attached gateway has acknowledged it. After a
     timeout the change stays in effect; apply the file again to wait again. What the file does not name is not changed.
     """
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.apply(server, file, as_json=as_json)
 
@@ -36,7 +36,7 @@ def list_vpcs(
     as_json: Json = False,
 ) -> None:
     """List VPCs and their peerings."""
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.list_vpcs(server, tenant, as_json=as_json)
 
@@ -44,7 +44,7 @@ def list_vpcs(
 @vpc.command("delete")
 def delete(name: Vpc, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     """Delete a VPC that is not peered, not named by a border rule, and without load balancers."""
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.delete(server, name, as_json=as_json)
 
@@ -52,7 +52,7 @@ def delete(name: Vpc, server: Server = DEFAULT_SERVER, as_json: Json = False) ->
 @vpc.command("peer")
 def peer(name: Vpc, other: Peer, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     """Connect two VPCs, within their security rules; refused if their prefixes overlap."""
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.peer(server, name, other, as_json=as_json)
 
@@ -60,7 +60,7 @@ def peer(name: Vpc, other: Peer, server: Server = DEFAULT_SERVER, as_json: Json 
 @vpc.command("unpeer")
 def unpeer(name: Vpc, other: Peer, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     """End a peering; connections across it end with it."""
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.unpeer(server, name, other, as_json=as_json)
 
@@ -74,7 +74,7 @@ def border(
     as_json: Json = False,
 ) -> None:
     """Show or replace the rules for traffic from VPCs to the provider's networks. What no rule allows is denied."""
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.border(server, file, as_json=as_json)
 
@@ -86,7 +86,7 @@ def balancers(
     as_json: Json = False,
 ) -> None:
     """List load balancers with their back ends: weight, draining, and those that are down."""
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.balancers(server, tenant, as_json=as_json)
 
@@ -98,7 +98,7 @@ def delete_balancer(
     as_json: Json = False,
 ) -> None:
     """Delete a load balancer; its connections end."""
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.delete_balancer(server, name, as_json=as_json)
 
@@ -106,7 +106,7 @@ def delete_balancer(
 @vpc.command("gateways")
 def gateways(server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     """List gateways, balancers and hosts: whether attached, their generation, connections and drops."""
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.gateways(server, as_json=as_json)
 
@@ -118,6 +118,6 @@ def forget(
     as_json: Json = False,
 ) -> None:
     """Remove a decommissioned gateway from the state that hosts and other gateways get."""
-    from controller.cli import vpc as command
+    from heddle.programs.console import vpc as command
 
     command.forget(server, name, as_json=as_json)

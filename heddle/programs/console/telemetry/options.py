@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.options.option import Json
+from heddle.programs.console.options.option import Json
 
 telemetry = typer.Typer(help="Record telemetry to a file, and replay it.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -27,7 +27,7 @@ def telemetry_record(
     as_json: Json = False,
 ) -> None:
     """Write the messages of agents to a file, with their times of arrival."""
-    from controller.cli.telemetry import streams as command
+    from heddle.programs.console.telemetry import streams as command
 
     tls = {"ca_file": tls_ca, "certificate_file": tls_cert, "key_file": tls_key}
     command.record(file, broker=broker, tls=tls, fabric=fabric, seconds=seconds, max_bytes=max_bytes, as_json=as_json)
@@ -53,7 +53,7 @@ def telemetry_replay(
     as_json: Json = False,
 ) -> None:
     """Replay a recording: offline through the detector, or to a broker at the recorded pace."""
-    from controller.cli.telemetry import streams as command
+    from heddle.programs.console.telemetry import streams as command
 
     command.replay(
         file,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2 as pb
 
 SECOND_NS = 1_000_000_000
 

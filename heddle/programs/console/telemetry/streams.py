@@ -12,19 +12,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
 
-from controller.api.proto.heddle.v1 import heddle_pb2
-from controller.config import load_fabric
-from controller.config.telemetry import TelemetryConfig, broker_of, ports_of
-from controller.model.error import InputError, PrerequisiteError
-from foundation.regular_file import open_regular
-from telemetry.collector.bus import Broker, BusConnectionError, Message, MqttBus
-from telemetry.detection.ports import PortTable
-from telemetry.detection.thresholds import DetectorSettings, complaints
-from telemetry.observer import Observer, Scan
-from telemetry.samples.decode import Reader
-from telemetry.samples.recording import MAGIC, Recorded, RecordingError, frame, ports_in, read
-from telemetry.samples.sample import MAX_PAYLOAD_BYTES, Rejected
-from telemetry.samples.topic import Source, parse, subscriptions
+from heddle.controller.config import load_fabric
+from heddle.controller.config.telemetry import TelemetryConfig, broker_of, ports_of
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.foundation.regular_file import open_regular
+from heddle.telemetry.collector.bus import Broker, BusConnectionError, Message, MqttBus
+from heddle.telemetry.detection.ports import PortTable
+from heddle.telemetry.detection.thresholds import DetectorSettings, complaints
+from heddle.telemetry.observer import Observer, Scan
+from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.recording import MAGIC, Recorded, RecordingError, frame, ports_in, read
+from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES, Rejected
+from heddle.telemetry.samples.topic import Source, parse, subscriptions
+from heddle.v1 import heddle_pb2
 
 MAX_PORTS_IN_RECORDING = 100_000
 UNKNOWN_RATE_BPS = 400 * 10**9

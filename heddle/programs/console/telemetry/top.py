@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli import show as screen
-from controller.cli.client import Client, connected
-from controller.cli.jobs import all_jobs
-from controller.cli.telemetry.rates import SORT_KEYS, Board, PortRates
-from controller.model.error import InputError, UnavailableError
+from heddle.controller.model.error import InputError, UnavailableError
+from heddle.programs.console import show as screen
+from heddle.programs.console.client import Client, connected
+from heddle.programs.console.jobs import all_jobs
+from heddle.programs.console.telemetry.rates import SORT_KEYS, Board, PortRates
+from heddle.v1 import heddle_pb2 as pb
 
 ONCE_S = 6.0
 """How long `--once` waits for the second sample of every port: agents sample every second or faster."""

@@ -5,8 +5,8 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from dataplane.config.balancers import BackEnd, HealthCheck, Mode, Service
-from dataplane.config.check_balancers import balancer_problems
+from heddle.dataplane.config.balancers import BackEnd, HealthCheck, Mode, Service
+from heddle.dataplane.config.check_balancers import balancer_problems
 from tests.fakes.balancer_site import BALANCERS, CONFIG, VIP, changed
 
 END = BALANCERS[0].back_ends[0]

@@ -8,9 +8,9 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from dataplane.config.balancers import HealthCheck, Probe
-from dataplane.control.probing.prober import Prober
-from dataplane.control.probing.probes import Target, probe
+from heddle.dataplane.config.balancers import HealthCheck, Probe
+from heddle.dataplane.control.probing.prober import Prober
+from heddle.dataplane.control.probing.probes import Target, probe
 from tests.support.free_ports import free_ports
 
 HERE = IPv4Address("127.0.0.1")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dataplane.control.full_shares import FullShares
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.memory.state import FULL
+from heddle.dataplane.control.full_shares import FullShares
+from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.gateway.memory.state import FULL
 
 NAMES = {5: "red"}
 

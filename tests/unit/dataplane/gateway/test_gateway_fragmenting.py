@@ -9,7 +9,7 @@ from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
-from dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.engine.reasons import Drop, Punt
 from tests.fakes.gateway.gateway_frames import arriving, inner, tunnelled
 from tests.fakes.gateway.gateway_loop import GatewayLoop
 from tests.fakes.gateway.gateway_site import CUSTOMER, EXTERNAL, HOST_A, UNDERLAY

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from dataplane.config.local import Limits
-from dataplane.engine.hashing import mixed5
-from dataplane.gateway.memory.buckets import SLOTS, first_slot
-from dataplane.gateway.memory.connections import State, connect, find_connection
-from dataplane.gateway.memory.state import SEED, empty_state
-from dataplane.jit import kernel
+from heddle.dataplane.config.local import Limits
+from heddle.dataplane.engine.hashing import mixed5
+from heddle.dataplane.gateway.memory.buckets import SLOTS, first_slot
+from heddle.dataplane.gateway.memory.connections import State, connect, find_connection
+from heddle.dataplane.gateway.memory.state import SEED, empty_state
+from heddle.dataplane.jit import kernel
 
 pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 

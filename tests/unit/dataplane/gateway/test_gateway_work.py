@@ -9,13 +9,13 @@ from ipaddress import IPv4Address
 import numpy as np
 import pytest
 
-from dataplane.control import gateway as gateways
-from dataplane.control.gateway import Gateway, Wanted
-from dataplane.control.messages import Options
-from dataplane.control.pair.duties import Work
-from dataplane.control.slow.directory import Duty
-from dataplane.engine.rings import INJECT_HEADER, Ring
-from dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.control import gateway as gateways
+from heddle.dataplane.control.gateway import Gateway, Wanted
+from heddle.dataplane.control.messages import Options
+from heddle.dataplane.control.pair.duties import Work
+from heddle.dataplane.control.slow.directory import Duty
+from heddle.dataplane.engine.rings import INJECT_HEADER, Ring
+from heddle.dataplane.gateway.compiler.compile import compile_tables
 from tests.fakes.gateway.gateway_site import EXTERNAL, LOCAL, NETWORK, UNDERLAY
 from tests.fakes.gateway.ring_reader import oldest
 

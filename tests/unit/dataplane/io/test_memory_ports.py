@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from dataplane.engine.burst import BURST, DROPPED, PACKET, PUNTED, TRANSMIT
-from dataplane.engine.counters import make_counters
-from dataplane.engine.reasons import Drop, Punt
-from dataplane.io.frames.in_memory import MemoryPorts
-from dataplane.io.frames.layout import FREE
-from dataplane.io.ports import copy_in, copy_out, inject, receive, settle
+from heddle.dataplane.engine.burst import BURST, DROPPED, PACKET, PUNTED, TRANSMIT
+from heddle.dataplane.engine.counters import make_counters
+from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.io.frames.layout import FREE
+from heddle.dataplane.io.ports import copy_in, copy_out, inject, receive, settle
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.control.pair.heartbeat import Heartbeat, decode, encode
+from heddle.dataplane.control.pair.heartbeat import Heartbeat, decode, encode
 
 NAMES = st.text(min_size=1, max_size=20).filter(lambda name: len(name.encode()) <= 63)
 

@@ -12,12 +12,12 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from dataplane.config.check_pair import pair_problems
-from dataplane.config.pair import Mode, PairConfig, Path
-from dataplane.control.heartbeats import Heartbeats, address_of
-from dataplane.control.pair.duties import roles_of, work_of
-from dataplane.control.pair.ownership import Announce, Serve
-from dataplane.control.record_links import RecordLinks
+from heddle.dataplane.config.check_pair import pair_problems
+from heddle.dataplane.config.pair import Mode, PairConfig, Path
+from heddle.dataplane.control.heartbeats import Heartbeats, address_of
+from heddle.dataplane.control.pair.duties import roles_of, work_of
+from heddle.dataplane.control.pair.ownership import Announce, Serve
+from heddle.dataplane.control.record_links import RecordLinks
 from tests.fakes.gateway.pair_ports import pair_of
 from tests.fakes.gateway.slow_network import EXTERNAL, OTHER_VTEP, UNDERLAY, VTEP, local_config
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dataplane.config.local import Limits
-from dataplane.control.messages import Options
-from dataplane.control.shared import Word
-from dataplane.control.supervisor import DataProcessError, Supervisor
-from dataplane.engine.rings import Injector, Ring, front
-from dataplane.gateway.memory.state import SEED
-from dataplane.jit import kernel
+from heddle.dataplane.config.local import Limits
+from heddle.dataplane.control.messages import Options
+from heddle.dataplane.control.shared import Word
+from heddle.dataplane.control.supervisor import DataProcessError, Supervisor
+from heddle.dataplane.engine.rings import Injector, Ring, front
+from heddle.dataplane.gateway.memory.state import SEED
+from heddle.dataplane.jit import kernel
 from tests.fakes.gateway.gateway_site import LOCAL, site_tables
 
 SMALL = replace(LOCAL, limits=Limits(connections=1 << 6, mappings=1 << 6, fragments=1 << 6))

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.config import updates as changes
-from dataplane.config.desired import Desired, for_host
-from dataplane.config.network import NetworkConfig, Protocol, Realm
-from dataplane.config.refusal import MAX_LINES, ConfigError
-from dataplane.config.updates import Replica, updates
-from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
+from heddle.dataplane.config import updates as changes
+from heddle.dataplane.config.desired import Desired, for_host
+from heddle.dataplane.config.network import NetworkConfig, Protocol, Realm
+from heddle.dataplane.config.refusal import MAX_LINES, ConfigError
+from heddle.dataplane.config.updates import Replica, updates
+from heddle.dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
+from heddle.v1 import heddle_pb2 as pb
 from tests.property.gateway.networks import VTEPS, networks
 from tests.support.examples import examples
 

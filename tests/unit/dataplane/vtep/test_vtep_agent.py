@@ -4,9 +4,9 @@ import asyncio
 import threading
 from ipaddress import IPv4Address, ip_network
 
-from dataplane.config.desired import Desired
-from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
-from dataplane.vtep.agent import VtepAgent
+from heddle.dataplane.config.desired import Desired
+from heddle.dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.vtep.agent import VtepAgent
 
 VTEP, OTHER = IPv4Address("192.168.9.1"), IPv4Address("192.168.9.2")
 

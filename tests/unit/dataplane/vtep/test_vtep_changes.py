@@ -5,7 +5,7 @@ from ipaddress import IPv4Address, ip_address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.vtep.bridge_ports import (
+from heddle.dataplane.vtep.bridge_ports import (
     ENDPOINT_FLAGS,
     TUNNEL_FLAGS,
     Port,
@@ -15,9 +15,9 @@ from dataplane.vtep.bridge_ports import (
     port_changes,
     station_changes,
 )
-from dataplane.vtep.desired import ANY_MAC, Forward, HostState, Local, Neighbour
-from dataplane.vtep.linux import changes
-from dataplane.vtep.port_filters import filter_changes, filters, listed
+from heddle.dataplane.vtep.desired import ANY_MAC, Forward, HostState, Local, Neighbour
+from heddle.dataplane.vtep.linux import changes
+from heddle.dataplane.vtep.port_filters import filter_changes, filters, listed
 
 VTEP = IPv4Address("192.168.9.1")
 VNIS, MACS = (5, 70000), (ANY_MAC, 0x020000000001, 0x020000000002)

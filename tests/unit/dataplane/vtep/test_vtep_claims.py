@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.vtep.claims import SIGN, claimed, endpoint_of
+from heddle.dataplane.vtep.claims import SIGN, claimed, endpoint_of
 
 RED, BLUE = (100, 0x0200_0000_0001), (200, 0x0200_0000_0001)
 RED_ALIAS, BLUE_ALIAS = f"{SIGN}100/02:00:00:00:00:01", f"{SIGN}200/02:00:00:00:00:01"

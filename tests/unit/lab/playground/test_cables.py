@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controller.model.error import HeddleError
-from mininet_topos.playground import lab as playground_lab
-from mininet_topos.playground.fabric import lab_fabric
-from mininet_topos.playground.lab import Playground
-from mininet_topos.playground.traffic import traffic_request
+from heddle.controller.model.error import HeddleError
+from heddle.mininet_topos.playground import lab as playground_lab
+from heddle.mininet_topos.playground.fabric import lab_fabric
+from heddle.mininet_topos.playground.lab import Playground
+from heddle.mininet_topos.playground.traffic import traffic_request
 
 CABLE, BACK = "leaf1:1>spine1:1", "spine1:1>leaf1:1"
 

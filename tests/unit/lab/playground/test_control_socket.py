@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.model.error import HeddleError, NotFoundError, UnavailableError
-from mininet_topos.host.json_lines import write_line
-from mininet_topos.host.registry import LabEntry
-from mininet_topos.playground import client, control
-from mininet_topos.playground.client import call
-from mininet_topos.playground.control import ControlServer
+from heddle.controller.model.error import HeddleError, NotFoundError, UnavailableError
+from heddle.mininet_topos.host.json_lines import write_line
+from heddle.mininet_topos.host.registry import LabEntry
+from heddle.mininet_topos.playground import client, control
+from heddle.mininet_topos.playground.client import call
+from heddle.mininet_topos.playground.control import ControlServer
 
 
 class Lab:

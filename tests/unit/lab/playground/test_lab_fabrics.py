@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from controller.config import parse_fabric
-from controller.model.error import InputError
-from controller.model.fabric import SteeredBy
-from mininet_topos.playground.command import _playground
-from mininet_topos.playground.fabric import EXAMPLE, LAB_RATES_BPS, lab_fabric
-from mininet_topos.playground.routed import RoutedPlayground, hashing, routing_of
-from mininet_topos.routed.routes import Routing
+from heddle.controller.config import parse_fabric
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import SteeredBy
+from heddle.mininet_topos.playground.command import _playground
+from heddle.mininet_topos.playground.fabric import EXAMPLE, LAB_RATES_BPS, lab_fabric
+from heddle.mininet_topos.playground.routed import RoutedPlayground, hashing, routing_of
+from heddle.mininet_topos.routed.routes import Routing
 
 FABRIC = """
 version: 1

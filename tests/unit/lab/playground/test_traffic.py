@@ -5,11 +5,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from controller.model.error import HeddleError, InputError
-from controller.model.job import CollectiveKind
-from mininet_topos.playground.client import find_lab
-from mininet_topos.playground.result import MAX_FLOWS_SHOWN, FlowRow, Moment, TrafficResult, table
-from mininet_topos.playground.traffic import _workload, request_of, traffic_request
+from heddle.controller.model.error import HeddleError, InputError
+from heddle.controller.model.job import CollectiveKind
+from heddle.mininet_topos.playground.client import find_lab
+from heddle.mininet_topos.playground.result import MAX_FLOWS_SHOWN, FlowRow, Moment, TrafficResult, table
+from heddle.mininet_topos.playground.traffic import _workload, request_of, traffic_request
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.queues.attach import QUEUE_WORDS
-from mininet_topos.queues.bpf_object import OBJECT_FILE, read_object
+from heddle.mininet_topos.queues.attach import QUEUE_WORDS
+from heddle.mininet_topos.queues.bpf_object import OBJECT_FILE, read_object
 
 SOURCE = OBJECT_FILE.with_name("queue_model.c").read_text()
 IMAGE = OBJECT_FILE.read_bytes()

@@ -9,10 +9,17 @@ from hypothesis import strategies as st
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 
-from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, from_wire, to_wire
-from mininet_topos.queues.netlink import EGRESS, INGRESS, bucket_change, bucket_removal, clsact_request, program_request
-from mininet_topos.queues.pause_frame import pause_frame, quanta_ns, read_pause_frame
-from mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, from_wire, to_wire
+from heddle.mininet_topos.queues.netlink import (
+    EGRESS,
+    INGRESS,
+    bucket_change,
+    bucket_removal,
+    clsact_request,
+    program_request,
+)
+from heddle.mininet_topos.queues.pause_frame import pause_frame, quanta_ns, read_pause_frame
+from heddle.mininet_topos.queues.settings import QueueSettings
 
 MAC = bytes.fromhex("02aabbccdd01")
 QUANTA = st.dictionaries(st.integers(0, 7), st.integers(0, 0xFFFF))

@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.queues.attach import QUEUE_WORDS
-from mininet_topos.queues.description import LabPorts, SwitchPort
-from mininet_topos.queues.pause import Backpressure, ReceivedPauses
-from mininet_topos.queues.settings import QueueSettings
-from mininet_topos.queues.stale_bytes import StaleBytes
-from mininet_topos.queues.switches import Switches
-from telemetry.counter_page import QUEUE_FIELDS
+from heddle.mininet_topos.queues.attach import QUEUE_WORDS
+from heddle.mininet_topos.queues.description import LabPorts, SwitchPort
+from heddle.mininet_topos.queues.pause import Backpressure, ReceivedPauses
+from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.queues.stale_bytes import StaleBytes
+from heddle.mininet_topos.queues.switches import Switches
+from heddle.telemetry.counter_page import QUEUE_FIELDS
 
 XOFF, XON, REFRESH = 100, 40, 1000
 

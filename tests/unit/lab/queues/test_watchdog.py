@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.queues.attach import QUEUE_WORDS
-from mininet_topos.queues.discards import Discards
-from mininet_topos.queues.watchdog import Watchdog
+from heddle.mininet_topos.queues.attach import QUEUE_WORDS
+from heddle.mininet_topos.queues.discards import Discards
+from heddle.mininet_topos.queues.watchdog import Watchdog
 
 DETECTION, RESTORATION = 20, 30
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from foundation.identity import Role
-from telemetry.agent import session
-from telemetry.agent.agent import Agent, AgentSettings
-from telemetry.agent.session import Broker, payloads
-from telemetry.agent.source import DeviceSamples, SourceError
-from telemetry.broker_tls import BrokerTls
-from telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample
-from telemetry.samples.topic import Source
+from heddle.foundation.identity import Role
+from heddle.telemetry.agent import session
+from heddle.telemetry.agent.agent import Agent, AgentSettings
+from heddle.telemetry.agent.session import Broker, payloads
+from heddle.telemetry.agent.source import DeviceSamples, SourceError
+from heddle.telemetry.broker_tls import BrokerTls
+from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample
+from heddle.telemetry.samples.topic import Source
 from tests.fakes.telemetry.telemetry_listener import listening
 from tests.support.certificates import authority, files_of
 from tests.support.processes.mosquitto import PROGRAM, mosquitto

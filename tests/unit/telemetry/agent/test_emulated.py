@@ -6,10 +6,10 @@ import os
 import numpy as np
 import pytest
 
-from telemetry.agent.source import SourceError, is_sound
-from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
-from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, CounterPageWriter
-from telemetry.samples.topic import Source
+from heddle.telemetry.agent.source import SourceError, is_sound
+from heddle.telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
+from heddle.telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, CounterPageWriter
+from heddle.telemetry.samples.topic import Source
 
 NAMES = ("leaf1:1", "leaf1:2", "spine1:1")
 

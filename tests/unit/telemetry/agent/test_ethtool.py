@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from telemetry.agent.source import SourceError
-from telemetry.agent.sources import ethtool
-from telemetry.agent.sources.ethtool import HostNics, driver_counters
+from heddle.telemetry.agent.source import SourceError
+from heddle.telemetry.agent.sources import ethtool
+from heddle.telemetry.agent.sources.ethtool import HostNics, driver_counters
 from tests.fakes.telemetry.sys_tree import SysTree
 
 

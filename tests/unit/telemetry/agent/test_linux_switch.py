@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from telemetry.agent.source import SourceError
-from telemetry.agent.sources.linux_switch import LinuxSwitch
+from heddle.telemetry.agent.source import SourceError
+from heddle.telemetry.agent.sources.linux_switch import LinuxSwitch
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace takes root")
 LINKS = """\

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telemetry.agent.outbox import Outbox
+from heddle.telemetry.agent.outbox import Outbox
 from tests.support.examples import examples
 from tests.unit.telemetry.builders import sample
 

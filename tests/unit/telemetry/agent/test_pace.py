@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.agent.pace import next_tick_ns
+from heddle.telemetry.agent.pace import next_tick_ns
 
 
 @given(st.integers(0, 10**18), st.integers(1, 10**12), st.integers(0, 10**15))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.agent.sources.rdma_queue_pairs import ListedQueuePair, NotQueuePairsError, queue_pairs
+from heddle.telemetry.agent.sources.rdma_queue_pairs import ListedQueuePair, NotQueuePairsError, queue_pairs
 
 LISTED = [
     {"ifindex": 0, "ifname": "mlx5_0", "port": 1, "lqpn": 1, "type": "GSI", "state": "RTS", "comm": "ib_core"},

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.agent.restart import Restarts, growing
+from heddle.telemetry.agent.restart import Restarts, growing
 from tests.unit.telemetry.builders import queue, sample
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from telemetry.agent.options import by_lanes
-from telemetry.agent.source import SourceError
-from telemetry.agent.sources.sonic import SLOW_PERIOD_NS, SonicSwitch
-from telemetry.samples.topic import Source
+from heddle.programs.agent.options import by_lanes
+from heddle.telemetry.agent.source import SourceError
+from heddle.telemetry.agent.sources.sonic import SLOW_PERIOD_NS, SonicSwitch
+from heddle.telemetry.samples.topic import Source
 from tests.support.processes.redis_server import PROGRAM, SonicCounters, redis_server
 
 S = 1_000_000_000

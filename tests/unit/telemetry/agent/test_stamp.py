@@ -1,6 +1,6 @@
 """Sequence numbers, and samples without new counters."""
 
-from telemetry.agent.stamp import Stamps
+from heddle.telemetry.agent.stamp import Stamps
 from tests.unit.telemetry.builders import START, S, sample
 
 PERIOD = S // 10

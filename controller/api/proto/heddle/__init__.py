@@ -1,1 +1,0 @@
-"""The contract's protobuf package `heddle`."""

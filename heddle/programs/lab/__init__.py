@@ -1,0 +1,1 @@
+"""The commands `heddle lab` and `heddle demo`: their options."""
