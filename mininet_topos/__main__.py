@@ -1,4 +1,4 @@
-"""Start a lab and open Mininet's prompt on it: `python -m mininet_topos FABRIC [--controller PORT]`.
+"""Start a lab and open Mininet's prompt on it: `python -m heddle.mininet_topos FABRIC [--controller PORT]`.
 
 Without a controller the switches route by hash. At the prompt, `h1 ping -c 3 10.0.0.5` runs a command in a host.
 """
@@ -12,7 +12,7 @@ from heddle.controller.model.error import HeddleError
 
 def main() -> int:
     """Run the lab until the user leaves the prompt; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m mininet_topos", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m heddle.mininet_topos", description=__doc__)
     parser.add_argument("fabric", help="the fabric file")
     parser.add_argument("--controller", type=int, metavar="PORT", help="OpenFlow port of a controller on 127.0.0.1")
     arguments = parser.parse_args()

@@ -25,14 +25,14 @@ from heddle.mininet_topos.host.registry import LabRegistration
 from heddle.mininet_topos.host.signals import TerminationAsException, stop_deferred
 from heddle.mininet_topos.measure.flow_run import Capture, FiveTuple, FlowChange, FlowRequest, RunResult
 from heddle.mininet_topos.measure.observed_flows import observed_flows
+from heddle.mininet_topos.measure.path_trace import PathTracer
 from heddle.mininet_topos.measure.runner import FlowChanges, FlowRunner
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.model import DAEMON_COMMAND, QueueModel
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.switches.ecmp import EcmpRules
 from heddle.mininet_topos.switches.fabric_net import FabricNet, require_lab_tools
 from heddle.mininet_topos.switches.ovs import Datapath, OpenVSwitch, require_open_vswitch
-from heddle.mininet_topos.switches.path_trace import PathTracer
+from heddle.mininet_topos.switches.queue_model import DAEMON_COMMAND, QueueModel
 from heddle.telemetry.counter_page import QUEUE_FIELDS
 from heddle.v1 import heddle_pb2 as pb
 

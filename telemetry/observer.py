@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from heddle.telemetry.complaint import UNKNOWN, Complaint, Complaints
 from heddle.telemetry.detection.detector import Detector
-from heddle.telemetry.detection.ports import PortTable
 from heddle.telemetry.detection.signal import Signal
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.detection.window import LinkChange, Period, Snapshot, Window, settings_for
 from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.ports import PortTable
 from heddle.telemetry.samples.sample import Refusal, Rejected
 from heddle.telemetry.samples.topic import OFFLINE, ONLINE, Source, Topic, parse
 

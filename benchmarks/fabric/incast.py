@@ -13,7 +13,7 @@ from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
 from heddle.mininet_topos.measure.start_phases import start_offset_ns, start_phases
 from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
-from heddle.mininet_topos.switches.shaping import FULL_FRAME_BYTES
+from heddle.mininet_topos.wire.shaping import FULL_FRAME_BYTES
 from heddle.telemetry.counter_page import CounterSnapshot
 from tests.support.fabrics.small_fabrics import spine_leaf
 

@@ -31,10 +31,10 @@ from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.telemetry.collector.bus import Broker, MqttBus
 from heddle.telemetry.collector.collector import Collector
-from heddle.telemetry.detection.ports import PortTable
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.observer import Observer, Scan
 from heddle.telemetry.samples.decode import TIMESTAMP
+from heddle.telemetry.samples.ports import PortTable
 from heddle.telemetry.warm import warm
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.processes.mosquitto import mosquitto

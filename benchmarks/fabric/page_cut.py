@@ -12,7 +12,7 @@ import time
 from typing import Any, TextIO
 
 from heddle.mininet_topos.playground.client import call, find_lab
-from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from tests.support.processes.browser import Browser, Page, chromium
 from tests.support.processes.live_lab import lab, traffic
 

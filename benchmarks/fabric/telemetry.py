@@ -32,10 +32,10 @@ from heddle.controller.runtime.telemetry import Telemetry
 from heddle.controller.store.history import SqliteHistory
 from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
 from heddle.telemetry.collector.collector import Collector, Readers
-from heddle.telemetry.detection.ports import Port, PortTable
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.observer import Observer, Scan
 from heddle.telemetry.samples.counters import PRIORITIES
+from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.topic import Source, ports_topic
 from heddle.telemetry.warm import warm
 from heddle.v1 import heddle_pb2

@@ -15,8 +15,8 @@ from heddle.controller.model.fabric import Fabric
 from heddle.foundation.regular_file import open_regular
 from heddle.telemetry.broker_tls import BrokerTls
 from heddle.telemetry.collector.bus import Broker
-from heddle.telemetry.detection.ports import Port, PortTable
 from heddle.telemetry.detection.thresholds import DetectorSettings, reasons
+from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.topic import Source
 
 MQTT_PORT = 1883

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from heddle.controller.model.log_event import LogEvent
-from heddle.telemetry.detection.ports import PortTable
 from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.samples.ports import PortTable
 
 _SEVERITY = {Kind.CONGESTION: "warning", Kind.PAUSING: "warning", Kind.SILENT: "warning"}
 _MEASURED = {

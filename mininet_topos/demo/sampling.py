@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 from types import TracebackType
 
-from heddle.mininet_topos.queues.model import QueueModel
+from heddle.mininet_topos.switches.queue_model import QueueModel
 from heddle.telemetry.counter_page import CounterSnapshot, TornReadError
 
 PERIOD_S = 0.05

@@ -25,10 +25,10 @@ from heddle.mininet_topos.demo.scenes.playbill import expected_s, play_scenes
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure import flow_run
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.model import why_unavailable
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.services.controller_client import ControllerClient, connected
 from heddle.mininet_topos.services.controller_process import running_controller
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.mininet_topos.traffic.queue_pairs import (
     HEADROOM,
     QueuePair,

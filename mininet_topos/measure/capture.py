@@ -32,7 +32,7 @@ from heddle.mininet_topos.measure.receive_ring import (
     Rows,
     roce_filter,
 )
-from heddle.mininet_topos.nic.roce import BTH_AT, CNP, RC_ACKNOWLEDGE
+from heddle.mininet_topos.wire.roce import BTH_AT, CNP, RC_ACKNOWLEDGE
 
 RING_FRAMES = 1 << 17
 ROUTER_FRAMES = 1 << 14

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from heddle.mininet_topos.nic.roce import ROCE_PORT
-from heddle.mininet_topos.nic.sockets import ETH_P_ALL, SOL_PACKET, Instruction, attach_filter, socket_drops
+from heddle.mininet_topos.wire.roce import ROCE_PORT
+from heddle.mininet_topos.wire.sockets import ETH_P_ALL, SOL_PACKET, Instruction, attach_filter, socket_drops
 
 PACKET_RX_RING, PACKET_VERSION, TPACKET_V2 = 5, 10, 1
 ROW_BYTES = 128

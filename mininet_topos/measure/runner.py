@@ -23,10 +23,10 @@ from heddle.mininet_topos.measure.flow_run import (
     admission_message,
 )  # fmt: skip
 from heddle.mininet_topos.measure.reports import balance, by_queue_pair, flow_result, nic_counters, read_capture
-from heddle.mininet_topos.nic.roce import PSN_MASK
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.switches import shaping
 from heddle.mininet_topos.switches.fabric_net import FabricNet
+from heddle.mininet_topos.wire import shaping
+from heddle.mininet_topos.wire.roce import PSN_MASK
 
 ECT0 = 2
 FIRST_QPN = 0x100

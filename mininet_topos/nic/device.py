@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from heddle.mininet_topos.nic import roce
 from heddle.mininet_topos.nic.dcqcn import DcqcnSettings
 from heddle.mininet_topos.nic.pacer import Pacer
 from heddle.mininet_topos.nic.pause import PauseStorm, PfcState
@@ -13,8 +12,9 @@ from heddle.mininet_topos.nic.port_counters import PortCounters
 from heddle.mininet_topos.nic.queue_pair import Response
 from heddle.mininet_topos.nic.receiver import ReceiveQueue
 from heddle.mininet_topos.nic.sender import SendQueue
-from heddle.mininet_topos.nic.sockets import bind_roce_port, open_roce_socket, socket_drops
-from heddle.mininet_topos.queues.pause_frame import pause_frame, read_pause_frame
+from heddle.mininet_topos.wire import roce
+from heddle.mininet_topos.wire.pause_frame import pause_frame, read_pause_frame
+from heddle.mininet_topos.wire.sockets import bind_roce_port, open_roce_socket, socket_drops
 
 RECEIVE_BATCH = 64
 SEND_BATCH = 8

@@ -4,10 +4,8 @@ A process that was not scheduled for a while may catch up, but only by `catch_up
 in whole frames. So each sender keeps its phase relative to the others: if all restarted at the moment when a stalled
 machine continues, their frames would queue up together from then on. The rates through a link sum up to at most its
 capacity, so all senders together burst at most `catch_up_ns` of line rate and a frame each into its queue. The lab
-reserves a quarter of the queue for that (`catch_up_time_ns`).
+reserves a quarter of the queue for that (`catch_up_time_ns` of `wire/shaping.py`).
 """
-
-MAX_CATCH_UP_NS = 50_000_000
 
 
 class Pacer:
@@ -44,8 +42,3 @@ class Pacer:
     def duration_ns(self, bits: int) -> float:
         """Return the duration of a frame of `bits` at the present rate."""
         return bits * self._ns_per_bit
-
-
-def catch_up_time_ns(queue_bytes: int, fastest_bps: int) -> int:
-    """Return the longest stall that senders may catch up: a quarter of the queue at the fastest link's rate."""
-    return min(MAX_CATCH_UP_NS, queue_bytes * 8 * 10**9 // (4 * fastest_bps))

@@ -6,7 +6,7 @@ it (XON). A new frame replaces an earlier one. `queues.pause_frame` defines the 
 
 from collections.abc import Mapping
 
-from heddle.mininet_topos.queues.pause_frame import MAX_QUANTA, PRIORITIES, quanta_ns
+from heddle.mininet_topos.wire.pause_frame import MAX_QUANTA, PRIORITIES, quanta_ns
 
 STORM_PERIOD_NS = 20_000_000
 """The period of a storm's frames: a small part of the longest pause, so that a stall of the machine ends no storm."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from heddle.mininet_topos.nic.pause import PfcState
 from heddle.mininet_topos.nic.receiver import ReceiveQueue
 from heddle.mininet_topos.nic.sender import SendQueue
-from heddle.mininet_topos.queues.pause_frame import PRIORITIES
+from heddle.mininet_topos.wire.pause_frame import PRIORITIES
 
 COUNTERS = (
     "tx_data_packets", "tx_ack_packets", "rx_data_packets", "rx_ack_packets", "rx_cnp_packets", "rx_foreign_packets",

@@ -10,8 +10,8 @@ A requester that drains sends no new packet, and retransmits as ever, until all 
 
 from typing import NamedTuple
 
-from heddle.mininet_topos.nic import roce
-from heddle.mininet_topos.nic.roce import PSN_HALF, PSN_MASK
+from heddle.mininet_topos.wire import roce
+from heddle.mininet_topos.wire.roce import PSN_HALF, PSN_MASK
 
 MAX_BACKOFF_DOUBLINGS = 3
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from heddle.mininet_topos.nic import roce
 from heddle.mininet_topos.nic.dcqcn import DcqcnSettings, NotificationPoint
 from heddle.mininet_topos.nic.goodput import GoodputSeries
 from heddle.mininet_topos.nic.queue_pair import Responder, Response
-from heddle.mininet_topos.nic.roce import PSN_HALF, PSN_MASK
+from heddle.mininet_topos.wire import roce
+from heddle.mininet_topos.wire.roce import PSN_HALF, PSN_MASK
 
 
 class ReceiveQueue:

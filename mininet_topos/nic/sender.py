@@ -8,12 +8,13 @@ path drains the requester first (`path_move`).
 from collections import deque
 from typing import Any
 
-from heddle.mininet_topos.nic import path_move, roce
+from heddle.mininet_topos.nic import path_move
 from heddle.mininet_topos.nic.admission import AdmissionWindow
 from heddle.mininet_topos.nic.dcqcn import DcqcnSettings, ReactionPoint
 from heddle.mininet_topos.nic.pacer import Pacer
 from heddle.mininet_topos.nic.path_move import MoveRecord, PathMove
 from heddle.mininet_topos.nic.queue_pair import Requester, Transfer
+from heddle.mininet_topos.wire import roce
 
 OPCODES = {"write": roce.WRITE_OPCODES, "send": roce.SEND_OPCODES}
 

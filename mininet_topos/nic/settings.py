@@ -8,8 +8,7 @@ from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import Fabric, Nic
 from heddle.foundation.address import mac_text
 from heddle.mininet_topos.nic.dcqcn import DcqcnSettings
-from heddle.mininet_topos.nic.pacer import catch_up_time_ns
-from heddle.mininet_topos.switches import shaping
+from heddle.mininet_topos.wire import shaping
 
 MIN_ACK_TIMEOUT_NS = 100_000_000
 
@@ -44,7 +43,7 @@ class NicSettings:
         """Return the fields of a NIC's `configure` command but its device; `lossless`: the switches do ECN and PFC."""
         dcqcn = DcqcnSettings.for_line_rate(nic.capacity_bps)
         fastest_bps = max(other.capacity_bps for other in fabric.nics)
-        quarter_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps)
+        quarter_ns = shaping.catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps)
         default_ns = dcqcn.cnp_interval_ns if self.dcqcn or lossless else quarter_ns
         default_period_ns = 100_000_000 if self.dcqcn or lossless else 1_000_000_000
         period_ns = default_period_ns if self.snapshot_period_ns is None else self.snapshot_period_ns

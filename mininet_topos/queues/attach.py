@@ -19,8 +19,8 @@ from heddle.mininet_topos.queues.bpf_syscall import create_map, load_program, lo
 from heddle.mininet_topos.queues.classes import frame_limit
 from heddle.mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort
 from heddle.mininet_topos.queues.netlink import EGRESS, INGRESS, RouteSocket, clsact_request, program_request
-from heddle.mininet_topos.queues.pause_frame import PRIORITIES
 from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.wire.pause_frame import PRIORITIES
 
 QUEUE_WORDS = (
     "enqueued_bytes", "dequeued_bytes", "written_off_bytes", "sent_packets", "marked_packets", "dropped_packets",

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from heddle.controller.model.error import PrerequisiteError
 from heddle.mininet_topos.queues.settings import MAX_FRAME_BYTES, PAUSABLE_FRAME_BYTES, QueueSettings
-from heddle.mininet_topos.switches.shaping import BURST_TIME_S
+from heddle.mininet_topos.wire.shaping import BURST_TIME_S
 
 ROOT_MAJOR = 1
 KICK_MINOR = 0x1F

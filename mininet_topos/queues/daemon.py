@@ -32,10 +32,10 @@ from heddle.controller.model.error import PrerequisiteError
 from heddle.mininet_topos.host.json_lines import LineReader, read_configuration, write_line
 from heddle.mininet_topos.queues.attach import QueueModelPrograms
 from heddle.mininet_topos.queues.description import LabPorts, from_wire
-from heddle.mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, pause_frame, read_pause_frame
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.queues.switches import Switches
 from heddle.mininet_topos.queues.tx_pause import ControlFrameSender, TransmitPauses
+from heddle.mininet_topos.wire.pause_frame import ETH_MAC_CONTROL, pause_frame, read_pause_frame
 from heddle.telemetry.counter_page import CounterPageWriter
 
 WINDOW_NS, SAMPLE_NS = 500_000_000, 20_000_000

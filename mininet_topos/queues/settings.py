@@ -23,8 +23,8 @@ from heddle.controller.model.queueing import (
     WATCHDOG_RESTORATION_MS,
     XON_BYTES,
 )
-from heddle.mininet_topos.queues.pause_frame import PRIORITIES
-from heddle.mininet_topos.switches.shaping import FULL_FRAME_BYTES
+from heddle.mininet_topos.wire.pause_frame import PRIORITIES
+from heddle.mininet_topos.wire.shaping import FULL_FRAME_BYTES
 
 REFERENCE_RATE_BPS = 20_000_000
 MAX_FRAME_BYTES = 9_014

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from heddle.mininet_topos.queues.description import LabPorts
 from heddle.mininet_topos.queues.discards import Discards
 from heddle.mininet_topos.queues.pause import NO_SIGNALS, Backpressure, Longs, ReceivedPauses
-from heddle.mininet_topos.queues.pause_frame import MAX_QUANTA, PRIORITIES, quanta_ns
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.queues.stale_bytes import StaleBytes
 from heddle.mininet_topos.queues.watchdog import Watchdog
+from heddle.mininet_topos.wire.pause_frame import MAX_QUANTA, PRIORITIES, quanta_ns
 from heddle.telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, Counters
 
 WATCHDOG_STEP_NS = 10_000_000

@@ -13,7 +13,6 @@ import socket
 from collections.abc import Iterable
 from contextlib import suppress
 
-from heddle.mininet_topos.nic.sockets import SOL_PACKET
 from heddle.mininet_topos.queues.classes import (
     KICK_MINOR,
     LEAF_LIMIT_BYTES,
@@ -24,8 +23,9 @@ from heddle.mininet_topos.queues.classes import (
     class_minor,
 )
 from heddle.mininet_topos.queues.netlink import RouteSocket, bucket_change, bucket_removal
-from heddle.mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, FRAME_BYTES, PAUSE_ADDRESS
 from heddle.mininet_topos.queues.settings import PAUSABLE_FRAME_BYTES
+from heddle.mininet_topos.wire.pause_frame import ETH_MAC_CONTROL, FRAME_BYTES, PAUSE_ADDRESS
+from heddle.mininet_topos.wire.sockets import SOL_PACKET
 
 PAUSED_RATE_BYTES_PER_S = 1
 PACKET_QDISC_BYPASS = 20

@@ -11,8 +11,8 @@ from heddle.mininet_topos.host.namespace import network_namespace
 from heddle.mininet_topos.host.registry import LabEntry
 from heddle.mininet_topos.routed.frr import FrrRouters
 from heddle.mininet_topos.routed.routes import Routes, Routing, cables_of
-from heddle.mininet_topos.switches import shaping
 from heddle.mininet_topos.switches.fabric_net import FabricNet, ip_batch, port_rates
+from heddle.mininet_topos.wire import shaping
 
 GATEWAY = "169.254.0.1"
 """The address of every leaf on the links of its NICs (RFC 3927: link-local)."""

@@ -16,12 +16,11 @@ from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.controller.model.fabric import Fabric, Nic, PortRef
 from heddle.foundation.address import mac_text
 from heddle.mininet_topos.host.registry import LabEntry
-from heddle.mininet_topos.nic.pacer import catch_up_time_ns
 from heddle.mininet_topos.queues.classes import add_classes
 from heddle.mininet_topos.queues.settings import QueueSettings
-from heddle.mininet_topos.switches import shaping
 from heddle.mininet_topos.switches.mininet_nodes import LabHost, new_mininet
 from heddle.mininet_topos.switches.ovs import OpenVSwitch
+from heddle.mininet_topos.wire import shaping
 
 STATIC_ARP_ABOVE_HOSTS = 16
 MAX_INTERFACE_NAME_LENGTH = 15
@@ -145,7 +144,7 @@ class FabricNet:
     def _egress(self, interface: str, rate_bps: int) -> shaping.Egress:
         """Return the shaping of a link; with the queue model no catch-up burst, which would trigger ECN and PFC."""
         fastest_bps = max(nic.capacity_bps for nic in self.fabric.nics)
-        catch_up_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps) if self._queues is None else 0
+        catch_up_ns = shaping.catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps) if self._queues is None else 0
         return shaping.Egress(interface=interface, rate_bps=rate_bps, catch_up_ns=catch_up_ns)
 
     def _interface(self, port: PortRef) -> str:

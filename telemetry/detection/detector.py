@@ -20,11 +20,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heddle.telemetry.detection.ports import PortTable
 from heddle.telemetry.detection.signal import Kind, Signal
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.detection.window import Period
 from heddle.telemetry.samples.counters import PRIORITIES, port_column, queue_columns
+from heddle.telemetry.samples.ports import PortTable
 
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]

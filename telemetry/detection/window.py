@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heddle.telemetry.detection.growth import Growth, Recent
-from heddle.telemetry.detection.ports import PortTable
 from heddle.telemetry.samples.counters import COLUMNS, PORT_COUNTERS, PRIORITIES, port_column, queue_columns
 from heddle.telemetry.samples.decode import BOOT_ID, CARRIER, SEQUENCE, TIMESTAMP, Rows
+from heddle.telemetry.samples.ports import PortTable
 from heddle.telemetry.samples.sample import Refusal
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from heddle.telemetry.detection.ports import Port, PortTable
+from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES
 from heddle.telemetry.samples.topic import MAX_TOPIC_BYTES, Source
 

@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from heddle.telemetry.detection.ports import Port, PortTable
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.observer import Observer
 from heddle.telemetry.samples.counters import NIC_COUNTERS
 from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.sample import Rejected, encode
 from heddle.telemetry.samples.topic import Source, nics_topic, ports_topic
 from heddle.telemetry.samples.values import samples_of

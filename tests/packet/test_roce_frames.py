@@ -8,7 +8,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from heddle.mininet_topos.nic import roce
+from heddle.mininet_topos.wire import roce
 
 ROUTE = roce.Route(
     source_mac=bytes.fromhex("020000000001"),

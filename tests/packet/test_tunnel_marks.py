@@ -9,7 +9,7 @@ from scapy.packet import Raw
 
 from heddle.dataplane.engine.reasons import Drop
 from heddle.foundation.address import mac_text
-from heddle.mininet_topos.nic import roce
+from heddle.mininet_topos.wire import roce
 from tests.fakes.gateway.elements import Elements
 from tests.fakes.gateway.gateway_frames import RED_10, RED_11, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import LOCAL, site_tables

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from heddle.controller.model.error import InputError
-from heddle.programs.console.options.option import Json
+from heddle.programs.console.option import Json
 
 balancer = typer.Typer(
     help="Run one L4 load balancer, or show the status of a running one.",

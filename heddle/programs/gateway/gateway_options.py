@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from heddle.controller.model.error import InputError
-from heddle.programs.console.options.option import Json
+from heddle.programs.console.option import Json
 
 gateway = typer.Typer(
     help="Run one VPC gateway, or show the status of a running one.", invoke_without_command=True, rich_markup_mode=None

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.options.option import DEFAULT_SERVER, Json, Server
+from heddle.programs.console.option import DEFAULT_SERVER, Json, Server
 
 verify = typer.Typer(
     help="Compare installed state with the desired state.", no_args_is_help=True, rich_markup_mode=None

@@ -20,11 +20,11 @@ from heddle.mininet_topos.demo.scenes.verdict import planned_goodput_bps
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import UNCOUNTED
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.model import why_unavailable
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.services.controller_client import ControllerClient, connected
 from heddle.mininet_topos.services.controller_process import running_controller
 from heddle.mininet_topos.services.telemetry import lab_telemetry, why_no_broker
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.mininet_topos.traffic.cast import Mark, UnfitFabricError
 from heddle.mininet_topos.traffic.stage import Played, Stage
 

@@ -13,8 +13,8 @@ import pytest
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import FlowRequest
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.model import why_unavailable
 from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS
 from tests.fakes.telemetry.telemetry_listener import listening
 from tests.support.fabrics.small_fabrics import spine_leaf

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from heddle.mininet_topos.demo.results.scenes import KINDS
-from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from tests.support.processes.mosquitto import PROGRAM
 from tests.support.traces_of_labs import assert_settings_as_before, free_settings, settings_held_under
 

@@ -23,8 +23,8 @@ from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, FlowResult, RunResult
 from heddle.mininet_topos.measure.job_follower import JobFollower
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.model import why_unavailable
 from heddle.mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller

@@ -10,8 +10,8 @@ from heddle.controller.model.plan import AdmissionWindow
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import FlowChange, FlowRequest
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.model import why_unavailable
 from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.telemetry.agent.sources.emulated import EmulatedNics
 from tests.support.fabrics.small_fabrics import spine_leaf
 

@@ -19,7 +19,7 @@ import pytest
 from heddle.controller.model.error import AlreadyExistsError, HeddleError
 from heddle.mininet_topos.host.registry import clear_dead_labs
 from heddle.mininet_topos.playground.client import call, find_lab
-from heddle.mininet_topos.queues.model import why_unavailable
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.browser.test_page_of_a_controller import ROWS, TITLES, loads

@@ -18,8 +18,8 @@ from scapy.utils import wrpcap
 
 from heddle.controller.model.fabric import Fabric
 from heddle.mininet_topos.lab import Lab
-from heddle.mininet_topos.queues.model import why_unavailable
 from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.telemetry.counter_page import CounterPageReader
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.packets.paced_load import run_load

@@ -15,8 +15,8 @@ from scapy.contrib.roce import BTH
 from scapy.layers.l2 import Ether
 
 from heddle.controller.model.error import PrerequisiteError
-from heddle.mininet_topos.nic import roce
-from heddle.mininet_topos.queues.pause_frame import pause_frame
+from heddle.mininet_topos.wire import roce
+from heddle.mininet_topos.wire.pause_frame import pause_frame
 from tests.support.packets.nic_pair import LINE_BPS, NicPair, pcap, wait_for
 
 pytestmark = pytest.mark.e2e

@@ -20,8 +20,8 @@ from heddle.controller.config import load_fabric
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.model import why_unavailable
 from heddle.mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
 from tests.support.processes.mosquitto import PROGRAM, mosquitto

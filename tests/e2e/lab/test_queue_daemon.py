@@ -13,8 +13,8 @@ from heddle.controller.model.error import PrerequisiteError
 from heddle.mininet_topos.host.registry import clear_dead_labs
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import FlowRequest
-from heddle.mininet_topos.queues.model import why_unavailable
 from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.traces_of_labs import NOTHING, traces_of
 

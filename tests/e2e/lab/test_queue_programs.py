@@ -14,8 +14,8 @@ from scapy.layers.l2 import ARP, Ether
 from heddle.dataplane.io.af_xdp.bpf import CALL_NUMBERS
 from heddle.mininet_topos.queues.attach import QueueModelPrograms
 from heddle.mininet_topos.queues.description import LabPorts, SwitchPort
-from heddle.mininet_topos.queues.model import why_unavailable
 from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.switches.queue_model import why_unavailable
 from tests.support.examples import examples
 
 pytestmark = [

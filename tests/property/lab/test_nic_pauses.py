@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heddle.mininet_topos.nic.pause import STORM_PERIOD_NS, PauseStorm, PfcState
-from heddle.mininet_topos.queues.pause_frame import MAX_QUANTA, quanta_ns
+from heddle.mininet_topos.wire.pause_frame import MAX_QUANTA, quanta_ns
 
 LINE_BPS = 20_000_000
 QUANTUM_NS = 25_600

@@ -6,8 +6,8 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heddle.mininet_topos.nic import roce
 from heddle.mininet_topos.nic.queue_pair import Response
+from heddle.mininet_topos.wire import roce
 from tests.support.packets.queue_pair_ends import MS, read, receiver, sender
 
 FIRST_PORT = 0xC123

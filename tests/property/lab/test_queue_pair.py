@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heddle.mininet_topos.nic import roce
-from heddle.mininet_topos.nic.pacer import Pacer, catch_up_time_ns
+from heddle.mininet_topos.nic.pacer import Pacer
 from heddle.mininet_topos.nic.queue_pair import Requester, Responder, Transfer
+from heddle.mininet_topos.wire import roce
+from heddle.mininet_topos.wire.shaping import catch_up_time_ns
 
 
 class Channel:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from heddle.mininet_topos.nic import roce
 from heddle.mininet_topos.nic.dcqcn import DcqcnSettings
 from heddle.mininet_topos.nic.receiver import ReceiveQueue
 from heddle.mininet_topos.nic.sender import SendQueue
+from heddle.mininet_topos.wire import roce
 
 MS = 1_000_000
 LINE_BPS = 20_000_000

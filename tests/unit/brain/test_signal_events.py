@@ -1,8 +1,8 @@
 """Signals as lines of the event log."""
 
 from heddle.controller.views.signal_events import signal_events
-from heddle.telemetry.detection.ports import Port, PortTable
 from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.topic import Source
 
 S = 1_000_000_000

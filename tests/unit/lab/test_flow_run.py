@@ -5,7 +5,7 @@ import json
 import pytest
 
 from heddle.mininet_topos.measure.flow_run import Capture, FiveTuple, FlowRequest, FlowResult, Integrity
-from heddle.mininet_topos.switches.shaping import Egress, QueueCounters, parse_counters
+from heddle.mininet_topos.wire.shaping import Egress, QueueCounters, parse_counters
 
 BALANCED = {
     "tx_packets": 100,

@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from heddle.mininet_topos.nic import roce
 from heddle.mininet_topos.nic.pacer import Pacer
 from heddle.mininet_topos.nic.queue_pair import Response
 from heddle.mininet_topos.nic.sender import SendQueue
+from heddle.mininet_topos.wire import roce
 from tests.support.packets.queue_pair_ends import DCQCN, LINE_BPS, MS, ROUTE, read, receiver, send, sender
 
 FRAME_NS = 4154 * 8 * 10**9 // LINE_BPS

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from heddle.mininet_topos.nic import roce
 from heddle.mininet_topos.nic.path_move import MoveRecord
+from heddle.mininet_topos.wire import roce
 from tests.support.packets.queue_pair_ends import LINE_BPS, MS, send, sender
 
 OLD, NEW = 0xC123, 0xD456

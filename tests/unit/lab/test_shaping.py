@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from heddle.mininet_topos.nic.pacer import catch_up_time_ns
-from heddle.mininet_topos.switches.shaping import FULL_FRAME_BYTES, QUEUE_BYTES, Egress
+from heddle.mininet_topos.wire.shaping import FULL_FRAME_BYTES, QUEUE_BYTES, Egress, catch_up_time_ns
 
 LINE_BPS = 20_000_000
 

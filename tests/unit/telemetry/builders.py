@@ -1,8 +1,8 @@
 """Ports of small fabrics, and samples of them."""
 
-from heddle.telemetry.detection.ports import Port, PortTable
 from heddle.telemetry.detection.window import Window, WindowSettings
 from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.sample import PortSample, QueueSample, Rejected, encode
 from heddle.telemetry.samples.topic import Source
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heddle.telemetry.detection.ports import Port, PortTable
 from heddle.telemetry.detection.signal import Kind
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.observer import Observer
+from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES, encode
 from heddle.telemetry.samples.topic import Source, nics_topic, ports_topic, status_topic
 from tests.unit.telemetry.builders import START, S, queue, sample

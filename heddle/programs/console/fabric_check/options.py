@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.options.option import Json
+from heddle.programs.console.option import Json
 
 
 def check(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.options.option import DEFAULT_SERVER, Server
+from heddle.programs.console.option import DEFAULT_SERVER, Server
 
 
 def exec_command(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.options.option import DEFAULT_SERVER, Json, Server
+from heddle.programs.console.option import DEFAULT_SERVER, Json, Server
 
 job = typer.Typer(
     help="Submit, show and release the jobs of a running controller.", no_args_is_help=True, rich_markup_mode=None

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.options.option import Json
+from heddle.programs.console.option import Json
 
 
 @contextmanager

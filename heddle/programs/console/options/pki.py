@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.options.option import Json
+from heddle.programs.console.option import Json
 
 pki = typer.Typer(
     help="Certificates for controllers, switches, agents, gateways, tenants and operators.",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.options.option import DEFAULT_SERVER, Json, Server
+from heddle.programs.console.option import DEFAULT_SERVER, Json, Server
 
 
 def run(

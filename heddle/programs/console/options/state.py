@@ -8,7 +8,7 @@ import typer
 
 from heddle.controller.model.error import InputError
 from heddle.foundation.identity import TLS_VARIABLE
-from heddle.programs.console.options.option import Json
+from heddle.programs.console.option import Json
 
 if TYPE_CHECKING:
     from heddle.controller.store.etcd.state_in_etcd import Place

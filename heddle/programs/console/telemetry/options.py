@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.options.option import Json
+from heddle.programs.console.option import Json
 
 telemetry = typer.Typer(help="Record telemetry to a file, and replay it.", no_args_is_help=True, rich_markup_mode=None)
 

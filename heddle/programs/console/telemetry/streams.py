@@ -17,10 +17,10 @@ from heddle.controller.config.telemetry import TelemetryConfig, broker_of, ports
 from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.foundation.regular_file import open_regular
 from heddle.telemetry.collector.bus import Broker, BusConnectionError, Message, MqttBus
-from heddle.telemetry.detection.ports import PortTable
 from heddle.telemetry.detection.thresholds import DetectorSettings, complaints
 from heddle.telemetry.observer import Observer, Scan
 from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.ports import PortTable
 from heddle.telemetry.samples.recording import MAGIC, Recorded, RecordingError, frame, ports_in, read
 from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES, Rejected
 from heddle.telemetry.samples.topic import Source, parse, subscriptions

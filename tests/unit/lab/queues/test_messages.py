@@ -18,8 +18,8 @@ from heddle.mininet_topos.queues.netlink import (
     clsact_request,
     program_request,
 )
-from heddle.mininet_topos.queues.pause_frame import pause_frame, quanta_ns, read_pause_frame
 from heddle.mininet_topos.queues.settings import QueueSettings
+from heddle.mininet_topos.wire.pause_frame import pause_frame, quanta_ns, read_pause_frame
 
 MAC = bytes.fromhex("02aabbccdd01")
 QUANTA = st.dictionaries(st.integers(0, 7), st.integers(0, 0xFFFF))

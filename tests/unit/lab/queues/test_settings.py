@@ -10,7 +10,7 @@ from heddle.mininet_topos.queues.attach import UNBOUNDED, limit_value
 from heddle.mininet_topos.queues.classes import class_commands
 from heddle.mininet_topos.queues.description import SwitchPort
 from heddle.mininet_topos.queues.settings import QueueSettings
-from heddle.mininet_topos.switches.shaping import FULL_FRAME_BYTES
+from heddle.mininet_topos.wire.shaping import FULL_FRAME_BYTES
 
 
 @given(st.integers(1_000, 10**10))

@@ -6,8 +6,8 @@ from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import Nic, PortRef
 from heddle.foundation.address import mac_text
 from heddle.mininet_topos.measure.flow_run import FiveTuple
-from heddle.mininet_topos.nic.roce import ROCE_PORT
 from heddle.mininet_topos.switches.fabric_net import FabricNet
+from heddle.mininet_topos.wire.roce import ROCE_PORT
 
 MAX_HOPS = 16
 _OUTPUT = re.compile(r"^\s*output:(\d+)\s*$", re.MULTILINE)

@@ -4,7 +4,7 @@ import ctypes
 import socket
 import struct
 
-from heddle.mininet_topos.nic.roce import ROCE_PORT
+from heddle.mininet_topos.wire.roce import ROCE_PORT
 
 ETH_P_ALL = 3
 SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING = 263, 6, 23

@@ -12,7 +12,7 @@ from heddle.mininet_topos.queues.attach import QueueModelPrograms
 from heddle.mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, to_wire
 from heddle.mininet_topos.queues.settings import REFERENCE_RATE_BPS, QueueSettings
 from heddle.mininet_topos.switches.fabric_net import FabricNet, port_rates
-from heddle.mininet_topos.switches.shaping import QueueCounters
+from heddle.mininet_topos.wire.shaping import QueueCounters
 from heddle.telemetry.counter_page import PORT_FIELDS, CounterPageReader, CounterSnapshot
 
 PAGE_FILE = "counters"

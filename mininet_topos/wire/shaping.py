@@ -21,6 +21,7 @@ QUEUE_FRAMES = 80
 QUEUE_BYTES = QUEUE_FRAMES * FULL_FRAME_BYTES
 MTU_BYTES = 9000
 BURST_TIME_S = 0.0005
+MAX_CATCH_UP_NS = 50_000_000
 
 
 class QueueCounters(NamedTuple):
@@ -29,6 +30,11 @@ class QueueCounters(NamedTuple):
     sent_packets: int
     dropped_packets: int
     backlog_bytes: int
+
+
+def catch_up_time_ns(queue_bytes: int, fastest_bps: int) -> int:
+    """Return the longest stall that senders may catch up: a quarter of the queue at the fastest link's rate."""
+    return min(MAX_CATCH_UP_NS, queue_bytes * 8 * 10**9 // (4 * fastest_bps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
