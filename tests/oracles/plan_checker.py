@@ -11,10 +11,9 @@ from itertools import pairwise
 
 import networkx
 
-from tests.oracles import contract_fabric
+from tests.oracles import contract_fabric, contract_flows
 
 TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
-RINGS = ("RING_ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER")
 TOLERANCE = 1e-9
 ROUNDING = Fraction(1, 10**6)
 HEADROOM = Fraction(95, 100)
@@ -104,27 +103,11 @@ def switch_of(port):
 def rank_pairs(collective, count):
     """Return [(source rank, destination rank, rate, fixed port)], same-host pairs included."""
     kind = collective["kind"]
-    if kind in ("SEND_RECV", "CUSTOM"):
-        given = collective.get("pairs" if kind == "SEND_RECV" else "flows", [])
+    if kind in contract_flows.LISTED:
+        given = collective.get(contract_flows.LISTED[kind], [])
         return [(f["src_rank"], f["dst_rank"], f.get("rate_bps", 0), f.get("udp_source_port", 0)) for f in given]
     members = list(collective.get("members") or range(count))
-    n = len(members)
-    if kind in RINGS:
-        pairs = [(i, (i + 1) % n) for i in range(n)]
-    elif kind == "ALL_TO_ALL":
-        pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-    elif kind == "TREE_ALL_REDUCE":
-        pairs = [pair for i in range(1, n) for pair in ((i, (i - 1) // 2), ((i - 1) // 2, i))]
-    elif kind in ("GATHER", "BROADCAST"):
-        root = members.index(collective.get("root", 0))
-        if kind == "GATHER":
-            pairs = [(i, root) for i in range(n) if i != root]
-        else:
-            steps = [2**k for k in range(n)]
-            pairs = [((i + root) % n, (i + s + root) % n) for i in range(n) for s in steps if s > i and i + s < n]
-    else:
-        raise ValueError(f"the contract has no flows for {kind}")
-    return [(members[i], members[j], 0, 0) for i, j in pairs]
+    return [(a, b, 0, 0) for a, b in contract_flows.rank_pairs(kind, members, collective.get("root", 0))]
 
 
 def expected_flows(network, jobs):

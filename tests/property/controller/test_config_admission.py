@@ -8,7 +8,7 @@ from heddle.controller.model.admission import flow_plans, problems
 from heddle.controller.model.connectivity import cut_off
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair
-from tests.oracles.contract_flows import flow_plan_count
+from tests.oracles.contract_flows import LISTED, flow_plan_count
 from tests.oracles.reachable import reachable_pairs
 from tests.support.examples import examples
 
@@ -29,10 +29,11 @@ def collectives(draw, ranks):
     kind = draw(st.sampled_from(CollectiveKind))
     rank = st.integers(0, ranks - 1)
     ends = st.lists(st.tuples(rank, rank).filter(lambda pair: pair[0] != pair[1]), min_size=1, max_size=5)
-    if kind is CollectiveKind.SEND_RECV:
+    lists = LISTED.get(kind.name)
+    if lists == "pairs":
         pairs = tuple(RankPair(src_rank=a, dst_rank=b) for a, b in draw(ends))
         return Collective(kind=kind, size_bytes=1, pairs=pairs, qps_per_flow=draw(st.integers(1, 16)))
-    if kind is CollectiveKind.CUSTOM:
+    if lists == "flows":
         return Collective(kind=kind, flows=tuple(FlowDemand(src_rank=a, dst_rank=b) for a, b in draw(ends)))
     members = tuple(draw(st.lists(rank, unique=True, max_size=ranks)))
     root = draw(st.sampled_from(members)) if members else draw(rank)

@@ -19,6 +19,7 @@ from heddle.controller.model.limit import (
 )
 from heddle.controller.model.plan import JobPlan
 from heddle.v1 import heddle_pb2 as pb
+from tests.oracles.contract_flows import LISTED
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
@@ -41,7 +42,7 @@ FLOWS = st.lists(
     max_size=4,
 ).map(tuple)
 PHASES = edges(0, UINT32)
-LISTLESS = [kind for kind in CollectiveKind if kind not in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM)]
+LISTLESS = [kind for kind in CollectiveKind if kind.name not in LISTED]
 COLLECTIVES = (
     st.builds(
         Collective, kind=st.sampled_from(LISTLESS), size_bytes=edges(1, UINT64), root=st.integers(0, RANKS - 1),

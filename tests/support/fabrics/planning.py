@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from heddle.controller.config.load import parse_fabric, parse_jobs
 from heddle.controller.model.plan import FlowPlan, Infeasible, Plan
 from heddle.controller.planner.solve import solve
+from tests.oracles import contract_flows
 from tests.oracles.plan_checker import Network
 
 FLOW_FIELDS = (
@@ -109,32 +110,24 @@ def sick_fabrics(draw):
 
 @st.composite
 def collectives(draw, ranks: int, phases: int = 2):
-    kind = draw(
-        st.sampled_from(
-            ["RING_ALL_REDUCE", "ALL_TO_ALL", "GATHER", "BROADCAST", "TREE_ALL_REDUCE", "SEND_RECV", "CUSTOM"]
-        )
-    )
+    kind = draw(st.sampled_from(contract_flows.KINDS))
     found = {
         "kind": kind,
         "phase": draw(st.integers(0, phases - 1)),
         "qps_per_flow": draw(st.sampled_from([1, 1, 2, 4])),
     }
-    if kind != "CUSTOM":
+    if contract_flows.LISTED.get(kind) != "flows":
         found["bytes"] = 1000000
-    two = st.lists(st.integers(0, ranks - 1), min_size=2, max_size=2, unique=True)
-    if kind in ("SEND_RECV", "CUSTOM"):
+    if kind in contract_flows.LISTED:
+        two = st.lists(st.integers(0, ranks - 1), min_size=2, max_size=2, unique=True)
         pairs = draw(st.lists(two, min_size=1, max_size=8, unique_by=tuple))
-        key = "pairs" if kind == "SEND_RECV" else "flows"
-        found[key] = [{"src_rank": a, "dst_rank": b} for a, b in pairs]
-    if kind == "CUSTOM":
-        for flow in found["flows"]:
-            flow["rate_bps"] = draw(st.sampled_from([0, 10**6, 3 * 10**9, 10**10]))
+        found[contract_flows.LISTED[kind]] = [{"src_rank": a, "dst_rank": b} for a, b in pairs]
     else:
-        members = draw(st.lists(st.integers(0, ranks - 1), min_size=2, max_size=6, unique=True))
-        if kind != "SEND_RECV":
-            found["members"] = members
-        if kind in ("GATHER", "BROADCAST"):
-            found["root"] = draw(st.sampled_from(members))
+        found["members"] = draw(st.lists(st.integers(0, ranks - 1), min_size=2, max_size=6, unique=True))
+    for flow in found.get("flows", ()):
+        flow["rate_bps"] = draw(st.sampled_from([0, 10**6, 3 * 10**9, 10**10]))
+    if kind in contract_flows.ROOTED:
+        found["root"] = draw(st.sampled_from(found["members"]))
     return found
 
 
