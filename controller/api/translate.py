@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 from heddle.controller.model.error import InputError
 from heddle.controller.model.job import Collective, CollectiveKind, Incast, JobRequest, Steering
-from heddle.controller.model.job_fields import read_collective, read_request
+from heddle.controller.model.job_fields import collective_fields, read_collective, read_request
 from heddle.controller.model.moves import Cause, MoveLimit, Whose
 from heddle.controller.model.placement import Placement, Shape
 from heddle.controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
 from heddle.v1 import heddle_pb2 as pb
 
 FLOWS_PER_PAGE = 1_000
+_KINDS = {kind.value: kind for kind in CollectiveKind}
 
 
 class Room(NamedTuple):
@@ -51,10 +52,10 @@ def _move_limit_from(index: int, message: pb.MoveLimit) -> tuple[Cause, MoveLimi
 
 
 def _collective_from(index: int, message: pb.Collective) -> Collective:
-    if message.kind not in CollectiveKind._value2member_map_:
+    if (kind := _KINDS.get(message.kind)) is None:
         kinds = ", ".join(kind.name for kind in CollectiveKind)
         raise InputError(f"collectives[{index}].kind: {message.kind} is no kind of collective; use one of {kinds}")
-    return read_collective(message, kind=CollectiveKind(message.kind), size_bytes=message.bytes)
+    return read_collective(message, kind=kind, size_bytes=message.bytes)
 
 
 def request_to(request: JobRequest) -> pb.SubmitJobRequest:
@@ -63,7 +64,7 @@ def request_to(request: JobRequest) -> pb.SubmitJobRequest:
         job_id=request.job_id,
         tenant=request.tenant,
         ranks=request.ranks,
-        collectives=[_collective_to(collective) for collective in request.collectives],
+        collectives=map(collective_fields, request.collectives),
         priority=request.priority,
         lease_ms=request.lease_ms,
         steering=pb.Steering.Name(request.steering.value),
@@ -81,27 +82,6 @@ def request_to(request: JobRequest) -> pb.SubmitJobRequest:
     )
 
 
-def _collective_to(collective: Collective) -> pb.Collective:
-    return pb.Collective(
-        kind=pb.Collective.Kind.Name(collective.kind.value),
-        bytes=collective.size_bytes,
-        root=collective.root,
-        pairs=[pb.RankPair(src_rank=pair.src_rank, dst_rank=pair.dst_rank) for pair in collective.pairs],
-        flows=[
-            pb.FlowDemand(
-                src_rank=flow.src_rank,
-                dst_rank=flow.dst_rank,
-                rate_bps=flow.rate_bps,
-                udp_source_port=flow.udp_source_port,
-            )
-            for flow in collective.flows
-        ],
-        qps_per_flow=collective.qps_per_flow,
-        members=collective.members,
-        phase=collective.phase,
-    )
-
-
 def shape_from(message: pb.SuggestPlacementRequest) -> Shape:
     """Read a placement request; raises InputError as `request_from` does."""
     return Shape(
@@ -116,7 +96,7 @@ def shape_to(shape: Shape) -> pb.SuggestPlacementRequest:
     """Write a placement request."""
     return pb.SuggestPlacementRequest(
         ranks=shape.ranks,
-        collectives=[_collective_to(collective) for collective in shape.collectives],
+        collectives=map(collective_fields, shape.collectives),
         gpu_milli=shape.gpu_milli,
         max_suggestions=shape.max_suggestions,
     )

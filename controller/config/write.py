@@ -9,7 +9,8 @@ from heddle.controller.config.fabric_file import GenerateShape
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import Cable, Fabric, Nic, Switch
-from heddle.controller.model.job import Collective, JobRequest
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.job_fields import collective_fields
 from heddle.foundation.address import mac_text
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*\Z")
@@ -50,7 +51,7 @@ def request_document(request: JobRequest) -> Entry:
     """Return a job request as an entry of a jobs file."""
     written = {name: getattr(request, name) for name in ("job_id", "tenant", "ranks", "priority", "lease_ms")}
     return written | {
-        "collectives": [_collective(one) for one in request.collectives],
+        "collectives": [collective_fields(one) for one in request.collectives],
         "steering": request.steering.name,
         "require_utilisation": request.require_utilisation,
         "gpu_milli": request.gpu_milli,
@@ -59,20 +60,6 @@ def request_document(request: JobRequest) -> Entry:
             cause.name: {"whose": limit.whose.name, "max_flows": limit.max_flows}
             for cause, limit in request.move_limits
         },
-    }
-
-
-def _collective(one: Collective) -> Entry:
-    flow_keys = ("src_rank", "dst_rank", "rate_bps", "udp_source_port")
-    return {
-        "kind": one.kind.name,
-        "bytes": one.size_bytes,
-        "root": one.root,
-        "pairs": [{"src_rank": pair.src_rank, "dst_rank": pair.dst_rank} for pair in one.pairs],
-        "flows": [{key: getattr(flow, key) for key in flow_keys} for flow in one.flows],
-        "qps_per_flow": one.qps_per_flow,
-        "members": one.members,
-        "phase": one.phase,
     }
 
 

@@ -1,7 +1,7 @@
-"""Read a job request from an object with the fields of `SubmitJobRequest`: a gRPC message or a jobs file's model.
+"""Read a job request from an object with the fields of `SubmitJobRequest`, and write its collectives as such fields.
 
-Kinds, enums and NIC lists are arguments, because the two formats write them differently. Values are checked at
-admission (`controller.model.admission`), not here.
+Such an object is a gRPC message or a jobs file's model. Kinds, enums and NIC lists are arguments, because the two
+formats write them differently. Values are checked at admission (`controller.model.admission`), not here.
 """
 
 from collections.abc import Iterable
@@ -45,3 +45,17 @@ def read_collective(fields: Any, *, kind: CollectiveKind, size_bytes: int) -> Co
         members=tuple(fields.members),
         phase=fields.phase,
     )
+
+
+def collective_fields(one: Collective) -> dict[str, Any]:
+    """Return the fields of a collective by their names, for a message or a file."""
+    return {
+        "kind": one.kind.name,
+        "bytes": one.size_bytes,
+        "root": one.root,
+        "pairs": [pair._asdict() for pair in one.pairs],
+        "flows": [flow._asdict() for flow in one.flows],
+        "qps_per_flow": one.qps_per_flow,
+        "members": one.members,
+        "phase": one.phase,
+    }

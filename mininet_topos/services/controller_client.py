@@ -8,7 +8,8 @@ from typing import TypeVar
 import grpc
 
 from heddle.controller.model.error import HeddleError, UnavailableError
-from heddle.controller.model.job import Collective, JobRequest
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.job_fields import collective_fields
 from heddle.foundation.keepalive import client_options
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
@@ -120,28 +121,6 @@ def request_message(job: JobRequest, tenant: str) -> pb.SubmitJobRequest:
         job_id=job.job_id,
         tenant=tenant,
         ranks=job.ranks,
-        collectives=[_collective(one) for one in job.collectives],
+        collectives=map(collective_fields, job.collectives),
         incast=pb.Incast.Name(int(job.incast)),
-    )
-
-
-def _collective(collective: Collective) -> pb.Collective:
-    """Return the message of a collective, with every field of it."""
-    return pb.Collective(
-        kind=pb.Collective.Kind.Name(int(collective.kind)),
-        bytes=collective.size_bytes,
-        root=collective.root,
-        pairs=[pb.RankPair(src_rank=pair.src_rank, dst_rank=pair.dst_rank) for pair in collective.pairs],
-        flows=[
-            pb.FlowDemand(
-                src_rank=flow.src_rank,
-                dst_rank=flow.dst_rank,
-                rate_bps=flow.rate_bps,
-                udp_source_port=flow.udp_source_port,
-            )
-            for flow in collective.flows
-        ],
-        qps_per_flow=collective.qps_per_flow,
-        members=collective.members,
-        phase=collective.phase,
     )
