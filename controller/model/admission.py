@@ -6,22 +6,12 @@ key by the path in `SubmitJobRequest`, such as `collectives[0].root`.
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.job import (
-    RINGS,
-    Collective,
-    CollectiveKind,
-    FlowDemand,
-    Incast,
-    JobRequest,
-    RankPair,
-    Steering,
-)
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 from heddle.controller.model.limit import (
     HIGHEST_FIXED_PORT,
     LOWEST_FIXED_PORT,
@@ -41,7 +31,6 @@ MAX_PROBLEMS = 20
 """The maximum of problems reported: a request of a million wrong ranks is refused for the first of them."""
 MAX_TENANT_LENGTH = 128
 _JOB_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}\Z")
-_ROOTED = (CollectiveKind.BROADCAST, CollectiveKind.GATHER)
 _SUGGESTIONS = 3
 
 
@@ -157,19 +146,9 @@ def _pair_count_problems(collectives: Sequence[Collective], ranks: int) -> Itera
 
 
 def _rank_pairs(one: Collective, members: int) -> int:
-    """Return the pairs of ranks of a collective, at least its members, because each is visited.
-
-    Raises ValueError for an unlisted kind.
-    """
-    if one.kind in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM):
-        return len(one.pairs) + len(one.flows)
-    if one.kind is CollectiveKind.ALL_TO_ALL:
-        return members * members
-    if one.kind is CollectiveKind.TREE_ALL_REDUCE:
-        return 2 * members
-    if one.kind in RINGS or one.kind in _ROOTED:
-        return members
-    raise ValueError(f"no rule counts the pairs of ranks of the kind {one.kind!r}")
+    """Return the pairs of ranks of a collective, at least its members, because each is visited."""
+    pattern = one.kind.pattern
+    return len(one.pairs) + len(one.flows) if pattern.lists else pattern.visits(members)
 
 
 def _head_problems(request: JobRequest) -> Iterator[Problem]:
@@ -202,7 +181,7 @@ def _collective_problems(one: Collective, rank_count: int | None) -> Iterator[Pr
     if one.kind not in tuple(CollectiveKind):
         yield Problem("kind", f"unspecified or unknown; one of {', '.join(kind.name for kind in CollectiveKind)}")
         return
-    if one.kind is not CollectiveKind.CUSTOM and one.size_bytes <= 0:
+    if one.kind.pattern.lists != "flows" and one.size_bytes <= 0:
         yield Problem("bytes", f"must be more than 0 for {one.kind.name}, is {one.size_bytes}")
     yield from _range_problem("bytes", one.size_bytes, min(0, one.size_bytes), 2**64 - 1)
     yield from _range_problem("qps_per_flow", one.qps_per_flow, 1, MAX_QPS_PER_FLOW)
@@ -229,7 +208,7 @@ def _rank_problem(path: str, rank: int, rank_count: int | None) -> Iterator[Prob
 def _member_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
     if not _members_are_sound(one.members, rank_count):
         yield from _each_member_problem(one.members, rank_count)
-    if one.kind in _ROOTED:
+    if one.kind.pattern.is_rooted:
         yield from _rank_problem("root", one.root, rank_count)
         if one.members and one.root not in one.members:
             yield Problem("root", f"rank {one.root} is no member: a {one.kind.name} has its root among its members")
@@ -252,11 +231,19 @@ def _each_member_problem(members: Sequence[int], rank_count: int | None) -> Iter
         first_place.setdefault(rank, index)
 
 
+def _list_problem(one: Collective, field: str, listed: Sequence[RankPair] | Sequence[FlowDemand]) -> Iterator[Problem]:
+    """Yield the problem of a list that is missing, or that the kind does not take."""
+    is_taken = one.kind.pattern.lists == field
+    if is_taken and not listed:
+        yield Problem(field, f"must not be empty for {one.kind.name}: give src_rank and dst_rank of each")
+    if listed and not is_taken:
+        takers = ", ".join(kind.name for kind in CollectiveKind if kind.pattern.lists == field)
+        yield Problem(field, f"belong to {takers} only, not to {one.kind.name}")
+
+
 def _pair_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
-    if one.kind is CollectiveKind.SEND_RECV and not one.pairs:
-        yield Problem("pairs", "must not be empty for SEND_RECV: give src_rank and dst_rank of each")
-    if one.kind is not CollectiveKind.SEND_RECV and one.pairs:
-        yield Problem("pairs", f"belong to SEND_RECV only, not to {one.kind.name}")
+    yield from _list_problem(one, "pairs", one.pairs)
+    if one.pairs and one.kind.pattern.lists != "pairs":
         return
     if _ends_are_sound(one.pairs, rank_count):
         return
@@ -272,10 +259,8 @@ def _ends_problems(path: str, src_rank: int, dst_rank: int, rank_count: int | No
 
 
 def _flow_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
-    if one.kind is CollectiveKind.CUSTOM and not one.flows:
-        yield Problem("flows", "must not be empty for CUSTOM: give src_rank and dst_rank of each")
-    if one.kind is not CollectiveKind.CUSTOM and one.flows:
-        yield Problem("flows", f"belong to CUSTOM only, not to {one.kind.name}")
+    yield from _list_problem(one, "flows", one.flows)
+    if one.flows and one.kind.pattern.lists != "flows":
         return
     if one.qps_per_flow > 1 and any(flow.udp_source_port for flow in one.flows):
         yield Problem("qps_per_flow", f"must be 1 where a flow has a fixed udp_source_port, is {one.qps_per_flow}")
@@ -305,7 +290,7 @@ def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -
         elif one.flows:
             flows = sum(hosts[flow.src_rank] != hosts[flow.dst_rank] for flow in one.flows)
         else:
-            key = (one.kind, one.root if one.kind in _ROOTED else 0, one.members)
+            key = (one.kind, one.root if one.kind.pattern.is_rooted else 0, one.members)
             flows = known[key] = known[key] if key in known else _flows_between(one, hosts)
         total += flows * one.qps_per_flow
         if enough is not None and total > enough:
@@ -314,22 +299,7 @@ def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -
 
 
 def _flows_between(one: Collective, hosts: Sequence[str]) -> int:
-    """Count the flows of a collective between members on different hosts; raises ValueError for an unlisted kind."""
+    """Count the flows of a collective between members on different hosts."""
     members = one.members or range(len(hosts))
-    of = [hosts[rank] for rank in members]
-    if one.kind is CollectiveKind.ALL_TO_ALL:
-        return len(of) ** 2 - sum(count * count for count in Counter(of).values())
-    if one.kind is CollectiveKind.GATHER:
-        return len(of) - of.count(hosts[one.root])
-    if one.kind is CollectiveKind.TREE_ALL_REDUCE:
-        return 2 * _edges(of, lambda i: (i - 1) // 2)
-    if one.kind is CollectiveKind.BROADCAST:
-        root = members.index(one.root)
-        return _edges(of[root:] + of[:root], lambda i: i - (1 << (i.bit_length() - 1)))
-    if one.kind in RINGS:
-        return sum(of[i] != of[i - 1] for i in range(len(of)))
-    raise ValueError(f"no rule counts the flows of the kind {one.kind!r}")
-
-
-def _edges(hosts: Sequence[str], parent: Callable[[int], int]) -> int:
-    return sum(hosts[i] != hosts[parent(i)] for i in range(1, len(hosts)))
+    root = members.index(one.root) if one.kind.pattern.is_rooted else 0
+    return one.kind.pattern.flows([hosts[rank] for rank in members], root)

@@ -4,25 +4,53 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from heddle.controller.model.collectives import (
+    A_PART,
+    ALL,
+    ALL_BUT_OWN,
+    EACH_TO_EACH,
+    FROM_ROOT,
+    LISTED_FLOWS,
+    LISTED_PAIRS,
+    RING,
+    TO_ROOT,
+    TREE,
+    TWICE_ALL_BUT_OWN,
+    FlowSize,
+    Pattern,
+)
 from heddle.controller.model.moves import Cause, MoveLimit
 
 
 class CollectiveKind(IntEnum):
-    """The kinds of collective; numbers are those of the proto."""
+    """The kinds of collective, a row each: its number in the proto, which members send to which, the bytes of a flow.
 
-    RING_ALL_REDUCE = 1
-    TREE_ALL_REDUCE = 2
-    ALL_GATHER = 3
-    REDUCE_SCATTER = 4
-    ALL_TO_ALL = 5
-    BROADCAST = 6
-    GATHER = 7
-    SEND_RECV = 8
-    CUSTOM = 9
+    Everything else that depends on a kind follows from its row. docs/files.md has the rows in words.
+    """
+
+    pattern: Pattern
+    flow_size: FlowSize
+    _value_: int
+
+    def __new__(cls, number: int, pattern: Pattern, flow_size: FlowSize) -> "CollectiveKind":
+        """Return the kind of a row, which has the row's number as its value."""
+        kind = int.__new__(cls, number)
+        kind._value_, kind.pattern, kind.flow_size = number, pattern, flow_size
+        return kind
+
+    RING_ALL_REDUCE = 1, RING, TWICE_ALL_BUT_OWN
+    TREE_ALL_REDUCE = 2, TREE, ALL
+    ALL_GATHER = 3, RING, ALL_BUT_OWN
+    REDUCE_SCATTER = 4, RING, ALL_BUT_OWN
+    ALL_TO_ALL = 5, EACH_TO_EACH, A_PART
+    BROADCAST = 6, FROM_ROOT, ALL
+    GATHER = 7, TO_ROOT, ALL
+    SEND_RECV = 8, LISTED_PAIRS, ALL
+    CUSTOM = 9, LISTED_FLOWS, ALL
 
 
-RINGS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
-"""The kinds in which each rank sends to the next rank alone, and the last to the first."""
+OFFERED_KINDS = tuple(kind.name for kind in CollectiveKind if not kind.pattern.lists)
+"""What `heddle job suggest` and the page offer: kinds that ranks and bytes describe."""
 
 
 class Steering(IntEnum):

@@ -1,8 +1,7 @@
 """Expand jobs into flows with demands, as arrays: the paragraphs "Flows" and "Demand" of docs/contract.md.
 
-For predicted times, a flow also has its bytes per iteration. A ring all-reduce of B bytes over n ranks sends
-2 (n-1)/n B over every link of the ring, all-gather and reduce-scatter (n-1)/n B, an all-to-all B/n to each other
-rank, and every other kind B per flow.
+For predicted times, a flow also has its bytes per iteration. Which ranks send to which, and how much, is the row of
+the kind in `CollectiveKind`; patterns of large collectives have a form as arrays here.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +10,9 @@ from operator import attrgetter
 
 import numpy as np
 
+from heddle.controller.model.collectives import EACH_TO_EACH, RING, TO_ROOT, TREE, Pattern
 from heddle.controller.model.error import InputError
-from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, Steering
+from heddle.controller.model.job import Collective, JobRequest, Steering
 from heddle.controller.planner.clos import Topology
 from heddle.controller.planner.jit import Flags, Floats, Ints, kernel
 
@@ -67,34 +67,41 @@ def joined(parts: Sequence[Flows]) -> Flows:
     return Flows(**{name: np.concatenate(arrays) for name, arrays in columns.items()})
 
 
-def _ring(n: int, _: Collective, __: Ints) -> tuple[Ints, Ints]:
+def _ring(n: int, _: int) -> tuple[Ints, Ints]:
     source = np.arange(n, dtype=np.int64)
     return source, (source + 1) % n
 
 
-def _all_to_all(n: int, _: Collective, __: Ints) -> tuple[Ints, Ints]:
+def _each_to_each(n: int, _: int) -> tuple[Ints, Ints]:
     source = np.repeat(np.arange(n, dtype=np.int64), n)
     target = np.tile(np.arange(n, dtype=np.int64), n)
     return source[source != target], target[source != target]
 
 
-def _gather(n: int, collective: Collective, members: Ints) -> tuple[Ints, Ints]:
-    root = _root_index(collective, members)
-    source = np.delete(np.arange(n, dtype=np.int64), root)
-    return source, np.full(n - 1, root, dtype=np.int64)
+def _to_root(n: int, root: int) -> tuple[Ints, Ints]:
+    return np.delete(np.arange(n, dtype=np.int64), root), np.full(n - 1, root, dtype=np.int64)
 
 
-def _broadcast(n: int, collective: Collective, members: Ints) -> tuple[Ints, Ints]:
-    root = _root_index(collective, members)
-    pairs = [(i, i + (1 << k)) for i in range(n) for k in range(n.bit_length()) if 1 << k > i and i + (1 << k) < n]
-    counted = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return (counted[:, 0] + root) % n, (counted[:, 1] + root) % n
-
-
-def _tree(n: int, _: Collective, __: Ints) -> tuple[Ints, Ints]:
+def _tree(n: int, _: int) -> tuple[Ints, Ints]:
     child = np.arange(1, n, dtype=np.int64)
     parent = (child - 1) // 2
     return np.column_stack((child, parent)).ravel(), np.column_stack((parent, child)).ravel()
+
+
+ARRAYS: dict[Pattern, Callable[[int, int], tuple[Ints, Ints]]] = {
+    RING: _ring,
+    EACH_TO_EACH: _each_to_each,
+    TO_ROOT: _to_root,
+    TREE: _tree,
+}
+"""The pairs of a pattern as columns, much faster than one by one, in the same order."""
+
+
+def _pairs(pattern: Pattern, n: int, root: int) -> tuple[Ints, Ints]:
+    if pattern in ARRAYS:
+        return ARRAYS[pattern](n, root)
+    pairs = np.array(list(pattern.pairs(n, root)), dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _root_index(collective: Collective, members: Ints) -> int:
@@ -104,48 +111,17 @@ def _root_index(collective: Collective, members: Ints) -> int:
     return int(found[0])
 
 
-_SHAPES: dict[CollectiveKind, Callable[[int, Collective, Ints], tuple[Ints, Ints]]] = {
-    CollectiveKind.RING_ALL_REDUCE: _ring,
-    CollectiveKind.ALL_GATHER: _ring,
-    CollectiveKind.REDUCE_SCATTER: _ring,
-    CollectiveKind.ALL_TO_ALL: _all_to_all,
-    CollectiveKind.GATHER: _gather,
-    CollectiveKind.BROADCAST: _broadcast,
-    CollectiveKind.TREE_ALL_REDUCE: _tree,
-}
-
-
 def _rank_pairs(collective: Collective, ranks: int) -> tuple[Ints, Ints]:
     """Return source and destination rank of every flow of a collective, same-host ones included."""
-    if collective.kind in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM):
-        named = collective.pairs if collective.kind is CollectiveKind.SEND_RECV else collective.flows
+    pattern = collective.kind.pattern
+    if pattern.lists:
+        named = collective.pairs if pattern.lists == "pairs" else collective.flows
         source = np.fromiter(map(attrgetter("src_rank"), named), np.int64, len(named))
         return source, np.fromiter(map(attrgetter("dst_rank"), named), np.int64, len(named))
     members = np.array(collective.members or range(ranks), dtype=np.int64)
-    source, target = _SHAPES[collective.kind](len(members), collective, members)
+    root = _root_index(collective, members) if pattern.is_rooted else 0
+    source, target = _pairs(pattern, len(members), root)
     return members[source], members[target]
-
-
-def _bytes_per_flow(collective: Collective, ranks: int) -> float:
-    """Return the bytes that a flow of a collective sends per iteration; raises ValueError for an unlisted kind."""
-    n = len(collective.members) or ranks
-    match collective.kind:
-        case CollectiveKind.RING_ALL_REDUCE:
-            return 2 * (n - 1) / n * collective.size_bytes
-        case CollectiveKind.ALL_GATHER | CollectiveKind.REDUCE_SCATTER:
-            return (n - 1) / n * collective.size_bytes
-        case CollectiveKind.ALL_TO_ALL:
-            return collective.size_bytes / n
-        case (
-            CollectiveKind.TREE_ALL_REDUCE
-            | CollectiveKind.BROADCAST
-            | CollectiveKind.GATHER
-            | CollectiveKind.SEND_RECV
-            | CollectiveKind.CUSTOM
-        ):
-            return float(collective.size_bytes)
-        case _:
-            raise ValueError(f"no rule gives the bytes of a flow of the kind {collective.kind!r}")
 
 
 def expand(topology: Topology, requests: Sequence[JobRequest], *, first_job: int = 0) -> Flows:
@@ -216,10 +192,10 @@ def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: In
         raise InputError(f"job {request.job_id}: collectives[{index}]: a rank is outside 0 to {len(nics) - 1}")
     count = len(source)
     rate, port = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    if collective.kind is CollectiveKind.CUSTOM:
+    if collective.kind.pattern.lists == "flows":
         rate[:] = [flow.rate_bps for flow in collective.flows]
         port[:] = [flow.udp_source_port for flow in collective.flows]
-    qps = collective.qps_per_flow or 1
+    qps, members = collective.qps_per_flow or 1, len(collective.members) or len(nics)
     if qps > 1 and port.any():
         raise InputError(f"job {request.job_id}: collectives[{index}]: a fixed udp_source_port needs qps_per_flow 1")
     columns: dict[str, Ints] = {
@@ -232,7 +208,7 @@ def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: In
         "rate": rate,
         "fixed_port": port,
         "qps": np.full(count, qps, dtype=np.int64),
-        "bytes": np.full(count, _bytes_per_flow(collective, len(nics)), dtype=np.float64),
+        "bytes": np.full(count, collective.kind.flow_size.of(collective.size_bytes, members), dtype=np.float64),
         "first_queue_pair": qps * _named_before(collective, source * len(nics) + target),
     }
     apart = topology.nic_host[columns["src_nic"]] != topology.nic_host[columns["dst_nic"]]
@@ -244,7 +220,7 @@ def _named_before(collective: Collective, pairs: Ints) -> Ints:
 
     Only explicit pairs or members can repeat a pair.
     """
-    given = collective.kind in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM) or collective.members
+    given = collective.kind.pattern.lists or collective.members
     return repeats(pairs) if given else np.zeros(len(pairs), dtype=np.int64)
 
 

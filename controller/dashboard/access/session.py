@@ -11,6 +11,7 @@ from heddle.controller.dashboard.documents.shapes.requests import LoginRequest, 
 from heddle.controller.dashboard.documents.text import json_text
 from heddle.controller.dashboard.routes import MEDIA_TYPE, error_response, refused
 from heddle.controller.model.error import HeddleError
+from heddle.controller.model.job import OFFERED_KINDS
 
 
 class SessionRoutes:
@@ -56,10 +57,9 @@ class SessionRoutes:
 
 
 def session_document(caller: Caller | None, login: bool) -> Session:
-    """Return who a caller is; `login` is whether there is one to log in by."""
-    if caller is None:
-        return {"user": None, "may_act": False, "csrf": None, "login": login}
-    return {"user": caller.user, "may_act": caller.may_act, "csrf": caller.csrf, "login": login}
+    """Return who a caller is, and what the page offers; `login` is whether there is one to log in by."""
+    user, may_act, csrf = (None, False, None) if caller is None else (caller.user, caller.may_act, caller.csrf)
+    return {"user": user, "may_act": may_act, "csrf": csrf, "login": login, "collectives": list(OFFERED_KINDS)}
 
 
 def _reply(document: Session) -> Response:

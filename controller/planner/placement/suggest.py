@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from heddle.controller.model.admission import flow_plans, too_many_flow_plans
+from heddle.controller.model.collectives import RING
 from heddle.controller.model.error import AlreadyExistsError, InputError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
-from heddle.controller.model.job import RINGS
 from heddle.controller.model.limit import MAX_FLOW_PLANS
 from heddle.controller.model.placement import MAX_SUGGESTIONS, Placement, Shape, placement_problems
 from heddle.controller.model.plan import Infeasible
@@ -131,7 +131,7 @@ def _out_of_use(fabric: Fabric, live: Live) -> list[str]:
 
 def _with_turns(topology: Topology, shape: Shape, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
     """Yield each candidate, and its turned variant where the job has a ring over all ranks."""
-    ring = any(one.kind in RINGS and not one.members for one in shape.collectives)
+    ring = any(one.kind.pattern is RING and not one.members for one in shape.collectives)
     for candidate in candidates:
         yield candidate
         if ring and (other := turned(topology, candidate)) is not None:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from heddle.controller.api.translate import shape_to
 from heddle.controller.model.error import InputError
-from heddle.controller.model.job import Collective, CollectiveKind
+from heddle.controller.model.job import OFFERED_KINDS, Collective, CollectiveKind
 from heddle.controller.model.placement import Shape, placement_problems
 from heddle.controller.model.suggest import did_you_mean
 from heddle.programs.console import show as screen
@@ -16,8 +16,6 @@ from heddle.programs.console.client import connected
 from heddle.programs.console.jobs import as_dict
 from heddle.v1 import heddle_pb2 as pb
 
-_WITH_PAIRS = (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM)
-KINDS = tuple(kind.name for kind in CollectiveKind if kind not in _WITH_PAIRS)
 MAX_NICS_SHOWN = 16
 
 
@@ -36,8 +34,8 @@ def run_suggest(server: str, shape: Shape, *, as_json: bool) -> None:
 
 def collective_of(name: str, size_bytes: int, qps_per_flow: int) -> Collective:
     """Return the collective of this name over all ranks; raises InputError."""
-    if name.upper() not in KINDS:
-        guess = did_you_mean(name.upper(), KINDS) or f"; one of {', '.join(KINDS)}"
+    if name.upper() not in OFFERED_KINDS:
+        guess = did_you_mean(name.upper(), OFFERED_KINDS) or f"; one of {', '.join(OFFERED_KINDS)}"
         raise InputError(f"--collective: {name!r} is not a collective over all ranks{guess}")
     return Collective(kind=CollectiveKind[name.upper()], size_bytes=size_bytes, qps_per_flow=qps_per_flow)
 

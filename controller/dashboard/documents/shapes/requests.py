@@ -6,12 +6,16 @@ from typing_extensions import TypedDict
 
 
 class Session(TypedDict):
-    """Who the caller is, and the token that actions carry; `login`: the caller can log in here with a password."""
+    """Who the caller is, and the token that actions carry; `login`: the caller can log in here with a password.
+
+    `collectives` are the kinds that a preview of ranks takes without a list of flows.
+    """
 
     user: str | None
     may_act: bool
     csrf: str | None
     login: bool
+    collectives: list[str]
 
 
 class LoginRequest(TypedDict):

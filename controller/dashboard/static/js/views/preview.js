@@ -7,9 +7,7 @@ import { certificate } from "./certificate.js";
 import { heading } from "./panels.js";
 
 /** What the user has entered. It outlives the panel. */
-export const previewState = { open: false, ranks: new Set(), text: "", collective: "RING_ALL_REDUCE", bytes: 100_000_000, plan: null, error: null, busy: false };
-
-const COLLECTIVES = ["RING_ALL_REDUCE", "ALL_TO_ALL", "ALL_GATHER", "REDUCE_SCATTER", "TREE_ALL_REDUCE", "BROADCAST", "GATHER"];
+export const previewState = { open: false, ranks: new Set(), text: "", bytes: 100_000_000, plan: null, error: null, busy: false };
 
 /** @param {string} nic */
 export function toggleRank(nic) {
@@ -27,7 +25,7 @@ export function previewPanel(scene) {
       h("div", { class: "row" }, h("input", { list: "nics", name: "nic", "aria-label": "NIC", placeholder: "NIC", autocomplete: "off" }),
         h("datalist", { id: "nics", "data-own": true }, scene.fabric.nics.slice(0, 500).map((nic) => h("option", { value: nic.id }))),
         h("button", { type: "button", "data-preview": "add" }, "Add"), h("button", { type: "button", "data-preview": "clear", disabled: !ranks.size }, "Clear")),
-      h("div", { class: "row" }, h("select", { name: "collective", "aria-label": "Collective", "data-own": true }, COLLECTIVES.map((name) => h("option", { value: name }, name)))),
+      h("div", { class: "row" }, h("select", { name: "collective", "aria-label": "Collective" }, picture.session.collectives?.map((name) => h("option", { value: name }, name)))),
       h("div", { class: "row" }, h("input", { name: "bytes", type: "number", min: 1, "aria-label": "Bytes", value: previewState.bytes, "data-own": true }), "bytes"),
       h("button", { type: "button", class: "primary", "data-preview": "ranks", disabled: busy || !may || ranks.size < 2 }, `Plan ${ranks.size} ranks`)),
     h("fieldset", null, h("legend", null, "Or a jobs file"),
