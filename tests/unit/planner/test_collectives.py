@@ -1,5 +1,7 @@
 """The kinds of collective: each one's flows in an example, and that every place which knows kinds knows the same."""
 
+from typing import Any
+
 import pytest
 
 from heddle.controller.model.admission import flow_plans
@@ -15,7 +17,7 @@ from tests.support.kinds_of_collective import PAGE, with_kinds
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
 EACH_TO_EACH = [(a, b) for a in range(4) for b in range(4) if a != b]
 ONE = [{"src_rank": 2, "dst_rank": 0}]
-EXAMPLES = {
+EXAMPLES: dict[str, tuple[dict[str, Any], list[tuple[int, int]], float]] = {
     "RING_ALL_REDUCE": ({}, RING, 12),
     "TREE_ALL_REDUCE": ({}, [(0, 1), (0, 2), (1, 0), (1, 3), (2, 0), (3, 1)], 8),
     "ALL_GATHER": ({}, RING, 6),
@@ -53,7 +55,7 @@ def test_the_contract_has_the_words_of_every_kind() -> None:
     assert [kind.name for kind in CollectiveKind if kind.pattern.words not in contract] == []
 
 
-@pytest.mark.parametrize("pattern", {kind.pattern for kind in CollectiveKind}, ids=lambda pattern: pattern.words[:20])
+@pytest.mark.parametrize("pattern", dict.fromkeys(kind.pattern for kind in CollectiveKind), ids=lambda one: one.words)
 def test_all_forms_of_a_pattern_are_the_same_pairs(pattern: Pattern) -> None:
     for members in range(1, 20):
         for root in range(members if pattern.is_rooted else 1):
