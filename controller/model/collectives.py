@@ -12,10 +12,6 @@ from itertools import chain, permutations, repeat
 from typing import Literal
 
 
-def _as_many_as_members(members: int) -> int:
-    return members
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pattern:
     """Which members send to which.
@@ -28,7 +24,7 @@ class Pattern:
 
     words: str
     pairs: Callable[[int, int], Iterable[tuple[int, int]]] = lambda members, root: ()
-    visits: Callable[[int], int] = _as_many_as_members
+    visits: Callable[[int], int] = lambda members: members
     count: Callable[[Sequence[str], int], int] | None = None
     is_rooted: bool = False
     lists: Literal["", "pairs", "flows"] = ""
