@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from operator import attrgetter
 
 from google.protobuf.message import Message
 
@@ -16,7 +17,6 @@ from heddle.controller.model.tenant import Tenant
 from heddle.controller.runtime.loop import Loop
 from heddle.foundation.identity import Role
 
-_SUBJECTS = ("job_id", "id", "target", "gateway_id", "vpc_a", "vpc_b")
 MAX_SUBJECT_LENGTH = 300
 
 
@@ -27,6 +27,8 @@ class Call:
     caller: Caller
     scope: Scope
     loop: Loop
+    object: tuple[str, ...] = ()
+    """The fields of a request that name what the call is about, as the table of methods has them."""
     subject: str = ""
     on_begin: Callable[[], None] = lambda: None
     """Audits that a stream begins."""
@@ -39,19 +41,18 @@ class Call:
     def concerns(self, request: Message | str) -> None:
         """Record what the call is about: an id, or the ids in a request."""
         if isinstance(request, Message):
-            fields = request.DESCRIPTOR.fields_by_name
-            names = [str(getattr(request, field)) for field in _SUBJECTS if field in fields]
+            names = [attrgetter(field)(request) for field in self.object]
             request = " ".join(filter(None, names))
         self.subject = request[:MAX_SUBJECT_LENGTH]
 
-    def speaks_for(self, name: str, what: str = "host") -> None:
+    def speaks_for(self, name: str) -> None:
         """Record that a stream begins, of the host or gateway of this name.
 
         Raises DeniedError for an agent or gateway of another name.
         """
         self.concerns(name)
         if self.caller.role in (Role.AGENT, Role.GATEWAY) and name != self.caller.name:
-            raise DeniedError(f"{what}: {quoted(name)} is not the caller, {self.caller.who}")
+            raise DeniedError(f"{self.object[0]}: {quoted(name)} is not the caller, {self.caller.who}")
         self.on_begin()
 
     def text(self, text: str) -> str:

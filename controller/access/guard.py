@@ -34,10 +34,10 @@ class Access:
         self.policy = policy
         self._scopes.clear()
 
-    def call_of(self, context: Context) -> Call:
-        """Return the call of a connection; raises UnknownCallerError."""
+    def call_of(self, method: str, context: Context) -> Call:
+        """Return the call of a method on a connection; raises UnknownCallerError."""
         caller = caller_of(context.peer(), context.auth_context())
-        return Call(caller=caller, scope=self._scope(caller), loop=self._loop)
+        return Call(caller=caller, scope=self._scope(caller), loop=self._loop, object=row_of(method).object)
 
     def refusal(self, method: str, caller: Caller) -> str | None:
         """Return why a caller may not call a method; None where it may."""
@@ -80,7 +80,7 @@ class Guard(Around):
     async def _admitted(self, name: str, context: Context) -> Call:
         """Return the call, which the services of this task read from now on; ends one that is refused."""
         try:
-            call = self._access.call_of(context)
+            call = self._access.call_of(name, context)
         except UnknownCallerError as error:
             await self._refuse(Entry("unknown", context.peer(), name, "", "UNAUTHENTICATED", str(error)), context)
         why = self._access.refusal(name, call.caller)

@@ -1,66 +1,49 @@
-"""The table of every method of every service: which roles may call it, and whether it changes anything.
+"""The table of every method that is served: which roles may call it, whether it changes anything, and what it is about.
 
-What is not in the table is denied. A tenant's calls concern its own objects, within its quota (`scope.py`); a gateway
-or agent speaks for itself alone.
+The rows of Heddle's services are the option `heddle.v1.access` of each method in the proto, those of others stand here.
+What is not in the table, and a method without the option, is denied. A tenant's calls concern its own objects, within
+its quota (`scope.py`); a gateway or agent speaks for itself alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from google.protobuf.descriptor import MethodDescriptor
+
 from heddle.foundation.identity import Role
+from heddle.v1 import heddle_pb2 as pb
 
 
 class Row(NamedTuple):
-    """The roles that may call a method; `mutates` is whether each call is audited."""
+    """The roles that may call a method; `mutates` is whether each call is audited.
+
+    `object` are the fields of the request that name what a call is about, each with the fields that it lies in before
+    it, and dots between.
+    """
 
     roles: frozenset[Role]
     mutates: bool = False
+    object: tuple[str, ...] = ()
 
 
-_OPERATOR = frozenset({Role.OPERATOR})
-_TENANT = _OPERATOR | {Role.TENANT}
-_VIEWER = _OPERATOR | {Role.VIEWER}
-_READER = _TENANT | {Role.VIEWER}
+_READER = frozenset({Role.OPERATOR, Role.TENANT, Role.VIEWER})
 _ANY = _READER | {Role.AGENT, Role.GATEWAY, Role.CONTROLLER}
 
-_JOBS, _FABRIC, _TELEMETRY = "/heddle.v1.JobService/", "/heddle.v1.FabricService/", "/heddle.v1.TelemetryService/"
-_VPCS, _GATEWAYS, _PROBES = "/heddle.v1.VpcService/", "/heddle.v1.GatewayService/", "/heddle.v1.ProbeService/"
+
+def _own() -> Iterator[tuple[str, Row]]:
+    for service in pb.DESCRIPTOR.services_by_name.values():
+        for method in service.methods:
+            yield f"/{service.full_name}/{method.name}", _row(method)
+
+
+def _row(method: MethodDescriptor) -> Row:
+    option: pb.Access = method.GetOptions().Extensions[pb.access]  # type: ignore[index]  # protoc types no extension
+    roles = frozenset(Role[pb.Access.Role.Name(role)] for role in option.roles)
+    return Row(roles, option.mutates, tuple(option.object))
+
 
 ROWS: Mapping[str, Row] = {
-    f"{_JOBS}SubmitJob": Row(_TENANT, mutates=True),
-    f"{_JOBS}PreviewJob": Row(_TENANT),
-    f"{_JOBS}RenewJob": Row(_TENANT, mutates=True),
-    f"{_JOBS}ReleaseJob": Row(_TENANT, mutates=True),
-    f"{_JOBS}GetJob": Row(_READER),
-    f"{_JOBS}ListJobs": Row(_READER),
-    f"{_JOBS}WatchJob": Row(_READER),
-    f"{_JOBS}StreamFlows": Row(_READER),
-    f"{_JOBS}ReportFlows": Row(_OPERATOR | {Role.AGENT}, mutates=True),
-    f"{_JOBS}JoinJob": Row(_TENANT, mutates=True),
-    f"{_JOBS}LeaveJob": Row(_TENANT, mutates=True),
-    f"{_JOBS}SuggestPlacement": Row(_TENANT),
-    f"{_FABRIC}GetTopology": Row(_READER),
-    f"{_FABRIC}WatchTopology": Row(_READER),
-    f"{_FABRIC}Drain": Row(_OPERATOR, mutates=True),
-    f"{_FABRIC}Explain": Row(_READER),
-    f"{_TELEMETRY}WatchPorts": Row(_READER),
-    f"{_TELEMETRY}ListCongestion": Row(_READER),
-    f"{_TELEMETRY}WatchEvents": Row(_READER),
-    f"{_VPCS}ApplyVpc": Row(_TENANT, mutates=True),
-    f"{_VPCS}DeleteVpc": Row(_TENANT, mutates=True),
-    f"{_VPCS}ListVpcs": Row(_READER),
-    f"{_VPCS}ApplyPeering": Row(_TENANT, mutates=True),
-    f"{_VPCS}DeletePeering": Row(_TENANT, mutates=True),
-    f"{_VPCS}ApplyLoadBalancer": Row(_TENANT, mutates=True),
-    f"{_VPCS}DeleteLoadBalancer": Row(_TENANT, mutates=True),
-    f"{_VPCS}ListLoadBalancers": Row(_READER),
-    f"{_VPCS}ApplyBorder": Row(_OPERATOR, mutates=True),
-    f"{_VPCS}GetBorder": Row(_VIEWER),
-    f"{_GATEWAYS}Attach": Row(_OPERATOR | {Role.GATEWAY, Role.AGENT}, mutates=True),
-    f"{_GATEWAYS}ListGateways": Row(_VIEWER),
-    f"{_GATEWAYS}ForgetGateway": Row(_OPERATOR, mutates=True),
-    f"{_GATEWAYS}ReadTables": Row(_OPERATOR),
-    f"{_PROBES}Attach": Row(_OPERATOR | {Role.AGENT}, mutates=True),
+    **dict(_own()),
     "/grpc.health.v1.Health/Check": Row(_ANY),
     "/grpc.health.v1.Health/List": Row(_ANY),
     "/grpc.health.v1.Health/Watch": Row(_ANY),

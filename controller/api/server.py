@@ -29,8 +29,7 @@ from heddle.foundation.tls_files import Tls
 from heddle.foundation.unix_socket import is_listening
 from heddle.v1 import heddle_pb2 as pb
 
-_SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService", "ProbeService")
-_SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SERVED)
+_SERVICES = tuple(service.full_name for service in pb.DESCRIPTOR.services_by_name.values())
 
 
 class ApiServer:

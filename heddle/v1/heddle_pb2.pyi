@@ -1,3 +1,4 @@
+from google.protobuf import descriptor_pb2 as _descriptor_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -24,6 +25,32 @@ PIN: Steering
 INCAST_UNSPECIFIED: Incast
 INCAST_RATES: Incast
 INCAST_WINDOWS: Incast
+ACCESS_FIELD_NUMBER: _ClassVar[int]
+access: _descriptor.FieldDescriptor
+
+class Access(_message.Message):
+    __slots__ = ("roles", "mutates", "object")
+    class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        ROLE_UNSPECIFIED: _ClassVar[Access.Role]
+        OPERATOR: _ClassVar[Access.Role]
+        TENANT: _ClassVar[Access.Role]
+        VIEWER: _ClassVar[Access.Role]
+        GATEWAY: _ClassVar[Access.Role]
+        AGENT: _ClassVar[Access.Role]
+    ROLE_UNSPECIFIED: Access.Role
+    OPERATOR: Access.Role
+    TENANT: Access.Role
+    VIEWER: Access.Role
+    GATEWAY: Access.Role
+    AGENT: Access.Role
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    MUTATES_FIELD_NUMBER: _ClassVar[int]
+    OBJECT_FIELD_NUMBER: _ClassVar[int]
+    roles: _containers.RepeatedScalarFieldContainer[Access.Role]
+    mutates: bool
+    object: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, roles: _Optional[_Iterable[_Union[Access.Role, str]]] = ..., mutates: _Optional[bool] = ..., object: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JoinJobRequest(_message.Message):
     __slots__ = ("job_id", "node_rank", "node_count", "nics")

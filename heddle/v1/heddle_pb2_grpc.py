@@ -1068,7 +1068,7 @@ class VpcServiceServicer:
     """
 
     def ApplyVpc(self, request, context):
-        """create or replace; idempotent
+        """Create or replace; idempotent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1087,7 +1087,7 @@ class VpcServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ApplyPeering(self, request, context):
-        """refused with INVALID_ARGUMENT where the prefixes overlap
+        """Refused with INVALID_ARGUMENT where the prefixes overlap.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1118,7 +1118,7 @@ class VpcServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ApplyBorder(self, request, context):
-        """what VPCs may open towards the provider's networks: replaces all rules
+        """What VPCs may open towards the provider's networks: replaces all rules.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

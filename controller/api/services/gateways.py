@@ -225,7 +225,7 @@ def _check_speaker(hello: pb.GatewayHello, fabric: Fabric) -> None:
     vtep = int(IPv4Address(hello.vtep_ip))
     if call.caller.role is Role.AGENT and any(nic.ip == vtep and nic.host != call.caller.name for nic in fabric.nics):
         raise DeniedError(f"hello.vtep_ip: {hello.vtep_ip} is of another host than {call.caller.who}")
-    call.speaks_for(hello.gateway_id, "hello.gateway_id")
+    call.speaks_for(hello.gateway_id)
 
 
 def _up(hello: pb.GatewayHello, session: int, reply: int) -> GatewayUp:

@@ -39,7 +39,7 @@ class ProbeService(rpc.ProbeServiceServicer):
         """Run the session of one agent until either side ends it."""
         async with errors_as_status(context):
             hello = await _received_hello(reports)
-            current().speaks_for(hello.host, "hello.host")
+            current().speaks_for(hello.host)
             session = _session_of(hello, self._loop.state.fabric)
             self._loop.probe_agents.attach(session)
             try:

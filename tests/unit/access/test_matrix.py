@@ -5,6 +5,8 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -15,6 +17,7 @@ from heddle.controller.access.guard import Access, Guard
 from heddle.controller.access.policy import Policy, TenantPolicy
 from heddle.controller.access.table import ROWS
 from heddle.controller.api.decoding import Decoding
+from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
 from heddle.controller.brain.state import Settings, begin
 from heddle.controller.runtime.clock import SystemClock
 from heddle.controller.runtime.loop import Loop
@@ -30,6 +33,48 @@ DENIED, OK = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.OK
 SERVICES = [
     service for module in (pb, health_pb2, reflection_pb2) for service in module.DESCRIPTOR.services_by_name.values()
 ]
+TENANT, READER, OPERATOR, VIEWER = "operator tenant", "operator tenant viewer", "operator", "operator viewer"
+WANTED = {
+    "/heddle.v1.JobService/SubmitJob": (TENANT, True, "job_id"),
+    "/heddle.v1.JobService/PreviewJob": (TENANT, False, "job_id"),
+    "/heddle.v1.JobService/RenewJob": (TENANT, True, "job_id"),
+    "/heddle.v1.JobService/ReleaseJob": (TENANT, True, "job_id"),
+    "/heddle.v1.JobService/GetJob": (READER, False, "job_id"),
+    "/heddle.v1.JobService/ListJobs": (READER, False, ""),
+    "/heddle.v1.JobService/WatchJob": (READER, False, "job_id"),
+    "/heddle.v1.JobService/StreamFlows": (READER, False, "job_id"),
+    "/heddle.v1.JobService/ReportFlows": ("operator agent", True, "host"),
+    "/heddle.v1.JobService/JoinJob": (TENANT, True, "job_id"),
+    "/heddle.v1.JobService/LeaveJob": (TENANT, True, "job_id"),
+    "/heddle.v1.JobService/SuggestPlacement": (TENANT, False, ""),
+    "/heddle.v1.FabricService/GetTopology": (READER, False, ""),
+    "/heddle.v1.FabricService/WatchTopology": (READER, False, ""),
+    "/heddle.v1.FabricService/Drain": (OPERATOR, True, "target"),
+    "/heddle.v1.FabricService/Explain": (READER, False, ""),
+    "/heddle.v1.TelemetryService/WatchPorts": (READER, False, ""),
+    "/heddle.v1.TelemetryService/ListCongestion": (READER, False, ""),
+    "/heddle.v1.TelemetryService/WatchEvents": (READER, False, ""),
+    "/heddle.v1.VpcService/ApplyVpc": (TENANT, True, "id"),
+    "/heddle.v1.VpcService/DeleteVpc": (TENANT, True, "id"),
+    "/heddle.v1.VpcService/ListVpcs": (READER, False, ""),
+    "/heddle.v1.VpcService/ApplyPeering": (TENANT, True, "vpc_a vpc_b"),
+    "/heddle.v1.VpcService/DeletePeering": (TENANT, True, "vpc_a vpc_b"),
+    "/heddle.v1.VpcService/ApplyLoadBalancer": (TENANT, True, "id"),
+    "/heddle.v1.VpcService/DeleteLoadBalancer": (TENANT, True, "id"),
+    "/heddle.v1.VpcService/ListLoadBalancers": (READER, False, ""),
+    "/heddle.v1.VpcService/ApplyBorder": (OPERATOR, True, ""),
+    "/heddle.v1.VpcService/GetBorder": (VIEWER, False, ""),
+    "/heddle.v1.GatewayService/Attach": ("operator gateway agent", True, "hello.gateway_id"),
+    "/heddle.v1.GatewayService/ListGateways": (VIEWER, False, ""),
+    "/heddle.v1.GatewayService/ForgetGateway": (OPERATOR, True, "gateway_id"),
+    "/heddle.v1.GatewayService/ReadTables": (OPERATOR, False, "gateway_id"),
+    "/heddle.v1.ProbeService/Attach": ("operator agent", True, "hello.host"),
+    "/grpc.health.v1.Health/Check": ("operator tenant viewer gateway agent controller", False, ""),
+    "/grpc.health.v1.Health/List": ("operator tenant viewer gateway agent controller", False, ""),
+    "/grpc.health.v1.Health/Watch": ("operator tenant viewer gateway agent controller", False, ""),
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": (READER, False, ""),
+}
+"""Of every method, written independently of the proto: its roles, whether it is audited, and what names its object."""
 METHODS = {f"/{service.full_name}/{method.name}": method for service in SERVICES for method in service.methods}
 
 
@@ -63,7 +108,7 @@ def test_the_audit_log_names_what_a_call_changes(path):
     """A stream is left out: its service names the host or gateway when that says who it is."""
     anybody: Any = None
     request = GetMessageClass(METHODS[path].input_type)()
-    call = Call(caller=anybody, scope=anybody, loop=anybody)
+    call = Call(caller=anybody, scope=anybody, loop=anybody, object=ROWS[path].object)
     texts = [field.name for field in request.DESCRIPTOR.fields if field.type == field.TYPE_STRING]
     for name in texts:
         if not request.DESCRIPTOR.fields_by_name[name].is_repeated:
@@ -97,6 +142,23 @@ async def status_of(channel, path):
 
 def test_every_method_has_a_row_and_every_row_a_method():
     assert set(ROWS) == set(METHODS)
+
+
+def test_the_options_of_the_contract_are_the_roles_changes_and_objects_of_this_table():
+    assert {path: (set(row.roles), row.mutates, " ".join(row.object)) for path, row in ROWS.items()} == {
+        path: (set(map(Role, roles.split())), mutates, names) for path, (roles, mutates, names) in WANTED.items()
+    }
+
+
+@pytest.mark.parametrize("path", [path for path, row in ROWS.items() if row.object])
+def test_what_names_the_object_of_a_call_is_a_text_in_its_request(path):
+    for name in ROWS[path].object:
+        message = METHODS[path].input_type
+        *inside, last = name.split(".")
+        for part in inside:
+            message = message.fields_by_name[part].message_type
+        field = message.fields_by_name[last]
+        assert (field.type, field.is_repeated) == (field.TYPE_STRING, False)
 
 
 async def test_every_role_may_call_what_its_column_says(tmp_path):
@@ -133,6 +195,26 @@ async def test_every_service_of_a_running_controller_is_in_the_table():
         call = reflection_pb2_grpc.ServerReflectionStub(controller.channel).ServerReflectionInfo(iter([query]))
         reply = await call.read()
     assert {service.name for service in reply.list_services_response.service} == {each.full_name for each in SERVICES}
+
+
+async def test_a_reflection_client_gets_every_file_that_the_options_need():
+    async with running() as controller:
+        query = reflection_pb2.ServerReflectionRequest(file_containing_symbol="heddle.v1.JobService")
+        call = reflection_pb2_grpc.ServerReflectionStub(controller.channel).ServerReflectionInfo(iter([query]))
+        reply = await call.read()
+    files = map(FileDescriptorProto.FromString, reply.file_descriptor_response.file_descriptor_proto)
+    of_client = DescriptorPool()
+    for file in sorted(files, key=lambda file: len(file.dependency)):
+        of_client.Add(file)
+    submit = of_client.FindMethodByName("heddle.v1.JobService.SubmitJob")
+    assert "mutates: true" in str(submit.GetOptions())
+
+
+@pytest.mark.parametrize("module", [fabric, gateways, jobs, probes, telemetry, vpc])
+def test_every_method_of_a_service_has_a_handler(module):
+    (service,) = (vars(module)[name] for name in pb.DESCRIPTOR.services_by_name if name in vars(module))
+    methods = pb.DESCRIPTOR.services_by_name[service.__name__].methods
+    assert {method.name for method in methods} <= vars(service).keys()
 
 
 @pytest.mark.parametrize("role", [Role.SWITCH, Role.SERVICE])
