@@ -1,8 +1,13 @@
-"""Define the effects of the brain: values that the runtime performs, in the order in which they were returned."""
+"""Define the effects of the brain: values that the runtime performs, in the order in which they were returned.
+
+What is `Held` waits until the journal has what came before it; `line` is how `heddle replay` prints a decision.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from heddle.controller.model import lines
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
@@ -10,11 +15,12 @@ from heddle.controller.model.moves import NO_MOVES, MoveLimit
 from heddle.controller.model.placement import Placement, Shape
 from heddle.controller.model.plan import Amend, Certificate, JobFlows, JobPlan
 from heddle.controller.model.rule import Step, SwitchRules
+from heddle.controller.model.traits import Held, Line, Printed, Wording
 from heddle.probing.flow import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Solve:
+class Solve(Printed):
     """Plan `requests` beside the jobs in `kept`, outside of the loop's process; `event.Solved` returns the result.
 
     Flows of kept jobs move as far as `limit` allows, on behalf of the job `subject`. `background` is the load in bit/s
@@ -25,6 +31,7 @@ class Solve:
     `confirm` have their ports confirmed.
     """
 
+    line: ClassVar[Wording] = lines.solve
     token: int
     requests: tuple[JobRequest, ...]
     kept: tuple[tuple[JobRequest, JobFlows], ...]
@@ -41,25 +48,27 @@ class Solve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindPorts:
+class FindPorts(Printed):
     """Find by probes the source ports that lead over the paths of flows; `event.PortsFound` returns them.
 
     A flow has at most `ways` paths. A search that is still under way ends: nothing waits for it any more.
     """
 
+    line: ClassVar[Wording] = lambda e: Line(f"find the source ports of {len(e.flows)} flows by probes")
     token: int
     flows: tuple[Wanted, ...]
     ways: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compile:
+class Compile(Printed):
     """Compile the underlay for a state of the fabric, outside of the loop's process; `event.Compiled` returns it.
 
     `before` is the underlay now, compiled for `base`. `pinned` are the jobs with pins: request, flows, number, and
     whether some pins are missing, because their flows were on failed links.
     """
 
+    line: ClassVar[Wording] = lambda e: Line("compile the underlay for what is out of use now")
     token: int
     health: Health
     base: Health
@@ -68,9 +77,10 @@ class Compile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Printed):
     """Find places for a job beside the jobs in `kept`, in a worker thread; `event.Suggested` returns the result."""
 
+    line: ClassVar[Wording] = lambda e: Line(f"find places for {e.shape.ranks} ranks beside {len(e.kept)} jobs")
     token: int
     shape: Shape
     kept: tuple[tuple[JobRequest, JobFlows], ...]
@@ -78,24 +88,26 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Install:
+class Install(Printed):
     """Send these steps, each followed by barriers; `event.Installed` or `event.InstallFailed` returns the result.
 
     They are sent after so many milliseconds: hosts then follow what was published before.
     """
 
+    line: ClassVar[Wording] = lines.install
     token: int
     steps: tuple[Step, ...]
     after_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadRules:
+class ReadRules(Printed):
     """Read a switch's rules; `event.RulesRead` returns them, no event follows where the switch has disconnected.
 
     An `audit` compares them with what was installed; it is the number of the newest installation when it began.
     """
 
+    line: ClassVar[Wording] = lambda e: None
     switch: str
     audit: int = 0
 
@@ -118,64 +130,72 @@ Response = JobPlan | int | tuple[Placement, ...] | Drained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Persist:
+class Persist(Printed):
     """Write values to the journal, by kind and id; None where one is gone.
 
-    The effects `Reply`, `Announce` and `NetworksChanged` of this turn and later ones wait until it is written.
+    Effects of this turn and later ones that are `Held` wait until it is written.
     """
 
+    line: ClassVar[Wording] = lambda e: Line(f"write {len(e.values)} values to the journal")
     values: Mapping[tuple[str, str], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wake:
+class Wake(Printed):
     """Post a tick after so many milliseconds."""
 
+    line: ClassVar[Wording] = lambda e: None
     after_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Held):
     """Return a response or an error to a caller."""
 
+    line: ClassVar[Wording] = lines.reply
     reply: int
     outcome: Response | HeddleError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Announce:
+class Announce(Held):
     """Publish a job's new generation or state to its watchers."""
 
+    line: ClassVar[Wording] = lambda e: lines.about(f"publish {lines.generation(e.plan)}", e.plan.job_id)
     plan: JobPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyChanged:
+class TopologyChanged(Printed):
     """Publish a new topology to its watchers."""
 
+    line: ClassVar[Wording] = lambda e: None
     generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(Printed):
     """Write a line to the log; `severity` is info, warning or error."""
 
+    line: ClassVar[Wording] = lambda e: lines.about(f"{e.severity}: {e.subject}: {e.text}", e.subject)
     severity: str
     subject: str
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworksChanged:
+class NetworksChanged(Held):
     """Notify gateways and hosts of a new generation of virtual networks."""
 
+    line: ClassVar[Wording] = lambda e: Line(f"publish generation {e.generation} of the virtual networks")
     generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndSession:
+class EndSession(Printed):
     """End a gateway's session, because the same gateway has attached again."""
 
+    line: ClassVar[Wording] = lambda e: Line(f"end session {e.session} of {e.gateway_id}")
     gateway_id: str
     session: int
 

@@ -1,20 +1,23 @@
 """Define the events of the brain: values that edges (gRPC, OpenFlow, the clock) post into the inbox.
 
 `reply` identifies a caller: the effect `Reply` carries the same number back. `tenant` is the tenant that an event
-is of; None may change everything.
+is of; None may change everything. `more`: more changes of the same network follow; a controller that has published
+nothing yet waits for them. A `Change` survives a restart; `line` is what `heddle replay` prints of an event.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from heddle.controller.model import lines
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.placement import Placement, Shape
 from heddle.controller.model.plan import Infeasible, Replan, SeveredPins
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.model.tenant import Tenant
+from heddle.controller.model.traits import Change, Line, Printed, Wording
 from heddle.dataplane.config.balancers import BackEndState, LoadBalancer
 from heddle.dataplane.config.desired import Kind
 from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
@@ -22,12 +25,17 @@ from heddle.probing.flow import Found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submit:
+class Submit(Change):
     """Plan and install a job; a `preview` reserves and installs nothing.
 
     `checked`: the edge has found no problem in the request, which takes a second for a large one.
     """
 
+    line: ClassVar[Wording] = lambda e: lines.about(
+        f"caller {e.reply}: {'preview' if e.preview else 'submit'} job {e.request.job_id}, "
+        f"{len(e.request.ranks)} ranks",
+        e.request.job_id,
+    )
     reply: int
     request: JobRequest
     preview: bool = False
@@ -36,12 +44,13 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suggest:
+class Suggest(Printed):
     """Suggest NICs for a job; nothing is reserved or installed. `checked` as for Submit.
 
     `withheld` are NICs that are not suggested: those of other tenants.
     """
 
+    line: ClassVar[Wording] = lambda e: Line(f"caller {e.reply}: suggest places for {e.shape.ranks} ranks")
     reply: int
     shape: Shape
     checked: bool = False
@@ -49,16 +58,18 @@ class Suggest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withdraw:
+class Withdraw(Printed):
     """A caller left before its reply: it has cancelled its call, or the call's deadline has passed."""
 
+    line: ClassVar[Wording] = lambda e: Line(f"caller {e.reply} left")
     reply: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Renew:
+class Renew(Printed):
     """Extend a job's lease; 0 means the default."""
 
+    line: ClassVar[Wording] = lambda e: lines.about(f"caller {e.reply}: renew job {e.job_id}", e.job_id)
     reply: int
     job_id: str
     lease_ms: int = 0
@@ -66,56 +77,64 @@ class Renew:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(Change):
     """End a job."""
 
+    line: ClassVar[Wording] = lambda e: lines.about(f"caller {e.reply}: release job {e.job_id}", e.job_id)
     reply: int
     job_id: str
     tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchUp:
+class SwitchUp(Printed):
     """A switch has connected; `ports` holds each port's state (True: up), `installed` the rules it holds already."""
 
+    line: ClassVar[Wording] = lambda e: Line(f"switch {e.switch} connected, {len(e.installed.rules)} rules installed")
     switch: str
     ports: Mapping[int, bool]
     installed: SwitchRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchDown:
+class SwitchDown(Printed):
     """A switch's session has ended; its rules stay installed (fail-static)."""
 
+    line: ClassVar[Wording] = lambda e: Line(f"switch {e.switch} disconnected: {e.reason}")
     switch: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PortStatus:
+class PortStatus(Printed):
     """A port of a connected switch has changed its state."""
 
+    line: ClassVar[Wording] = lambda e: Line(f"port {e.switch}:{e.port} {'up' if e.up else 'down'}")
     switch: str
     port: int
     up: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RulesRead:
+class RulesRead(Printed):
     """The rules of a switch, read again after a failed installation, or for an `audit`."""
 
+    line: ClassVar[Wording] = lambda e: None if e.audit else Line(f"rules of {e.switch} read: {len(e.installed.rules)}")
     switch: str
     installed: SwitchRules
     audit: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
+class Drain(Change):
     """Take a cable or a switch out of use without loss, or return it (`undrain`).
 
     With `dry_run` the response is the same, and nothing changes.
     """
 
+    line: ClassVar[Wording] = lambda e: Line(
+        f"caller {e.reply}: {'undrain' if e.undrain else 'drain'} {e.target}{', dry run' if e.dry_run else ''}"
+    )
     reply: int
     target: str
     undrain: bool = False
@@ -149,13 +168,14 @@ class HotLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Congested:
+class Congested(Printed):
     """The congested links at the end of a sampling period, none if all is well.
 
     `calm` were congested lately and are not now. `over` are NICs that send more than their jobs' plans, and by how much
     in bit/s; `stale` are ports whose condition is the last known one. `storms` are NICs that send pause without end.
     """
 
+    line: ClassVar[Wording] = lines.congested
     hot: tuple[HotLink, ...]
     calm: tuple[HotLink, ...] = ()
     over: tuple[tuple[str, int], ...] = ()
@@ -164,38 +184,43 @@ class Congested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Solved:
+class Solved(Printed):
     """The planner's reply to the `effect.Solve` of the same token."""
 
+    line: ClassVar[Wording] = lines.solved
     token: int
     outcome: Replan | Infeasible | HeddleError
     solve_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PortsFound:
+class PortsFound(Printed):
     """What the search of the `effect.FindPorts` of the same token has found, and the time that it took."""
 
+    line: ClassVar[Wording] = lambda e: Line(
+        f"{len(e.found.ports)} ports found by {e.found.probes} probes, {len(e.found.missing)} flows have none"
+    )
     token: int
     found: Found
     search_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PortsAstray:
+class PortsAstray(Printed):
     """Samples of running flows have seen ports that lead elsewhere than planned, of flows from these leaves."""
 
     leaves: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compiled:
+class Compiled(Printed):
     """The reply to the `effect.Compile` of the same token.
 
     `underlay` has the rules by switch, `differing` the switches where they differ from those before, and `pins` the
     pins of jobs that have flows on failed links, or had them before.
     """
 
+    line: ClassVar[Wording] = lambda e: lines.about(f"underlay compiled: {len(e.differing)} switches differ", *e.pins)
     token: int
     underlay: Mapping[str, SwitchRules]
     differing: frozenset[str]
@@ -203,44 +228,48 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suggested:
+class Suggested(Printed):
     """The planner's reply to the `effect.Place` of the same token."""
 
+    line: ClassVar[Wording] = lambda e: Line(
+        "places found" if isinstance(e.outcome, tuple) else f"no places: {e.outcome}"
+    )
     token: int
     outcome: tuple[Placement, ...] | Infeasible | HeddleError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class Installed(Printed):
     """Every switch of the `effect.Install` has replied to its last barrier."""
 
+    line: ClassVar[Wording] = lambda e: Line(f"acknowledged in {e.install_ns / 1e6:.1f} ms")
     token: int
     install_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InstallFailed:
+class InstallFailed(Printed):
     """A switch refused a change, disconnected or did not reply in time."""
 
+    line: ClassVar[Wording] = lambda e: Line(f"installation failed on {e.switch}: {e.reason}")
     token: int
     switch: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyVpc:
+class ApplyVpc(Change):
     """Create or replace a VPC whose own fields are valid; `vteps` are those of its endpoints."""
 
     reply: int
     vpc: Vpc
     vteps: frozenset[IPv4Address]
     more: bool = False
-    """More changes of the same network follow: a controller that has published nothing yet waits for them."""
     tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteVpc:
+class DeleteVpc(Change):
     """Delete a VPC."""
 
     reply: int
@@ -249,18 +278,17 @@ class DeleteVpc:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyPeering:
+class ApplyPeering(Change):
     """Peer two VPCs."""
 
     reply: int
     peering: Peering
     more: bool = False
-    """More changes of the same network follow: a controller that has published nothing yet waits for them."""
     tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeletePeering:
+class DeletePeering(Change):
     """End a peering."""
 
     reply: int
@@ -269,28 +297,26 @@ class DeletePeering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyBorder:
+class ApplyBorder(Change):
     """Replace the list of provider networks that VPCs may reach."""
 
     reply: int
     rules: tuple[BorderRule, ...]
     more: bool = False
-    """More changes of the same network follow: a controller that has published nothing yet waits for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyLoadBalancer:
+class ApplyLoadBalancer(Change):
     """Create or replace a load balancer."""
 
     reply: int
     balancer: LoadBalancer
     more: bool = False
-    """More changes of the same network follow: a controller that has published nothing yet waits for them."""
     tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteLoadBalancer:
+class DeleteLoadBalancer(Change):
     """Delete a load balancer."""
 
     reply: int
@@ -299,7 +325,7 @@ class DeleteLoadBalancer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayUp:
+class GatewayUp(Printed):
     """A gateway, balancer or host's VTEP agent has attached; `session` is the session's number."""
 
     reply: int
@@ -318,7 +344,7 @@ class GatewayUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackEndsReported:
+class BackEndsReported(Printed):
     """A balancer reports the health of all back ends that it probes."""
 
     session: int
@@ -327,7 +353,7 @@ class BackEndsReported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayDown:
+class GatewayDown(Printed):
     """A session has ended; the gateway keeps its configuration (fail-static)."""
 
     session: int
@@ -335,7 +361,7 @@ class GatewayDown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetGateway:
+class ForgetGateway(Change):
     """Remove a detached gateway that will not attach again."""
 
     reply: int
@@ -343,7 +369,7 @@ class ForgetGateway:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayAcked:
+class GatewayAcked(Printed):
     """A gateway runs a generation, or refuses it; `refused` is its reason."""
 
     session: int
@@ -353,40 +379,15 @@ class GatewayAcked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
+class Tick(Printed):
     """Time has passed: leases and the deadlines of waiting callers are checked."""
+
+    line: ClassVar[Wording] = lambda e: None
 
 
 Event = (
-    Submit
-    | Suggest
-    | Withdraw
-    | Renew
-    | Release
-    | SwitchUp
-    | SwitchDown
-    | PortStatus
-    | RulesRead
-    | Drain
-    | Congested
-    | Solved
-    | PortsFound
-    | PortsAstray
-    | Compiled
-    | Suggested
-    | Installed
-    | InstallFailed
-    | ApplyVpc
-    | DeleteVpc
-    | ApplyPeering
-    | DeletePeering
-    | ApplyBorder
-    | ApplyLoadBalancer
-    | DeleteLoadBalancer
-    | BackEndsReported
-    | GatewayUp
-    | GatewayDown
-    | ForgetGateway
-    | GatewayAcked
-    | Tick
-)
+    Submit | Suggest | Withdraw | Renew | Release | SwitchUp | SwitchDown | PortStatus | RulesRead | Drain |
+    Congested | Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed | ApplyVpc |
+    DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer | DeleteLoadBalancer |
+    BackEndsReported | GatewayUp | GatewayDown | ForgetGateway | GatewayAcked | Tick
+)  # fmt: skip

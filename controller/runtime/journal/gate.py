@@ -8,30 +8,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from heddle.controller.model.effect import Announce, Effect, NetworksChanged, Persist, Reply
+from heddle.controller.model.effect import Effect, Persist, Reply
 from heddle.controller.model.error import HeddleError, UnavailableError
-from heddle.controller.model.event import (
-    ApplyBorder,
-    ApplyLoadBalancer,
-    ApplyPeering,
-    ApplyVpc,
-    DeleteLoadBalancer,
-    DeletePeering,
-    DeleteVpc,
-    Drain,
-    Event,
-    ForgetGateway,
-    Release,
-    Submit,
-)
+from heddle.controller.model.event import Event, Submit
+from heddle.controller.model.traits import Change, Held
 from heddle.controller.runtime.journal.writer import JournalWriter
-
-CHANGES = (
-    Submit, Release, Drain, ApplyVpc, DeleteVpc, ApplyPeering, DeletePeering, ApplyBorder, ApplyLoadBalancer,
-    DeleteLoadBalancer, ForgetGateway,
-)  # fmt: skip
-"""The requests whose reply promises that their outcome survives a restart."""
-_HELD = (Reply, Announce, NetworksChanged)
 
 
 class Gate:
@@ -53,7 +34,7 @@ class Gate:
 
     def admit(self, reply: int, event: Event) -> None:
         """Note a request; raises UnavailableError for one that the journal would have to hold while it fails."""
-        if self._journal is None or not isinstance(event, CHANGES) or (isinstance(event, Submit) and event.preview):
+        if self._journal is None or not isinstance(event, Change) or (isinstance(event, Submit) and event.preview):
             return
         if self.failure:
             raise UnavailableError(f"{self.failure}; nothing new is begun until it can be written, what runs goes on")
@@ -69,7 +50,7 @@ class Gate:
             if self._journal is not None:
                 self._asked = self._journal.write(effect.values)
             return False
-        if not isinstance(effect, _HELD) or (isinstance(effect, Reply) and effect.reply not in self._promising):
+        if not isinstance(effect, Held) or (isinstance(effect, Reply) and effect.reply not in self._promising):
             return True
         if self._asked == self._done:
             self._perform(self._with_failure(effect))  # while the journal fails, also for what it lacks from before

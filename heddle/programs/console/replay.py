@@ -2,12 +2,13 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from heddle.controller.model.error import HeddleError, InputError
+from heddle.controller.model.traits import Line, Printed
 from heddle.controller.runtime.recording.replay import Gap, Replayed, replay, segments
-from heddle.controller.runtime.recording.timeline import Line, effect_line, event_line
 
 
 class DifferenceError(HeddleError):
@@ -43,7 +44,7 @@ def run(path: Path, *, since: str | None, job: str | None, as_json: bool) -> Non
 
 
 def _difference(file: Path, each: Replayed) -> str:
-    events = "; ".join(_text(line) for line in map(event_line, each.batch.events) if line is not None)
+    events = "; ".join(_text(line) for line in _lines(each.batch.events))
     return f"{file}: differs at {_moment(each.batch.unix_ms)}: {each.difference} (after: {events or 'a tick'})"
 
 
@@ -54,8 +55,7 @@ def _print_gap(gap: Gap, as_json: bool) -> None:
 
 def _print_batch(each: Replayed, job: str | None, as_json: bool) -> None:
     """Print a batch with what it decided; with `job`, only if one of its lines is about that job."""
-    events = [line for line in map(event_line, each.batch.events) if line is not None]
-    effects = [line for line in map(effect_line, each.effects) if line is not None]
+    events, effects = _lines(each.batch.events), _lines(each.effects)
     if job is not None and not any(job in line.jobs for line in (*events, *effects)):
         return
     failed = [f"the brain failed: {each.batch.fault}"] if each.batch.fault else []
@@ -72,6 +72,10 @@ def _print_batch(each: Replayed, job: str | None, as_json: bool) -> None:
         print(f"  {text}")
     for text in decided:
         print(f"    -> {text}")
+
+
+def _lines(values: Iterable[Printed]) -> list[Line]:
+    return [line for each in values if (line := each.line()) is not None]
 
 
 def _text(line: Line) -> str:
