@@ -1,9 +1,60 @@
-"""Decide: map the state and events to the next state and the effects to perform."""
+"""Decide: map the state and events to the next state and the effects to perform.
+
+    state, effects = decide(state, event, now)
+
+This is the whole interface of the brain. What follows are the rules that all of `controller/brain` keeps. The loop
+that calls it is `controller/runtime/loop.py`.
+
+One writer. One task holds the state, calls this module, and performs the effects. gRPC handlers, OpenFlow sessions
+and timers only post events into its inbox; readers take the frozen state of the moment. So a decision sees everything
+that was decided before it, and needs no lock.
+
+A decision is pure. It reads the state, the event and `now`, and nothing else: no clock, socket, logger or random
+number. Ids and tokens come from counters in the state, which is never changed in place. The same events at the same
+times give the same decisions, so an incident is a list of events that a test, or `heddle replay`, decides again. What
+a caller has done wrong is a value, the `HeddleError` of its `Reply`. An exception is a fault of the controller: it
+ends the process, and the switches keep forwarding.
+
+An effect is what the loop does for the brain: send rules, plan, find ports, reply, publish, log. Effects are
+performed in the order in which they were returned. Those that take time run beside the loop, and their result arrives
+as a later event with the token of the effect: Solve and Solved, Install and Installed or InstallFailed. A token that
+nothing in the state waits for any more is stale, and its event changes nothing. Deadlines are times in the state,
+which a Tick compares with `now`; a Wake brings the next Tick sooner.
+
+Transactions run one at a time (`transactions/`). Submissions, drains and replans are planned, installed and
+acknowledged one after the other, so no two plan on each other's loads; a release takes its turn among them.
+`State.active` is the one under way, `State.queue` holds those that wait. What needs no plan changes at once: a lease,
+and virtual networks (`networks/`), whose callers wait for the gateways. Previews and suggestions change nothing, and
+are planned beside the transactions. A failed link waits for no plan: the underlay without it is compiled and
+installed meanwhile, and a plan that is still computed for the fabric of before is begun again.
+
+Desired, installed, difference. What a switch should hold is computed from the state (`state.wanted`), what it holds
+is what it reported or acknowledged (`SwitchState.installed`), and `install.py` alone sends the difference. A handler
+changes what is wanted, and marks switches as dirty.
+
+Acknowledge before announce. A caller gets its reply, and watchers get new paths, after the last barrier reply; for a
+new job, those of all switches on its paths. On a fabric that hashes, probes have confirmed the ports by then. Only
+rates that fall while flows move are published before the rules change; those that rise follow after. A request gets
+one Reply, also where it fails, unless its caller has left (Withdraw).
+
+What survives a restart is one table, `TABLES` in `durable.py`. A handler does nothing for it: the states before and
+after a turn are compared, and what differs becomes a Persist in front of the other effects. Effects that are `Held`,
+such as the Reply to a `Change` (`controller/model/traits.py`), wait until that is written, so none of them shows what
+a restart would undo. A job that still waits for its switches is not kept. Leases begin again in full, and switches
+report the rules that they hold.
+
+A turn handles the events that have arrived together: first each event's handler, then once what follows from all of
+them, a compilation, the next transaction, an installation. A handler queues a transaction, and starts none.
+
+To add an event: its class in `controller/model/event.py`; a function (state, event, now) -> (state, effects) in the
+module of its family; its row in `HANDLERS` below. Tests demand one handler for each event, and a performer for each
+effect. docs/where-to-change.md has the whole list, from the gRPC method to the tests.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from heddle.controller.brain import congestion, durable, storms, switches
 from heddle.controller.brain.hash_ports import seeking, suspect
@@ -71,12 +122,12 @@ def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
     before = state
     effects: list[Effect] = []
     for kind, alike in groupby(events, type):
-        if kind is PortStatus:
-            state, more = switches.port_statuses(state, cast("list[PortStatus]", list(alike)), now)
+        if kind in TOGETHER:
+            state, more = TOGETHER[kind](state, list(alike), now)
             effects += more
             continue
         for event in alike:
-            state, more = _HANDLERS[kind](state, event, now)
+            state, more = HANDLERS[kind](state, event, now)
             effects += more
     state, more = switches.start_compile(state, now)
     effects += more
@@ -215,7 +266,9 @@ def _tick(state: State, event: Tick, now: int) -> Outcome:
     return state, (*effects, *unread(state))
 
 
-_HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
+TOGETHER: Mapping[type, Callable[[State, Any, int], Outcome]] = {PortStatus: switches.port_statuses}
+"""Events of which those in a row are handled as one."""
+HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     Submit: _submit,
     Drain: drains.drain,
     Congested: _congested,
@@ -247,3 +300,4 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     ForgetGateway: gateways.forget_gateway,
     GatewayAcked: gateways.gateway_acked,
 }
+"""The function that decides about each other event."""
