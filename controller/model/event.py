@@ -31,11 +31,7 @@ class Submit(Change):
     `checked`: the edge has found no problem in the request, which takes a second for a large one.
     """
 
-    line: ClassVar[Wording] = lambda e: lines.about(
-        f"caller {e.reply}: {'preview' if e.preview else 'submit'} job {e.request.job_id}, "
-        f"{len(e.request.ranks)} ranks",
-        e.request.job_id,
-    )
+    line: ClassVar[Wording] = lines.submit
     reply: int
     request: JobRequest
     preview: bool = False
@@ -132,9 +128,7 @@ class Drain(Change):
     With `dry_run` the response is the same, and nothing changes.
     """
 
-    line: ClassVar[Wording] = lambda e: Line(
-        f"caller {e.reply}: {'undrain' if e.undrain else 'drain'} {e.target}{', dry run' if e.dry_run else ''}"
-    )
+    line: ClassVar[Wording] = lines.drain
     reply: int
     target: str
     undrain: bool = False
@@ -197,9 +191,7 @@ class Solved(Printed):
 class PortsFound(Printed):
     """What the search of the `effect.FindPorts` of the same token has found, and the time that it took."""
 
-    line: ClassVar[Wording] = lambda e: Line(
-        f"{len(e.found.ports)} ports found by {e.found.probes} probes, {len(e.found.missing)} flows have none"
-    )
+    line: ClassVar[Wording] = lines.ports_found
     token: int
     found: Found
     search_ns: int
@@ -231,9 +223,7 @@ class Compiled(Printed):
 class Suggested(Printed):
     """The planner's reply to the `effect.Place` of the same token."""
 
-    line: ClassVar[Wording] = lambda e: Line(
-        "places found" if isinstance(e.outcome, tuple) else f"no places: {e.outcome}"
-    )
+    line: ClassVar[Wording] = lines.suggested
     token: int
     outcome: tuple[Placement, ...] | Infeasible | HeddleError
 

@@ -16,6 +16,29 @@ def about(text: str, *job_ids: str) -> Line:
     return Line(text, frozenset(job_ids))
 
 
+def submit(each: Any) -> Line:
+    """Word the request of a job, or of its preview."""
+    job_id, what = each.request.job_id, "preview" if each.preview else "submit"
+    return about(f"caller {each.reply}: {what} job {job_id}, {len(each.request.ranks)} ranks", job_id)
+
+
+def drain(each: Any) -> Line:
+    """Word the request of a drain."""
+    what, dry = "undrain" if each.undrain else "drain", ", dry run" if each.dry_run else ""
+    return Line(f"caller {each.reply}: {what} {each.target}{dry}")
+
+
+def suggested(each: Any) -> Line:
+    """Word whether there are places for a job."""
+    return Line("places found" if isinstance(each.outcome, tuple) else f"no places: {each.outcome}")
+
+
+def ports_found(each: Any) -> Line:
+    """Word what a search for source ports has found."""
+    found = each.found
+    return Line(f"{len(found.ports)} ports found by {found.probes} probes, {len(found.missing)} flows have none")
+
+
 def solved(each: Any) -> Line:
     """Word what the planner has found."""
     match each.outcome:
