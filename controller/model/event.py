@@ -376,8 +376,9 @@ class Tick(Printed):
 
 
 Event = (
-    Submit | Suggest | Withdraw | Renew | Release | SwitchUp | SwitchDown | PortStatus | RulesRead | Drain |
-    Congested | Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed | ApplyVpc |
-    DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer | DeleteLoadBalancer |
+    Submit | Suggest | Withdraw | Renew | Release | Drain |
+    SwitchUp | SwitchDown | PortStatus | RulesRead | Congested |
+    Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed |
+    ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer | DeleteLoadBalancer |
     BackEndsReported | GatewayUp | GatewayDown | ForgetGateway | GatewayAcked | Tick
 )  # fmt: skip
