@@ -1,11 +1,13 @@
 """Settings of every test."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from tests.support import hypothesis_profile  # noqa: F401 - loads the profile
+from tests.support.example_limit import limited
 
 os.environ["HEDDLE_STATE"] = "none"
 """A controller that a test starts shares no state with others; tests of the journal name a directory."""
@@ -89,3 +91,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first; everything else stays in its random order."""
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: places.get(Path(item.path).stem, len(places)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Limit the time of each example of an asynchronous property test."""
+    with limited(item):
+        yield
