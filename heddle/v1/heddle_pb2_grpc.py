@@ -32,7 +32,7 @@ class JobServiceStub:
     INVALID_ARGUMENT     unknown NIC, rank out of range, zero or negative size, bad id
     ALREADY_EXISTS       the job id is in use with a different request (same request: idempotent)
     NOT_FOUND            no such job
-    FAILED_PRECONDITION  no admissible plan (README.md says when): the message names the bottleneck and what would fix it
+    FAILED_PRECONDITION  no admissible plan (docs/contract.md says when): the message names the bottleneck and what would fix it
     RESOURCE_EXHAUSTED   the tenant's quota or a switch's rule budget would be passed
     PERMISSION_DENIED / UNAUTHENTICATED
     UNAVAILABLE          this instance is not the leader: details name the leader
@@ -113,7 +113,7 @@ class JobServiceServicer:
     INVALID_ARGUMENT     unknown NIC, rank out of range, zero or negative size, bad id
     ALREADY_EXISTS       the job id is in use with a different request (same request: idempotent)
     NOT_FOUND            no such job
-    FAILED_PRECONDITION  no admissible plan (README.md says when): the message names the bottleneck and what would fix it
+    FAILED_PRECONDITION  no admissible plan (docs/contract.md says when): the message names the bottleneck and what would fix it
     RESOURCE_EXHAUSTED   the tenant's quota or a switch's rule budget would be passed
     PERMISSION_DENIED / UNAUTHENTICATED
     UNAVAILABLE          this instance is not the leader: details name the leader
@@ -287,7 +287,7 @@ class JobService:
     INVALID_ARGUMENT     unknown NIC, rank out of range, zero or negative size, bad id
     ALREADY_EXISTS       the job id is in use with a different request (same request: idempotent)
     NOT_FOUND            no such job
-    FAILED_PRECONDITION  no admissible plan (README.md says when): the message names the bottleneck and what would fix it
+    FAILED_PRECONDITION  no admissible plan (docs/contract.md says when): the message names the bottleneck and what would fix it
     RESOURCE_EXHAUSTED   the tenant's quota or a switch's rule budget would be passed
     PERMISSION_DENIED / UNAUTHENTICATED
     UNAVAILABLE          this instance is not the leader: details name the leader

@@ -5,12 +5,34 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.doc_names import Tree
+
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("controller", "dataplane", "heddle/probing", "heddle/programs", "mininet_topos", "telemetry")
 WHERE = ROOT / "docs" / "where-to-change.md"
 # A path is quoted text with a slash or a known ending; `model.Plan` and `heddle run` are none.
 QUOTED_PATH = re.compile(r"`([\w./-]*(?:/[\w.-]*|\.toml|Makefile))`")
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+SECTION = re.compile(r'([\w/-]+\.md)(?:\]\([^)]*\)|`)?, "([^"]+)"')
+LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+CITED = re.compile(r"\bdocs/[\w./-]+\.md|\b[\w/]*\bREADME\.md")
+GENERATED = {"docs/metrics.md"}  # from the code, by a test of its own
+FOREIGN = {
+    # libraries and their types
+    "Event.wait", "argon2.PasswordHasher", "asyncio.create_server", "getpass.getpass", "hashlib.scrypt", "np.int64",
+    "basic_auth", "grh.flow_label", "va_list",
+    # options of gRPC, files and variables of Linux and of SONiC's repository
+    "grpc.max_allowed_incoming_connections", "grpc.max_connection_idle_ms", "grpc.resource_quota",
+    "grpc.server_handshake_timeout_ms", "shmem_enabled", "docs/reference/yang", "src/sonic-yang-models", "tc_type",
+    "yang-templates/sonic-types.yang.j2",
+    # below the prefix of an installation; a value in a file
+    ".venv/bin", "share/heddle", "share/heddle/systemd", "heddle.demo/1",
+    # in the repository of others
+    "data/topo.csv",
+    # keys of files, of which a module has the first name
+    "limits.endpoint_ports_percent", "limits.vpc_percent", "partner.key_file", "topology.links", "topology.nodes",
+}  # fmt: skip
+"""What documents quote of others."""
 
 
 def named_paths() -> list[str]:
@@ -33,9 +55,62 @@ def test_where_to_change_names_every_package() -> None:
     assert [package for package in packages() if not any(path.startswith(f"{package}/") for path in named)] == []
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
-def test_links_between_documents_lead_somewhere(page: Path) -> None:
-    assert [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()] == []
+@pytest.fixture(scope="module")
+def tree() -> Tree:
+    return Tree(ROOT, without={str(Path(__file__).relative_to(ROOT))})
+
+
+def test_documents_quote_only_what_exists_and_a_few_names_of_others(tree: Tree) -> None:
+    unknown = {page: {*tree.unknown(page)} for page in tree.documents() if page not in GENERATED}
+    assert len(unknown) > 100
+    assert {page: names for page, found in unknown.items() if (names := sorted(found - FOREIGN))} == {}
+    assert FOREIGN - set().union(*unknown.values()) == set()
+
+
+def test_a_name_of_a_file_is_defined_there(tree: Tree) -> None:
+    assert {page: found for page in tree.documents() if (found := list(tree.misplaced(page)))} == {}
+
+
+def test_sources_cite_only_documents_that_exist(tree: Tree) -> None:
+    product = {path: text for path, text in tree.sources.items() if ".md" in text and not path.startswith("tests/")}
+    cited = [(path, name) for path, text in product.items() for name in CITED.findall(text)]
+    assert len(cited) > 10
+    assert [each for each in cited if not _leads_somewhere(*each)] == []
+
+
+def _leads_somewhere(path: str, name: str) -> bool:
+    """Return whether a page that a file cites is there: a name without a folder is that of a page beside the file."""
+    return (ROOT / name).exists() if "/" in name else (ROOT / path).with_name(name).exists()
+
+
+def test_sections_that_are_cited_exist(tree: Tree) -> None:
+    """A citation reads `page.md, "Title"`; the title is a heading, or begins a paragraph in bold type."""
+    texts = {**tree.sources, **{page: tree.text(page) for page in tree.documents()}}
+    found = [(path, *cited) for path, text in texts.items() if ".md" in text for cited in SECTION.findall(text)]
+    assert len(found) > 3
+    pages = {name: "".join(map(tree.text, tree.endings[name])) for _, name, _ in found}
+    missing = [f"{path}: {name}, {title}" for path, name, title in found if not _has_section(pages[name], title)]
+    assert missing == []
+
+
+def _has_section(text: str, title: str) -> bool:
+    return re.search(rf"^(#+ |- \*\*|\*\*){re.escape(title)}\b", text, re.MULTILINE) is not None
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives to a page's headings."""
+    headings = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in HEADING.findall(text)]
+    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in headings}
+
+
+def test_links_between_documents_lead_somewhere(tree: Tree) -> None:
+    broken = []
+    for page in tree.documents():
+        for link, anchor in LINK.findall(tree.text(page)):
+            target = (ROOT / page).parent / link if link else ROOT / page
+            if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target.read_text())):
+                broken.append(f"{page}: {link}#{anchor}")
+    assert broken == []
 
 
 def test_every_decision_has_context_decision_and_consequences() -> None:
