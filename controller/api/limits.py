@@ -1,4 +1,4 @@
-"""Hold every call of the gRPC API to the limits of its caller (`runtime.callers`).
+"""Hold every call of the gRPC API to the limits of its caller (`controller/runtime/limits/callers.py`).
 
 gRPC's core accepts connections itself; `connection_options` are the limits that it offers. They hold for all peers
 together: it has none for a single address (docs/limits.md).

@@ -59,7 +59,7 @@ class Tree:
         folder = os.path.dirname(document)
         for span in dict.fromkeys(SPAN.findall(FENCE.sub("", self.text(document)))):
             if PATH.fullmatch(span):
-                if not PLACEHOLDER.search(span) and not self._has_path(span, folder):
+                if not PLACEHOLDER.search(span) and not self.has_path(span, folder):
                     yield span
             elif names := DOTTED.fullmatch(span) or WORD.fullmatch(span):
                 if not PLACEHOLDER.search(span) and not self._has_name(names[0]):
@@ -74,7 +74,7 @@ class Tree:
             if not any(name in self._defined.get(each, ()) for each in self.endings[path]):
                 yield f"{name} in {path}"
 
-    def _has_path(self, path: str, folder: str) -> bool:
+    def has_path(self, path: str, folder: str) -> bool:
         """Return whether a path leads from the root, from a folder above its document, or ends one below that folder.
 
         A file name without a folder is that of any file, or of one that a program writes.
