@@ -16,7 +16,7 @@ from pathlib import Path
 SKIPPED = {"build", "dist", "node_modules", "__pycache__"}
 SOURCES = {"", ".py", ".proto", ".c", ".h", ".js", ".html", ".css", ".yaml", ".yml", ".toml", ".service", ".conf"}
 PATH = re.compile(
-    r"[\w.-]+(?:/[\w.-]*)+|[\w.-]+\.(?:py|md|c|o|h|proto|ya?ml|toml|jsonl?|js|css|html|svg|txt|csv|service|conf|acl)"
+    r"[\w.-]+(?:/[\w.-]*)+|[\w.-]+\.(?:py|md|c|o|h|proto|ya?ml|toml|jsonl?|js|css|html|svg|txt|csv|service|conf|acl|sock)"
 )
 DOTTED = re.compile(r"(?:[A-Za-z_]\w*\.)+\w+")
 PLACED = re.compile(r"`(\w+)`\s+(?:of|in)\s+`([\w./-]+\.py)`")

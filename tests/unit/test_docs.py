@@ -17,6 +17,8 @@ LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 CITED = re.compile(r"(?<![\w/.<{-])[a-z][\w-]*(?:/[\w-]+)+\.(?:py|md|proto)\b|(?<![\w/])README\.md")
 GENERATED = {"docs/metrics.md"}  # from the code, by a test of its own
+TOOLS = ("/warm.py", "_page.py", "rules/pipeline.py")
+"""Modules that compile kernels or write a page, and end."""
 FOREIGN = {
     # libraries and their types
     "Event.wait", "argon2.PasswordHasher", "asyncio.create_server", "getpass.getpass", "hashlib.scrypt", "np.int64",
@@ -29,6 +31,8 @@ FOREIGN = {
     ".venv/bin", "share/heddle", "share/heddle/systemd", "heddle.demo/1",
     # in the repository of others
     "data/topo.csv",
+    # files that the tutorial adds
+    "telemetry/agent/sources/json_file.py", "tests/unit/telemetry/agent/test_json_file.py",
     # keys of files, of which a module has the first name
     "limits.endpoint_ports_percent", "limits.vpc_percent", "partner.key_file", "topology.links", "topology.nodes",
 }  # fmt: skip
@@ -65,6 +69,14 @@ def test_documents_quote_only_what_exists_and_a_few_names_of_others(tree: Tree) 
     assert len(unknown) > 100
     assert {page: names for page, found in unknown.items() if (names := sorted(found - FOREIGN))} == {}
     assert FOREIGN - set().union(*unknown.values()) == set()
+
+
+def test_processes_names_every_module_that_runs_as_one(tree: Tree) -> None:
+    runs = {path for path, text in tree.sources.items() if re.search(r'^if __name__ == "__main__"', text, re.MULTILINE)}
+    modules = {path for path in runs if path.split("/")[0] not in {"tests", "benchmarks", "scripts"}}
+    named = set(QUOTED_PATH.findall((ROOT / "docs" / "processes.md").read_text()))
+    assert len(modules) > 10
+    assert {path for path in modules - named if not path.endswith(TOOLS)} == set()
 
 
 def test_a_name_of_a_file_is_defined_there(tree: Tree) -> None:
