@@ -13,8 +13,8 @@ from heddle.controller.brain.install import Outcome, take_token
 from heddle.controller.brain.intent import dead_links
 from heddle.controller.brain.receivers import capacity_bps, is_receiver, others_share_bps
 from heddle.controller.brain.state import Active, HotPort, Job, ReplanWork, State
+from heddle.controller.brain.steering.transition import slowed
 from heddle.controller.brain.transactions.replan import applied, enqueue_replan, limit_of
-from heddle.controller.brain.transactions.transition import slowed
 from heddle.controller.model.effect import Effect, Note
 from heddle.controller.model.event import Congested, HotLink
 from heddle.controller.model.moves import Cause

@@ -57,7 +57,6 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from heddle.controller.brain import congestion, durable, storms, switches
-from heddle.controller.brain.hash_ports import seeking, suspect
 from heddle.controller.brain.install import (
     Outcome,
     changed_topology,
@@ -69,6 +68,7 @@ from heddle.controller.brain.install import (
 from heddle.controller.brain.lifecycle import WorkKind
 from heddle.controller.brain.networks import gateways, load_balancers, vpcs
 from heddle.controller.brain.state import Active, ReplanWork, State
+from heddle.controller.brain.steering.port_search import seeking, suspect
 from heddle.controller.brain.transactions import drains, jobs, previews, replan, suggestions
 from heddle.controller.brain.transactions.submissions import submit, withdraw
 from heddle.controller.model.effect import Effect

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from heddle.controller.brain.hash_ports.port_search import Seeking
 from heddle.controller.brain.lifecycle import JobEvent, WorkKind
 from heddle.controller.brain.networks.state import Networks
+from heddle.controller.brain.port_search import Seeking
 from heddle.controller.model.effect import Drained
 from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.health import Health

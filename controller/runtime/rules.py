@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from heddle.controller.brain.hash_ports.wanted import with_wanted
 from heddle.controller.brain.intent import dead_links, pin_rules_of, severed_pins
-from heddle.controller.brain.transactions.transition import slowed
+from heddle.controller.brain.steering.port_search.wanted import with_wanted
+from heddle.controller.brain.steering.transition import slowed
 from heddle.controller.model.effect import Compile, Solve
 from heddle.controller.model.event import Compiled
 from heddle.controller.model.fabric import Fabric

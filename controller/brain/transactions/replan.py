@@ -6,9 +6,9 @@ published: the next GetJob returns it.
 
 from dataclasses import replace
 
-from heddle.controller.brain.hash_ports.port_search import Seeking
 from heddle.controller.brain.install import Outcome, take_token
 from heddle.controller.brain.lifecycle import JobEvent, WorkKind, after, allows
+from heddle.controller.brain.port_search import Seeking
 from heddle.controller.brain.state import Active, Job, MoveRecord, ReplanWork, State, Work
 from heddle.controller.model.effect import Announce, Effect, Note, Solve
 from heddle.controller.model.event import InstallFailed, Solved

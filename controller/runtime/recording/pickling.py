@@ -18,9 +18,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-import heddle.controller.brain.hash_ports.port_search
 import heddle.controller.brain.lifecycle
 import heddle.controller.brain.networks.state
+import heddle.controller.brain.port_search
 import heddle.controller.brain.state
 import heddle.controller.model.effect
 import heddle.controller.model.error
@@ -53,7 +53,7 @@ from heddle.controller.runtime.recording.batch import Batch, Decided
 _MODULES: tuple[ModuleType, ...] = (
     heddle.controller.brain.lifecycle,
     heddle.controller.brain.networks.state,
-    heddle.controller.brain.hash_ports.port_search,
+    heddle.controller.brain.port_search,
     heddle.controller.brain.state,
     heddle.controller.model.effect,
     heddle.controller.model.error,
@@ -74,6 +74,8 @@ _MODULES: tuple[ModuleType, ...] = (
     heddle.dataplane.config.network,
     heddle.probing.flow,
 )
+_FORMERLY = {"heddle.controller.brain.port_search": "heddle.controller.brain.hash_ports.port_search"}
+"""Modules by their names of today that had another when recordings began: recordings of both names are read."""
 _NARROW = (np.int8, np.int16, np.int32)
 
 
@@ -114,7 +116,7 @@ class ValueUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a class or function of the list."""
-        found = _allowed().get((module, name))
+        found = _allowed().get((_FORMERLY.get(module, module), name))
         if found is None:
             raise UnknownClassError(f"it names {module[:80]}.{name[:80]}, which no recording holds")
         return found
@@ -122,7 +124,7 @@ class ValueUnpickler(pickle.Unpickler):
 
 @lru_cache
 def fingerprint() -> str:
-    """Return a digest of the names and fields of all recorded classes: other versions of Heddle may have others."""
+    """Return a digest of the first names and the fields of all recorded classes: other versions may have others."""
     classes = sorted(_allowed().items())
     return sha256("\n".join(f"{key} {_shape(value)}" for key, value in classes).encode()).hexdigest()[:16]
 
@@ -140,7 +142,7 @@ def _allowed() -> dict[tuple[str, str], Any]:
     ours = (Batch, Decided, Flows, FlowTable, Turns, LinkLoads, topology_of, _array, _scalar, _fabric)
     addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
     named: tuple[Any, ...] = (*_classes(), *addresses, *ours)
-    return {(each.__module__, each.__name__): each for each in named}
+    return {(_FORMERLY.get(each.__module__, each.__module__), each.__name__): each for each in named}
 
 
 def _classes() -> Iterator[type]:

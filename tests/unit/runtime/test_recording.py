@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import io
 import itertools
 import os
 import pickle
@@ -14,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heddle.controller.brain.decide import decide
+from heddle.controller.brain.port_search import Seeking
 from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.controller.model.event import Drain, PortStatus, RulesRead, Submit, Tick
 from heddle.controller.model.job import Steering
 from heddle.controller.runtime.recording import recorder as recording
 from heddle.controller.runtime.recording.batch import Turn
+from heddle.controller.runtime.recording.pickling import ValueUnpickler
 from heddle.controller.runtime.recording.recorder import Recorder
 from heddle.controller.runtime.recording.replay import Gap, replay, segments
 from heddle.controller.runtime.recording.segment import SegmentWriter, header
@@ -162,6 +165,13 @@ def test_a_recording_that_names_other_code_is_refused(tmp_path, named):
     (tmp_path / "one").write_bytes(header() + frame)
     with pytest.raises(InputError, match="which no recording holds"):
         list(replay(tmp_path / "one"))
+
+
+@pytest.mark.parametrize(
+    "module", ["heddle.controller.brain.port_search", "heddle.controller.brain.hash_ports.port_search"]
+)
+def test_a_class_that_has_moved_is_read_by_either_name(module):
+    assert ValueUnpickler(io.BytesIO()).find_class(module, "Seeking") is Seeking
 
 
 def test_a_recorder_writes_every_turn_and_begins_each_file_with_the_state(tmp_path):

@@ -9,11 +9,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from heddle.controller.brain.hash_ports.following import Seen, is_within_bound, live_paths, that_fit, with_paths
-from heddle.controller.brain.hash_ports.port_search import Seeking
 from heddle.controller.brain.install import take_token
 from heddle.controller.brain.lifecycle import WorkKind
+from heddle.controller.brain.port_search import Seeking
 from heddle.controller.brain.state import Active, State
+from heddle.controller.brain.steering.port_search.following import (
+    Seen,
+    is_within_bound,
+    live_paths,
+    that_fit,
+    with_paths,
+)
 from heddle.controller.model.effect import Effect, FindPorts, Note
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import PortsFound, Solved
