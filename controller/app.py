@@ -22,7 +22,8 @@ from heddle.controller.access.audit import Audit
 from heddle.controller.access.guard import Access
 from heddle.controller.access.policy import Policy
 from heddle.controller.api.server import ApiServer
-from heddle.controller.brain.state import begin
+from heddle.controller.brain.begin import begin
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.config.policy_file import load_policy
 from heddle.controller.config.service import ServiceConfig
 from heddle.controller.config.telemetry import broker_of, detector_settings, ports_of
@@ -32,6 +33,7 @@ from heddle.controller.dashboard.server import Dashboard
 from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import joined, split_address
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.parts import (
     access_rules,
     audit_file,
@@ -55,7 +57,6 @@ from heddle.controller.runtime.link_history import LinkHistory
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.planning.pool import PlannerPool
 from heddle.controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
-from heddle.controller.runtime.rules import with_pins
 from heddle.controller.southbound.posting import Inbound, Outbound
 from heddle.controller.southbound.server import OpenFlowServer
 from heddle.controller.southbound.settings import SouthboundSettings
@@ -88,7 +89,7 @@ class Application:
         self._config, self._counts = config, counts or ClusterCounts()
         self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
-        self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
+        self._planner = planner or PlannerPool(fabric, partial(steering_of(fabric).completed, fabric))
         self._compiler = compiler or ProcessCompiler(fabric)
         self._initial = partial(begin, fabric, brain_settings(config))
         self.loop = Loop(
@@ -98,7 +99,7 @@ class Application:
             clock=clock,
         )
         self.loop.port_search.finder = finder
-        if fabric.hashes and finder is None:
+        if traits_of(fabric).is_probed and finder is None:
             self.loop.port_search.use(probing(self.loop, config))
         self.collecting = self._collecting(fabric)
         self.isolation = IsolationChecks(self.loop)
@@ -234,9 +235,9 @@ class Application:
     async def _listen(self, server: OpenFlowServer, api: ApiServer) -> dict[str, str]:
         """Listen for switches and callers; raises PrerequisiteError where an address is in use.
 
-        On a fabric that hashes no switch is to connect.
+        On a fabric that is steered without sessions no switch is to connect.
         """
-        if self.loop.state.fabric.hashes:
+        if not traits_of(self.loop.state.fabric).has_sessions:
             return {"grpc": await api.start(self._config.grpc)}
         try:
             bound = await server.start()

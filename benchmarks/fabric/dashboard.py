@@ -28,7 +28,8 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from heddle.benchmarks.fabric import page_cut
-from heddle.controller.brain.state import Job, State, begin
+from heddle.controller.brain.begin import begin
+from heddle.controller.brain.state import Job, State
 from heddle.controller.config.telemetry import ports_of
 from heddle.controller.dashboard.server import Dashboard
 from heddle.controller.model.fabric import Fabric

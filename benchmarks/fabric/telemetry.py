@@ -24,7 +24,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from heddle.controller.brain.state import begin
+from heddle.controller.brain.begin import begin
 from heddle.controller.dashboard.metrics import metrics_text
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.limits.shares import Shares

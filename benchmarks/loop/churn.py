@@ -13,8 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.benchmarks.planning.events.arrivals import Scene, events
+from heddle.controller.brain.begin import begin
 from heddle.controller.brain.decide import decide_all
-from heddle.controller.brain.state import Settings, State, begin, wanted
+from heddle.controller.brain.state import Settings, State, wanted
+from heddle.controller.brain.steering.openflow.compiling import compile_beside
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.effect import Compile, Effect, Install, Solve
 from heddle.controller.model.event import (
     Compiled,
@@ -32,7 +35,6 @@ from heddle.controller.model.moves import NO_MOVES, Cause
 from heddle.controller.model.plan import Replan
 from heddle.controller.planner.online import OnlinePlanner
 from heddle.controller.runtime.planning.worker import Worker
-from heddle.controller.runtime.rules import compile_beside, with_pins
 
 FULL = 0.97
 """Jobs leave until the next one fits into this share of the GPUs: nine tenths are in use on average."""
@@ -136,7 +138,7 @@ class Loop:
 
     def _solved(self, problem: Solve) -> Solved:
         began = time.perf_counter()
-        plan = with_pins(self.fabric, problem, self.planner(problem))
+        plan = steering_of(self.fabric).completed(self.fabric, problem, self.planner(problem))
         self.planner_s += time.perf_counter() - began
         self.moved += sum(moved.flows for moved in plan.moved.values())
         return Solved(token=problem.token, outcome=plan, solve_ns=0)

@@ -68,7 +68,8 @@ from heddle.controller.brain.install import (
 from heddle.controller.brain.lifecycle import WorkKind
 from heddle.controller.brain.networks import gateways, load_balancers, vpcs
 from heddle.controller.brain.state import Active, ReplanWork, State
-from heddle.controller.brain.steering.port_search import seeking, suspect
+from heddle.controller.brain.steering.interface import Step
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.transactions import drains, jobs, previews, replan, suggestions
 from heddle.controller.brain.transactions.submissions import submit, withdraw
 from heddle.controller.model.effect import Effect
@@ -129,7 +130,7 @@ def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
         for event in alike:
             state, more = HANDLERS[kind](state, event, now)
             effects += more
-    state, more = switches.start_compile(state, now)
+    state, more = steering_of(state.fabric).start_compile(state, now)
     effects += more
     state, more = _start_waiting(state)
     effects += more
@@ -210,16 +211,21 @@ def _solved(state: State, event: Solved, now: int) -> Outcome:
     active = state.active
     if active is None or active.token != event.token:
         return state, ()
-    return _sought(seeking.begin(state, event, now), now)
+    return _stepped(steering_of(state.fabric).solved(state, event, now), now)
 
 
-def _ports_found(state: State, event: PortsFound, now: int) -> Outcome:
-    return _sought(seeking.ports_found(state, event, now), now)
+def _of_steering(state: State, event: Event, now: int) -> Outcome:
+    return _stepped(steering_of(state.fabric).on_event(state, event, now), now)
 
 
-def _sought(step: seeking.Step, now: int) -> Outcome:
-    """Handle a plan once its flows have ports; at once where they need no search."""
-    state, active = step.state, step.state.active
+def _steering_tick(state: State, now: int) -> Outcome:
+    return _stepped(steering_of(state.fabric).tick(state, now), now)
+
+
+def _stepped(step: Step, now: int) -> Outcome:
+    """Queue the replan of a steering's step; handle a plan that takes effect now."""
+    state = step.state if step.replan is None else replan.enqueue_replan(step.state, step.replan)
+    active = state.active
     if active is None or step.solved is None:
         return state, step.effects
     solved = WORK_HANDLERS[active.work.kind].solved
@@ -260,7 +266,7 @@ def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:
 
 def _tick(state: State, event: Tick, now: int) -> Outcome:
     state, effects = jobs.end_leases(state, now)
-    for due in (switches.held_ports, switches.settled_routes, switches.tick, storms.ended, gateways.tick):
+    for due in (switches.held_ports, _steering_tick, switches.tick, storms.ended, gateways.tick):
         state, more = due(state, now)
         effects += more
     return state, (*effects, *unread(state))
@@ -272,7 +278,7 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     Submit: _submit,
     Drain: drains.drain,
     Congested: _congested,
-    Compiled: switches.compiled,
+    Compiled: _of_steering,
     Suggest: suggestions.suggest,
     Suggested: suggestions.suggested,
     Withdraw: withdraw,
@@ -280,8 +286,8 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     Release: jobs.release,
     Tick: _tick,
     Solved: _solved,
-    PortsFound: _ports_found,
-    PortsAstray: suspect.ports_astray,
+    PortsFound: _of_steering,
+    PortsAstray: _of_steering,
     SwitchUp: switches.switch_up,
     SwitchDown: switches.switch_down,
     RulesRead: switches.rules_read,

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from heddle.controller.brain.intent import dead_links, pin_rules_of
 from heddle.controller.brain.networks.state import Gateway, Networks
-from heddle.controller.brain.state import Job, State, underlay_of
+from heddle.controller.brain.state import Job, State
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.switches import health_of
 from heddle.controller.model.effect import Persist
 from heddle.controller.model.fabric import PortRef
@@ -130,7 +131,7 @@ def restored(state: State, values: Values, now: int) -> State:
     )
     state = replace(state, health=health_of(state))
     if state.out_of_use != state.compiled_for:
-        underlay = underlay_of(state.fabric, state.layout, state.out_of_use)
+        underlay = steering_of(state.fabric).underlay(state.fabric, state.layout, state.out_of_use)
         state = replace(state, underlay=underlay, compiled_for=state.out_of_use)
     dead = dead_links(state.fabric, state.out_of_use)
     jobs = sorted(found["job"].values(), key=lambda job: job.number)

@@ -21,8 +21,7 @@ from heddle.controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
 from heddle.controller.model.placement import Shape
 from heddle.controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved
 from heddle.controller.model.rule import FlowRule, RuleKey, SwitchRules
-from heddle.controller.model.steering import SteeringLayout, layout_of
-from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.model.steering import SteeringLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,34 +355,6 @@ class State:
         nics = frozenset(nic for nic, each in self.quarantines.items() if each.active)
         more = Health(down_cables=cables, down_switches=self.drained - cables, down_nics=nics, quarantined_nics=nics)
         return self.health.union(more)
-
-
-def begin(fabric: Fabric, settings: Settings | None = None, started_unix_ms: int | None = None) -> State:
-    """Return the initial state: no switch connected, no job, the underlay compiled.
-
-    Jobs are numbered from the time of the start, where it is given: pins of an earlier process mostly have other
-    numbers, so that listings do not name a wrong job.
-    """
-    layout = layout_of(fabric)
-    first = 1 if started_unix_ms is None else started_unix_ms // 100 % (1 << 23) + 1
-    return State(
-        fabric=fabric,
-        layout=layout,
-        settings=settings or Settings(),
-        health=fabric.failed,
-        compiled_for=fabric.failed,
-        underlay=underlay_of(fabric, layout, fabric.failed),
-        switches={switch.id: SwitchState() for switch in fabric.switches},
-        started_unix_ms=started_unix_ms,
-        next_job_number=first,
-    )
-
-
-def underlay_of(fabric: Fabric, layout: SteeringLayout, health: Health) -> dict[str, SwitchRules]:
-    """Return the underlay of each switch; no rules where the fabric hashes."""
-    if fabric.hashes:
-        return {switch.id: SwitchRules() for switch in fabric.switches}
-    return compile_fabric(fabric, layout, health, ())
 
 
 def wanted(state: State, switch: str) -> SwitchRules:

@@ -11,25 +11,24 @@ from heddle.controller.brain.install import (
     Outcome,
     changed_topology,
     out_of_installation,
-    take_token,
     with_older_pins,
     within_grace,
 )
-from heddle.controller.brain.state import Compiling, Hold, ReplanWork, State, SwitchState, wanted
+from heddle.controller.brain.state import Hold, ReplanWork, State, SwitchState, wanted
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.transactions.replan import enqueue_replan
-from heddle.controller.model.effect import Compile, Effect, Note, ReadRules, Wake
-from heddle.controller.model.event import Compiled, PortStatus, RulesRead, SwitchDown, SwitchUp
+from heddle.controller.model.effect import Effect, Note, ReadRules, Wake
+from heddle.controller.model.event import PortStatus, RulesRead, SwitchDown, SwitchUp
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.health import Health
 from heddle.controller.model.moves import Cause
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.rules.diff import diff, shared
 from heddle.foundation.backoff import doubled_ms
 
 FAILURES_MEMORY_MS = 60_000
 MAX_NAMED = 5
-MAX_SETTLE_MS = 30_000
 AUDIT_TICK_MS = 900
-MAX_COMPILE_PAUSE_MS = 5_000
 MAX_AUDITS = 8
 """The switches whose rules are read in one tick."""
 
@@ -37,9 +36,9 @@ MAX_AUDITS = 8
 def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
     """Record a new session and the rules that the switch holds already; only the difference will be sent.
 
-    Where the fabric hashes, switches are not ours to change.
+    Where the fabric is steered without sessions, switches are not ours to change.
     """
-    if event.switch not in state.switches or state.fabric.hashes:
+    if event.switch not in state.switches or not traits_of(state.fabric).has_sessions:
         return state, ()
     state = with_older_pins(out_of_installation(state, event.switch), event.switch, event.installed)
     installed = shared(event.installed, wanted(state, event.switch))
@@ -132,27 +131,8 @@ def held_ports(state: State, now: int) -> Outcome:
     return state, (*effects, *changed)
 
 
-def settled_routes(state: State, now: int) -> Outcome:
-    """Confirm the ports of running flows again once routers have changed their routes after a link did.
-
-    A routing protocol may do so after the port that failed was reported, and the hash changes with its routes. How
-    long it takes is not known: ports are confirmed at intervals that double, for half a minute.
-    """
-    if state.settles_unix_ms is None or now < state.settles_unix_ms:
-        return state, ()
-    work = ReplanWork(cause=Cause.RECOVERY, reason="routes have settled", moves=False)
-    state = enqueue_replan(state, work)
-    next_ms = 2 * state.settle_ms
-    if next_ms > MAX_SETTLE_MS:
-        return replace(state, settles_unix_ms=None), ()
-    return replace(state, settles_unix_ms=now + next_ms, settle_ms=next_ms), (Wake(after_ms=next_ms),)
-
-
 def _ports(state: State, ports: Iterable[tuple[PortRef, bool]], now: int) -> Outcome:
-    """Record port states; failures in the fabric file remain.
-
-    A link that fails before it is in use again changes no plan, but it changes what switches hash over.
-    """
+    """Record port states; failures in the fabric file remain."""
     holds, effects, down, unused = dict(state.holds), list[Effect](), set(state.down_ports), False
     for port, up in ports:
         if port not in state.fabric.cable_by_port and port not in state.fabric.nic_by_port:
@@ -170,9 +150,8 @@ def _ports(state: State, ports: Iterable[tuple[PortRef, bool]], now: int) -> Out
             effects.append(Wake(after_ms=wait))
     state = replace(state, holds=holds, down_ports=frozenset(down))
     state, more = _with_health(state, now)
-    if unused and state.fabric.hashes and not more:
-        reason = "a link is down again that was not in use yet"
-        state = enqueue_replan(state, ReplanWork(cause=Cause.RECOVERY, reason=reason, moves=False))
+    if unused and not more and (work := steering_of(state.fabric).after_unused_failure()) is not None:
+        state = enqueue_replan(state, work)
     return state, (*effects, *more)
 
 
@@ -189,10 +168,8 @@ def _with_health(state: State, now: int) -> Outcome:
     cause = Cause.FAILURE if down - was else Cause.RECOVERY
     state = enqueue_replan(replace(state, health=health), ReplanWork(cause=cause, reason=f"link {text}"))
     note = Note(severity="warning", subject="fabric", text=text)
-    if not state.fabric.hashes:
-        return state, (note,)
-    settle_ms = state.settings.settle_ms
-    return replace(state, settles_unix_ms=now + settle_ms, settle_ms=settle_ms), (note, Wake(after_ms=settle_ms))
+    state, effects = steering_of(state.fabric).after_change(state, now)
+    return state, (note, *effects)
 
 
 def health_of(state: State) -> Health:
@@ -201,43 +178,3 @@ def health_of(state: State) -> Health:
     cables = {fabric.cable_by_port[port].id for port in state.down_ports if port in fabric.cable_by_port}
     nics = {fabric.nic_by_port[port].id for port in state.down_ports if port in fabric.nic_by_port}
     return fabric.failed.union(Health(down_cables=frozenset(cables), down_nics=frozenset(nics)))
-
-
-def start_compile(state: State, now: int) -> Outcome:
-    """Compile the underlay where it is not for what is out of use now; one compilation at a time.
-
-    After one, the next waits as long as it took: a fabric that flaps gets its rules in between. The clock may be set.
-    """
-    if state.fabric.hashes:
-        return replace(state, compiled_for=state.out_of_use), ()
-    pauses = 0 < state.compile_pause_unix_ms - now <= MAX_COMPILE_PAUSE_MS
-    if state.compiling is not None or state.compiled_for == state.out_of_use or pauses:
-        return state, ()
-    state, token = take_token(state)
-    state = replace(state, compiling=Compiling(token=token, health=state.out_of_use, since_unix_ms=now))
-    pinned = tuple((job.request, job.flows, job.number, job.severed) for job in state.jobs.values() if job.flows.pinned)
-    work = Compile(token=token, health=state.out_of_use, base=state.compiled_for, before=state.underlay, pinned=pinned)
-    return state, (work,)
-
-
-def compiled(state: State, event: Compiled, now: int) -> Outcome:
-    """Use a new underlay; pins of flows whose path has failed go, so that exceptions forward them meanwhile."""
-    if state.compiling is None or state.compiling.token != event.token:
-        return state, ()
-    jobs, dirty = dict(state.jobs), set(state.dirty | event.differing)
-    for job_id, found in event.pins.items():
-        job = jobs.get(job_id)
-        if job is not None and job.flows.flows is found.flows.flows:
-            jobs[job_id] = replace(job, pin_rules=found.pins, severed=found.severed)
-            dirty |= {*job.pin_rules, *found.pins}
-    pause_ms = min(max(now - state.compiling.since_unix_ms, 0), MAX_COMPILE_PAUSE_MS)
-    state = replace(
-        state,
-        underlay=event.underlay,
-        compiled_for=state.compiling.health,
-        compiling=None,
-        compile_pause_unix_ms=now + pause_ms,
-        jobs=jobs,
-        dirty=frozenset(dirty),
-    )
-    return state, (Wake(after_ms=pause_ms),) if pause_ms else ()

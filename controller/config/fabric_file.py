@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from heddle.controller.config.text.field import CableRate, Id, Ip, Mac, NicRate, Port, Shape, Uint32, Uint64, Version
+from heddle.controller.model.fabric import DEFAULT_STEERING, SteeredBy
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -71,5 +72,5 @@ class FabricShape(Shape):
     links: list[LinkShape] = Field(default_factory=list)
     hosts: list[HostShape] = Field(default_factory=list)
     failed: list[str] = Field(default_factory=list)
-    steering: Literal["openflow", "hash"] = "openflow"
+    steering: Literal[tuple(each.value for each in SteeredBy)] = DEFAULT_STEERING.value  # type: ignore[valid-type]
     port_addresses: dict[str, str] = Field(default_factory=dict)

@@ -8,7 +8,7 @@ from itertools import groupby
 from heddle.controller.config.fabric_file import GenerateShape
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.address import ip_text
-from heddle.controller.model.fabric import Cable, Fabric, Nic, Switch
+from heddle.controller.model.fabric import DEFAULT_STEERING, Cable, Fabric, Nic, Switch
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.job_fields import collective_fields
 from heddle.foundation.address import mac_text
@@ -26,7 +26,7 @@ def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape
     yield from (f"# {one_line(line)}" for line in header)
     yield "version: 1"
     yield f"name: {_flow(fabric.name)}"
-    if fabric.hashes:
+    if fabric.steered_by is not DEFAULT_STEERING:
         yield f"steering: {fabric.steered_by}"
     if fabric.port_addresses:
         yield f"port_addresses: {_flow(_addresses(fabric))}"
@@ -42,7 +42,7 @@ def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape
 def fabric_document(fabric: Fabric, shape: GenerateShape | None = None) -> Entry:
     """Return the contents of the fabric file as a mapping."""
     head: Entry = {"version": 1, "name": fabric.name}
-    head |= {"steering": fabric.steered_by.value} if fabric.hashes else {}
+    head |= {"steering": fabric.steered_by.value} if fabric.steered_by is not DEFAULT_STEERING else {}
     head |= {"port_addresses": _addresses(fabric)} if fabric.port_addresses else {}
     return head | ({"generate": _generate(shape)} if shape is not None else dict(_parts(fabric)))
 

@@ -8,6 +8,7 @@ from heddle.controller.brain.state import State
 from heddle.controller.dashboard import fabric_metrics, steering_metrics
 from heddle.controller.dashboard.exposition import Family, label_text, lines
 from heddle.controller.model.job_state import JobState
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.runtime.journal.writer import JournalWriter
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import Shares
@@ -175,7 +176,7 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     jobs = Counter(job.state for job in state.jobs.values())
     rules = [(name, len(switch.installed.rules)) for name, switch in state.switches.items() if switch.installed]
     yield from lines(SWITCHES, [("", len(state.switches))])
-    if not state.fabric.hashes:
+    if traits_of(state.fabric).has_sessions:
         yield from lines(CONNECTED, [("", sum(switch.connected for switch in state.switches.values()))])
     yield from lines(JOBS, [(label_text(("state", name)), jobs[name]) for name in JOB_STATES])
     yield from lines(LINKS_DOWN, [("", len(state.health.down_cables))])

@@ -25,6 +25,7 @@ from heddle.controller.model.limit import (
     MAX_REQUEST_PHASES,
     MAX_REQUEST_PINS,
 )
+from heddle.controller.model.steering_traits import SteeringTraits, traits_of
 from heddle.controller.model.suggest import did_you_mean
 
 MAX_PROBLEMS = 20
@@ -68,8 +69,7 @@ def too_many_flow_plans(subject: str) -> str:
 
 def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
     yield from _shape_problems(request, len(request.ranks))
-    if fabric.hashes:
-        yield from _pins_on_hashes(request)
+    yield from _refused_pins(request, traits_of(fabric))
     if fabric.nic_by_id.keys() >= set(request.ranks):
         return
     suggested = 0
@@ -81,15 +81,14 @@ def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
             yield Problem(f"ranks[{index}]", f"no NIC named {quoted(name)} in the fabric{guess}")
 
 
-def _pins_on_hashes(request: JobRequest) -> Iterator[Problem]:
-    """Yield the problem of each pin: it needs a rule, and switches that hash hold none."""
-    if request.steering is Steering.PIN:
-        yield Problem("steering", "PIN needs rules in switches, and this fabric hashes; use SOURCE_PORT")
-    for index, collective in enumerate(request.collectives):
+def _refused_pins(request: JobRequest, traits: SteeringTraits) -> Iterator[Problem]:
+    """Yield the problem of each pin that the fabric's steering refuses."""
+    if traits.pin_refusal and request.steering is Steering.PIN:
+        yield Problem("steering", traits.pin_refusal)
+    for index, collective in enumerate(request.collectives if traits.fixed_port_refusal else ()):
         for number, flow in enumerate(collective.flows):
             if flow.udp_source_port:
-                text = "a fixed port has one path only where the fabric hashes; 0 lets probes find a port"
-                yield Problem(f"collectives[{index}].flows[{number}].udp_source_port", text)
+                yield Problem(f"collectives[{index}].flows[{number}].udp_source_port", traits.fixed_port_refusal)
 
 
 def _like(fabric: Fabric) -> str:

@@ -38,6 +38,10 @@ class SteeredBy(StrEnum):
     """The hashes of switches that have routes only: probes find a source port that leads over the path."""
 
 
+DEFAULT_STEERING = SteeredBy.OPENFLOW
+"""The steering of a fabric file that names none; files and journals leave it out."""
+
+
 class PortRef(NamedTuple):
     """A switch port, written `switch:number`."""
 
@@ -132,14 +136,9 @@ class Fabric:
     cables: tuple[Cable, ...]
     nics: tuple[Nic, ...]
     failed: Health = field(default_factory=Health)
-    steered_by: SteeredBy = SteeredBy.OPENFLOW
+    steered_by: SteeredBy = DEFAULT_STEERING
     port_addresses: tuple[tuple[PortRef, int], ...] = ()
     """IPv4 addresses of switch ports, where the fabric file lists them; `model.port_addresses` has those that count."""
-
-    @property
-    def hashes(self) -> bool:
-        """Return whether switches hold no rules and flows follow their hashes."""
-        return self.steered_by is SteeredBy.HASH
 
     @cached_property
     def paths_up(self) -> int:

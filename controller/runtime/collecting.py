@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from heddle.controller.model.event import PortStatus
 from heddle.controller.model.log_event import LogEvent
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.controller.views.hot_links import hot_links, is_hot
@@ -66,7 +67,7 @@ class Collecting:
     def _post_links(self, changes: Sequence[LinkChange]) -> None:
         """Post the carrier of switch ports as OpenFlow port status, on a fabric that has no OpenFlow sessions."""
         loop = self._loop
-        if loop is None or not loop.state.fabric.hashes or not loop.state.settings.acts_on_telemetry:
+        if loop is None or traits_of(loop.state.fabric).has_sessions or not loop.state.settings.acts_on_telemetry:
             return
         for change in changes:
             source, switch, _ = self._ports.owner_of(change.port)

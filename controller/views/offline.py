@@ -11,6 +11,7 @@ from heddle.controller.model.error import BudgetExceededError
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import JobPlan, Plan
 from heddle.controller.model.rule import SwitchRules
+from heddle.controller.model.steering_traits import traits_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ def offline(
     certificate = replace(
         plan.certificate,
         solve_ns=solve_ns,
-        probed=state.fabric.hashes,
+        probed=traits_of(state.fabric).is_probed,
         flows_moved=sum(origin.flows_moved for origin in origins.values()),
         rules_installed=sum(len(rules) for job in state.jobs.values() for rules in job.pin_rules.values()),
         max_rules_on_a_switch=max(counts.values(), default=0),

@@ -1,16 +1,15 @@
 """Compute planned link loads, and explain a flow's path."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from heddle.controller.brain.state import Job, State, wanted
+from heddle.controller.brain.state import Job, State
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.plan import FlowPlan
-from heddle.controller.model.rule import SwitchRules
-from heddle.controller.rules.trace import Packet, Trace, trace
 
 MAX_SHARING = 100
 """The maximum number of flows listed as sharing a link with the explained one."""
@@ -40,24 +39,13 @@ def link_loads_bps(state: State) -> dict[str, int]:
 
 
 def explain(state: State, flow_id: str) -> Explained:
-    """Trace a flow through the wanted rules of its switches; raises NotFoundError.
-
-    Switches that hash have no rules: there the path is the planned one.
-    """
+    """Explain where a flow goes; raises NotFoundError."""
     job, flow = _find(state, flow_id)
-    if state.fabric.hashes:
-        return _explained(state, job, flow, _of_hashes(job, flow), flow.links)
-    nics = state.fabric.nic_by_id
-    packet = Packet.roce(src_ip=nics[flow.src_nic].ip, dst_ip=nics[flow.dst_nic].ip, udp_src=flow.udp_source_port)
-    followed = trace(state.fabric, _Wanted(state), flow.src_nic, packet, state.health)
-    return _explained(state, job, flow, _of_rules(flow, followed), tuple(str(step) for step in followed.steps))
-
-
-def _explained(state: State, job: Job, flow: FlowPlan, verdict: str, hops: tuple[str, ...]) -> Explained:
+    found = steering_of(state.fabric).explained(state, job, flow)
     return Explained(
-        text=_text(state, job, flow, verdict),
+        text=_text(state, job, flow, found.verdict),
         job_id=job.request.job_id,
-        hops=hops,
+        hops=found.hops,
         sharing_flows=_sharing(state, flow),
         moves=tuple(_moves(state, flow.flow_id)),
     )
@@ -81,36 +69,6 @@ def _find(state: State, flow_id: str) -> tuple[Job, FlowPlan]:
     raise NotFoundError(
         f"flow_id: no flow {quoted(flow_id)}; flows are named JOB/COLLECTIVE/SRC_RANK-DST_RANK/QUEUE_PAIR"
     )
-
-
-class _Wanted(Mapping[str, SwitchRules]):
-    """The wanted rules by switch, computed on lookup."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    def __getitem__(self, switch: str) -> SwitchRules:
-        return wanted(self._state, switch)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._state.underlay)
-
-    def __len__(self) -> int:
-        return len(self._state.underlay)
-
-
-def _of_hashes(job: Job, flow: FlowPlan) -> str:
-    seen, flows = job.effort.paths_confirmed, len(job.flows.flows)
-    return (
-        f"The switches hash; it is planned over {' '.join(flow.links)}. "
-        f"Probes have confirmed the paths of {seen} of {flows} flows of the job."
-    )
-
-
-def _of_rules(flow: FlowPlan, followed: Trace) -> str:
-    planned = followed.links == flow.links
-    verdict = "as planned" if planned else f"NOT as planned ({' '.join(flow.links)})"
-    return f"The rules take it over {' '.join(followed.links)}: {followed.outcome}, {verdict}."
 
 
 def _text(state: State, job: Job, flow: FlowPlan, verdict: str) -> str:

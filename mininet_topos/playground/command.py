@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.steering_traits import traits_of
 from heddle.mininet_topos.playground.client import NAME, call, check_name, find_lab
 from heddle.mininet_topos.playground.control import ControlServer, Message, Report
 from heddle.mininet_topos.playground.fabric import LabFabric, lab_fabric
@@ -49,7 +50,7 @@ def run_fabric_lab(path: Path | None, name: str | None, as_json: bool, routing: 
 
 
 def _playground(wanted: LabFabric, progress: Callable[[str], None], routing: Routing | None) -> Playground:
-    if routing is None and not wanted.fabric.hashes:
+    if routing is None and traits_of(wanted.fabric).has_sessions:
         return Playground(wanted, progress)
     return RoutedPlayground(wanted, progress, routing or Routing.ROUTE)
 

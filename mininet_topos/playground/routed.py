@@ -11,6 +11,7 @@ from heddle.controller.config.write import fabric_text
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Cable, SteeredBy
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.model.suggest import did_you_mean
 from heddle.mininet_topos.playground.fabric import LabFabric
 from heddle.mininet_topos.playground.lab import Playground
@@ -39,8 +40,8 @@ def routing_of(routed: bool, routing: str | None) -> Routing | None:
 
 
 def hashing(wanted: LabFabric) -> LabFabric:
-    """Return the same fabric with `steering: hash`."""
-    if wanted.fabric.hashes:
+    """Return the same fabric with `steering: hash`, unless it needs no OpenFlow switch as it is."""
+    if not traits_of(wanted.fabric).has_sessions:
         return wanted
     text = "\n".join(fabric_text(replace(wanted.fabric, steered_by=SteeredBy.HASH))) + "\n"
     return LabFabric(parse_fabric(text, "the fabric with steering by hash"), text, wanted.scale)

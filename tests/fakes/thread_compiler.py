@@ -2,10 +2,10 @@
 
 import asyncio
 
+from heddle.controller.brain.steering.openflow.compiling import compile_beside
 from heddle.controller.model.effect import Compile
 from heddle.controller.model.event import Compiled
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.runtime.rules import compile_beside
 
 
 class ThreadCompiler:

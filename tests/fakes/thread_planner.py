@@ -4,6 +4,7 @@ import asyncio
 import time
 from threading import Lock
 
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.effect import Place, Solve
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.fabric import Fabric
@@ -11,7 +12,6 @@ from heddle.controller.model.placement import Placement
 from heddle.controller.model.plan import Infeasible, Replan
 from heddle.controller.planner.online import OnlinePlanner
 from heddle.controller.planner.placement.suggest import suggest
-from heddle.controller.runtime.rules import with_pins
 
 
 class ThreadPlanner:
@@ -58,4 +58,6 @@ class ThreadPlanner:
         except HeddleError as error:
             plan = error
         elapsed_ns = time.monotonic_ns() - started
-        return (with_pins(self._fabric, problem, plan) if isinstance(plan, Replan) else plan), elapsed_ns
+        if isinstance(plan, Replan):
+            plan = steering_of(self._fabric).completed(self._fabric, problem, plan)
+        return plan, elapsed_ns

@@ -3,6 +3,7 @@
 from heddle.controller.brain.state import State
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import Nic
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.views.link_states import link_states, planned_utilisation
 from heddle.controller.views.measured import link_utilisation
 from heddle.foundation.address import mac_text
@@ -15,7 +16,7 @@ def topology_to(state: State, snapshot: Snapshot | None = None, hidden: frozense
     fabric = state.fabric
     found = pb.Topology(
         generation=state.topology_generation,
-        hashes=fabric.hashes,
+        hashes=not traits_of(fabric).has_sessions,
         switches=[
             pb.Switch(
                 id=switch.id,

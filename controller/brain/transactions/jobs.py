@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from heddle.controller.brain.install import Outcome, path_switches
+from heddle.controller.brain.install import Outcome
 from heddle.controller.brain.intent import budget_passed, rule_counts
 from heddle.controller.brain.lifecycle import JobEvent, WorkKind, after, allows
 from heddle.controller.brain.state import Active, Job, PlanWork, ReleaseWork, ReplanWork, State
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.tenants import owns
 from heddle.controller.brain.transactions.replan import (
     after_replans,
@@ -32,7 +33,7 @@ from heddle.controller.model.error import (
 from heddle.controller.model.event import InstallFailed, Release, Renew, Solved
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import Cause
-from heddle.controller.model.plan import Confirmed, Effort, Infeasible, JobPlan, Replan
+from heddle.controller.model.plan import Effort, Infeasible, JobPlan, Replan
 
 MAX_ATTEMPTS = 5
 """The maximum number of times that a request is planned because the fabric changed during planning."""
@@ -67,7 +68,7 @@ def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcom
         return _refuse(state, work, refused)
     # An existing pin that also carries ACKs is installed already: its switches get no further barrier.
     links = chain.from_iterable((*job.flows.link_loads_bps, *job.flows.reverse_links) for job in jobs)
-    needed = frozenset[str]() if state.fabric.hashes else path_switches(links)
+    needed = steering_of(state.fabric).awaited(links)
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
         where = f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
@@ -124,7 +125,13 @@ def planned_job(
     counts = rule_counts(state, {request.job_id: pins})
     lease_ms = request.lease_ms or state.settings.default_lease_ms
     moved = sum(moved.flows for moved in plan.moved.values())
-    seen = plan.confirmed.get(request.job_id, Confirmed())
+    effort = Effort(
+        solve_ns=solve_ns,
+        flows_moved=moved,
+        rules_installed=sum(map(len, pins.values())),
+        max_rules_on_a_switch=max(counts.values(), default=0),
+    )
+    steering, seen = steering_of(state.fabric), plan.confirmed.get(request.job_id)
     return Job(
         request=request,
         number=state.next_job_number,
@@ -133,16 +140,7 @@ def planned_job(
         reason="; ".join(("preview" if preview else "submitted", *flows.notes)),
         lease_expires_unix_ms=0 if preview else now + lease_ms,
         flows=flows,
-        effort=Effort(
-            solve_ns=solve_ns,
-            flows_moved=moved,
-            rules_installed=sum(map(len, pins.values())),
-            max_rules_on_a_switch=max(counts.values(), default=0),
-            probed=state.fabric.hashes,
-            paths_confirmed=len(flows.flows) if seen.is_whole else 0,
-            oldest_confirmation_unix_ms=seen.unix_ms,
-            probes=seen.probes,
-        ),
+        effort=steering.evidence(effort, len(flows.flows), 0, seen),
         pin_rules=pins,
         lease_ms=lease_ms,
     )

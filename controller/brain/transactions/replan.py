@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from heddle.controller.brain.install import Outcome, take_token
 from heddle.controller.brain.lifecycle import JobEvent, WorkKind, after, allows
-from heddle.controller.brain.port_search import Seeking
 from heddle.controller.brain.state import Active, Job, MoveRecord, ReplanWork, State, Work
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.effect import Announce, Effect, Note, Solve
 from heddle.controller.model.event import InstallFailed, Solved
 from heddle.controller.model.health import Health
@@ -29,11 +29,9 @@ MAX_REASONS = 200
 def enqueue_replan(state: State, work: ReplanWork) -> State:
     """Queue a replan; it replaces one that waits. One after a failure or return of links goes first, another last.
 
-    Every plan of a submission also updates the jobs that run, so what is not urgent waits for the submissions. Where
-    the fabric hashes, a link that fails or returns makes all ports suspect, unless the work names leaves.
+    Every plan of a submission also updates the jobs that run, so what is not urgent waits for the submissions.
     """
-    if state.fabric.hashes and work.cause in (Cause.FAILURE, Cause.RECOVERY) and not work.suspects:
-        work = replace(work, suspects=frozenset(state.fabric.leaves))
+    work = steering_of(state.fabric).queued(state.fabric, work)
     waiting = next((other for other in state.queue if other.kind is WorkKind.REPLAN), None)
     if waiting is not None:
         first, second = sorted((waiting, work), key=lambda each: _URGENCY.index(each.cause))
@@ -74,9 +72,9 @@ def solve_for(
     state, token = take_token(state)
     solve = replace(problem(state, requests), token=token, limit=limit, subject=subject, urgent=urgent)
     solve = replace(solve, health=health or solve.health, has_happened=has_happened)
-    if work.kind is WorkKind.REPLAN and state.fabric.hashes:
+    if work.kind is WorkKind.REPLAN:
         solve = replace(solve, confirm=work.suspects)
-    seeking = Seeking(solve=solve) if state.fabric.hashes else None
+    seeking = steering_of(state.fabric).search(solve)
     active = Active(token=token, work=work, health=state.out_of_use, seeking=seeking)
     return replace(state, active=active), (solve,)
 
@@ -204,7 +202,7 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
     unchanged = flows.flows is before.flows and flows.notes == before.notes
     unchanged = unchanged and flows.own_max_link_utilisation == before.own_max_link_utilisation
     if unchanged and len(stranded) == job.stranded and job.healthy_utilisation is None:
-        return replace(job, effort=_effort(job, plan)) if job_id in plan.confirmed else job
+        return replace(job, effort=_effort(state, job, plan)) if job_id in plan.confirmed else job
     seen = plan.confirmed.get(job_id, Confirmed())
     flows = flows if moved is not None or seen.followed else replace(flows, guards=job.flows.guards)
     healthy = _healthy_utilisation(state, job, flows, cause)
@@ -226,28 +224,19 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
         healthy_utilisation=healthy,
         generation=job.generation if same else job.generation + 1,
         reason=job.reason if same else "; ".join(reasons),
-        effort=job.effort if same and job_id not in plan.confirmed else _effort(job, plan),
+        effort=job.effort if same and job_id not in plan.confirmed else _effort(state, job, plan),
         pin_rules=plan.pins.get(job_id, job.pin_rules),
         severed=bool(stranded) if job_id in plan.pins else job.severed,
     )
 
 
-def _effort(job: Job, plan: Replan) -> Effort:
+def _effort(state: State, job: Job, plan: Replan) -> Effort:
     """Return what a plan took for a running job."""
     job_id = job.request.job_id
-    moved, seen = plan.moved.get(job_id), plan.confirmed.get(job_id)
+    moved, stranded = plan.moved.get(job_id), plan.stranded.get(job_id, ())
     effort = replace(job.effort, flows_moved=moved.flows if moved is not None else 0)
-    if not effort.probed:
-        return effort
-    without = len(plan.stranded.get(job_id, ()))
-    if seen is None:
-        return replace(effort, paths_confirmed=min(effort.paths_confirmed, len(job.flows.flows) - without), probes=0)
-    return replace(
-        effort,
-        paths_confirmed=len(job.flows.flows) - without - seen.unseen,
-        oldest_confirmation_unix_ms=seen.unix_ms if seen.is_whole else effort.oldest_confirmation_unix_ms,
-        probes=seen.probes,
-    )
+    steering = steering_of(state.fabric)
+    return steering.evidence(effort, len(job.flows.flows), len(stranded), plan.confirmed.get(job_id))
 
 
 def _healthy_utilisation(state: State, job: Job, flows: JobFlows, cause: Cause) -> float | None:

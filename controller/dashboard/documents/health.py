@@ -13,6 +13,7 @@ from heddle.controller.dashboard.documents.shapes.site import (
     SwitchHealth,
 )
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.rules.diff import diff
 
 MAX_MISSING = 20
@@ -46,11 +47,12 @@ def lag_document(lags_ms: Sequence[float]) -> LoopLag:
 
 
 def _switches(state: State, since_ms: Mapping[str, int]) -> Iterator[SwitchHealth]:
+    has_sessions = traits_of(state.fabric).has_sessions
     for switch in state.fabric.switches:
         now = state.switches[switch.id]
         yield {
             "id": switch.id,
-            "connected": None if state.fabric.hashes else now.connected,
+            "connected": now.connected if has_sessions else None,
             "since_ms": since_ms.get(switch.id),
             "rules": len(now.installed.rules) if now.installed is not None else 0,
             "rule_limit": switch.rule_budget,
@@ -65,7 +67,7 @@ def _is_installed(state: State, switch: str, now: SwitchState) -> bool | None:
 
 
 def _probe_agents(fabric: Fabric, attached: Collection[str]) -> ProbeAgents | None:
-    if not fabric.hashes:
+    if not traits_of(fabric).is_probed:
         return None
     hosts = dict.fromkeys(nic.host for nic in fabric.nics)
     missing = [host for host in hosts if host not in attached]

@@ -13,6 +13,7 @@ from heddle.controller.dashboard.documents.moment import Moment
 from heddle.controller.dashboard.documents.shapes.state import CongestedPort, Counts, JobFigures, SwitchFigures
 from heddle.controller.dashboard.documents.text import flags_text, json_text, list_text, shares_text
 from heddle.controller.model.job_state import JobState
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.runtime.telemetry import TelemetryTick
 from heddle.controller.views.congestion import Congested, congestion
 from heddle.controller.views.isolation import Checked
@@ -131,7 +132,7 @@ def switch_figures(state: State) -> SwitchFigures:
     """Return the session and the rules of each switch."""
     switches = [(switch, state.switches[switch.id]) for switch in state.fabric.switches]
     return {
-        "connected": None if state.fabric.hashes else [int(now.connected) for _, now in switches],
+        "connected": [int(now.connected) for _, now in switches] if traits_of(state.fabric).has_sessions else None,
         "rules": [len(now.installed.rules) if now.installed else 0 for _, now in switches],
         "rule_limit": [switch.rule_budget for switch, _ in switches],
     }
@@ -158,7 +159,7 @@ def counts(state: State, found: tuple[Congested, ...], checked: Mapping[str, Che
     return {
         "jobs": len(state.jobs),
         "flows": sum(len(job.flows.flows) for job in state.jobs.values()),
-        "switches_connected": None if state.fabric.hashes else connected,
+        "switches_connected": connected if traits_of(state.fabric).has_sessions else None,
         "links_down": len(state.health.down_cables),
         "hot_links": len({each.signal.port for each in found if each.signal.kind is not Kind.SILENT}),
         "vpcs_violated": len({vpc for each in checked.values() for vpc in each.differing} & state.networks.vpcs.keys()),

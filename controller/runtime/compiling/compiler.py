@@ -12,6 +12,7 @@ import struct
 from collections.abc import Mapping
 
 from heddle.controller.brain.intent import severed_pins
+from heddle.controller.brain.steering.openflow.compiling import compile_beside
 from heddle.controller.model.effect import Compile
 from heddle.controller.model.event import Compiled
 from heddle.controller.model.fabric import Fabric
@@ -19,7 +20,6 @@ from heddle.controller.model.plan import SeveredPins
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.runtime import child_process
 from heddle.controller.runtime.compiling.wire import Begin, CompileMessage, End, Part, PartReader
-from heddle.controller.runtime.rules import compile_beside
 
 MODULE = "heddle.controller.runtime.compiling.child"
 ATTEMPTS = 2

@@ -6,7 +6,7 @@ from dataclasses import replace
 from heddle.controller.brain import durable
 from heddle.controller.brain.state import State
 from heddle.controller.model.error import InputError
-from heddle.controller.model.fabric import Fabric, SteeredBy
+from heddle.controller.model.fabric import DEFAULT_STEERING, Fabric
 from heddle.controller.planner.clos import Topology, topology_of
 from heddle.controller.planner.jit import Ints
 from heddle.controller.runtime.journal import jobs, values
@@ -76,14 +76,14 @@ def _check_drains(fabric: Fabric, store: StateStore, found: dict[str, dict[str, 
 
 
 def _steering(fabric: Fabric) -> bytes | None:
-    return fabric.steered_by.value.encode() if fabric.hashes else None
+    return fabric.steered_by.value.encode() if fabric.steered_by is not DEFAULT_STEERING else None
 
 
 def _check_steering(fabric: Fabric, store: StateStore, stored: Mapping[tuple[str, str], bytes]) -> None:
     """Refuse jobs whose source ports were found for the other kind of switches: they name other paths here."""
     jobs_then = [name for kind, name in stored if kind == "job"]
     if jobs_then and stored.get(STEERING) != _steering(fabric):
-        before = stored.get(STEERING, SteeredBy.OPENFLOW.value.encode()).decode()
+        before = stored.get(STEERING, DEFAULT_STEERING.value.encode()).decode()
         raise InputError(
             f"{store.place}: job {min(jobs_then)} was planned with `steering: {before}`, and the fabric file has "
             f"`{fabric.steered_by.value}`: release its jobs with the former, or name another directory by --state"

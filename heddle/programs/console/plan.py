@@ -12,7 +12,7 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from heddle.controller.brain.state import begin
+from heddle.controller.brain.begin import begin
 from heddle.controller.config import failed_of, load_fabric, load_jobs
 from heddle.controller.model.error import HeddleError, InputError, NoAdmissiblePlanError
 from heddle.controller.model.fabric import Fabric

@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from heddle.controller.brain.begin import begin
 from heddle.controller.brain.decide import decide
 from heddle.controller.brain.networks.publishing import desired_of, update_for
-from heddle.controller.brain.state import begin
 from heddle.controller.model.effect import EndSession, NetworksChanged, Reply
 from heddle.controller.model.error import HeddleError, InputError, InUseError, NotFoundError, UnavailableError
 from heddle.controller.model.event import (

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from heddle.controller.brain.begin import begin
 from heddle.controller.brain.decide import decide
-from heddle.controller.brain.state import begin
 from heddle.controller.model.effect import Compile, Effect, Install, Place, ReadRules, Solve
 from heddle.controller.model.event import (
     Congested,

@@ -18,7 +18,8 @@ from heddle.controller.access.policy import Policy, TenantPolicy
 from heddle.controller.access.table import ROWS
 from heddle.controller.api.decoding import Decoding
 from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
-from heddle.controller.brain.state import Settings, begin
+from heddle.controller.brain.begin import begin
+from heddle.controller.brain.state import Settings
 from heddle.controller.runtime.clock import SystemClock
 from heddle.controller.runtime.loop import Loop
 from heddle.foundation.identity import Role

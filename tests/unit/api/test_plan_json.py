@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heddle.controller.api.plan_json import _quoted, job_pieces
 from heddle.controller.api.translate import plan_to
-from heddle.controller.brain.state import begin
+from heddle.controller.brain.begin import begin
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.views.offline import Offline, offline
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of, plan_of

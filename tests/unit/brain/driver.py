@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from heddle.controller.brain.begin import begin
 from heddle.controller.brain.decide import decide
-from heddle.controller.brain.state import Settings, State, begin, wanted
+from heddle.controller.brain.state import Settings, State, wanted
+from heddle.controller.brain.steering.openflow.compiling import compile_beside
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.effect import (
     Announce,
     Compile,
@@ -38,7 +41,6 @@ from heddle.controller.model.rule import SwitchRules
 from heddle.controller.planner.online import OnlinePlanner
 from heddle.controller.planner.placement.suggest import suggest
 from heddle.controller.runtime.recording.batch import Turn
-from heddle.controller.runtime.rules import compile_beside, with_pins
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.fabrics.rule_changes import apply_changes
 
@@ -152,7 +154,7 @@ class Driver:
         except HeddleError as error:
             outcome = error
         if isinstance(outcome, Replan):
-            outcome = with_pins(self.fabric, effect, outcome)
+            outcome = steering_of(self.fabric).completed(self.fabric, effect, outcome)
         return [Solved(token=effect.token, outcome=outcome, solve_ns=5)]
 
     def _findports(self, effect: FindPorts) -> list[Event]:

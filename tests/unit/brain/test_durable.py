@@ -6,8 +6,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_network
 import pytest
 
 from heddle.controller.brain import durable
+from heddle.controller.brain.begin import begin
 from heddle.controller.brain.networks.state import Gateway
-from heddle.controller.brain.state import Settings, begin
+from heddle.controller.brain.state import Settings
 from heddle.controller.model.effect import Install, Persist
 from heddle.controller.model.event import (
     ApplyBorder,

@@ -1,6 +1,7 @@
 """A controller that starts beside switches with the pins of an earlier one: they stay for a while, then they go."""
 
-from heddle.controller.brain.state import begin, wanted
+from heddle.controller.brain.begin import begin
+from heddle.controller.brain.state import wanted
 from heddle.controller.model.event import Release, Submit, SwitchUp, Tick
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
 from heddle.controller.model.plan import JobPlan

@@ -16,7 +16,7 @@ def test_rules_steer_where_the_file_names_nothing_else():
 
 def test_a_written_fabric_keeps_its_steering():
     fabric = parse_fabric(FILE.format("steering: hash\n"), "f")
-    assert fabric.hashes
+    assert fabric.steered_by is SteeredBy.HASH
     assert parse_fabric("\n".join(fabric_text(fabric)), "again") == fabric
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from heddle.controller.brain.state import begin
+from heddle.controller.brain.begin import begin
 from heddle.controller.dashboard import fabric_metrics, metrics
 from heddle.controller.dashboard.exposition import label_text
 from heddle.controller.dashboard.fabric_metrics import fabric_lines

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from heddle.controller.brain.state import begin
+from heddle.controller.brain.begin import begin
 from heddle.controller.model.effect import ReadRules
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.runtime import loop as module

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from heddle.controller.brain.state import begin
+from heddle.controller.brain.begin import begin
 from heddle.controller.model.event import PortStatus, Submit, SwitchUp
 from heddle.controller.runtime.clock import SystemClock
 from heddle.controller.runtime.loop import GATHER_S, Loop

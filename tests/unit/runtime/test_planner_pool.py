@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 import pytest_asyncio
 
+from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.effect import Place, Solve
 from heddle.controller.model.error import BudgetExceededError, InputError, UnavailableError
 from heddle.controller.model.health import Health
@@ -20,7 +21,6 @@ from heddle.controller.model.plan import Amend, Replan
 from heddle.controller.runtime.planning import pool as module
 from heddle.controller.runtime.planning.pool import Limits, PlannerPool
 from heddle.controller.runtime.planning.worker import WorkerLostError
-from heddle.controller.runtime.rules import with_pins
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.unit.brain.driver import shift_job, small_fabric
 
@@ -30,7 +30,7 @@ HEALTH = Health(down_cables=frozenset(("leaf1:1>spine1:1",)))
 
 @pytest.fixture
 def pool():
-    found = PlannerPool(FABRIC, partial(with_pins, FABRIC))
+    found = PlannerPool(FABRIC, partial(steering_of(FABRIC).completed, FABRIC))
 
     yield found
     found.close()
@@ -39,7 +39,7 @@ def pool():
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_pool():
     """A pool whose processes serve all tests that leave them alive: each start costs seconds of the processor."""
-    found = PlannerPool(FABRIC, partial(with_pins, FABRIC))
+    found = PlannerPool(FABRIC, partial(steering_of(FABRIC).completed, FABRIC))
     yield found
     found.close()
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from heddle.controller.brain.state import begin
+from heddle.controller.brain.begin import begin
 from heddle.controller.model.effect import Compile
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health

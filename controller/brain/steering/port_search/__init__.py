@@ -1,1 +1,1 @@
-"""Source ports on fabrics that hash: which flows need a probed port, and what follows from the ports found."""
+"""Steering by the hashes of switches: which flows need a probed source port, and what follows from the ports found."""

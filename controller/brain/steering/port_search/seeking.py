@@ -7,12 +7,12 @@ of a job that runs has a port whose path has been seen.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from heddle.controller.brain.install import take_token
 from heddle.controller.brain.lifecycle import WorkKind
 from heddle.controller.brain.port_search import Seeking
 from heddle.controller.brain.state import Active, State
+from heddle.controller.brain.steering.interface import Step
 from heddle.controller.brain.steering.port_search.following import (
     Seen,
     is_within_bound,
@@ -34,14 +34,6 @@ MAX_ROUNDS = 4
 
 MAX_TRIALS = 2
 """The plans with paths as seen: with all of them, and with those that fit."""
-
-
-class Step(NamedTuple):
-    """A step of a search: `solved` is the plan, to be handled now; None while probes or other plans are due."""
-
-    state: State
-    effects: tuple[Effect, ...] = ()
-    solved: Solved | None = None
 
 
 def begin(state: State, event: Solved, now: int) -> Step:

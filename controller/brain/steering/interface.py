@@ -1,0 +1,93 @@
+"""The interface between the brain and a steering: what makes flows take the paths of a plan.
+
+The base class is a steering that needs no help: switches hold no rules of the controller, a plan takes effect at once,
+and nothing is acknowledged or measured. A steering overrides what it does otherwise. It decides like the rest of the
+brain, from state, event and time; it returns the replan that it needs, as the queue of work consults the steering.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from heddle.controller.brain.install import Outcome
+from heddle.controller.brain.port_search import Seeking
+from heddle.controller.brain.state import Job, ReplanWork, State
+from heddle.controller.model.effect import Effect, Solve
+from heddle.controller.model.event import Solved
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.plan import Confirmed, Effort, FlowPlan, Replan
+from heddle.controller.model.rule import SwitchRules
+from heddle.controller.model.steering import SteeringLayout
+
+
+class Step(NamedTuple):
+    """A step of a steering: `solved` is a plan that takes effect now, `replan` one to be queued; None for none."""
+
+    state: State
+    effects: tuple[Effect, ...] = ()
+    solved: Solved | None = None
+    replan: ReplanWork | None = None
+
+
+class Explanation(NamedTuple):
+    """Where a flow goes: a sentence, and a text for each hop."""
+
+    verdict: str
+    hops: tuple[str, ...]
+
+
+class Steering:
+    """What the brain leaves to the steering of its fabric; `controller/model/steering_traits.py` has the rest."""
+
+    def underlay(self, fabric: Fabric, layout: SteeringLayout, health: Health) -> dict[str, SwitchRules]:
+        """Return the rules that each switch holds without any job."""
+        return {switch.id: SwitchRules() for switch in fabric.switches}
+
+    def start_compile(self, state: State, now: int) -> Outcome:
+        """Begin to compile the underlay where it is not for what is out of use now."""
+        return replace(state, compiled_for=state.out_of_use), ()
+
+    def completed(self, fabric: Fabric, problem: Solve, plan: Replan) -> Replan:
+        """Return a plan as the planner made it, with what it needs to take effect. Called in a worker thread."""
+        return plan
+
+    def search(self, solve: Solve) -> Seeking | None:
+        """Return what a transaction has to find before its plan takes effect, None for nothing."""
+        return None
+
+    def solved(self, state: State, event: Solved, now: int) -> Step:
+        """Handle a plan of the active transaction: it takes effect now, or after events of the steering."""
+        return Step(state, solved=event)
+
+    def on_event(self, state: State, event: Any, now: int) -> Step:
+        """Handle an event of a steering; those of another steering change nothing."""
+        return Step(state)
+
+    def awaited(self, links: Iterable[str]) -> frozenset[str]:
+        """Return the switches that acknowledge new paths over these links before their job runs."""
+        return frozenset()
+
+    def queued(self, fabric: Fabric, work: ReplanWork) -> ReplanWork:
+        """Return a replan that is to be queued, with what the steering does on such an occasion."""
+        return work
+
+    def after_change(self, state: State, now: int) -> Outcome:
+        """Return what follows where links or NICs have gone out of use, or returned; a replan is queued already."""
+        return state, ()
+
+    def after_unused_failure(self) -> ReplanWork | None:
+        """Return the replan where a link is down again that was not in use yet."""
+        return None
+
+    def tick(self, state: State, now: int) -> Step:
+        """Do what is due."""
+        return Step(state)
+
+    def evidence(self, effort: Effort, flows: int, stranded: int, seen: Confirmed | None) -> Effort:
+        """Return what is certified of a job's paths: of its `flows` `stranded` have none; `seen` is what was found."""
+        return effort
+
+    def explained(self, state: State, job: Job, flow: FlowPlan) -> Explanation:
+        """Return where the network takes a flow."""
+        return Explanation(f"It is planned over {' '.join(flow.links)}.", flow.links)

@@ -1,0 +1,1 @@
+"""Steering by OpenFlow: rules read the path from a flow's source port, or are pins."""
