@@ -41,7 +41,7 @@ import heddle.dataplane.config.desired
 import heddle.dataplane.config.network
 import heddle.probing.flow
 from heddle.controller.model.error import InputError
-from heddle.controller.model.fabric import Cable, Fabric, Nic, Switch
+from heddle.controller.model.fabric import DEFAULT_STEERING, Cable, Fabric, Nic, SteeredBy, Switch
 from heddle.controller.model.health import Health
 from heddle.controller.planner.clos import Topology, topology_of
 from heddle.controller.planner.expand import Flows
@@ -103,7 +103,9 @@ class ValuePickler(pickle.Pickler):
             case Topology() if value is topology_of(self._fabric):
                 return topology_of, (self._fabric,)
             case Fabric():  # without its indices
-                return _fabric, (value.name, value.switches, value.cables, value.nics, value.failed)
+                built = (value.name, value.switches, value.cables, value.nics, value.failed)
+                is_default = value.steered_by is DEFAULT_STEERING  # as in recordings made before
+                return _fabric, built if is_default else (*built, value.steered_by)
             case LinkLoads():  # without what it has computed
                 return LinkLoads, (value._topology, value._flows, value._hops)
             case InputError():
@@ -172,9 +174,10 @@ def _scalar(kind: str, value: float) -> Any:
 
 
 def _fabric(
-    name: str, switches: tuple[Switch, ...], cables: tuple[Cable, ...], nics: tuple[Nic, ...], failed: Health
-) -> Fabric:
-    return Fabric(name=name, switches=switches, cables=cables, nics=nics, failed=failed)
+    name: str, switches: tuple[Switch, ...], cables: tuple[Cable, ...], nics: tuple[Nic, ...], failed: Health,
+    steered_by: SteeredBy = DEFAULT_STEERING,
+) -> Fabric:  # fmt: skip
+    return Fabric(name=name, switches=switches, cables=cables, nics=nics, failed=failed, steered_by=steered_by)
 
 
 class Frame(io.RawIOBase):

@@ -18,6 +18,7 @@ from heddle.controller.brain.decide import decide
 from heddle.controller.brain.port_search import Seeking
 from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.controller.model.event import Drain, PortStatus, RulesRead, Submit, Tick
+from heddle.controller.model.fabric import SteeredBy
 from heddle.controller.model.job import Steering
 from heddle.controller.runtime.recording import recorder as recording
 from heddle.controller.runtime.recording.batch import Turn
@@ -25,6 +26,7 @@ from heddle.controller.runtime.recording.pickling import ValueUnpickler
 from heddle.controller.runtime.recording.recorder import Recorder
 from heddle.controller.runtime.recording.replay import Gap, replay, segments
 from heddle.controller.runtime.recording.segment import SegmentWriter, header
+from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
@@ -75,6 +77,15 @@ def recorder_of(directory, turns, **more):
 def test_replayed_effects_are_those_of_the_recorded_turns(tmp_path):
     replayed = [each for each in replay(write(tmp_path / "one")) if not isinstance(each, Gap)]
     assert [list(map(type, each.effects)) for each in replayed] == [list(map(type, turn.effects)) for turn in TURNS]
+
+
+def test_decisions_on_a_fabric_that_hashes_are_replayed(tmp_path):
+    fabric, turns = replace(small_fabric(), steered_by=SteeredBy.HASH), []
+    driver = Driver(fabric, on_turn=turns.append, hashing=HashingSwitches(fabric))
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(PortStatus(switch="leaf1", port=1, up=False))
+    write(tmp_path / "one", turns)
+    assert differences(tmp_path / "one") == [""] * len(turns)
 
 
 def test_a_decision_that_differs_is_named_and_ends_the_replay(tmp_path):
