@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from heddle.controller.brain.state import Job, State
+from heddle.controller.brain.steering.interface import Explanation
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.admission import quoted
@@ -43,7 +44,7 @@ def explain(state: State, flow_id: str) -> Explained:
     job, flow = _find(state, flow_id)
     found = steering_of(state.fabric).explained(state, job, flow)
     return Explained(
-        text=_text(state, job, flow, found.verdict),
+        text=_text(state, job, flow, found),
         job_id=job.request.job_id,
         hops=found.hops,
         sharing_flows=_sharing(state, flow),
@@ -71,14 +72,13 @@ def _find(state: State, flow_id: str) -> tuple[Job, FlowPlan]:
     )
 
 
-def _text(state: State, job: Job, flow: FlowPlan, verdict: str) -> str:
+def _text(state: State, job: Job, flow: FlowPlan, found: Explanation) -> str:
     nics = state.fabric.nic_by_id
-    how = "pinned by a rule on every switch with a choice" if flow.pinned else "its source port picks the path"
     return (
         f"{flow.flow_id}: {flow.src_nic} ({ip_text(nics[flow.src_nic].ip)}) to {flow.dst_nic} "
-        f"({ip_text(nics[flow.dst_nic].ip)}), UDP source port {flow.udp_source_port}: {how}. "
+        f"({ip_text(nics[flow.dst_nic].ip)}), UDP source port {flow.udp_source_port}: {found.selector}. "
         f"Job {job.request.job_id}, generation {job.generation} ({job.reason}), {job.state}. "
-        f"{verdict}"
+        f"{found.verdict}"
     )
 
 

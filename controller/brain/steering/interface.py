@@ -31,10 +31,11 @@ class Step(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Where a flow goes: a sentence, and a text for each hop."""
+    """Where a flow goes: a sentence, a text for each hop, and what selects its path."""
 
     verdict: str
     hops: tuple[str, ...]
+    selector: str = "its source port picks the path"
 
 
 class Steering:

@@ -16,7 +16,8 @@ def explained(state: State, flow: FlowPlan) -> Explanation:
     followed = trace(state.fabric, _Wanted(state), flow.src_nic, packet, state.health)
     verdict = "as planned" if followed.links == flow.links else f"NOT as planned ({' '.join(flow.links)})"
     text = f"The rules take it over {' '.join(followed.links)}: {followed.outcome}, {verdict}."
-    return Explanation(text, tuple(str(step) for step in followed.steps))
+    found = Explanation(text, tuple(str(step) for step in followed.steps))
+    return found._replace(selector="pinned by a rule on every switch with a choice") if flow.pinned else found
 
 
 class _Wanted(Mapping[str, SwitchRules]):
