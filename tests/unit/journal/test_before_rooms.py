@@ -1,7 +1,7 @@
 """State directories and recordings of the version before its packages had other names still open.
 
-tests/data/before_rooms was written by commit 5f8c8c83: a job of eight queue pairs, a VPC and a drain in the journal; in the
-recording also a pinned job, a link that fails and returns, and the job's release.
+tests/data/before_rooms was written by commit 5f8c8c83: a job of eight queue pairs, a VPC and a drain in the journal; in
+the recording also a pinned job, a link that fails and returns, and the job's release.
 """
 
 import json
