@@ -16,9 +16,9 @@ from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.server_address import split_address
+from heddle.controller.probe_sessions.service import Probing, probing_of
+from heddle.controller.recording.recorder import Recorder
 from heddle.controller.runtime.loop import Loop
-from heddle.controller.runtime.probing.service import Probing, probing_of
-from heddle.controller.runtime.recording.recorder import Recorder
 from heddle.controller.store.database import Retention
 from heddle.controller.store.history import SqliteHistory
 from heddle.controller.store.state_directory import NONE

@@ -9,12 +9,12 @@ from heddle.controller.dashboard import fabric_metrics, steering_metrics
 from heddle.controller.dashboard.exposition import Family, label_text, lines
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.steering_traits import traits_of
+from heddle.controller.probe_sessions.assembly import Lie
+from heddle.controller.probe_sessions.service import Probing
+from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.runtime.journal.writer import JournalWriter
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import Shares
-from heddle.controller.runtime.probing.assembly import Lie
-from heddle.controller.runtime.probing.service import Probing
-from heddle.controller.runtime.probing.sessions import ProbeAgents
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.telemetry.detection.signal import Kind
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from heddle.controller.dashboard.exposition import Family, label_text, lines
-from heddle.controller.runtime.probing.first_contact import answers_of
-from heddle.controller.runtime.probing.service import Probing
+from heddle.controller.probe_sessions.first_contact import answers_of
+from heddle.controller.probe_sessions.service import Probing
 
 FIT = Family("heddle_leaf_fit", "gauge", "1 if source ports can steer flows from a leaf, by its last check.", ("leaf",))
 ANSWERS = Family(

@@ -47,6 +47,9 @@ from heddle.controller.model.job_state import JobState
 from heddle.controller.model.observed import Reports
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.planner.clos import topology_of
+from heddle.controller.probe_sessions.sessions import ProbeAgents
+from heddle.controller.recording.batch import Turn, fault_text
+from heddle.controller.recording.recorder import Recorder
 from heddle.controller.runtime.gateways import Gateways
 from heddle.controller.runtime.inbox import Inbox
 from heddle.controller.runtime.journal.gate import Gate
@@ -56,9 +59,6 @@ from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.owners import Owners
 from heddle.controller.runtime.port_search import PortSearch
 from heddle.controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
-from heddle.controller.runtime.probing.sessions import ProbeAgents
-from heddle.controller.runtime.recording.batch import Turn, fault_text
-from heddle.controller.runtime.recording.recorder import Recorder
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.controller.runtime.watch import Watchers
 

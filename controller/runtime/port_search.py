@@ -9,8 +9,8 @@ from collections.abc import Container
 
 from heddle.controller.model.effect import FindPorts
 from heddle.controller.model.event import Event, PortsFound, Submit
+from heddle.controller.probe_sessions.service import Probing
 from heddle.controller.runtime.ports import Clock, PortFinder
-from heddle.controller.runtime.probing.service import Probing
 from heddle.probing.flow import Found
 
 _LOG = logging.getLogger("heddle.controller")

@@ -14,9 +14,9 @@ from heddle.controller.model.address import ip_text, parse_ip
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import DeniedError, InputError, UnavailableError
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.probe_sessions.assembly import Lie, Reply
+from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS, Order, Session
 from heddle.controller.runtime.loop import Loop
-from heddle.controller.runtime.probing.assembly import Lie, Reply
-from heddle.controller.runtime.probing.sessions import MAX_QUESTIONS, Order, Session
 from heddle.dataplane.config.refusal import shown
 from heddle.probing.probe import Question
 from heddle.v1 import heddle_pb2 as pb

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from heddle.controller.model.error import HeddleError, InputError
 from heddle.controller.model.traits import Line, Printed
-from heddle.controller.runtime.recording.replay import Gap, Replayed, replay, segments
+from heddle.controller.recording.replay import Gap, Replayed, replay, segments
 
 
 class DifferenceError(HeddleError):

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heddle.controller.runtime.probing.budget import Budget, load_of, rates
+from heddle.controller.probe_sessions.budget import Budget, load_of, rates
 from tests.support.examples import examples
 
 SWITCHES = [f"s{number}" for number in range(5)]

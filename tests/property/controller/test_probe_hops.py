@@ -6,7 +6,7 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heddle.controller.runtime.probing.hops import Hops
+from heddle.controller.probe_sessions.hops import Hops
 from tests.support.examples import examples
 from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 

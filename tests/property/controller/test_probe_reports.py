@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heddle.controller.runtime.probing.assembly import Lie, heard
+from heddle.controller.probe_sessions.assembly import Lie, heard
 from heddle.probing.probe import Question
 from tests.support.examples import examples
 

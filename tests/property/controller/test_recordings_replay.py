@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from heddle.controller.model.event import Congested, Drain, HotLink
-from heddle.controller.runtime.recording.batch import Turn
-from heddle.controller.runtime.recording.replay import Gap, replay
-from heddle.controller.runtime.recording.segment import SegmentWriter
+from heddle.controller.recording.batch import Turn
+from heddle.controller.recording.replay import Gap, replay
+from heddle.controller.recording.segment import SegmentWriter
 from tests.property.controller.test_brain_machine import BrainMachine
 from tests.support.examples import examples
 

@@ -12,8 +12,8 @@ from heddle.controller.model.event import Drain, Release, Renew, Submit, SwitchU
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.planner.clos import topology_of
+from heddle.controller.recording.batch import Turn
 from heddle.controller.runtime.journal import jobs, values
-from heddle.controller.runtime.recording.batch import Turn
 from tests.property.controller.test_brain_machine import JOBS, SWITCHES, BrainMachine
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver

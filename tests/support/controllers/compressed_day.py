@@ -26,9 +26,9 @@ import heddle.controller.app
 from heddle.controller.api.translate import request_to
 from heddle.controller.brain.transactions import replan
 from heddle.controller.model.event import Tick
+from heddle.controller.recording import recorder
 from heddle.controller.runtime import loop, owners, telemetry
 from heddle.controller.runtime.clock import SystemClock
-from heddle.controller.runtime.recording import recorder
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.gateway.gateway_session import GatewaySession

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from heddle.controller.runtime.probing.sessions import ProbeAgents
+from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.mininet_topos.routed.lab import RoutedLab
 
 COMMAND = (sys.executable, "-m", "heddle.programs.console.main", "agent", "probe")

@@ -11,7 +11,7 @@ import pytest
 
 from heddle.controller.dashboard.steering_metrics import steering_lines
 from heddle.controller.model.fabric import SteeredBy
-from heddle.controller.runtime.probing import sessions
+from heddle.controller.probe_sessions import sessions
 from heddle.probing.check.questions import Round, Variation
 from heddle.probing.probe import Question
 from heddle.v1 import heddle_pb2 as pb

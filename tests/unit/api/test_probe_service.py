@@ -8,11 +8,11 @@ from dataclasses import replace
 import grpc
 import pytest
 
-from heddle.controller.runtime.probing import sessions
-from heddle.controller.runtime.probing.assembly import Lie
-from heddle.controller.runtime.probing.finder import ProbeFinder
-from heddle.controller.runtime.probing.sending import ProbeSender
-from heddle.controller.runtime.probing.sessions import MAX_LIES
+from heddle.controller.probe_sessions import sessions
+from heddle.controller.probe_sessions.assembly import Lie
+from heddle.controller.probe_sessions.finder import ProbeFinder
+from heddle.controller.probe_sessions.sending import ProbeSender
+from heddle.controller.probe_sessions.sessions import MAX_LIES
 from heddle.foundation.identity import Role
 from heddle.probing.flow import Wanted
 from heddle.probing.probe import Question

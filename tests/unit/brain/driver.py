@@ -40,7 +40,7 @@ from heddle.controller.model.plan import Infeasible, JobPlan, Replan
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.planner.online import OnlinePlanner
 from heddle.controller.planner.placement.suggest import suggest
-from heddle.controller.runtime.recording.batch import Turn
+from heddle.controller.recording.batch import Turn
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.fabrics.rule_changes import apply_changes
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from heddle.controller.model.error import InputError
-from heddle.controller.runtime.probing.pairs import pairs_of
+from heddle.controller.probe_sessions.pairs import pairs_of
 from heddle.probing.check.conclusions import concluded
 from heddle.probing.check.questions import rounds
 from heddle.programs.console.fabric_check.inputs import places_of, sources_of

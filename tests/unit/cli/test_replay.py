@@ -12,7 +12,7 @@ import pytest
 
 from heddle.controller.api.translate import request_to
 from heddle.controller.model.job import Steering
-from heddle.controller.runtime.recording.segment import header
+from heddle.controller.recording.segment import header
 from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.support.controllers.controller_process import Controller

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heddle.controller.model.fabric import Cable, Fabric, PortRef
-from heddle.controller.runtime.probing.pairs import pairs_of, steps_between
+from heddle.controller.probe_sessions.pairs import pairs_of, steps_between
 from heddle.probing.check.conclusions import Answer, LeafCheck, concluded
 from heddle.probing.check.findings import Kind
 from heddle.probing.check.places import Places

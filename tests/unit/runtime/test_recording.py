@@ -20,12 +20,12 @@ from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.controller.model.event import Drain, PortStatus, RulesRead, Submit, Tick
 from heddle.controller.model.fabric import SteeredBy
 from heddle.controller.model.job import Steering
-from heddle.controller.runtime.recording import recorder as recording
-from heddle.controller.runtime.recording.batch import Turn
-from heddle.controller.runtime.recording.pickling import ValueUnpickler
-from heddle.controller.runtime.recording.recorder import Recorder
-from heddle.controller.runtime.recording.replay import Gap, replay, segments
-from heddle.controller.runtime.recording.segment import SegmentWriter, header
+from heddle.controller.recording import recorder as recording
+from heddle.controller.recording.batch import Turn
+from heddle.controller.recording.pickling import ValueUnpickler
+from heddle.controller.recording.recorder import Recorder
+from heddle.controller.recording.replay import Gap, replay, segments
+from heddle.controller.recording.segment import SegmentWriter, header
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric

@@ -5,10 +5,10 @@ from collections import Counter
 from typing import cast
 
 from heddle.controller.model.event import Submit
-from heddle.controller.runtime.probing.hops import Hops
-from heddle.controller.runtime.probing.sampler import CERTAIN, Sampler
-from heddle.controller.runtime.probing.sending import ProbeSender
-from heddle.controller.runtime.probing.sessions import ProbeAgents, Session
+from heddle.controller.probe_sessions.hops import Hops
+from heddle.controller.probe_sessions.sampler import CERTAIN, Sampler
+from heddle.controller.probe_sessions.sending import ProbeSender
+from heddle.controller.probe_sessions.sessions import ProbeAgents, Session
 from tests.unit.brain.driver import shift_job, small_fabric
 from tests.unit.brain.test_seeking import hashing
 

@@ -10,7 +10,7 @@ from typing import TextIO
 from heddle.controller.config.load import load_fabric
 from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.controller.model.plan import DATA_DSCP
-from heddle.controller.runtime.probing.pairs import pairs_of
+from heddle.controller.probe_sessions.pairs import pairs_of
 from heddle.probing.check.conclusions import LeafCheck, concluded
 from heddle.probing.check.places import Places
 from heddle.probing.check.questions import Pair, Round, rounds

@@ -16,12 +16,12 @@ from heddle.controller.model.error import NoAdmissiblePlanError, UnavailableErro
 from heddle.controller.model.fabric import Fabric, Nic
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import DATA_DSCP
-from heddle.controller.runtime.probing.assembly import Lie
-from heddle.controller.runtime.probing.finder import switch_at_end
-from heddle.controller.runtime.probing.leaves import leaves_that_send
-from heddle.controller.runtime.probing.pairs import pairs_of
-from heddle.controller.runtime.probing.sending import Efforts, ProbeSender, Replies
-from heddle.controller.runtime.probing.sessions import Header
+from heddle.controller.probe_sessions.assembly import Lie
+from heddle.controller.probe_sessions.finder import switch_at_end
+from heddle.controller.probe_sessions.leaves import leaves_that_send
+from heddle.controller.probe_sessions.pairs import pairs_of
+from heddle.controller.probe_sessions.sending import Efforts, ProbeSender, Replies
+from heddle.controller.probe_sessions.sessions import Header
 from heddle.probing.check.conclusions import LeafCheck, concluded
 from heddle.probing.check.places import Places
 from heddle.probing.check.questions import Variation, rounds

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from heddle.controller.model.effect import Note
-from heddle.controller.runtime.probing.assembly import Lie, Reply, heard
+from heddle.controller.probe_sessions.assembly import Lie, Reply, heard
 from heddle.probing.probe import Question
 
 MAX_QUESTIONS = 4_096

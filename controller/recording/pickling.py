@@ -48,7 +48,7 @@ from heddle.controller.planner.expand import Flows
 from heddle.controller.planner.flow_table import FlowTable
 from heddle.controller.planner.incast.turns import Turns
 from heddle.controller.planner.proof.loads import LinkLoads
-from heddle.controller.runtime.recording.batch import Batch, Decided
+from heddle.controller.recording.batch import Batch, Decided
 
 _MODULES: tuple[ModuleType, ...] = (
     heddle.controller.brain.lifecycle,

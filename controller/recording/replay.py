@@ -7,9 +7,9 @@ from pathlib import Path
 from heddle.controller.brain.decide import decide_all
 from heddle.controller.model.effect import Effect
 from heddle.controller.model.error import InputError
-from heddle.controller.runtime.recording.batch import Batch, Decided, fault_text
-from heddle.controller.runtime.recording.digest import Digester
-from heddle.controller.runtime.recording.segment import SUFFIX, SegmentReader, decisions
+from heddle.controller.recording.batch import Batch, Decided, fault_text
+from heddle.controller.recording.digest import Digester
+from heddle.controller.recording.segment import SUFFIX, SegmentReader, decisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from heddle.controller.model.address import ip_text
-from heddle.controller.runtime.probing.assembly import Lie
-from heddle.controller.runtime.probing.sending import Efforts, ProbeSender, Replies, ToSend
+from heddle.controller.probe_sessions.assembly import Lie
+from heddle.controller.probe_sessions.sending import Efforts, ProbeSender, Replies, ToSend
 from heddle.probing.flow import Found, Wanted
 from heddle.probing.probe import Question
 from heddle.probing.search import Search

@@ -22,9 +22,9 @@ from heddle.controller.model.effect import Effect
 from heddle.controller.model.error import InputError
 from heddle.controller.model.event import Event, RulesRead, SwitchUp
 from heddle.controller.model.rule import SwitchRules
-from heddle.controller.runtime.recording.batch import Batch, Decided, Turn
-from heddle.controller.runtime.recording.digest import Digester
-from heddle.controller.runtime.recording.pickling import Frame, ValuePickler, ValueUnpickler, fingerprint
+from heddle.controller.recording.batch import Batch, Decided, Turn
+from heddle.controller.recording.digest import Digester
+from heddle.controller.recording.pickling import Frame, ValuePickler, ValueUnpickler, fingerprint
 from heddle.foundation.regular_file import open_regular
 
 SUFFIX = ".heddle"

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 from heddle.controller.model.error import PrerequisiteError
-from heddle.controller.runtime.recording.batch import Turn
-from heddle.controller.runtime.recording.segment import SUFFIX, SegmentWriter
+from heddle.controller.recording.batch import Turn
+from heddle.controller.recording.segment import SUFFIX, SegmentWriter
 
 QUEUE_LIMIT = 1_024
 """The turns that wait to be written; more are refused."""

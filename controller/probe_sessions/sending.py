@@ -8,9 +8,9 @@ from typing import Protocol
 
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.runtime.probing.budget import Budget, load_of, rates
-from heddle.controller.runtime.probing.hops import Hops
-from heddle.controller.runtime.probing.sessions import (
+from heddle.controller.probe_sessions.budget import Budget, load_of, rates
+from heddle.controller.probe_sessions.hops import Hops
+from heddle.controller.probe_sessions.sessions import (
     MAX_QUESTIONS,
     NO_HEADER,
     AgentError,

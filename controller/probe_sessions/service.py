@@ -8,11 +8,11 @@ from heddle.controller.model.effect import Note
 from heddle.controller.model.event import PortsAstray
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.port_addresses import links_by_address
-from heddle.controller.runtime.probing.finder import ProbeFinder, switch_at_end
-from heddle.controller.runtime.probing.first_contact import FirstContact
-from heddle.controller.runtime.probing.sampler import Running, Sampler
-from heddle.controller.runtime.probing.sending import ProbeSender
-from heddle.controller.runtime.probing.sessions import ProbeAgents
+from heddle.controller.probe_sessions.finder import ProbeFinder, switch_at_end
+from heddle.controller.probe_sessions.first_contact import FirstContact
+from heddle.controller.probe_sessions.sampler import Running, Sampler
+from heddle.controller.probe_sessions.sending import ProbeSender
+from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.probing.check.places import Places
 
 
