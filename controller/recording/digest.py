@@ -1,7 +1,7 @@
 """Compute digests of effects that are equal in every process for equal decisions.
 
-Sets and mappings are sorted, because their order differs between processes. What an event brought (requests, rules
-compiled before) is represented by its name.
+Sets and mappings are sorted, because their order differs between processes. Classes have their recorded names. What an
+event brought (requests, rules compiled before) is represented by its name.
 """
 
 import io
@@ -9,21 +9,26 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any
+from typing import IO, Any
 
 from heddle.controller.model.effect import Compile, Effect, Persist
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.job import JobRequest
 from heddle.controller.planner.flow_table import FlowTable
 from heddle.controller.planner.proof.loads import LinkLoads
+from heddle.controller.recording.names import recorded_name
 
 DIGEST_BYTES = 12
 
 
 class Digester:
-    """Digests effects; keeps the digests of flow tables, which many effects share."""
+    """Digests effects; keeps the digests of flow tables, which many effects share.
 
-    def __init__(self) -> None:
+    `former` digests are those of files of version 1.
+    """
+
+    def __init__(self, *, former: bool = False) -> None:
+        self._pickler = _FormerPickler if former else _PlainPickler
         self._tables: dict[int, tuple[FlowTable, bytes]] = {}  # the table itself, so that its id stays in use
 
     def digest(self, effect: Effect) -> bytes:
@@ -32,7 +37,9 @@ class Digester:
             effect = replace(effect, before={})
         if isinstance(effect, Persist):  # the values are those of the state, which other effects show
             effect = replace(effect, values={key: value is None for key, value in effect.values.items()})
-        return _digest(_plain_bytes(effect, self))
+        file = io.BytesIO()
+        self._pickler(file, self).dump(effect)
+        return _digest(file.getvalue())
 
     def of_table(self, table: FlowTable) -> bytes:
         """Return the digest of a job's paths, ports and rates."""
@@ -45,24 +52,22 @@ class Digester:
         return known[1]
 
 
-class _PlainPickler(pickle.Pickler):
-    """Writes a value without references and in a fixed order."""
+def _stand_in(value: Any) -> Any:
+    """Return what stands for a value; None writes the value itself."""
+    if isinstance(value, frozenset):
+        return "set", sorted(value, key=repr)
+    if isinstance(value, Mapping):
+        return None if isinstance(value, LinkLoads) else ("map", sorted(value.items(), key=_key))
+    return None
 
-    def __init__(self, file: io.BytesIO, digester: Digester) -> None:
-        super().__init__(file, protocol=5)
-        self.fast = True
-        self._digester = digester
 
-    def persistent_id(self, value: Any) -> Any:
-        """Return what stands for a value; None writes the value itself."""
-        if isinstance(value, frozenset):
-            return "set", sorted(value, key=repr)
-        if isinstance(value, Mapping):
-            return None if isinstance(value, LinkLoads) else ("map", sorted(value.items(), key=_key))
-        return None
+class _Reduced:
+    """What both picklers write for objects that are not written field by field."""
+
+    _digester: Digester
 
     def reducer_override(self, value: Any) -> Any:
-        """Return what stands for objects that are not written field by field."""
+        """Return what is written instead of an object, as Python's own picklers call it."""
         if isinstance(value, FlowTable):
             return str, (self._digester.of_table(value),)
         if isinstance(value, LinkLoads):
@@ -74,14 +79,41 @@ class _PlainPickler(pickle.Pickler):
         return NotImplemented
 
 
+class _PlainPickler(_Reduced, pickle.Pickler):
+    """Writes a value without references and in a fixed order."""
+
+    def __init__(self, file: IO[bytes], digester: Digester) -> None:
+        super().__init__(file, protocol=5)
+        self.fast = True
+        self._digester = digester
+
+    def persistent_id(self, value: Any) -> Any:
+        """Return what stands for a value; None writes the value itself."""
+        return ("class", *recorded_name(value)) if isinstance(value, type) else _stand_in(value)
+
+
+class _FormerPickler(_Reduced, pickle._Pickler):
+    """Writes what version 1 wrote, with classes as opcodes: slower, since only Python's own pickler lets us do so."""
+
+    def __init__(self, file: IO[bytes], digester: Digester) -> None:
+        super().__init__(file, protocol=5)
+        self.fast = True
+        self._digester = digester
+
+    def persistent_id(self, value: Any) -> Any:
+        """Return what stands for a value; None writes the value itself."""
+        return _stand_in(value)
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write a class by its recorded name."""
+        stream: Any = self  # whose methods have no types
+        for part in recorded_name(obj):
+            stream.save(part)
+        stream.write(pickle.STACK_GLOBAL)
+
+
 def _key(item: tuple[Any, Any]) -> str:
     return repr(item[0])
-
-
-def _plain_bytes(value: object, digester: Digester) -> bytes:
-    file = io.BytesIO()
-    _PlainPickler(file, digester).dump(value)
-    return file.getvalue()
 
 
 def _digest(content: bytes) -> bytes:

@@ -49,6 +49,7 @@ from heddle.controller.planner.flow_table import FlowTable
 from heddle.controller.planner.incast.turns import Turns
 from heddle.controller.planner.proof.loads import LinkLoads
 from heddle.controller.recording.batch import Batch, Decided
+from heddle.controller.recording.names import recorded, recorded_name
 
 _MODULES: tuple[ModuleType, ...] = (
     heddle.controller.brain.lifecycle,
@@ -74,8 +75,6 @@ _MODULES: tuple[ModuleType, ...] = (
     heddle.dataplane.config.network,
     heddle.probing.flow,
 )
-_FORMERLY = {"heddle.controller.brain.port_search": "heddle.controller.brain.hash_ports.port_search"}
-"""Modules by their names of today that had another when recordings began: recordings of both names are read."""
 _NARROW = (np.int8, np.int16, np.int32)
 
 
@@ -117,8 +116,8 @@ class ValueUnpickler(pickle.Unpickler):
     """Reads what a ValuePickler has written; raises UnknownClassError for anything else that a file names."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return a class or function of the list."""
-        found = _allowed().get((_FORMERLY.get(module, module), name))
+        """Return a class or function of the list, also by a name that it has had."""
+        found = _allowed().get(recorded(module, name))
         if found is None:
             raise UnknownClassError(f"it names {module[:80]}.{name[:80]}, which no recording holds")
         return found
@@ -144,7 +143,7 @@ def _allowed() -> dict[tuple[str, str], Any]:
     ours = (Batch, Decided, Flows, FlowTable, Turns, LinkLoads, topology_of, _array, _scalar, _fabric)
     addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
     named: tuple[Any, ...] = (*_classes(), *addresses, *ours)
-    return {(_FORMERLY.get(each.__module__, each.__module__), each.__name__): each for each in named}
+    return {recorded_name(each): each for each in named}
 
 
 def _classes() -> Iterator[type]:

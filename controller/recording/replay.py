@@ -8,7 +8,6 @@ from heddle.controller.brain.decide import decide_all
 from heddle.controller.model.effect import Effect
 from heddle.controller.model.error import InputError
 from heddle.controller.recording.batch import Batch, Decided, fault_text
-from heddle.controller.recording.digest import Digester
 from heddle.controller.recording.segment import SUFFIX, SegmentReader, decisions
 
 
@@ -42,7 +41,7 @@ def segments(path: Path, from_unix_ms: int = 0) -> list[Path]:
 
 def replay(path: Path) -> Iterator[Replayed | Gap]:
     """Yield each batch of one file, decided again, up to the first difference; raises InputError."""
-    reader, digester = SegmentReader(path), Digester()
+    reader = SegmentReader(path)
     try:
         state = reader.state()
         if state is None:
@@ -55,7 +54,7 @@ def replay(path: Path) -> Iterator[Replayed | Gap]:
                 state, effects = decide_all(state, batch.events, batch.unix_ms)
             except Exception as raised:  # as the recorded process may have ended
                 fault = fault_text(raised)
-            difference = _difference(batch, tuple(decisions(effects, digester)), fault)
+            difference = _difference(batch, tuple(decisions(effects, reader.digester)), fault)
             yield Replayed(batch=batch, effects=effects, difference=difference)
             if difference or fault:
                 return

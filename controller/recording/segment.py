@@ -1,11 +1,12 @@
 r"""The file format of recordings: a header line, then frames: the state, and a batch of events and decisions each.
 
-    heddle recording 1 FINGERPRINT\n
+    heddle recording 2 FINGERPRINT\n
     +--------------+-------------+------------------------------+
     | bytes u32 BE | CRC-32 u32  | a pickle, compressed by zlib |   any number of times
     +--------------+-------------+------------------------------+
 
-A file that ends within a frame was cut short by the end of its process: all frames before it are valid.
+A file that ends within a frame was cut short by the end of its process: all frames before it are valid. Files of
+version 1 differ in the digests of decisions, which name classes by opcodes of pickle.
 """
 
 import io
@@ -28,7 +29,8 @@ from heddle.controller.recording.pickling import Frame, ValuePickler, ValueUnpic
 from heddle.foundation.regular_file import open_regular
 
 SUFFIX = ".heddle"
-VERSION = 1
+VERSION = 2
+FORMER = 1
 MAX_FRAME_BYTES = 1 << 30
 """The size of a record before compression; a larger one is neither written nor read."""
 _FRAME = struct.Struct(">II")
@@ -97,13 +99,16 @@ def decisions(effects: Sequence[Effect], digester: Digester) -> Iterator[Decided
     return (Decided(type(effect).__name__, digester.digest(effect)) for effect in effects)
 
 
-def header() -> bytes:
-    """Return the first line of a file of this version."""
-    return f"heddle recording {VERSION} {fingerprint()}\n".encode()
+def header(version: int = VERSION) -> bytes:
+    """Return the first line of a file of a version."""
+    return f"heddle recording {version} {fingerprint()}\n".encode()
 
 
 class SegmentReader:
-    """Reads one file. `cut` is whether it ends within a frame. Raises InputError where it is damaged or foreign."""
+    """Reads one file. `cut` is whether it ends within a frame. Raises InputError where it is damaged or foreign.
+
+    `digester` computes the digests that its decisions have.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -119,7 +124,8 @@ class SegmentReader:
         if not first.startswith(b"heddle recording "):
             self._file.close()
             raise InputError(f"{path}: no recording of heddle")
-        if first != header():
+        self.digester = Digester(former=first == header(FORMER))
+        if first not in (header(), header(FORMER)):
             self._file.close()
             raise InputError(f"{path}: recorded by another version of heddle; replay it with that one")
 

@@ -1,0 +1,64 @@
+"""Recordings that were written before modules moved are read, and decided as they were."""
+
+import io
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+
+from heddle.controller.model.error import InputError
+from heddle.controller.recording.digest import Digester, _FormerPickler, _PlainPickler
+from heddle.controller.recording.names import _MOVED, recorded
+from heddle.controller.recording.pickling import fingerprint
+from heddle.controller.recording.replay import Gap, Replayed, replay
+from heddle.controller.recording.segment import header
+
+VERSION_1 = Path(__file__).parents[2] / "data" / "recordings" / "version_1.heddle"
+"""Written before recordings were a package of their own: a job with pins, a cut link, a drain, ports that toggle."""
+
+
+def test_a_recording_of_version_1_is_decided_as_it_was():
+    found = [each.difference for each in replay(VERSION_1) if not isinstance(each, Gap)]
+    assert found == [""] * 158
+
+
+def test_its_digests_are_not_those_of_today(tmp_path):
+    path = tmp_path / "one.heddle"
+    path.write_bytes(VERSION_1.read_bytes().replace(header(1), header(), 1))
+    first = next(replay(path))
+    assert isinstance(first, Replayed)
+    assert first.difference == "decision 1: Note with other values"
+
+
+def test_a_file_of_a_later_version_is_refused(tmp_path):
+    path = tmp_path / "one.heddle"
+    path.write_bytes(VERSION_1.read_bytes().replace(header(1), header(3), 1))
+    with pytest.raises(InputError, match="another version"):
+        next(replay(path))
+
+
+def test_the_fingerprint_is_that_of_version_1():
+    """It changes with a field of a recorded class: older recordings cannot be read then, and VERSION_1 goes."""
+    assert fingerprint() == "577ff877f193e68c"
+
+
+@pytest.mark.parametrize("package", ["", "heddle."])
+@pytest.mark.parametrize("folder", ["controller.recording", "controller.runtime.recording"])
+def test_a_class_has_one_name_wherever_its_module_is(package, folder):
+    assert recorded(f"{package}controller.model.event", "Tick") == ("controller.model.event", "Tick")
+    assert recorded(f"{package}{folder}.batch", "Batch") == ("controller.runtime.recording.batch", "Batch")
+
+
+def test_a_class_that_moves_alone_keeps_its_name(monkeypatch):
+    monkeypatch.setitem(_MOVED, "controller.model.timer.Beat", "controller.model.event.Tick")
+    assert recorded("controller.model.timer", "Beat") == ("controller.model.event", "Tick")
+
+
+def test_the_slow_pickler_writes_what_the_fast_one_writes_of_classes_that_have_not_moved(monkeypatch):
+    """Also past the size of a pickle's frame."""
+    value = ("x" * 200_000, *map(IPv4Address, range(5_000)), {"a": frozenset((1, 2))})
+    slow, fast = io.BytesIO(), io.BytesIO()
+    _FormerPickler(slow, Digester()).dump(value)
+    monkeypatch.setattr(_PlainPickler, "persistent_id", _FormerPickler.persistent_id)
+    _PlainPickler(fast, Digester()).dump(value)
+    assert slow.getvalue() == fast.getvalue()
