@@ -11,7 +11,7 @@ from heddle.controller.model.placement import Placement
 from heddle.controller.model.plan import Infeasible, JobFlows, Replan
 from heddle.controller.planner.clos import topology_of
 from heddle.controller.planner.placed import is_same
-from heddle.controller.runtime import child_process
+from heddle.controller.runtime.child_process import LOST, ChildProcess
 from heddle.controller.runtime.planning.wire import (
     AmendMessage,
     Begin,
@@ -36,15 +36,15 @@ class Worker:
     def __init__(self, fabric: Fabric) -> None:
         self._topology = topology_of(fabric)
         self._jobs: dict[str, tuple[JobRequest, JobFlows]] = {}
-        self._process, ours = child_process.begin("heddle.controller.runtime.planning.child")
-        self._connection = Connection(ours.detach())
+        self._process = ChildProcess("heddle.controller.runtime.planning.child")
+        self._connection = Connection(self._process.socket.detach())
         self._fabric: Fabric | None = fabric  # None once it is sent
         self._lost = False
 
     @property
     def alive(self) -> bool:
         """Return whether the process runs, as far as is known."""
-        return not self._lost and self._process.poll() is None
+        return not self._lost and self._process.alive
 
     @property
     def pid(self) -> int:
@@ -54,7 +54,7 @@ class Worker:
     def kill(self) -> None:
         """End the process; a request under way raises WorkerLostError."""
         self._lost = True
-        child_process.end(self._process)
+        self._process.kill()
 
     def close(self) -> None:
         """End the process and the connection."""
@@ -98,7 +98,7 @@ class Worker:
         try:
             self._connection.send(message)
             outcome, elapsed_ns = self._connection.recv()
-        except (EOFError, OSError) as lost:
+        except LOST as lost:
             self._lost = True
             raise WorkerLostError from lost
         return outcome, elapsed_ns
