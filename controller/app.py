@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -21,7 +22,8 @@ from typing import NoReturn
 from heddle.controller.access.audit import Audit
 from heddle.controller.access.guard import Access
 from heddle.controller.access.policy import Policy
-from heddle.controller.api.server import ApiServer
+from heddle.controller.api.leading import Leading
+from heddle.controller.api.server import ApiServer, ApiSettings, Served
 from heddle.controller.brain.begin import begin
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.config.policy_file import load_policy
@@ -30,6 +32,7 @@ from heddle.controller.config.telemetry import broker_of, detector_settings, por
 from heddle.controller.config.tls import opened
 from heddle.controller.dashboard.leader_metrics import Cluster
 from heddle.controller.dashboard.server import Dashboard
+from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import joined, split_address
@@ -44,20 +47,29 @@ from heddle.controller.parts import (
     probing,
     recorder,
 )
+from heddle.controller.planner.clos import topology_of
+from heddle.controller.probe_sessions.sessions import ProbeAgents
+from heddle.controller.recording.recorder import Recorder
+from heddle.controller.runtime.attached import Attached
 from heddle.controller.runtime.clock import SystemClock
 from heddle.controller.runtime.collecting import Collecting
 from heddle.controller.runtime.compiling.compiler import ProcessCompiler
+from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.isolation.checks import IsolationChecks
+from heddle.controller.runtime.journal.gate import Gate
 from heddle.controller.runtime.journal.restart import continued, remember_fabric
 from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 from heddle.controller.runtime.limits.descriptors import Places, places_of_process, report_shortage
 from heddle.controller.runtime.limits.exposure import warned
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.controller.runtime.limits.shares import MAX_PREVIEWS, Shares
 from heddle.controller.runtime.link_history import LinkHistory
-from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.loop import Loop, Performers
 from heddle.controller.runtime.planning.pool import PlannerPool
+from heddle.controller.runtime.port_search import PortSearch
 from heddle.controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
-from heddle.controller.southbound.posting import Inbound, Outbound
+from heddle.controller.southbound.posting import Inbound
 from heddle.controller.southbound.server import OpenFlowServer
 from heddle.controller.southbound.settings import SouthboundSettings
 from heddle.controller.store.etcd.member import ClusterMember
@@ -92,22 +104,32 @@ class Application:
         self._planner = planner or PlannerPool(fabric, partial(steering_of(fabric).completed, fabric))
         self._compiler = compiler or ProcessCompiler(fabric)
         self._initial = partial(begin, fabric, brain_settings(config))
+        self.feeds, self.gate, self.port_search = Feeds(clock=clock), Gate(), PortSearch(clock)
+        self.attached = Attached(probe_agents=ProbeAgents(self.feeds.note))
+        self.limited: Counter[Limit] = Counter()
+        """What each limit has refused, on every port."""
+        self.previews = Shares("previews", MAX_PREVIEWS)
+        self.suppressed_lines: Callable[[], int] = int
+        """Returns how many log lines of the process were not written."""
         self.loop = Loop(
             self._initial(clock.steady_unix_ms()),
-            planner=self._planner,
-            compiler=self._compiler,
-            clock=clock,
-        )
-        self.loop.port_search.finder = finder
+            Performers(
+                planner=self._planner, compiler=self._compiler, port_search=self.port_search, feeds=self.feeds,
+                gateways=self.attached.gateways, gate=self.gate,
+            ),
+            clock=clock, limited=self.limited,
+        )  # fmt: skip
+        self.port_search.finder = finder
         if traits_of(fabric).is_probed and finder is None:
-            self.loop.port_search.use(probing(self.loop, config))
+            self.port_search.use(probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
         self.collecting = self._collecting(fabric)
-        self.isolation = IsolationChecks(self.loop)
-        self._links = LinkHistory(self.loop)
+        self.isolation = IsolationChecks(self.loop, self.attached.gateways)
+        self._links = LinkHistory(self.loop, self.feeds)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None
         self._looping: asyncio.Task[None] | None = None
         self._history: SqliteHistory | None = None
+        self._recorder: Recorder | None = None
         self._access: Access | None = None
 
     def _kept(self, opened: Callable[[], StateStore]) -> tuple[StateStore, int]:
@@ -147,8 +169,8 @@ class Application:
                 async with self._started(directory, leadership, member) as addresses:
                     yield addresses
             finally:
-                if self.loop.journal is not None:
-                    await asyncio.to_thread(self.loop.journal.close)
+                if self.gate.journal is not None:
+                    await asyncio.to_thread(self.gate.journal.close)
                 if member is not None:
                     await member.close()
 
@@ -163,17 +185,23 @@ class Application:
         server = self._openflow(room, leadership, tls)
         vteps = tuple(IPv4Network(text) for text in config.vteps)
         lines = await asyncio.to_thread(audit_file, config)
-        audit = Audit(loop.telemetry, time.time_ns, lines)
-        access = self._access = Access(loop, audit, self._policy)
+        audit = Audit(self.feeds.telemetry, time.time_ns, lines)
+        access = self._access = Access(loop, self.feeds.owners, audit, self._policy)
         api = ApiServer(
-            loop, vteps, access=access, keepalive_ms=config.keepalive_ms, tls=tls,
-            leadership=leadership if member else None, limits=config.limits.of_calls(), connections=room.grpc,
+            loop,
+            Served(feeds=self.feeds, attached=self.attached, previews=self.previews, limited=self.limited),
+            access,
+            ApiSettings(
+                vteps=vteps, keepalive_ms=config.keepalive_ms, tls=tls, limits=config.limits.of_calls(),
+                connections=room.grpc,
+            ),
+            Leading(leadership, self.gate) if member else None,
         )  # fmt: skip
         http = Dashboard(
-            loop, jobs_in, access_rules(config, access), page_tls(config, tls), audit,
+            self._sources(), jobs_in, access_rules(config, access), page_tls(config, tls), audit,
             Cluster(leadership, self._counts) if member else None,
         )  # fmt: skip
-        loop.connect(Outbound(server))
+        loop.connect(server)
         self._compiler.start()
         self._planner.start()
         if self.collecting is not None:
@@ -218,17 +246,18 @@ class Application:
                 with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup, HeddleError):
                     await task
         self.loop.close()
-        if self.loop.recorder is not None:
-            await asyncio.to_thread(self.loop.recorder.close)
+        if self._recorder is not None:
+            await asyncio.to_thread(self._recorder.close)
 
     async def _begin(self, opened: Callable[[], StateStore] | None, leadership: Leadership) -> None:
         """Continue with the journal, if there is one, and run the loop; raises HeddleError and StoreError."""
         generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
         if opened is not None:
             store, generation = await asyncio.to_thread(self._kept, opened)
-            self.loop.keep_in(store)
-        self._history = self.loop.telemetry.history = await asyncio.to_thread(history, self._config)
-        self.loop.recorder = await asyncio.to_thread(recorder, self._config)
+            self.gate.keep_in(store, topology_of(self.loop.state.fabric))
+        self._history = self.feeds.telemetry.history = await asyncio.to_thread(history, self._config)
+        self._recorder = await asyncio.to_thread(recorder, self._config)
+        self.loop.record_to(self._recorder)
         self._looping = asyncio.create_task(self.loop.run())
         leadership.begin(generation)
 
@@ -291,6 +320,15 @@ class Application:
             cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s, tls=tls, counts=self._counts
         )
 
+    def _sources(self) -> Sources:
+        """Return what the HTTP interface reads."""
+        return Sources(
+            loop=self.loop, feeds=self.feeds, attached=self.attached, previews=self.previews, gate=self.gate,
+            limited=self.limited, probing=self.port_search.probing,
+            unrecorded=lambda: self._recorder.lost if self._recorder is not None else 0,
+            suppressed_lines=lambda: self.suppressed_lines(),
+        )  # fmt: skip
+
     def _openflow(self, room: Places, leadership: Leadership, tls: Tls | None) -> OpenFlowServer:
         """Return the southbound for so many connections."""
         settings = SouthboundSettings(
@@ -299,12 +337,12 @@ class Application:
         )  # fmt: skip
         return OpenFlowServer(
             *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
-            leadership=leadership, limited=self.loop.limited, tls=tls,
+            leadership=leadership, limited=self.limited, tls=tls,
         )  # fmt: skip
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""
-        config, telemetry = self._config.telemetry, self.loop.telemetry
+        config, telemetry = self._config.telemetry, self.feeds.telemetry
         broker = broker_of(config, self._config.tls)
         if broker is None:
             return None

@@ -1,6 +1,7 @@
 """Make the parts of a controller that its configuration describes."""
 
 import logging
+from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -12,11 +13,13 @@ from heddle.controller.config.service import ServiceConfig
 from heddle.controller.config.telemetry import acts_on, detector_settings
 from heddle.controller.dashboard.access.certificates import PageFiles, PageTls
 from heddle.controller.dashboard.access.login import AccessRules
+from heddle.controller.model.effect import Note
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.server_address import split_address
 from heddle.controller.probe_sessions.service import Probing, probing_of
+from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.store.database import Retention
@@ -78,11 +81,11 @@ def page_tls(config: ServiceConfig, callers: Tls | None) -> PageTls | None:
         raise PrerequisiteError(f"http_access: certificate or key cannot be used: {error}") from None
 
 
-def probing(loop: Loop, config: ServiceConfig) -> Probing:
+def probing(loop: Loop, agents: ProbeAgents, note: Callable[[Note], None], config: ServiceConfig) -> Probing:
     """Return the port searches, checks and samples of a fabric that hashes."""
     return probing_of(
-        loop.state.fabric, loop.probe_agents, lambda: {name: job.flows for name, job in loop.state.jobs.items()},
-        loop.post, loop.note, switch_pps=config.probes_per_switch_pps, samples_pps=config.samples_per_switch_pps,
+        loop.state.fabric, agents, lambda: {name: job.flows for name, job in loop.state.jobs.items()},
+        loop.post, note, switch_pps=config.probes_per_switch_pps, samples_pps=config.samples_per_switch_pps,
     )  # fmt: skip
 
 

@@ -38,12 +38,12 @@ from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, 
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import DATA_PRIORITY, Plan
 from heddle.controller.planner.solve import solve
-from heddle.controller.runtime.clock import SystemClock
 from heddle.controller.runtime.interpreter import shorten_pauses
-from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.telemetry import Telemetry
 from heddle.telemetry.detection.signal import Kind, Signal
 from heddle.telemetry.detection.window import SECOND_NS, Snapshot
 from heddle.telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
+from tests.support.controllers.bare_loop import sources_of
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 SPINES, LEAVES, HOSTS, FLOWS, JOBS = 64, 128, 8_192, 10_000, 50
@@ -124,11 +124,10 @@ def _serve(control: Connection) -> None:
 async def _controller(control: Connection) -> None:
     """Serve the page; measure a phase for each number of seconds received, until None."""
     state = planned_state()
-    loop = Loop(state, planner=None, compiler=None, clock=SystemClock())  # type: ignore[arg-type]
-    loop.telemetry.configured = True
-    dashboard = Dashboard(loop, lambda text, fabric: ())
+    telemetry = Telemetry(configured=True)
+    dashboard = Dashboard(sources_of(state, telemetry), lambda text, fabric: ())
     port = await dashboard.start("127.0.0.1", 0)
-    ticking = asyncio.create_task(_tick(loop, snapshots(state.fabric)))
+    ticking = asyncio.create_task(_tick(telemetry, state.fabric, snapshots(state.fabric)))
     shorten_pauses()
     control.send(port)
     running = asyncio.get_running_loop()
@@ -138,17 +137,17 @@ async def _controller(control: Connection) -> None:
     await dashboard.close()
 
 
-async def _tick(loop: Loop, measured: list[Snapshot]) -> None:
+async def _tick(telemetry: Telemetry, fabric: Fabric, measured: list[Snapshot]) -> None:
     hot = tuple(
         Signal(
             kind=Kind.CONGESTION, port=str(cable.upper), priority=DATA_PRIORITY, raised=True, value=0.5, threshold=0.1,
             since_unix_ns=1, sampled_unix_ns=1,
         )
-        for cable in loop.state.fabric.cables[:HOT]
+        for cable in fabric.cables[:HOT]
     )  # fmt: skip
     for number in range(1 << 30):
         await asyncio.sleep(1.0)
-        loop.telemetry.tick(replace(measured[number % len(measured)], now_ns=time.time_ns()), hot)
+        telemetry.tick(replace(measured[number % len(measured)], now_ns=time.time_ns()), hot)
 
 
 async def _phase(seconds: float) -> Phase:

@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 from array import array
+from collections import Counter
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +28,6 @@ import numpy as np
 from heddle.controller.brain.begin import begin
 from heddle.controller.dashboard.metrics import metrics_text
 from heddle.controller.runtime.interpreter import shorten_pauses
-from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.controller.store.history import SqliteHistory
 from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
@@ -39,6 +39,7 @@ from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.topic import Source, ports_topic
 from heddle.telemetry.warm import warm
 from heddle.v1 import heddle_pb2
+from tests.support.controllers.bare_loop import sources_of
 from tests.support.fabrics.small_fabrics import spine_leaf
 from tests.support.processes.mosquitto import mosquitto
 
@@ -127,10 +128,10 @@ def rss_bytes() -> int:
 
 async def scrape(telemetry: Telemetry, seen: Measured) -> None:
     """Render the metrics every `SCRAPE_EVERY_S`, as the controller's server does."""
-    state = begin(spine_leaf(4, 8, 32, RATE_BPS))
+    sources = sources_of(begin(spine_leaf(4, 8, 32, RATE_BPS)), telemetry)
     while True:
         await asyncio.sleep(SCRAPE_EVERY_S)
-        pieces = metrics_text(state, telemetry, 0, Shares("previews", 1))
+        pieces = metrics_text(sources, Counter())
         while piece := await asyncio.to_thread(next, pieces, ""):
             seen.scraped_bytes += len(piece)
         seen.scrapes += 1

@@ -15,6 +15,7 @@ from heddle.controller.model.log_event import LogEvent
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.model.tenant import Tenant
 from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.owners import Owners
 from heddle.foundation.identity import Role
 
 MAX_SUBJECT_LENGTH = 300
@@ -27,6 +28,7 @@ class Call:
     caller: Caller
     scope: Scope
     loop: Loop
+    owners: Owners
     object: tuple[str, ...] = ()
     """The fields of a request that name what the call is about, as the table of methods has them."""
     subject: str = ""
@@ -57,15 +59,15 @@ class Call:
 
     def text(self, text: str) -> str:
         """Return a text without the names of others."""
-        return self.scope.text(text, self.loop.state, self.loop.owners.owner, self.subject)
+        return self.scope.text(text, self.loop.state, self.owners.owner, self.subject)
 
     def plan(self, plan: JobPlan) -> JobPlan:
         """Return a plan without the names of others."""
-        return self.scope.plan(plan, self.loop.state, self.loop.owners.owner)
+        return self.scope.plan(plan, self.loop.state, self.owners.owner)
 
     def event(self, event: LogEvent) -> LogEvent | None:
         """Return an event without the names of others; None for one that is not the caller's."""
-        return self.scope.event(event, self.loop.state, self.loop.owners.owner)
+        return self.scope.event(event, self.loop.state, self.owners.owner)
 
 
 _CURRENT: ContextVar[Call] = ContextVar("call")

@@ -18,14 +18,15 @@ from heddle.controller.access.scope import Scope, TenantScope
 from heddle.controller.access.table import row_of
 from heddle.controller.access.wrapping import Around, Context, Handler
 from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.owners import Owners
 from heddle.foundation.identity import Role
 
 
 class Access:
     """The access control of a controller: callers by their certificates, the policy, and the audit trail."""
 
-    def __init__(self, loop: Loop, audit: Audit, policy: Policy | None = None) -> None:
-        self._loop, self.audit, self.policy = loop, audit, policy or Policy()
+    def __init__(self, loop: Loop, owners: Owners, audit: Audit, policy: Policy | None = None) -> None:
+        self._loop, self._owners, self.audit, self.policy = loop, owners, audit, policy or Policy()
         self._everything = Scope()
         self._scopes: dict[str, TenantScope] = {}
 
@@ -37,7 +38,8 @@ class Access:
     def call_of(self, method: str, context: Context) -> Call:
         """Return the call of a method on a connection; raises UnknownCallerError."""
         caller = caller_of(context.peer(), context.auth_context())
-        return Call(caller=caller, scope=self._scope(caller), loop=self._loop, object=row_of(method).object)
+        scope, object_ = self._scope(caller), row_of(method).object
+        return Call(caller=caller, scope=scope, loop=self._loop, owners=self._owners, object=object_)
 
     def refusal(self, method: str, caller: Caller) -> str | None:
         """Return why a caller may not call a method; None where it may."""

@@ -2,14 +2,14 @@
 
 import asyncio
 import os
-import time
+from collections import Counter
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from heddle.controller.access.audit import Audit
 from heddle.controller.access.guard import Access, Guard
 from heddle.controller.api.connections import HANDSHAKE_MS
 from heddle.controller.api.decoding import Decoding
@@ -21,8 +21,11 @@ from heddle.controller.model.call_limits import CallLimits
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES
 from heddle.controller.model.server_address import UNIX, joined, split_address
-from heddle.controller.runtime.leadership import Leadership
+from heddle.controller.runtime.attached import Attached
+from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.limits.callers import Callers
+from heddle.controller.runtime.limits.limited import Limit
+from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.loop import Loop
 from heddle.foundation.keepalive import KEEPALIVE_MS, server_options
 from heddle.foundation.tls_files import Tls
@@ -32,42 +35,61 @@ from heddle.v1 import heddle_pb2 as pb
 _SERVICES = tuple(service.full_name for service in pb.DESCRIPTOR.services_by_name.values())
 
 
-class ApiServer:
-    """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSettings:
+    """How calls are accepted.
 
-    With `tls` each caller shows a certificate, other than on a socket file. `access` admits and audits callers, by
-    default within the event log alone. `limits` are those of one caller, `connections` those of all together.
+    `vteps` are allowed VTEP addresses beside the fabric's NICs, `limits` those of one caller, `connections` those of
+    all together. With `tls` each caller shows a certificate, other than on a socket file.
     """
 
+    vteps: tuple[IPv4Network, ...] = ()
+    keepalive_ms: int = KEEPALIVE_MS
+    tls: Tls | None = None
+    limits: CallLimits = field(default_factory=CallLimits)
+    connections: int = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What the services read and change, beside the loop's state."""
+
+    feeds: Feeds
+    attached: Attached
+    previews: Shares
+    limited: Counter[Limit]
+
+
+class ApiServer:
+    """The gRPC server of one loop; `access` admits and audits callers."""
+
     def __init__(
-        self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, access: Access | None = None,
-        keepalive_ms: int = KEEPALIVE_MS, tls: Tls | None = None, leadership: Leadership | None = None,
-        limits: CallLimits | None = None, connections: int = 4_096,
-    ) -> None:  # fmt: skip
-        """Create the services; with `leadership` they are of one controller of several."""
+        self, loop: Loop, served: Served, access: Access, settings: ApiSettings, leading: Leading | None = None
+    ) -> None:
+        """Create the services; `leading` refuses calls while another of several controllers leads."""
+        tls, feeds, attached = settings.tls, served.feeds, served.attached
         self._watching: asyncio.Task[None] | None = None
         self._known_peers = KnownPeers(tls) if tls is not None else None
         options = [
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),  # else a second controller shares the address, and each gets some of the calls
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),  # else a silent peer has two minutes
-            *server_options(keepalive_ms),
-            *connection_options(connections),
+            *server_options(settings.keepalive_ms),
+            *connection_options(settings.connections),
         ]
         admission = [self._known_peers] if self._known_peers is not None else []
         status = health_pb2.HealthCheckResponse
-        self._status = status.SERVING if leadership is None else status.NOT_SERVING
-        leading = [Leading(leadership, loop.gate)] if leadership is not None else []
-        bounds = Limits(Callers(limits or CallLimits(), loop.limited))
-        guard = Guard(access or Access(loop, Audit(loop.telemetry, time.time_ns)))
-        interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, guard, *leading, Decoding()]
+        self._status = status.SERVING if leading is None else status.NOT_SERVING
+        last = [leading] if leading is not None else []
+        bounds = Limits(Callers(settings.limits, served.limited))
+        interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, Guard(access), *last, Decoding()]
         self._server = grpc.aio.server(options=options, interceptors=interceptors, maximum_concurrent_rpcs=MAX_CALLS)
-        jobs.add_to(self._server, loop)
-        fabric.add_to(self._server, loop)
-        telemetry.add_to(self._server, loop)
-        vpc.add_to(self._server, loop, vteps)
-        gateways.add_to(self._server, loop)
-        probes.add_to(self._server, loop)
+        jobs.add_to(self._server, loop, feeds.plans, attached.flows, served.previews)
+        fabric.add_to(self._server, loop, feeds)
+        telemetry.add_to(self._server, loop, feeds.telemetry)
+        vpc.add_to(self._server, loop, attached.gateways, settings.vteps)
+        gateways.add_to(self._server, loop, attached.gateways, feeds.note)
+        probes.add_to(self._server, loop.state.fabric, attached.probe_agents)
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)

@@ -22,6 +22,7 @@ from heddle.controller.dashboard.documents.shapes.requests import Done, DrainReq
 from heddle.controller.dashboard.documents.text import document_text
 from heddle.controller.dashboard.http import NO_STORE, connection_of
 from heddle.controller.dashboard.routes import MEDIA_TYPE, Renderer, refused
+from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.admission import problems, quoted
 from heddle.controller.model.effect import Drained, Note
 from heddle.controller.model.error import DeniedError, HeddleError, InputError, NotFoundError, UnavailableError
@@ -29,7 +30,6 @@ from heddle.controller.model.event import Drain, Release, Submit
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
 from heddle.controller.model.plan import JobPlan
-from heddle.controller.runtime.loop import Loop
 
 Handler = Callable[[Request], Awaitable[Mapping[str, object]]]
 ReadJobs = Callable[[str, Fabric], tuple[JobRequest, ...]]
@@ -41,8 +41,9 @@ PREVIEW_ID = "what-if"
 class Actions:
     """The actions on one control loop; `read_jobs` reads the text of a jobs file."""
 
-    def __init__(self, loop: Loop, renderer: Renderer, read_jobs: ReadJobs, audit: Audit) -> None:
-        self._loop, self._renderer, self._read_jobs, self._audit = loop, renderer, read_jobs, audit
+    def __init__(self, sources: Sources, renderer: Renderer, read_jobs: ReadJobs, audit: Audit) -> None:
+        self._sources, self._loop = sources, sources.loop
+        self._renderer, self._read_jobs, self._audit = renderer, read_jobs, audit
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -82,18 +83,20 @@ class Actions:
             plan = await self._loop.request(lambda reply: Submit(reply=reply, request=job, preview=True, checked=True))
         if not isinstance(plan, JobPlan):
             raise HeddleError("the reply to a preview is no plan")
-        return await self._renderer.run(preview_document, Moment.of(self._loop), plan)
+        return await self._renderer.run(preview_document, Moment.of(self._sources), plan)
 
     def _taken(self, request: Request) -> AbstractContextManager[None]:
         """Count one more plan in progress that changes nothing; refuses those past the caller's limit."""
-        return self._loop.previews.taken(f"http {request.client.host if request.client is not None else ''}")
+        return self._sources.previews.taken(f"http {request.client.host if request.client is not None else ''}")
 
     @contextmanager
     def _audited(self, request: Request, subject: str, what: str) -> Iterator[None]:
         """Record an action with its caller and outcome."""
         subject = quoted(subject)[1:-1]
         name, where = _who(request)
-        self._loop.note(Note(severity="info", subject=subject, text=f"{what}: requested over HTTP by {name} ({where})"))
+        self._sources.feeds.note(
+            Note(severity="info", subject=subject, text=f"{what}: requested over HTTP by {name} ({where})")
+        )
         outcome, why = OK, ""
         try:
             yield

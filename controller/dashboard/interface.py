@@ -21,7 +21,7 @@ from heddle.controller.dashboard.parameters import Parameter
 from heddle.controller.dashboard.pulse import Pulse
 from heddle.controller.dashboard.recent import Recent
 from heddle.controller.dashboard.routes import Document
-from heddle.controller.runtime.loop import Loop
+from heddle.controller.dashboard.sources import Sources
 from heddle.controller.runtime.telemetry import PortPast
 
 FROM = Parameter("from_ms", "begin, Unix time in milliseconds", is_number=True)
@@ -38,14 +38,17 @@ JOB = Parameter("job_id", "the id of a job")
 class Interface:
     """The documents of one control loop."""
 
-    def __init__(self, loop: Loop, pulse: Pulse, recent: Recent, boot: str, http: Callable[[], HttpCounts]) -> None:
-        self._loop, self._pulse, self._recent, self._boot, self._http = loop, pulse, recent, boot, http
+    def __init__(
+        self, sources: Sources, pulse: Pulse, recent: Recent, boot: str, http: Callable[[], HttpCounts]
+    ) -> None:
+        self._sources, self._telemetry = sources, sources.feeds.telemetry
+        self._pulse, self._recent, self._boot, self._http = pulse, recent, boot, http
         self._fabric = ""
 
     def documents(self) -> tuple[Document, ...]:
         """Return the declarations."""
-        now = partial(Moment.of, self._loop)
-        whole = partial(Moment.of, self._loop, is_whole=True)
+        now = partial(Moment.of, self._sources)
+        whole = partial(Moment.of, self._sources, is_whole=True)
         return (
             Document("/api/fabric", "The fabric as built", fabric_shapes.Fabric, self._fabric_text),
             Document("/api/matrix", "Load of leaf by spine", fabric_shapes.Matrix, matrix_document, (), (OF,), now),
@@ -70,7 +73,7 @@ class Interface:
 
     def _fabric_text(self) -> str:
         """Return the fabric, which never changes."""
-        self._fabric = self._fabric or fabric_text(self._loop.state.fabric)
+        self._fabric = self._fabric or fabric_text(self._sources.loop.state.fabric)
         return self._fabric
 
     def _port(
@@ -78,7 +81,7 @@ class Interface:
     ) -> Mapping[str, object]:
         since_s, until_s = window_s(moment, from_ms, to_ms)
         link, _ = link_out_of(moment.state, switch, port)
-        history = self._loop.telemetry.history
+        history = self._telemetry.history
         past: PortPast = (history or self._recent).port(link.src, since_s, until_s)
         return {**port_document(moment, past, switch, port)}
 
@@ -90,11 +93,12 @@ class Interface:
     def _timeline(
         self, moment: Moment, from_ms: int | None = None, to_ms: int | None = None, limit: int | None = None
     ) -> Mapping[str, object]:
-        return timeline_document(moment, self._loop.telemetry, from_ms, to_ms, limit)
+        return timeline_document(moment, self._telemetry, from_ms, to_ms, limit)
 
     def _past(self, moment: Moment, at_ms: int) -> str:
-        return past_state_text(moment, self._loop.telemetry, self._boot, at_ms)
+        return past_state_text(moment, self._telemetry, self._boot, at_ms)
 
     def _health(self, moment: Moment) -> Mapping[str, object]:
         since_ms, lags_ms = dict(self._pulse.since_ms), tuple(self._pulse.lags_ms)
-        return health_document(moment, since_ms, lags_ms, self._http(), frozenset(self._loop.probe_agents.by_host))
+        agents = frozenset(self._sources.attached.probe_agents.by_host)
+        return health_document(moment, since_ms, lags_ms, self._http(), agents)

@@ -1,16 +1,16 @@
 """Metrics of the controller: switches, jobs, journal, telemetry, history. Those of ports are in `fabric_metrics`."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 
 from heddle.controller.brain.state import State
 from heddle.controller.dashboard import fabric_metrics, steering_metrics
 from heddle.controller.dashboard.exposition import Family, label_text, lines
+from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.probe_sessions.assembly import Lie
-from heddle.controller.probe_sessions.service import Probing
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.runtime.journal.writer import JournalWriter
 from heddle.controller.runtime.limits.limited import Limit
@@ -133,40 +133,25 @@ FAMILIES = (
 )  # fmt: skip
 
 
-def metrics_text(
-    state: State,
-    telemetry: Telemetry,
-    refused_events: int,
-    previews: Shares,
-    unrecorded: int = 0,
-    reported: Mapping[str, int] | None = None,
-    journal: JournalWriter | None = None,
-    suppressed_lines: int = 0,
-    limited: Mapping[Limit, int] | None = None,
-    unaudited: int = 0,
-    probing: ProbeAgents | None = None,
-    steering: Probing | None = None,
-) -> Iterator[str]:
+def metrics_text(sources: Sources, limited: Counter[Limit], unaudited: int = 0) -> Iterator[str]:
     """Yield all metrics in pieces.
 
-    `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
-    `reported` what hosts have reported, `suppressed_lines` log lines that were not written, `limited` what limits have
-    refused, `unaudited` lines that the audit trail lacks, `probing` has the probes and replies of agents, `steering`
-    what they are used for on a fabric that hashes.
+    `limited` is what the limits of HTTP have refused, `unaudited` counts lines that the audit trail lacks.
     """
-    tick = telemetry.ticks.value
-    fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
+    loop, telemetry, attached = sources.loop, sources.feeds.telemetry, sources.attached
+    tick, limited = telemetry.ticks.value, sources.limited + limited
+    fabric = fabric_metrics.fabric_lines(loop.state.fabric, tick.snapshot) if tick is not None else ()
     return chain(
-        _state_lines(state, refused_events),
-        lines(UNRECORDED, [("", unrecorded)]),
-        lines(SUPPRESSED, [("", suppressed_lines)]),
+        _state_lines(loop.state, loop.refused_events),
+        lines(UNRECORDED, [("", sources.unrecorded())]),
+        lines(SUPPRESSED, [("", sources.suppressed_lines())]),
         lines(UNAUDITED, [("", unaudited)]),
-        _journal_lines(journal),
-        _preview_lines(previews),
-        chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),
-        lines(LIMITED, [(_limit_label(limit), (limited or {}).get(limit, 0)) for limit in Limit]),
-        _probe_lines(probing or ProbeAgents(lambda note: None)),
-        steering_metrics.steering_lines(steering),
+        _journal_lines(sources.gate.journal),
+        _preview_lines(sources.previews),
+        chain.from_iterable(lines(family, [("", attached.flows.counts[name])]) for name, family in REPORTED.items()),
+        lines(LIMITED, [(_limit_label(limit), limited[limit]) for limit in Limit]),
+        _probe_lines(attached.probe_agents),
+        steering_metrics.steering_lines(sources.probing),
         _telemetry_lines(telemetry),
         fabric,
     )

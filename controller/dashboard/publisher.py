@@ -14,8 +14,8 @@ from typing import NamedTuple
 from heddle.controller.dashboard.documents.moment import Moment
 from heddle.controller.dashboard.documents.past import event_text
 from heddle.controller.dashboard.documents.state import Content, StateText, state_head
+from heddle.controller.dashboard.sources import Sources
 from heddle.controller.runtime.background import Background
-from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.telemetry import EVENTS
 from heddle.controller.runtime.watch import Newest
 
@@ -44,13 +44,13 @@ class Update(NamedTuple):
 class Publisher:
     """Owns the newest update. `boot` differs with every life of the controller."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, sources: Sources) -> None:
         self.boot = secrets.token_hex(6)
         self.newest: Newest[Update] = Newest()
         self.readers = 0
         """The open streams; without any, no state is written."""
         self.closed = False
-        self._loop = loop
+        self._sources = sources
         self._states = StateText()
         self._sequence = 0
         self._events: deque[tuple[int, bytes]] = deque(maxlen=MAX_EVENTS)
@@ -100,12 +100,12 @@ class Publisher:
 
     def _changes(self) -> tuple[int, int]:
         """Return what is published before its period is over: generations of the topology and of all jobs."""
-        state = self._loop.state
+        state = self._sources.loop.state
         return state.topology_generation, id(state.jobs)
 
     async def _publish(self) -> None:
         async with self._writing:
-            moment, now_s, self._written = Moment.of(self._loop), asyncio.get_running_loop().time(), self._changes()
+            moment, now_s, self._written = Moment.of(self._sources), asyncio.get_running_loop().time(), self._changes()
             running = asyncio.get_running_loop()
             content = await running.run_in_executor(self._thread, self._states.content, moment)
             self._written_s = now_s
@@ -122,10 +122,10 @@ class Publisher:
         return newest is None or newest.last_event < self._event_count
 
     async def _collect_events(self) -> None:
-        watch = self._loop.telemetry.events.open(EVENTS)
+        watch = self._sources.feeds.telemetry.events.open(EVENTS)
         try:
             async for event in watch:
                 self._event_count += 1
                 self._events.append((self._event_count, event_text(event)))
         finally:
-            self._loop.telemetry.events.close(EVENTS, watch)
+            self._sources.feeds.telemetry.events.close(EVENTS, watch)

@@ -30,9 +30,9 @@ from heddle.controller.dashboard.publisher import Publisher
 from heddle.controller.dashboard.pulse import Pulse
 from heddle.controller.dashboard.recent import Recent
 from heddle.controller.dashboard.routes import MEDIA_TYPE, Renderer
+from heddle.controller.dashboard.sources import Sources
 from heddle.controller.dashboard.stream import Streams
 from heddle.controller.runtime.limits.limited import Limit
-from heddle.controller.runtime.loop import Loop
 
 
 class Dashboard:
@@ -40,7 +40,7 @@ class Dashboard:
 
     def __init__(
         self,
-        loop: Loop,
+        sources: Sources,
         read_jobs: ReadJobs,
         rules: AccessRules | None = None,
         tls: PageTls | None = None,
@@ -51,15 +51,16 @@ class Dashboard:
 
         One of several controllers, in a `cluster`, serves metrics and health alone while it waits.
         """
-        self._audit = audit or Audit(loop.telemetry, time.time_ns)
-        self._loop, self._tls = loop, tls
+        self._audit = audit or Audit(sources.feeds.telemetry, time.time_ns)
+        self._sources, self._tls = sources, tls
         self._logins = Logins(rules or AccessRules(), time.monotonic)
-        self._publisher, self._pulse, self._recent = Publisher(loop), Pulse(loop), Recent(loop.telemetry)
+        self._publisher, self._pulse = Publisher(sources), Pulse(sources.loop)
+        self._recent = Recent(sources.feeds.telemetry)
         self._streams = Streams(self._publisher)
         self._renderer = Renderer()
-        self._actions = Actions(loop, self._renderer, read_jobs, self._audit)
+        self._actions = Actions(sources, self._renderer, read_jobs, self._audit)
         self._documents = Interface(
-            loop, self._pulse, self._recent, self._publisher.boot, self._http_counts
+            sources, self._pulse, self._recent, self._publisher.boot, self._http_counts
         ).documents()
         self._cluster = cluster
         self.http = HttpServer(self._pages(), self._routes(), guard=self._guarded, refuse=refuse)
@@ -126,16 +127,13 @@ class Dashboard:
         return {"/metrics": self._metrics, "/healthz": self._health}
 
     async def _metrics(self) -> Page:
-        loop, cluster = self._loop, self._cluster
+        cluster = self._cluster
         of_cluster = cluster_lines(cluster) if cluster is not None else ()
         if cluster is not None and not cluster.leadership.may_act():  # what it knows of the fabric is of no use
             return Page(CONTENT_TYPE, "".join(of_cluster))
-        text = metrics.metrics_text(
-            loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported,
-            loop.journal, loop.suppressed_lines(), loop.limited | self._http_limited(), self._audit.lost,
-            loop.probe_agents, loop.port_search.probing,
-        )  # fmt: skip
-        isolation = isolation_lines(loop.state.networks, dict(loop.gateways.checked), loop.now_unix_ms())
+        loop, checked = self._sources.loop, dict(self._sources.attached.gateways.checked)
+        text = metrics.metrics_text(self._sources, self._http_limited(), self._audit.lost)
+        isolation = isolation_lines(loop.state.networks, checked, loop.now_unix_ms())
         return Page(CONTENT_TYPE, chain(of_cluster, text, isolation))
 
     async def _health(self) -> Page:

@@ -4,21 +4,22 @@ import asyncio
 
 from heddle.controller.brain.state import State
 from heddle.controller.runtime.background import Background
-from heddle.controller.runtime.loop import TOPOLOGY, Loop
+from heddle.controller.runtime.feeds import TOPOLOGY, Feeds
+from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.telemetry import LinkRecord
 from heddle.controller.views.link_states import Flags, link_states
 
 
 class LinkHistory:
-    """Follows a loop whose telemetry has a history; without one it does nothing."""
+    """Follows the topology where telemetry has a history; without one it does nothing."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, feeds: Feeds) -> None:
+        self._loop, self._feeds = loop, feeds
         self._background = Background()
 
     def start(self) -> None:
         """Begin to record."""
-        if self._loop.telemetry.history is not None:
+        if self._feeds.telemetry.history is not None:
             self._background.start(self._run())
 
     async def close(self) -> None:
@@ -26,20 +27,20 @@ class LinkHistory:
         await self._background.close()
 
     async def _run(self) -> None:
-        watch = self._loop.topology.open(TOPOLOGY)
+        watch = self._feeds.topology.open(TOPOLOGY)
         recorded = None
         try:
             recorded = await self._record(recorded)
             async for _ in watch:
                 recorded = await self._record(recorded)
         finally:
-            self._loop.topology.close(TOPOLOGY, watch)
+            self._feeds.topology.close(TOPOLOGY, watch)
 
     async def _record(self, before: LinkRecord | None) -> LinkRecord:
         """Record the states of links where they have changed."""
         unix_ns = self._loop.now_unix_ms() * 1_000_000
         now = await asyncio.to_thread(record_of, self._loop.state, unix_ns)
-        history = self._loop.telemetry.history
+        history = self._feeds.telemetry.history
         if history is not None and (before is None or before[1:] != now[1:]):
             history.record_links(now)
         return now

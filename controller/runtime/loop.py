@@ -1,15 +1,16 @@
 """Run the only task that changes the state: take events from the inbox, call the brain, perform its effects.
 
-Edges only post events. Readers take `state`, which is frozen. An exception of the brain, or of an effect that no event
-reports, ends the loop and with it the process; the switches keep forwarding (fail-static), and the next start sends
-them the differences.
+Edges only post events. Readers take `state`, which is frozen, or follow what `feeds.py` publishes. An exception of the
+brain, or of an effect that no event reports, ends the loop and with it the process; the switches keep forwarding
+(fail-static), and the next start sends them the differences.
 """
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from heddle.controller.brain.decide import decide_all
 from heddle.controller.brain.state import State
@@ -43,82 +44,50 @@ from heddle.controller.model.event import (
     Tick,
     Withdraw,
 )
-from heddle.controller.model.job_state import JobState
-from heddle.controller.model.observed import Reports
 from heddle.controller.model.plan import JobPlan
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.batch import Turn, fault_text
 from heddle.controller.recording.recorder import Recorder
+from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.gateways import Gateways
 from heddle.controller.runtime.inbox import Inbox
 from heddle.controller.runtime.journal.gate import Gate
-from heddle.controller.runtime.journal.writer import JournalWriter
 from heddle.controller.runtime.limits.limited import Limit
-from heddle.controller.runtime.limits.shares import Shares
-from heddle.controller.runtime.owners import Owners
 from heddle.controller.runtime.port_search import PortSearch
-from heddle.controller.runtime.ports import Clock, Compiler, InstallError, Planner, StateStore, Switches
-from heddle.controller.runtime.telemetry import Telemetry
-from heddle.controller.runtime.watch import Watchers
+from heddle.controller.runtime.ports import Clock, Compiler, InstallError, Planner, Switches
 
 MAX_BATCH = 1_024
 """The events that are handled in one turn of the event loop."""
 TICK_S = 1.0
-TOPOLOGY = "topology"
 MAX_AUDITS_WAITING = 64
 GATHER_S = 0.003
 """After replies to several submissions, the next ones wait for each other: their callers often submit again at once."""
-MAX_ANNOUNCED = 10_000
-MAX_PREVIEWS = 4
-"""The maximum number of previews of one caller in progress."""
 _LOG = logging.getLogger("heddle.controller")
-_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-class Announced(NamedTuple):
-    """A published generation of a job's plan, and why there is one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performers:
+    """What performs the brain's effects, beside the switches."""
 
-    unix_ms: int
-    job_id: str
-    generation: int
-    state: JobState
-    reason: str
+    planner: Planner
+    compiler: Compiler
+    port_search: PortSearch
+    feeds: Feeds
+    gateways: Gateways = field(default_factory=Gateways)
+    gate: Gate = field(default_factory=Gate)
 
 
 class Loop:
     """The owner of the state. `post` never blocks; `request` awaits the brain's reply."""
 
     def __init__(
-        self, state: State, *, planner: Planner, compiler: Compiler, clock: Clock, telemetry: Telemetry | None = None
+        self, state: State, performers: Performers, *, clock: Clock, limited: Counter[Limit] | None = None
     ) -> None:
+        """Begin with a state; `limited` counts what each limit has refused."""
         self.state = state
-        self.plans: Watchers[JobPlan] = Watchers()
-        self.topology: Watchers[int] = Watchers()
-        self.gateways = Gateways()
-        self.probe_agents = ProbeAgents(self.note)
-        self.previews = Shares("previews", MAX_PREVIEWS)
-        self.reported: Counter[str] = Counter()
-        self.limited: Counter[Limit] = Counter()
-        """What each limit has refused, on every port."""
-        self.flow_reports = Reports(by_host={})
-        """The newest report of each host's queue pairs."""
-        self.announced: deque[Announced] = deque(maxlen=MAX_ANNOUNCED)
-        """The newest generations of jobs that were published, oldest first."""
-        self.owners = Owners()
-        self.telemetry = telemetry or Telemetry()
-        self.recorder: Recorder | None = None
-        """Where events and decisions are recorded, if anywhere."""
-        self.gate = Gate(self._perform)
-        self.journal: JournalWriter | None = None
-        """Where what survives a restart is written, if anywhere."""
-        self.suppressed_lines: Callable[[], int] = int
-        """Returns how many log lines of the process were not written."""
-        self.port_search = PortSearch(clock)
-        self._planner, self._compiler = planner, compiler
-        self._clock = clock
+        self._by, self._clock = performers, clock
+        self._recorder: Recorder | None = None
         self._switches: Switches | None = None
-        self._inbox = Inbox(self.limited)
+        self._inbox = Inbox(Counter() if limited is None else limited)
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
@@ -126,21 +95,15 @@ class Loop:
         self._gathering: asyncio.Event | None = None
         self._audit_turn = asyncio.Lock()
         self._audits_waiting = 0
+        performers.gate.release_to(self._perform)
 
     def connect(self, switches: Switches) -> None:
         """Set the southbound that installs rules; call once, before `run`."""
         self._switches = switches
 
-    def keep_in(self, store: StateStore) -> None:
-        """Write what has to survive a restart to a store; call once, before `run`, in the event loop's thread."""
-        running = asyncio.get_running_loop()
-
-        def written(number: int, failure: str) -> None:
-            running.call_soon_threadsafe(self.gate.written, number, failure)
-
-        self.journal = JournalWriter(store, topology_of(self.state.fabric), written)
-        self.gate.connect(self.journal)
-        self.journal.start()
+    def record_to(self, recorder: Recorder | None) -> None:
+        """Set where events and decisions are recorded, if anywhere; call once, before `run`."""
+        self._recorder = recorder
 
     def now_unix_ms(self) -> int:
         """Return the Unix time in milliseconds, from the clock that the brain gets: a set clock does not change it."""
@@ -159,11 +122,6 @@ class Loop:
         """Return how many events found the inbox full."""
         return self._inbox.overflowed
 
-    @property
-    def unrecorded(self) -> int:
-        """Return how many turns could not be recorded."""
-        return self.recorder.lost if self.recorder is not None else 0
-
     async def request(self, make: Callable[[int], Event]) -> Response:
         """Post the event that `make` builds with a reply number, and await the response; raises HeddleError.
 
@@ -172,8 +130,8 @@ class Loop:
         reply, self._next_reply = self._next_reply, self._next_reply + 1
         response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         event = make(reply)
-        await self.port_search.admit(event, self.state.jobs)
-        self.gate.admit(reply, event)
+        await self._by.port_search.admit(event, self.state.jobs)
+        self._by.gate.admit(reply, event)
         self._responses[reply] = response
         try:
             if isinstance(event, Submit) and self._gathering is not None:
@@ -186,7 +144,7 @@ class Loop:
             raise
         finally:
             del self._responses[reply]
-            self.gate.forget(reply)
+            self._by.gate.forget(reply)
 
     async def run(self) -> None:
         """Process events until cancelled; raises any exception of the brain or of an effect."""
@@ -194,14 +152,14 @@ class Loop:
             group.create_task(self._ticks())
             group.create_task(self._raise_faults())
             group.create_task(self._serve())
-            group.create_task(self.port_search.run())
+            group.create_task(self._by.port_search.run())
 
     def close(self) -> None:
         """Cancel running effects; waits neither for the planner nor for the compiler."""
         for task in self._tasks:
             task.cancel()
-        self._planner.close()
-        self._compiler.close()
+        self._by.planner.close()
+        self._by.compiler.close()
 
     async def _ticks(self) -> None:
         while True:
@@ -216,7 +174,7 @@ class Loop:
             events = await self._inbox.take(MAX_BATCH)
             effects = self._decided(tuple(coalesced(events)))
             for effect in effects:
-                if self.gate.passes(effect):
+                if self._by.gate.passes(effect):
                     self._perform(effect)
             if sum(isinstance(effect, Reply) and isinstance(effect.outcome, JobPlan) for effect in effects) > 1:
                 self._gathering = asyncio.Event()  # those with replies continue before it is set, also after a stall
@@ -235,8 +193,8 @@ class Loop:
             fault = fault_text(raised)
             raise
         finally:
-            if self.recorder is not None:
-                self.recorder.record(Turn(before=before, unix_ms=now, events=events, effects=effects, fault=fault))
+            if self._recorder is not None:
+                self._recorder.record(Turn(before=before, unix_ms=now, events=events, effects=effects, fault=fault))
 
     def _perform(self, effect: Effect) -> None:
         _PERFORM[type(effect)](self, effect)
@@ -254,25 +212,25 @@ class Loop:
 
     async def _solve(self, problem: Solve) -> None:
         try:
-            outcome, solve_ns = await self._planner.solve(problem)
+            outcome, solve_ns = await self._by.planner.solve(problem)
         except Exception as fault:
             _LOG.exception("the planner failed")
             outcome, solve_ns = _fault("the planner", fault), 0
         self.post(Solved(token=problem.token, outcome=outcome, solve_ns=solve_ns))
 
     async def _find_ports(self, search: FindPorts) -> None:
-        self.post(await self.port_search.result(search))
+        self.post(await self._by.port_search.result(search))
 
     async def _place(self, problem: Place) -> None:
         try:
-            outcome = await self._planner.place(problem)
+            outcome = await self._by.planner.place(problem)
         except Exception as fault:
             _LOG.exception("a suggestion failed")
             outcome = _fault("the planner", fault)
         self.post(Suggested(token=problem.token, outcome=outcome))
 
     async def _compile(self, work: Compile) -> None:
-        self.post(await self._compiler.compile(work))
+        self.post(await self._by.compiler.compile(work))
 
     async def _install(self, work: Install) -> None:
         started = self._clock.monotonic_ns()
@@ -315,7 +273,7 @@ class Loop:
         self._spawn(self._solve(effect))
 
     def _on_find_ports(self, effect: FindPorts) -> None:
-        self.port_search.replace(self._spawn(self._find_ports(effect)))
+        self._by.port_search.replace(self._spawn(self._find_ports(effect)))
 
     def _on_compile(self, effect: Compile) -> None:
         self._spawn(self._compile(effect))
@@ -343,27 +301,19 @@ class Loop:
             response.set_result(effect.outcome)
 
     def _on_announce(self, effect: Announce) -> None:
-        plan = effect.plan
-        self.announced.append(Announced(self._clock.unix_ms(), plan.job_id, plan.generation, plan.state, plan.reason))
-        self.owners.announced(plan)
-        self.plans.publish(effect.plan.job_id, effect.plan)
+        self._by.feeds.announce(effect.plan)
 
     def _on_topology(self, effect: TopologyChanged) -> None:
-        self.topology.publish(TOPOLOGY, effect.generation)
+        self._by.feeds.topology_changed(effect.generation)
 
     def _on_networks(self, effect: NetworksChanged) -> None:
-        self.gateways.notify()
+        self._by.gateways.notify()
 
     def _on_end_session(self, effect: EndSession) -> None:
-        self.gateways.end(effect.gateway_id, effect.session)
-
-    def note(self, note: Note) -> None:
-        """Write a line to the log and publish it as an event; for what changes no state."""
-        self._on_note(note)
+        self._by.gateways.end(effect.gateway_id, effect.session)
 
     def _on_note(self, effect: Note) -> None:
-        _LOG.log(_LEVELS[effect.severity], "%s: %s", effect.subject, effect.text)
-        self.telemetry.note(effect, self._clock.unix_ms())
+        self._by.feeds.note(effect)
 
 
 _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {

@@ -1,12 +1,11 @@
 """Connect the southbound with the control loop: events of switches are posted, the loop's rules are sent."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from heddle.controller.model.event import PortStatus, SwitchDown, SwitchUp
-from heddle.controller.model.rule import Step, SwitchRules
+from heddle.controller.model.rule import SwitchRules
 from heddle.controller.runtime.loop import Loop
-from heddle.controller.southbound.server import OpenFlowServer
 
 _LOG = logging.getLogger("heddle.controller")
 
@@ -44,18 +43,3 @@ class Inbound:
     def flow_removed(self, switch_id: str) -> None:
         """Log that a switch removed a rule. Ours have no timeout, so another program did it."""
         _LOG.warning("%s: a rule was removed on the switch", switch_id)
-
-
-class Outbound:
-    """The southbound interface that the control loop installs rules through."""
-
-    def __init__(self, server: OpenFlowServer) -> None:
-        self._server = server
-
-    async def install(self, steps: Sequence[Step]) -> None:
-        """Send the steps, each behind barriers; raises InstallError."""
-        await self._server.install(steps)
-
-    async def read_rules(self, switch_id: str) -> SwitchRules:
-        """Return the rules of a switch; raises InstallError."""
-        return await self._server.read_rules(switch_id)

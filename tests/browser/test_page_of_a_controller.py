@@ -20,7 +20,7 @@ HOT = "leaf1:1"
 async def live(browser: Browser, tmp_path):
     """A controller with two jobs, a congested port and history; and a page of it."""
     async with running(history=str(tmp_path / "history.db"), telemetry={"broker": None}) as found:
-        found.application.loop.telemetry.configured = found.feed.telemetry.configured = True
+        found.application.feeds.telemetry.configured = found.feed.telemetry.configured = True
         await found.connect_all()
         for job in ("a", "b"):
             await found.jobs.SubmitJob(message(job))

@@ -14,7 +14,8 @@ from heddle.controller.api.worker import in_worker
 from heddle.controller.model.effect import Drained
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import Drain
-from heddle.controller.runtime.loop import TOPOLOGY, Loop
+from heddle.controller.runtime.feeds import TOPOLOGY, Feeds
+from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.view import explain
 from heddle.telemetry.detection.window import Snapshot
 from heddle.v1 import heddle_pb2 as pb
@@ -26,8 +27,8 @@ Context = Any
 class FabricService(rpc.FabricServiceServicer):
     """The current topology, and explanations of flows' paths."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, feeds: Feeds) -> None:
+        self._loop, self._feeds = loop, feeds
 
     async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> pb.Topology:
         """Return switches, links and NICs with their states, planned and measured utilisation."""
@@ -36,7 +37,7 @@ class FabricService(rpc.FabricServiceServicer):
     async def WatchTopology(self, request: pb.GetTopologyRequest, context: Context) -> AsyncIterator[pb.Topology]:
         """Stream the topology now and after every change; a slow reader skips to the newest."""
         async with errors_as_status(context):
-            watch = self._loop.topology.open(TOPOLOGY, host_of(context.peer()))
+            watch = self._feeds.topology.open(TOPOLOGY, host_of(context.peer()))
             try:
                 topology = await self._topology()
                 yield topology
@@ -45,7 +46,7 @@ class FabricService(rpc.FabricServiceServicer):
                         topology = await self._topology()
                         yield topology
             finally:
-                self._loop.topology.close(TOPOLOGY, watch)
+                self._feeds.topology.close(TOPOLOGY, watch)
 
     async def Drain(self, request: pb.DrainRequest, context: Context) -> pb.DrainReply:
         """Take a link or a switch out of use without loss, or return it; reply once the switches have acknowledged."""
@@ -62,7 +63,7 @@ class FabricService(rpc.FabricServiceServicer):
         return await in_worker(topology_to, self._loop.state, self._measured(), hidden)
 
     def _measured(self) -> Snapshot | None:
-        tick = self._loop.telemetry.ticks.value
+        tick = self._feeds.telemetry.ticks.value
         return tick.snapshot if tick is not None else None
 
     async def Explain(self, request: pb.ExplainRequest, context: Context) -> pb.Explanation:
@@ -76,6 +77,6 @@ class FabricService(rpc.FabricServiceServicer):
             )  # fmt: skip
 
 
-def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds) -> None:
     """Register the service."""
-    rpc.add_FabricServiceServicer_to_server(FabricService(loop), server)
+    rpc.add_FabricServiceServicer_to_server(FabricService(loop, feeds), server)

@@ -5,7 +5,7 @@ between. A session remembers the configuration that it sent, and sends differenc
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from ipaddress import IPv4Address
 from typing import Any
@@ -28,7 +28,7 @@ from heddle.controller.model.error import (
 )
 from heddle.controller.model.event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.runtime.gateways import Session, TooManyRequestsError
+from heddle.controller.runtime.gateways import Gateways, Session, TooManyRequestsError
 from heddle.controller.runtime.loop import Loop
 from heddle.dataplane.config.check import NAME, is_unicast
 from heddle.dataplane.config.desired import Desired, Kind
@@ -51,8 +51,8 @@ MIN_NOTICE_MS = 500
 class GatewayService(rpc.GatewayServiceServicer):
     """Sessions of gateways and hosts, and their status."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, gateways: Gateways, note: Callable[[Note], None]) -> None:
+        self._loop, self._gateways, self._note = loop, gateways, note
 
     async def Attach(
         self, reports: AsyncIterator[pb.GatewayReport], context: Context
@@ -61,15 +61,15 @@ class GatewayService(rpc.GatewayServiceServicer):
         async with errors_as_status(context):
             hello = await _received_hello(reports)
             _check_speaker(hello, self._loop.state.fabric)
-            name, session = hello.gateway_id, self._loop.gateways.open()
+            name, session = hello.gateway_id, self._gateways.open()
             session.hello = hello
             try:
-                self._loop.gateways.attach(name, session)
+                self._gateways.attach(name, session)
                 await self._loop.request(partial(_up, hello, session.number))
                 async for update in self._updates(reports, name, session):
                     yield update
             finally:
-                self._loop.gateways.detach(name, session)
+                self._gateways.detach(name, session)
                 self._loop.post(GatewayDown(session=session.number, gateway_id=name))
 
     async def _updates(
@@ -135,7 +135,7 @@ class GatewayService(rpc.GatewayServiceServicer):
         if session.last_seen_unix_ms - session.last_notice_unix_ms >= MIN_NOTICE_MS:
             session.last_notice_unix_ms = session.last_seen_unix_ms
             text = shown(notice.text[:MAX_NOTICE])[1:-1]
-            self._loop.note(Note(severity="warning", subject=name, text=text))
+            self._note(Note(severity="warning", subject=name, text=text))
 
     def _health(self, name: str, session: Session, health: pb.BackEndHealth) -> None:
         try:
@@ -162,7 +162,7 @@ class GatewayService(rpc.GatewayServiceServicer):
 
     async def ListGateways(self, request: pb.ListGatewaysRequest, context: Context) -> pb.ListGatewaysReply:
         """Return the known gateways and hosts, ordered by id."""
-        networks, sessions = self._loop.state.networks, self._loop.gateways.by_id
+        networks, sessions = self._loop.state.networks, self._gateways.by_id
         known = sorted(networks.gateways.items())
         return pb.ListGatewaysReply(
             gateways=[_status(name, gateway, sessions.get(name)) for name, gateway in known],
@@ -179,7 +179,7 @@ class GatewayService(rpc.GatewayServiceServicer):
         """Stream the tables that a gateway has installed."""
         async with errors_as_status(context):
             try:
-                session, number, parts = self._loop.gateways.request_tables(request.gateway_id)
+                session, number, parts = self._gateways.request_tables(request.gateway_id)
             except KeyError:
                 raise NotFoundError(f"gateway_id: no gateway {shown(request.gateway_id)} is attached") from None
             except TooManyRequestsError as error:
@@ -297,6 +297,6 @@ async def _next_part(parts: "asyncio.Queue[pb.TablesPart | None]", name: str) ->
     return part
 
 
-def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+def add_to(server: grpc.aio.Server, loop: Loop, gateways: Gateways, note: Callable[[Note], None]) -> None:
     """Register the service."""
-    rpc.add_GatewayServiceServicer_to_server(GatewayService(loop), server)
+    rpc.add_GatewayServiceServicer_to_server(GatewayService(loop, gateways, note), server)

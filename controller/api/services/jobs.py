@@ -26,7 +26,10 @@ from heddle.controller.model.event import Release, Renew, Submit, Suggest
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import FlowPlan, JobPlan
 from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.runtime.attached import ReportedFlows
+from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.watch import Watchers
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
@@ -40,10 +43,10 @@ class JobService(rpc.JobServiceServicer):
     Methods whose requests may be large take them as bytes, and read them in a thread.
     """
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares) -> None:
+        self._loop, self._plans, self._previews = loop, plans, previews
         self._reader = Reader()
-        self._reports = FlowReports(loop)
+        self._reports = FlowReports(loop, flows)
         self._meetings: dict[str, Rendezvous] = {}
 
     async def SubmitJob(self, data: bytes, context: Context) -> pb.JobPlan:
@@ -54,7 +57,7 @@ class JobService(rpc.JobServiceServicer):
     async def PreviewJob(self, data: bytes, context: Context) -> pb.JobPlan:
         """Return the plan that SubmitJob would return now; nothing is reserved."""
         async with errors_as_status(context):
-            with self._loop.previews.taken(host_of(context.peer())):
+            with self._previews.taken(host_of(context.peer())):
                 return await self._submitted(data, context, preview=True)
 
     async def _submitted(self, data: bytes, context: Context, *, preview: bool) -> pb.JobPlan:
@@ -125,7 +128,7 @@ class JobService(rpc.JobServiceServicer):
     async def WatchJob(self, request: pb.WatchJobRequest, context: Context) -> AsyncIterator[pb.JobPlan]:
         """Stream the current plan, then every later generation, until the job ends."""
         async with errors_as_status(context):
-            watch = self._loop.plans.open(request.job_id, host_of(context.peer()))
+            watch = self._plans.open(request.job_id, host_of(context.peer()))
             try:
                 plan = self._plan_of(request.job_id)
                 yield await in_worker(plan_to, plan)
@@ -140,7 +143,7 @@ class JobService(rpc.JobServiceServicer):
                     if later.state is JobState.RELEASED:
                         return
             finally:
-                self._loop.plans.close(request.job_id, watch)
+                self._plans.close(request.job_id, watch)
 
     async def ReportFlows(self, messages: AsyncIterable[pb.ObservedFlows], context: Context) -> pb.ReportFlowsReply:
         """Read a host's queue pairs as long as its stream lasts; the large ones of no job get paths of their own."""
@@ -253,9 +256,11 @@ def _time_left_s(context: Context) -> float:
     return inf if left is None else float(left)
 
 
-def add_to(server: grpc.aio.Server, loop: Loop) -> None:
-    """Register the service."""
-    service = JobService(loop)
+def add_to(
+    server: grpc.aio.Server, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares
+) -> None:
+    """Register the service; `previews` counts those in progress."""
+    service = JobService(loop, plans, flows, previews)
     # Without a deserializer, gRPC passes the bytes of a request.
     unread = {
         "SubmitJob": grpc.unary_unary_rpc_method_handler(

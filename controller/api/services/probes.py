@@ -15,8 +15,7 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import DeniedError, InputError, UnavailableError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.probe_sessions.assembly import Lie, Reply
-from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS, Order, Session
-from heddle.controller.runtime.loop import Loop
+from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS, Order, ProbeAgents, Session
 from heddle.dataplane.config.refusal import shown
 from heddle.probing.probe import Question
 from heddle.v1 import heddle_pb2 as pb
@@ -32,22 +31,22 @@ MAX_REFUSAL = 200
 class ProbeService(rpc.ProbeServiceServicer):
     """Sessions of probe agents."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, fabric: Fabric, agents: ProbeAgents) -> None:
+        self._fabric, self._agents = fabric, agents
 
     async def Attach(self, reports: AsyncIterator[pb.ProbeReport], context: Context) -> AsyncIterator[pb.ProbeOrder]:
         """Run the session of one agent until either side ends it."""
         async with errors_as_status(context):
             hello = await _received_hello(reports)
             current().speaks_for(hello.host)
-            session = _session_of(hello, self._loop.state.fabric)
-            self._loop.probe_agents.attach(session)
+            session = _session_of(hello, self._fabric)
+            self._agents.attach(session)
             try:
                 await context.send_initial_metadata(())  # the agent is attached
                 async for order in self._orders(reports, session):
                     yield order
             finally:
-                self._loop.probe_agents.detach(session)
+                self._agents.detach(session)
 
     async def _orders(self, reports: AsyncIterator[pb.ProbeReport], session: Session) -> AsyncIterator[pb.ProbeOrder]:
         """Yield the orders to send to an agent, until either side ends the session."""
@@ -69,7 +68,7 @@ class ProbeService(rpc.ProbeServiceServicer):
 
     async def _read(self, reports: AsyncIterator[pb.ProbeReport], session: Session) -> None:
         """Handle the reports of an agent until it ends the stream."""
-        agents = self._loop.probe_agents
+        agents = self._agents
         async for report in reports:
             if report.WhichOneof("report") != "replies":
                 raise InputError(f"host {session.host}: a session sends hello once, then replies")
@@ -144,6 +143,6 @@ def _read_replies(message: pb.ProbeReplies) -> Iterator[Reply]:
             yield None
 
 
-def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+def add_to(server: grpc.aio.Server, fabric: Fabric, agents: ProbeAgents) -> None:
     """Register the service."""
-    rpc.add_ProbeServiceServicer_to_server(ProbeService(loop), server)
+    rpc.add_ProbeServiceServicer_to_server(ProbeService(fabric, agents), server)

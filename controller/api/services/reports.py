@@ -16,6 +16,7 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import HeddleError, InputError
 from heddle.controller.model.event import Release, Renew, Submit
 from heddle.controller.model.observed import QueuePair, Reports, Stream, job_for
+from heddle.controller.runtime.attached import ReportedFlows
 from heddle.controller.runtime.loop import Loop
 from heddle.v1 import heddle_pb2 as pb
 
@@ -29,10 +30,10 @@ _LOG = logging.getLogger("heddle.controller")
 
 
 class FlowReports:
-    """The reports of all hosts, and the jobs that follow from them; `Loop.reported` has their counts by name."""
+    """The reports of all hosts, and the jobs that follow from them."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, flows: ReportedFlows) -> None:
+        self._loop, self._flows = loop, flows
         self._seen_unix_ms: dict[str, int] = {}
         self._ours: dict[Stream, str] = {}
         self._turn = asyncio.Lock()
@@ -56,11 +57,11 @@ class FlowReports:
         if not any(nic.host == host for nic in fabric.nics):
             raise InputError(f"host: there is no host {quoted(host)} in this fabric")
         pairs = await in_worker(_pairs, message)
-        self._loop.flow_reports = await in_worker(self._loop.flow_reports.with_report, fabric, host, pairs)
-        counts = self._loop.reported
+        self._flows.newest = await in_worker(self._flows.newest.with_report, fabric, host, pairs)
+        counts = self._flows.counts
         counts["messages"] += 1
         counts["queue_pairs"] += len(pairs)
-        counts["foreign"], counts["surplus"] = self._loop.flow_reports.foreign, self._loop.flow_reports.surplus
+        counts["foreign"], counts["surplus"] = self._flows.newest.foreign, self._flows.newest.surplus
         self._seen_unix_ms[host] = self._loop.now_unix_ms()
         if not self._turn.locked():  # otherwise the turn that rests, or the next report, applies this one too
             async with self._turn:
@@ -74,10 +75,10 @@ class FlowReports:
         """Release the jobs of streams that are gone, renew the leases of others, submit jobs of new ones."""
         now, state = self._loop.now_unix_ms(), self._loop.state
         for host in [host for host, seen in self._seen_unix_ms.items() if now - seen > SILENT_MS]:
-            self._loop.flow_reports = self._loop.flow_reports.without(host)
+            self._flows.newest = self._flows.newest.without(host)
             del self._seen_unix_ms[host]
         self._ours = {stream: job_id for stream, job_id in self._ours.items() if job_id in state.jobs}
-        large = await in_worker(_unplanned, self._loop.flow_reports, state, dict(self._ours))
+        large = await in_worker(_unplanned, self._flows.newest, state, dict(self._ours))
         for stream, job_id in list(self._ours.items()):
             if stream not in large:
                 del self._ours[stream]
@@ -92,9 +93,9 @@ class FlowReports:
         try:
             await self._loop.request(lambda reply: Submit(reply=reply, request=request))
             self._ours[stream] = request.job_id
-            self._loop.reported["pinned"] += 1
+            self._flows.counts["pinned"] += 1
         except HeddleError as error:
-            self._loop.reported["refused"] += 1
+            self._flows.counts["refused"] += 1
             _LOG.info("%s: not pinned: %s", request.job_id, error)
 
     async def _release(self, job_id: str) -> None:

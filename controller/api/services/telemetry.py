@@ -17,7 +17,7 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.log_event import LogEvent
 from heddle.controller.runtime.loop import Loop
-from heddle.controller.runtime.telemetry import EVENTS, TelemetryTick
+from heddle.controller.runtime.telemetry import EVENTS, Telemetry, TelemetryTick
 from heddle.controller.runtime.watch import refuse_more
 from heddle.controller.views.congestion import CIRCLE, Congested, congestion
 from heddle.controller.views.measured import pfc_queues
@@ -44,9 +44,8 @@ Ints = NDArray[np.int64]
 class TelemetryService(rpc.TelemetryServiceServicer):
     """Port samples, raised conditions and events."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
-        self._telemetry = loop.telemetry
+    def __init__(self, loop: Loop, telemetry: Telemetry) -> None:
+        self._loop, self._telemetry = loop, telemetry
 
     async def WatchPorts(self, request: pb.WatchPortsRequest, context: Context) -> AsyncIterator[pb.PortSample]:
         """Stream the newest sample of each port, then every newer one; a slow reader misses samples in between."""
@@ -218,6 +217,6 @@ def _skipped(before: LogEvent, count: int) -> pb.Event:
     )
 
 
-def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+def add_to(server: grpc.aio.Server, loop: Loop, telemetry: Telemetry) -> None:
     """Register the service."""
-    rpc.add_TelemetryServiceServicer_to_server(TelemetryService(loop), server)
+    rpc.add_TelemetryServiceServicer_to_server(TelemetryService(loop, telemetry), server)

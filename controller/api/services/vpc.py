@@ -20,6 +20,7 @@ from heddle.controller.model.event import (
     DeleteVpc,
 )
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.runtime.gateways import Gateways
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.isolation import Isolation, Verdict, isolation_of
 from heddle.controller.views.load_balancers import LoadBalancerView, load_balancer_views, view_of
@@ -51,8 +52,8 @@ def vtep_test(fabric: Fabric, more: tuple[IPv4Network, ...]) -> Known:
 class VpcService(rpc.VpcServiceServicer):
     """VPCs, their peerings, load balancers, and the border."""
 
-    def __init__(self, loop: Loop, is_vtep: Known) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, gateways: Gateways, is_vtep: Known) -> None:
+        self._loop, self._gateways = loop, gateways
         self._is_vtep = is_vtep
 
     async def ApplyVpc(self, request: pb.Vpc, context: Context) -> pb.Vpc:
@@ -79,7 +80,7 @@ class VpcService(rpc.VpcServiceServicer):
         call, whole = current(), self._loop.state.networks
         networks = call.scope.state(self._loop.state).networks
         reply = await in_worker(_listed, tuple(networks.vpcs.values()), networks.peerings, request.tenant)
-        found = isolation_of(whole, dict(self._loop.gateways.checked), self._loop.now_unix_ms())
+        found = isolation_of(whole, dict(self._gateways.checked), self._loop.now_unix_ms())
         for vpc in reply.vpcs:
             one = found.get(vpc.id, Isolation(verdict=Verdict.UNKNOWN))
             reply.isolation.add(
@@ -175,6 +176,6 @@ def _listed(vpcs: tuple[Vpc, ...], peerings: frozenset[Peering], tenant: str) ->
     return pb.ListVpcsReply(vpcs=map(vpc_to, found), peerings=map(peering_to, near))
 
 
-def add_to(server: grpc.aio.Server, loop: Loop, vteps: tuple[IPv4Network, ...]) -> None:
+def add_to(server: grpc.aio.Server, loop: Loop, gateways: Gateways, vteps: tuple[IPv4Network, ...]) -> None:
     """Register the service; `vteps` are VTEPs beside the fabric's NICs."""
-    rpc.add_VpcServiceServicer_to_server(VpcService(loop, vtep_test(loop.state.fabric, vteps)), server)
+    rpc.add_VpcServiceServicer_to_server(VpcService(loop, gateways, vtep_test(loop.state.fabric, vteps)), server)

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from heddle.controller.brain.state import State
+from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.observed import Reports
-from heddle.controller.runtime.loop import Announced, Loop
+from heddle.controller.runtime.feeds import Announced
 from heddle.controller.runtime.telemetry import TelemetryTick
 from heddle.controller.views.isolation import Checked
 
@@ -31,19 +32,20 @@ class Moment(NamedTuple):
     checked: Mapping[str, Checked] = {}
 
     @classmethod
-    def of(cls, loop: Loop, *, is_whole: bool = False) -> "Moment":
+    def of(cls, sources: Sources, *, is_whole: bool = False) -> "Moment":
         """Return the moment that is now; `is_whole`: with generations of jobs and reports of gateways."""
+        loop, feeds, attached = sources.loop, sources.feeds, sources.attached
         found = cls(
-            loop.now_unix_ms(), loop.state, loop.telemetry.ticks.value, loop.telemetry.configured, loop.flow_reports,
-            checked=dict(loop.gateways.checked),
+            loop.now_unix_ms(), loop.state, feeds.telemetry.ticks.value, feeds.telemetry.configured,
+            attached.flows.newest, checked=dict(attached.gateways.checked),
         )  # fmt: skip
         if not is_whole:
             return found
         gateways = {
             name: GatewayReport(session.hello, session.counters, session.last_seen_unix_ms)
-            for name, session in loop.gateways.by_id.items()
+            for name, session in attached.gateways.by_id.items()
         }
-        return found._replace(announced=tuple(loop.announced), gateways=gateways)
+        return found._replace(announced=tuple(feeds.announced), gateways=gateways)
 
     @property
     def age_ms(self) -> int | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from heddle.controller.brain.networks.state import Gateway, Networks
 from heddle.controller.runtime.background import Background
-from heddle.controller.runtime.gateways import Session, TooManyRequestsError
+from heddle.controller.runtime.gateways import Gateways, Session, TooManyRequestsError
 from heddle.controller.runtime.isolation.verifier import Verifier
 from heddle.controller.runtime.isolation.wire import Found, Verify
 from heddle.controller.runtime.loop import Loop
@@ -43,11 +43,11 @@ class _Last(NamedTuple):
 
 
 class IsolationChecks:
-    """Keeps `loop.gateways.checked`. Changes are verified `settle_s` after they were first seen."""
+    """Keeps `Gateways.checked`. Changes are verified `settle_s` after they were first seen."""
 
-    def __init__(self, loop: Loop, verifier: Verifier | None = None) -> None:
+    def __init__(self, loop: Loop, gateways: Gateways, verifier: Verifier | None = None) -> None:
         """Begin with nothing checked."""
-        self._loop, self._verifier = loop, verifier or Verifier()
+        self._loop, self._gateways, self._verifier = loop, gateways, verifier or Verifier()
         self.settle_s = SETTLE_S
         self._background = Background()
         self._seen_s: dict[str, float] = {}
@@ -82,7 +82,7 @@ class IsolationChecks:
 
     def _due(self, now_s: float) -> Iterator[tuple[float, str]]:
         """Yield the gateways to check and since when; forget those that are gone."""
-        networks, gateways = self._loop.state.networks, self._loop.gateways
+        networks, gateways = self._loop.state.networks, self._gateways
         for name in gateways.checked.keys() - networks.gateways.keys():
             del gateways.checked[name]
             self._last.pop(name, None)
@@ -101,8 +101,8 @@ class IsolationChecks:
 
     async def _check(self, name: str) -> None:
         """Verify one gateway; without a result where its configuration changed meanwhile."""
-        loop, networks = self._loop, self._loop.state.networks
-        known, session = networks.gateways[name], loop.gateways.by_id[name]
+        loop, gateways, networks = self._loop, self._gateways, self._loop.state.networks
+        known, session = networks.gateways[name], gateways.by_id[name]
         self._seen_s.pop(name, None)
         clock = asyncio.get_running_loop().time
         began_s = clock()
@@ -118,14 +118,12 @@ class IsolationChecks:
                 return
             found = await self._verifier.verify(_request(name, networks, session, tables))
         self._last[name] = _Last(clock(), read_s, known.session)
-        loop.gateways.checked[name] = Checked(
-            unix_ms=loop.now_unix_ms(), generation=networks.generation, **found._asdict()
-        )
+        gateways.checked[name] = Checked(unix_ms=loop.now_unix_ms(), generation=networks.generation, **found._asdict())
 
     async def _tables(self, name: str) -> bytes:
         """Return the tables that a gateway has installed; raises _UnreadError."""
         try:
-            session, number, parts = self._loop.gateways.request_tables(name)
+            session, number, parts = self._gateways.request_tables(name)
         except (KeyError, TooManyRequestsError) as why:
             raise _UnreadError(str(why) if isinstance(why, TooManyRequestsError) else "it went away") from None
         read = bytearray()

@@ -12,29 +12,42 @@ from heddle.controller.model.effect import Effect, Persist, Reply
 from heddle.controller.model.error import HeddleError, UnavailableError
 from heddle.controller.model.event import Event, Submit
 from heddle.controller.model.traits import Change, Held
+from heddle.controller.planner.clos import Topology
 from heddle.controller.runtime.journal.writer import JournalWriter
+from heddle.controller.runtime.ports import StateStore
 
 
 class Gate:
     """Between the brain's effects and their performance. Used by the loop's thread alone."""
 
-    def __init__(self, perform: Callable[[Effect], None]) -> None:
+    def __init__(self) -> None:
         self.failure = ""
         """Why the journal cannot be written; empty while it can."""
-        self._perform = perform
-        self._journal: JournalWriter | None = None
+        self.journal: JournalWriter | None = None
+        """Where what survives a restart is written, if anywhere; without it nothing is held."""
+        self._perform: Callable[[Effect], None] = lambda effect: None
         self._held: deque[tuple[int, Effect]] = deque()
         self._promising: set[int] = set()
         self._asked = self._done = 0
         self._settling: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    def connect(self, journal: JournalWriter) -> None:
-        """Set the journal; without one nothing is held."""
-        self._journal = journal
+    def release_to(self, perform: Callable[[Effect], None]) -> None:
+        """Set what performs an effect that was held."""
+        self._perform = perform
+
+    def keep_in(self, store: StateStore, topology: Topology) -> None:
+        """Write what has to survive a restart to a store; call once, in the event loop's thread."""
+        running = asyncio.get_running_loop()
+
+        def written(number: int, failure: str) -> None:
+            running.call_soon_threadsafe(self.written, number, failure)
+
+        self.journal = JournalWriter(store, topology, written)
+        self.journal.start()
 
     def admit(self, reply: int, event: Event) -> None:
         """Note a request; raises UnavailableError for one that the journal would have to hold while it fails."""
-        if self._journal is None or not isinstance(event, Change) or (isinstance(event, Submit) and event.preview):
+        if self.journal is None or not isinstance(event, Change) or (isinstance(event, Submit) and event.preview):
             return
         if self.failure:
             raise UnavailableError(f"{self.failure}; nothing new is begun until it can be written, what runs goes on")
@@ -47,8 +60,8 @@ class Gate:
     def passes(self, effect: Effect) -> bool:
         """Return whether an effect is performed now; others are written, or held until what came before is written."""
         if isinstance(effect, Persist):
-            if self._journal is not None:
-                self._asked = self._journal.write(effect.values)
+            if self.journal is not None:
+                self._asked = self.journal.write(effect.values)
             return False
         if not isinstance(effect, Held) or (isinstance(effect, Reply) and effect.reply not in self._promising):
             return True

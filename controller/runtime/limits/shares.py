@@ -6,6 +6,9 @@ from contextlib import contextmanager
 
 from heddle.controller.model.error import BudgetExceededError
 
+MAX_PREVIEWS = 4
+"""The maximum number of previews of one caller in progress."""
+
 
 class Shares:
     """The calls in progress, by caller; `refused` counts the calls past `limit`."""

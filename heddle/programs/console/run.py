@@ -49,7 +49,7 @@ def run_controller(
 
         def made(config: ServiceConfig) -> Application:
             application = Application(fabric, config, counts=counts)
-            application.loop.suppressed_lines = lambda: limit.suppressed
+            application.suppressed_lines = lambda: limit.suppressed
             return application
 
         asyncio.run(_serve(made, config))

@@ -80,7 +80,7 @@ async def test_a_job_gets_the_ports_that_lead_its_flows_over_their_planned_paths
             running(fabric, server, probes_per_switch_pps=SWITCH_PPS, samples_per_switch_pps=0) as controller,
             AsyncExitStack() as stack,
         ):
-            agents = controller.application.loop.probe_agents
+            agents = controller.application.attached.probe_agents
             processes = stack.enter_context(probe_agents(lab, server, hosts))
             await until_attached(agents, hosts)
             with pytest.raises(grpc.aio.AioRpcError, match="sends every source port of two NICs over one") as refused:
@@ -92,7 +92,7 @@ async def test_a_job_gets_the_ports_that_lead_its_flows_over_their_planned_paths
             await until_attached(agents, hosts[1:])
             again = stack.enter_context(probe_agents(lab, server, hosts[:1]))
             await until_attached(agents, hosts)
-            contact = controller.application.loop.port_search.probing.first_contact
+            contact = controller.application.port_search.probing.first_contact
             await contact.admit(one_flow_of_each_leaf(fabric))
             before, replied = errors_sent(lab), Counter(agents.replied)
             plan, asked = await controller.jobs.SubmitJob(permutation(fabric)), errors_sent(lab)

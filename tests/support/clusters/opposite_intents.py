@@ -20,13 +20,13 @@ from heddle.controller.model.job import Steering
 from heddle.controller.model.lease_clock import granted
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.runtime.leadership import Leadership
-from heddle.controller.runtime.loop import Loop
-from heddle.controller.southbound.posting import Inbound, Outbound
+from heddle.controller.southbound.posting import Inbound
 from heddle.controller.southbound.server import OpenFlowServer
 from tests.fakes.openflow.shared_switch import SharedSwitch
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.clusters.delayed_wire import DelayedWire
+from tests.support.controllers.bare_loop import bare_loop
 from tests.unit.brain.driver import shift_job, small_fabric
 
 PORTS = 8
@@ -61,13 +61,11 @@ class Controller:
         """Changes that were acknowledged."""
         self.leadership = Leadership(lambda: self.now_ns)
         clock = SteadyClock()
-        self.loop = Loop(
-            begin(fabric, SETTINGS, clock.unix_ms()), planner=ThreadPlanner(fabric), compiler=ThreadCompiler(fabric),
-            clock=clock,
-        )  # fmt: skip
+        state = begin(fabric, SETTINGS, clock.unix_ms())
+        self.loop = bare_loop(state, ThreadPlanner(fabric), ThreadCompiler(fabric), clock)
         known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self.server = OpenFlowServer("127.0.0.1", 0, known.get, Inbound(self.loop), leadership=self.leadership)
-        self.loop.connect(Outbound(self.server))
+        self.loop.connect(self.server)
         self._tasks: list[asyncio.Task[None]] = []
         self.intended: asyncio.Task[None] | None = None
 

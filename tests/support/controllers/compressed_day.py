@@ -27,7 +27,7 @@ from heddle.controller.api.translate import request_to
 from heddle.controller.brain.transactions import replan
 from heddle.controller.model.event import Tick
 from heddle.controller.recording import recorder
-from heddle.controller.runtime import loop, owners, telemetry
+from heddle.controller.runtime import feeds, owners, telemetry
 from heddle.controller.runtime.clock import SystemClock
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
@@ -65,7 +65,7 @@ class Day:
         self._site, self._step_ms = site, step_ms
         self._loop = site.application.loop
         self._vpcs = rpc.VpcServiceStub(site.channel)
-        self._feed = TelemetryFeed(self._loop.telemetry, self._loop.state.fabric)
+        self._feed = TelemetryFeed(site.application.feeds.telemetry, self._loop.state.fabric)
         self._feed.now_ns = self._loop.now_unix_ms() * 1_000_000
 
     async def step(self, number: int) -> None:
@@ -167,7 +167,7 @@ async def pass_hours(hours: int, steps: int, folder: Path, *, has_top: bool) -> 
 
 def main() -> None:
     heddle.controller.app.SystemClock = Clock  # type: ignore[attr-defined]
-    loop.MAX_ANNOUNCED = telemetry.MAX_RECENT = replan.MAX_RECORDS = owners.MAX_JOBS = FEW
+    feeds.MAX_ANNOUNCED = telemetry.MAX_RECENT = replan.MAX_RECORDS = owners.MAX_JOBS = FEW
     recorder.MAX_RAW_BYTES = RECORDED_BYTES
     tracemalloc.start()
     hours, steps, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])

@@ -20,13 +20,14 @@ from heddle.controller.api.decoding import Decoding
 from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
 from heddle.controller.brain.begin import begin
 from heddle.controller.brain.state import Settings
-from heddle.controller.runtime.clock import SystemClock
-from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.owners import Owners
+from heddle.controller.runtime.telemetry import Telemetry
 from heddle.foundation.identity import Role
 from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.certified_callers import Certified
+from tests.support.controllers.bare_loop import bare_loop
 from tests.unit.api.conftest import running
 from tests.unit.brain.driver import small_fabric
 
@@ -109,7 +110,7 @@ def test_the_audit_log_names_what_a_call_changes(path):
     """A stream is left out: its service names the host or gateway when that says who it is."""
     anybody: Any = None
     request = GetMessageClass(METHODS[path].input_type)()
-    call = Call(caller=anybody, scope=anybody, loop=anybody, object=ROWS[path].object)
+    call = Call(caller=anybody, scope=anybody, loop=anybody, owners=anybody, object=ROWS[path].object)
     texts = [field.name for field in request.DESCRIPTOR.fields if field.type == field.TYPE_STRING]
     for name in texts:
         if not request.DESCRIPTOR.fields_by_name[name].is_repeated:
@@ -164,11 +165,9 @@ def test_what_names_the_object_of_a_call_is_a_text_in_its_request(path):
 
 async def test_every_role_may_call_what_its_column_says(tmp_path):
     policy = Policy(tenants={"red": TenantPolicy(nics=None)})
-    clock, fabric = SystemClock(), small_fabric()
-    loop = Loop(
-        begin(fabric, Settings(), 0), planner=ThreadPlanner(fabric), compiler=ThreadCompiler(fabric), clock=clock
-    )
-    access = Access(loop, Audit(loop.telemetry, lambda: 0), policy)
+    fabric = small_fabric()
+    loop = bare_loop(begin(fabric, Settings(), 0), ThreadPlanner(fabric), ThreadCompiler(fabric))
+    access = Access(loop, Owners(), Audit(Telemetry(), lambda: 0), policy)
     server = grpc.aio.server(interceptors=[Guard(access), Decoding()])
     for name, methods in handlers().items():
         server.add_registered_method_handlers(name, methods)

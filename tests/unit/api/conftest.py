@@ -28,7 +28,9 @@ class Running:
         self.fabric = rpc.FabricServiceStub(channel)
         self.telemetry = rpc.TelemetryServiceStub(channel)
         self.feed = TelemetryFeed(
-            application.loop.telemetry, application.loop.state.fabric, configured=application.loop.telemetry.configured
+            application.feeds.telemetry,
+            application.loop.state.fabric,
+            configured=application.feeds.telemetry.configured,
         )
         self.switches: dict[str, FakeSwitch] = {}
 

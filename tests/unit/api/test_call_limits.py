@@ -34,7 +34,7 @@ async def test_a_caller_beyond_its_rate_gets_the_time_to_try_again_and_another_i
         assert 0 < int(dict(refused.value.trailing_metadata())[RETRY_KEY]) <= 1_000
         async with grpc.aio.insecure_channel(controller.addresses["grpc"], options=APART) as channel:
             await rpc.JobServiceStub(channel).ListJobs(LIST)
-        assert controller.application.loop.limited[Limit.RATE] == 1
+        assert controller.application.limited[Limit.RATE] == 1
 
 
 async def test_streams_of_a_caller_are_bounded_and_another_opens_one():
@@ -53,7 +53,7 @@ async def test_streams_of_a_caller_are_bounded_and_another_opens_one():
 async def test_more_parallel_calls_than_are_in_progress_at_a_time_are_all_answered():
     async with limited(calls_in_progress=2) as controller:
         await asyncio.gather(*(controller.jobs.ListJobs(LIST) for _ in range(100)))
-        assert not controller.application.loop.limited
+        assert not controller.application.limited
 
 
 async def test_replies_that_a_stopped_client_does_not_read_are_bounded_and_another_client_is_served():
@@ -70,7 +70,7 @@ async def test_replies_that_a_stopped_client_does_not_read_are_bounded_and_anoth
         stopped = await asyncio.create_subprocess_exec(*command)
         try:
             async with asyncio.timeout(60):
-                while not controller.application.loop.limited[Limit.UNREAD]:
+                while not controller.application.limited[Limit.UNREAD]:
                     await asyncio.sleep(0.01)
             await controller.fabric.GetTopology(pb.GetTopologyRequest())
         finally:

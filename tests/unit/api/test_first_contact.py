@@ -32,8 +32,11 @@ class Site:
 
     def __init__(self, controller, routers):
         self.controller, self.routers, self.attached = controller, routers, {}
-        self.loop = controller.application.loop
-        self.contact = self.loop.port_search.probing.first_contact
+        self.agents, self.probing = (
+            controller.application.attached.probe_agents,
+            controller.application.port_search.probing,
+        )
+        self.contact = self.probing.first_contact
 
     def answer(self, order):
         src_ip, replies = int(IPv4Address(order.src_ip)), []
@@ -46,14 +49,14 @@ class Site:
         return [pb.ProbeReplies(order_id=order.order_id, sent=len(order.questions), replies=replies)]
 
     async def attach(self, hosts=HOSTS, answer=None):
-        before = dict(self.loop.probe_agents.by_host)
+        before = dict(self.agents.by_host)
         for host in hosts:
             if host in self.attached:
                 await self.attached[host].close()
             answered = answer or self.answer
             self.attached[host] = FakeProbeAgent(self.controller.channel, host, [NIC[host].ip], answered)
         async with asyncio.timeout(60):
-            while any(self.loop.probe_agents.by_host.get(host) in (None, before.get(host)) for host in hosts):
+            while any(self.agents.by_host.get(host) in (None, before.get(host)) for host in hosts):
                 await asyncio.sleep(0.01)
 
     async def checked(self, *leaves):
@@ -70,7 +73,7 @@ class Site:
         return await self.controller.jobs.SubmitJob(job, timeout=60)
 
     def metrics(self):
-        return "".join(steering_lines(self.loop.port_search.probing))
+        return "".join(steering_lines(self.probing))
 
 
 @asynccontextmanager
@@ -108,7 +111,7 @@ async def test_a_check_takes_some_hundred_probes_of_a_leaf_and_loads_all_switche
     async with site() as given:
         await given.attach()
         await given.checked(*FABRIC.leaves)
-        replied = given.loop.probe_agents.replied
+        replied = given.agents.replied
         assert given.routers.probes == sum(replied.values())
         assert given.routers.probes <= 330 * len(FABRIC.leaves)
         leaves = [replied[leaf] for leaf in FABRIC.leaves]
@@ -157,7 +160,7 @@ async def test_loopbacks_are_no_lies_and_refuse_the_leaf():
         await given.attach(["h1"])
         with pytest.raises(grpc.aio.AioRpcError, match="unknown addresses reply, at the ends of"):
             await given.submit("a", "h1", "h3")
-        assert not given.loop.probe_agents.lies
+        assert not given.agents.lies
 
 
 async def test_a_leaf_that_was_not_fit_is_checked_again_when_an_agent_attaches_anew():

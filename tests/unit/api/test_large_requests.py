@@ -16,7 +16,6 @@ from heddle.controller.api.translate import Room, plans_to, request_to
 from heddle.controller.api.worker import MAX_LARGE_REQUESTS, SMALL_BYTES, Reader
 from heddle.controller.model.error import BudgetExceededError, InputError
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES
-from heddle.controller.runtime.limits.shares import Shares
 from heddle.dataplane.config.limit import MAX_ENDPOINTS_OF_A_VPC
 from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.test_job_service import BARRIER_REQUEST, message, refused
@@ -196,7 +195,7 @@ async def test_a_call_whose_deadline_has_passed_is_not_begun(controller, monkeyp
 
 
 async def test_a_preview_past_the_callers_share_is_resource_exhausted(controller):
-    controller.application.loop.previews = Shares("previews", 0)
+    controller.application.previews.limit = 0
     error = await refused(controller.jobs.PreviewJob(message()))
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "0 previews of ipv4:127.0.0.1" in error.details()

@@ -44,7 +44,7 @@ async def loaded(controller, kind, count):
 async def limited(controller, limit):
     """Wait until a limit has refused something."""
     async with asyncio.timeout(60):
-        while limit is not None and not controller.application.loop.limited[limit]:
+        while limit is not None and not controller.application.limited[limit]:
             await asyncio.sleep(0.01)
 
 

@@ -46,7 +46,7 @@ def wanted(spine="spine1"):
 class Site:
     def __init__(self, controller):
         self.controller, self.routers = controller, ProbedFabric(FABRIC)
-        self.agents = controller.application.loop.probe_agents
+        self.agents = controller.application.attached.probe_agents
         sender = ProbeSender(self.agents, FABRIC, switch_pps=100_000, timeout_s=0.01)
         self.finder = ProbeFinder(sender, self.routers.link_at)
         self.attached = {}
@@ -65,7 +65,7 @@ class Site:
                 assert tuple(self.routers.link_at[address] for address in seen) == flow.path[1:3]
 
     def events_of(self, host):
-        return [note for note in self.controller.application.loop.telemetry.events.list(1000) if note.subject == host]
+        return [note for note in self.controller.application.feeds.telemetry.events.list(1000) if note.subject == host]
 
 
 @asynccontextmanager
@@ -257,7 +257,7 @@ async def test_an_agent_with_a_certificate_speaks_for_its_own_host_alone(tmp_pat
     async with certified(tmp_path, monkeypatch) as callers, running(replace(FABRIC, name="small")) as controller:
         channel = callers.channel(Role.AGENT, "h1")
         own = FakeProbeAgent(channel, "h1", [IP_OF["h1"]], lambda order: [])
-        await until_attached(controller.application.loop.probe_agents, ["h1"])
+        await until_attached(controller.application.attached.probe_agents, ["h1"])
         other = FakeProbeAgent(channel, "h2", [IP_OF["h2"]], lambda order: [])
         await asyncio.wait_for(asyncio.shield(other.task), 20)
         assert isinstance(other.error, grpc.aio.AioRpcError)

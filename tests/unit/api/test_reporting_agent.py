@@ -55,7 +55,7 @@ async def until(holds) -> None:
 
 
 async def test_the_queue_pairs_of_a_hosts_own_nics_are_reported_every_period(controller, host):
-    counts = controller.application.loop.reported
+    counts = controller.application.attached.flows.counts
     async with reporting(controller.addresses["grpc"], host) as reporter:
         await until(lambda: counts["messages"] >= 2)
     assert counts["queue_pairs"] == 2 * counts["messages"]
@@ -65,12 +65,12 @@ async def test_the_queue_pairs_of_a_hosts_own_nics_are_reported_every_period(con
 
 async def test_reports_are_metrics_of_the_controller(controller, host):
     async with reporting(controller.addresses["grpc"], host):
-        await until(lambda: controller.application.loop.reported["messages"])
+        await until(lambda: controller.application.attached.flows.counts["messages"])
     reader, writer = await asyncio.open_connection(*controller.addresses["http"].rsplit(":", 1))
     writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     text = (await reader.read()).decode()
     writer.close()
-    assert f"heddle_flow_reports_total {controller.application.loop.reported['messages']}" in text
+    assert f"heddle_flow_reports_total {controller.application.attached.flows.counts['messages']}" in text
     assert "heddle_flow_reports_queue_pairs_total" in text
 
 
@@ -83,7 +83,7 @@ async def test_reports_continue_with_the_controller_that_takes_the_place_of_anot
             async with running(grpc_address=address) as controller:
                 if number == 0:
                     reporter = await stack.enter_async_context(reporting(address, host))
-                counts = controller.application.loop.reported
+                counts = controller.application.attached.flows.counts
                 await until(lambda counts=counts: counts["messages"])
         assert reporter.connects >= 2
 
@@ -100,7 +100,7 @@ async def test_a_refused_report_is_a_fault_and_the_next_stream_waits(controller,
         await until(lambda: reporter.faults >= 3)
     assert len(waits) >= 2
     assert reporter.connects <= len(waits) + 1
-    assert controller.application.loop.reported["messages"] == 0
+    assert controller.application.attached.flows.counts["messages"] == 0
 
 
 @pytest.mark.parametrize("program", [("/no/such/rdma",), ("false",), ("echo", "no list")])
@@ -122,4 +122,5 @@ async def test_queue_pairs_past_the_limit_are_counted(controller, host, monkeypa
     async with reporting(controller.addresses["grpc"], host) as reporter:
         await until(lambda: reporter.reports >= 1)
     assert reporter.left_out >= 1
-    assert controller.application.loop.reported["queue_pairs"] == controller.application.loop.reported["messages"]
+    counts = controller.application.attached.flows.counts
+    assert counts["queue_pairs"] == counts["messages"]

@@ -18,7 +18,7 @@ WAIT_S = 20
 async def fed():
     """A controller without switches, and what its collector would publish."""
     async with running() as controller:
-        controller.application.loop.telemetry.configured = True
+        controller.application.feeds.telemetry.configured = True
         yield controller
 
 
@@ -72,7 +72,7 @@ async def test_a_port_that_went_silent_is_streamed_once_more_as_stale(fed):
 
 
 async def test_a_slow_reader_gets_the_newest_and_what_it_missed_is_counted(fed):
-    telemetry = fed.application.loop.telemetry
+    telemetry = fed.application.feeds.telemetry
     fed.feed.grow("leaf1:1", tx_bytes=1)
     fed.feed.scan()
     stream = watch_ports(fed, "leaf1:1")
@@ -95,11 +95,11 @@ async def test_a_reader_that_leaves_is_forgotten(fed):
     fed.feed.scan()
     call = fed.telemetry.WatchPorts(pb.WatchPortsRequest())
     async with asyncio.timeout(WAIT_S):
-        while not fed.application.loop.telemetry.port_readers:
+        while not fed.application.feeds.telemetry.port_readers:
             await asyncio.sleep(0.01)
     call.cancel()
     async with asyncio.timeout(WAIT_S):
-        while fed.application.loop.telemetry.port_readers:
+        while fed.application.feeds.telemetry.port_readers:
             await asyncio.sleep(0.01)
 
 
@@ -120,7 +120,7 @@ async def test_congestion_is_listed_with_the_flows_that_it_affects():
     async with running() as controller:
         await controller.connect_all()
         plan = await controller.jobs.SubmitJob(message())
-        controller.application.loop.telemetry.configured = True
+        controller.application.feeds.telemetry.configured = True
         feed = controller.feed
         flow = next(flow for flow in plan.flows if len(flow.links) == 4)
         port = flow.links[1].split(">")[0]
@@ -161,7 +161,7 @@ async def test_the_controllers_own_notes_are_events_also_without_a_broker():
 
 
 async def test_history_ends_where_nothing_more_is_kept(fed):
-    telemetry = fed.application.loop.telemetry
+    telemetry = fed.application.feeds.telemetry
     for number in range(3):
         telemetry.note(Note(severity="info", subject="x", text=str(number)), 1_000 + number)
     async with asyncio.timeout(WAIT_S):
@@ -171,7 +171,7 @@ async def test_history_ends_where_nothing_more_is_kept(fed):
 
 
 async def test_a_reader_of_events_that_is_too_slow_learns_how_many_it_missed(fed):
-    telemetry = fed.application.loop.telemetry
+    telemetry = fed.application.feeds.telemetry
     stream = watch_events(fed, since_unix_ns=1)
     telemetry.note(Note(severity="info", subject="x", text="first"), 1)
     await taken(stream, 1)
@@ -201,7 +201,7 @@ async def test_events_outlive_a_restart_where_a_history_is_kept(tmp_path):
     now_ms = time.time_ns() // 1_000_000
     async with running(**config) as controller:
         note = Note(severity="info", subject="x", text="before the restart")
-        controller.application.loop.telemetry.note(note, now_ms)
+        controller.application.feeds.telemetry.note(note, now_ms)
     async with running(**config) as controller, asyncio.timeout(WAIT_S):
         kept = [event.text async for event in watch_events(controller, history_only=True, since_unix_ns=1)]
     assert kept == ["before the restart"]

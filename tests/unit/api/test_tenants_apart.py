@@ -217,7 +217,7 @@ async def test_a_gateway_attaches_and_a_host_reports_under_its_own_name_alone(bo
         assert session.error.code() is DENIED
     right = GatewaySession(gateway, "gw1", "10.0.0.99")
     async with asyncio.timeout(20):
-        while "gw1" not in both.controller.application.loop.gateways.by_id:
+        while "gw1" not in both.controller.application.attached.gateways.by_id:
             await asyncio.sleep(0.02)
     await right.close()
     report = rpc.JobServiceStub(agent).ReportFlows
@@ -248,7 +248,7 @@ async def test_each_call_that_changes_something_is_a_line_and_an_event(tmp_path,
 
 
 async def test_ports_and_congestion_are_those_of_own_nics_and_between_switches(both):
-    both.controller.application.loop.telemetry.configured = True
+    both.controller.application.feeds.telemetry.configured = True
     feed = both.controller.feed
     for _ in range(2):
         for port in ("leaf1:1", "leaf1:3", "leaf1:4", "h1-n0", "h2-n0"):
@@ -276,9 +276,9 @@ async def test_events_of_own_objects_reach_a_watching_tenant_and_no_others(both)
     watch = aiter(both.red.telemetry.WatchEvents(pb.WatchEventsRequest(since_unix_ns=1), timeout=20))
     await both.blue.jobs.SubmitJob(job("theirs", BLUE))
     await both.red.jobs.SubmitJob(job("mine", RED))
-    loop = both.controller.application.loop
+    feeds = both.controller.application.feeds
     for subject in ("theirs", "spine1", "mine"):
-        loop.note(Note(severity="info", subject=subject, text="job theirs arrived"))
+        feeds.note(Note(severity="info", subject=subject, text="job theirs arrived"))
     event = await anext(watch)
     assert (event.subject, event.text) == ("mine", "job (hidden) arrived")
 

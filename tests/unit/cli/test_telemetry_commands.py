@@ -29,7 +29,7 @@ def feed_once(feed):
 
 async def feed_on(application, ready):
     """Let the collector's time run twenty times as fast."""
-    feed = TelemetryFeed(application.loop.telemetry, application.loop.state.fabric)
+    feed = TelemetryFeed(application.feeds.telemetry, application.loop.state.fabric)
     feed.grow("leaf2:1", tx_bytes=1)
     feed.scan()
     feed.scan(10, sample=False)

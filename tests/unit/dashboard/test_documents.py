@@ -99,7 +99,7 @@ async def test_the_state_is_what_the_grpc_api_says(page):
 
 async def test_the_congestion_is_what_the_grpc_api_says(page):
     page, client = page
-    page.application.loop.telemetry.configured = True
+    page.application.feeds.telemetry.configured = True
     await page.jobs.SubmitJob(message())
     page.feed.queue("spine1:2", packets=1, ecn_marked_packets=1)
     page.feed.queue("leaf1:1", packets=1, pfc_rx_frames=1, paused_ns=1)
@@ -194,7 +194,7 @@ async def history_of(page, client):
         page.feed.queue("leaf1:1", packets=100, pfc_rx_frames=4, paused_ns=200_000_000, depth_bytes=77)
         page.feed.scan()
     moment_ms = (now_s - 28) * 1_000
-    history = page.application.loop.telemetry.history
+    history = page.application.feeds.telemetry.history
     history.record_links(LinkRecord((moment_ms - 1_000) * 1_000_000, ("leaf1:1>spine1:1",), ("leaf2:1>spine1:2",)))
     history.record_links(LinkRecord((moment_ms + 1) * 1_000_000, (), ()))
     async with asyncio.timeout(20):
@@ -226,9 +226,9 @@ async def marked_links(page, client, links):
         "leaf2:1>spine1:2", "spine1:2>leaf2:1"
     }  # fmt: skip
     await page.fabric.Drain(pb.DrainRequest(target="leaf4:2>spine2:4"))
-    loop = page.application.loop
+    loop, history = page.application.loop, page.application.feeds.telemetry.history
     async with asyncio.timeout(20):
-        while loop.telemetry.history.links((loop.now_unix_ms() + 1) * 1_000_000)[1:] != ((), ("leaf4:2>spine2:4",)):
+        while history.links((loop.now_unix_ms() + 1) * 1_000_000)[1:] != ((), ("leaf4:2>spine2:4",)):
             await asyncio.sleep(0.1)
 
 

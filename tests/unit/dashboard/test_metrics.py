@@ -16,10 +16,10 @@ from heddle.controller.dashboard.exposition import label_text
 from heddle.controller.dashboard.fabric_metrics import fabric_lines
 from heddle.controller.model.effect import Note
 from heddle.controller.runtime.limits.log_limit import LogLimit
-from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.ports import StoreError
 from heddle.controller.runtime.telemetry import Telemetry
 from tests.fakes.telemetry.telemetry_feed import START_NS, S, TelemetryFeed
+from tests.support.controllers.bare_loop import sources_of
 from tests.support.metrics_catalogue import markdown
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message
@@ -52,9 +52,7 @@ def fed():
 
 
 def text(feed):
-    return "".join(
-        metrics.metrics_text(begin(small_fabric()), feed.telemetry, refused_events=0, previews=Shares("previews", 1))
-    )
+    return "".join(metrics.metrics_text(sources_of(begin(small_fabric()), feed.telemetry), Counter()))
 
 
 def samples(exposition):
@@ -120,7 +118,7 @@ def test_ports_beyond_the_limit_are_left_out_whole_and_counted(fed):
 async def test_a_journal_that_fails_and_log_lines_left_out_are_seen_by_a_scrape(tmp_path, monkeypatch):
     async with running(state=str(tmp_path / "state")) as page:
         limit = LogLimit()
-        page.application.loop.suppressed_lines = lambda: limit.suppressed
+        page.application.suppressed_lines = lambda: limit.suppressed
         before = samples(await scraped(page))
         assert (before["heddle_journal_configured", ""], before["heddle_journal_failing", ""]) == (1, 0)
         assert before["heddle_log_suppressed_lines_total", ""] == 0
@@ -129,7 +127,7 @@ async def test_a_journal_that_fails_and_log_lines_left_out_are_seen_by_a_scrape(
         def full(values):
             raise StoreError("no room")
 
-        monkeypatch.setattr(page.application.loop.journal.store, "write", full)
+        monkeypatch.setattr(page.application.gate.journal.store, "write", full)
         await page.connect_all()
         with pytest.raises(grpc.aio.AioRpcError):
             await page.jobs.SubmitJob(message())

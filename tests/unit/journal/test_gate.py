@@ -30,8 +30,9 @@ class Performed:
 
     def __init__(self):
         self.effects = []
-        self.gate = Gate(self.effects.append)
-        self.gate.connect(Journal())  # type: ignore[arg-type]
+        self.gate = Gate()
+        self.gate.release_to(self.effects.append)
+        self.gate.journal = Journal()  # type: ignore[assignment]
         for reply in (1, 2):
             self.gate.admit(reply, Release(reply=reply, job_id="a"))
         self.gate.admit(3, Renew(reply=3, job_id="a"))

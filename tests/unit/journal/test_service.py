@@ -49,7 +49,7 @@ async def test_a_full_disk_refuses_new_work_and_nothing_else_and_all_is_written_
         vpcs = rpc.VpcServiceStub(found.channel)
         await found.jobs.SubmitJob(job("runs"))
         await vpcs.ApplyVpc(vpc("small", 1))
-        disk = found.application.loop.journal.store._connection
+        disk = found.application.gate.journal.store._connection
         pages = disk.execute("PRAGMA page_count").fetchone()[0]
         disk.execute(f"PRAGMA max_page_count = {pages}")
         code, text = await refusal(vpcs.ApplyVpc(vpc("large", 2, endpoints=2_000)))
@@ -68,7 +68,7 @@ async def test_a_full_disk_refuses_new_work_and_nothing_else_and_all_is_written_
                 break
         watch.cancel()
         disk.execute(f"PRAGMA max_page_count = {pages + 10_000}")
-        while found.application.loop.gate.failure:
+        while found.application.gate.failure:
             await asyncio.sleep(0.05)
         await vpcs.ApplyVpc(vpc("large", 2, endpoints=2_000))
     async with running(state=str(tmp_path)) as found:

@@ -6,10 +6,9 @@ from heddle.controller.brain.begin import begin
 from heddle.controller.model.effect import ReadRules
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.runtime import loop as module
-from heddle.controller.runtime.clock import SystemClock
-from heddle.controller.runtime.loop import Loop
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
+from tests.support.controllers.bare_loop import bare_loop
 from tests.unit.brain.driver import small_fabric
 
 FABRIC = small_fabric()
@@ -37,7 +36,7 @@ class SlowSwitches:
 
 async def reads(effects):
     switches = SlowSwitches()
-    loop = Loop(begin(FABRIC), planner=ThreadPlanner(FABRIC), compiler=ThreadCompiler(FABRIC), clock=SystemClock())
+    loop = bare_loop(begin(FABRIC), ThreadPlanner(FABRIC), ThreadCompiler(FABRIC))
     loop.connect(switches)
     for effect in effects:
         loop._on_read_rules(effect)

@@ -28,7 +28,7 @@ async def test_a_controller_receives_samples_of_its_switches_over_a_broker():
     with mosquitto() as broker:
         config = TelemetryConfig.model_validate({"broker": f"127.0.0.1:{broker.port}", "period_ms": 50})
         async with running(fabric, telemetry=config) as controller:
-            collecting, telemetry = controller.application.collecting, controller.application.loop.telemetry
+            collecting, telemetry = controller.application.collecting, controller.application.feeds.telemetry
             assert collecting is not None
             assert telemetry.configured
             await asyncio.wait_for(collecting.collector.connected.wait(), 20)

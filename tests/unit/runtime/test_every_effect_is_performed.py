@@ -12,4 +12,4 @@ def test_every_effect_has_one_method():
 
 
 def test_the_gate_performs_no_write_to_the_journal():
-    assert not Gate(lambda effect: None).passes(Persist(values={}))
+    assert not Gate().passes(Persist(values={}))

@@ -8,11 +8,11 @@ import pytest
 
 from heddle.controller.brain.begin import begin
 from heddle.controller.model.event import PortStatus, Submit, SwitchUp
-from heddle.controller.runtime.clock import SystemClock
-from heddle.controller.runtime.loop import GATHER_S, Loop
+from heddle.controller.runtime.loop import GATHER_S
 from heddle.controller.runtime.ports import InstallError
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
+from tests.support.controllers.bare_loop import bare_loop
 from tests.unit.brain.driver import shift_job, small_fabric
 
 FABRIC = small_fabric()
@@ -49,7 +49,7 @@ class CountingPlanner(ThreadPlanner):
 
 
 def loop_of(planner, compiler):
-    loop = Loop(begin(FABRIC), planner=planner, compiler=compiler, clock=SystemClock())
+    loop = bare_loop(begin(FABRIC), planner, compiler)
     loop.connect(AgreeingSwitches())
     for switch in FABRIC.switches:
         loop.post(SwitchUp(switch=switch.id, ports={}, installed=loop.state.underlay[switch.id]))

@@ -1,0 +1,25 @@
+"""The programs that are attached to a controller, and what they have reported last."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from heddle.controller.model.observed import Reports
+from heddle.controller.probe_sessions.sessions import ProbeAgents
+from heddle.controller.runtime.gateways import Gateways
+
+
+@dataclass(slots=True, kw_only=True)
+class ReportedFlows:
+    """The newest report of each host's queue pairs, and counts of what hosts have reported, by name."""
+
+    newest: Reports = field(default_factory=lambda: Reports(by_host={}))
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """Sessions of gateways and probe agents, and reports of hosts."""
+
+    probe_agents: ProbeAgents
+    gateways: Gateways = field(default_factory=Gateways)
+    flows: ReportedFlows = field(default_factory=ReportedFlows)
