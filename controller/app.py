@@ -37,16 +37,7 @@ from heddle.controller.model.error import HeddleError, InputError, PrerequisiteE
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import joined, split_address
 from heddle.controller.model.steering_traits import traits_of
-from heddle.controller.parts import (
-    access_rules,
-    audit_file,
-    brain_settings,
-    history,
-    jobs_in,
-    page_tls,
-    probing,
-    recorder,
-)
+from heddle.controller.parts import access_rules, audit_file, history, jobs_in, page_tls, probing, recorder
 from heddle.controller.planner.clos import topology_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
@@ -103,7 +94,7 @@ class Application:
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(steering_of(fabric).completed, fabric))
         self._compiler = compiler or ProcessCompiler(fabric)
-        self._initial = partial(begin, fabric, brain_settings(config))
+        self._initial = partial(begin, fabric, config.of_brain())
         self.feeds, self.gate, self.port_search = Feeds(clock=clock), Gate(), PortSearch(clock)
         self.attached = Attached(probe_agents=ProbeAgents(self.feeds.note))
         self.limited: Counter[Limit] = Counter()

@@ -7,10 +7,8 @@ from pathlib import Path
 
 from heddle.controller.access.audit_file import AuditFile
 from heddle.controller.access.guard import Access
-from heddle.controller.brain.state import Settings
 from heddle.controller.config.load import parse_jobs
 from heddle.controller.config.service import ServiceConfig
-from heddle.controller.config.telemetry import acts_on, detector_settings
 from heddle.controller.dashboard.access.certificates import PageFiles, PageTls
 from heddle.controller.dashboard.access.login import AccessRules
 from heddle.controller.model.effect import Note
@@ -92,24 +90,3 @@ def probing(loop: Loop, agents: ProbeAgents, note: Callable[[Note], None], confi
 def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:
     """Return the jobs in the text of a jobs file; raises InputError."""
     return parse_jobs(text, "jobs", fabric)
-
-
-def brain_settings(config: ServiceConfig) -> Settings:
-    """Return the settings of the brain from a configuration."""
-    return Settings(
-        default_lease_ms=config.default_lease_ms,
-        max_lease_ms=config.max_lease_ms,
-        max_waiting=config.max_waiting,
-        max_jobs=config.max_jobs,
-        gateway_timeout_ms=config.gateway_timeout_ms,
-        moves=config.moves.limits(),
-        hold_ms=config.port_hold_ms,
-        settle_ms=config.route_settle_ms,
-        pin_grace_ms=config.pin_grace_ms,
-        follow_ms=config.follow_ms,
-        audit_ms=config.audit_ms,
-        acts_on_telemetry=acts_on(config.telemetry, config.tls),
-        period_ms=detector_settings(config.telemetry).period_ms,
-        quarantine_ms=config.quarantine_ms,
-        congestion_pause_ms=config.congestion_pause_ms,
-    )

@@ -15,7 +15,8 @@ import numpy as np
 from heddle.benchmarks.planning.events.arrivals import Scene, events
 from heddle.controller.brain.begin import begin
 from heddle.controller.brain.decide import decide_all
-from heddle.controller.brain.state import Settings, State, wanted
+from heddle.controller.brain.settings import Settings
+from heddle.controller.brain.state import State, wanted
 from heddle.controller.brain.steering.openflow.compiling import compile_beside
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.effect import Compile, Effect, Install, Solve

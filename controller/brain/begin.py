@@ -1,6 +1,7 @@
 """Begin: the state of a controller that knows its fabric and nothing else."""
 
-from heddle.controller.brain.state import Settings, State, SwitchState
+from heddle.controller.brain.settings import Settings
+from heddle.controller.brain.state import State, SwitchState
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.steering import layout_of

@@ -12,53 +12,17 @@ from typing import ClassVar, Literal
 from heddle.controller.brain.lifecycle import JobEvent, WorkKind
 from heddle.controller.brain.networks.state import Networks
 from heddle.controller.brain.port_search import Seeking
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.effect import Drained
 from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.job_state import JobState
-from heddle.controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
+from heddle.controller.model.moves import Cause
 from heddle.controller.model.placement import Shape
 from heddle.controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved
 from heddle.controller.model.rule import FlowRule, RuleKey, SwitchRules
 from heddle.controller.model.steering import SteeringLayout
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Limits that an operator may set; times in milliseconds."""
-
-    default_lease_ms: int = 3_600_000
-    max_lease_ms: int = 30 * 24 * 3_600_000
-    max_waiting: int = 4_096
-    max_suggestions_waiting: int = 64
-    max_previews_waiting: int = 64
-    max_jobs: int = 10_000
-    gateway_timeout_ms: int = 5_000
-    max_gateways: int = 4_096
-    moves: Mapping[Cause, MoveLimit] = field(default_factory=lambda: DEFAULT_MOVES)
-    hold_ms: int = 500
-    """A port that came up is used after so long; the time doubles with each of its failures in the last minute."""
-    settle_ms: int = 500
-    """Where the fabric hashes, ports are confirmed again so long after a link changed, then at doubling intervals."""
-    pin_grace_ms: int = 60_000
-    """After the start, pins of jobs that this controller does not know stay for so long."""
-    audit_ms: int = 5_000
-    """The rules of every switch are read once in this time."""
-    acts_on_telemetry: bool = True
-    """Whether telemetry may move flows; otherwise it raises alarms only."""
-    period_ms: int = 1_000
-    """The sampling period of telemetry."""
-    quarantine_ms: int = 10_000
-    """A NIC stays in quarantine until it has not stormed for so long; doubled by each episode. 0: no quarantine."""
-    follow_ms: int = 25
-    """Hosts follow a published plan in this time: rules that lead more traffic over a link wait so long."""
-    congestion_pause_ms: int = 5_000
-    """After a decision for a congested port, the next waits for so long; doubled by each."""
-    is_journaled: bool = False
-    """Whether what has to survive a restart is written to a journal."""
-    generation_floor: int = 0
-    """Generations of virtual networks are at least this; 0: at least the Unix time in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

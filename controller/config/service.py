@@ -3,16 +3,17 @@
 import textwrap
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from heddle.controller.brain.settings import RANGES, Settings
 from heddle.controller.config.access import HttpAccessConfig, exposure_problem
 from heddle.controller.config.cluster import ClusterConfig, EtcdTlsConfig
 from heddle.controller.config.exposure import exposed, refusal_of
 from heddle.controller.config.limits import LimitsConfig
 from heddle.controller.config.moves import MovesConfig
-from heddle.controller.config.telemetry import TelemetryConfig, detector_settings
+from heddle.controller.config.telemetry import TelemetryConfig, acts_on, detector_settings
 from heddle.controller.config.text.complaint import refusal
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from heddle.controller.config.tls import TlsConfig
@@ -21,6 +22,14 @@ from heddle.controller.model.error import InputError
 from heddle.controller.model.server_address import is_address_port, is_socket
 from heddle.foundation.keepalive import KEEPALIVE_MS
 from heddle.telemetry.detection.thresholds import complaints
+
+_DEFAULTS = Settings()
+
+
+def _of_brain(name: str) -> Any:
+    """Return the key of a setting of the brain."""
+    known = RANGES[name]
+    return Field(default=getattr(_DEFAULTS, name), ge=known.least, le=known.most, description=known.text)
 
 
 class ServiceConfig(BaseModel):
@@ -58,60 +67,23 @@ class ServiceConfig(BaseModel):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the lowest severity that is logged to standard error"
     )
-    default_lease_ms: int = Field(
-        default=3_600_000, ge=1_000, le=2_592_000_000, description="the lease of a job that requests none, milliseconds"
-    )
-    max_lease_ms: int = Field(
-        default=2_592_000_000, ge=1_000, description="the longest lease a job may request, milliseconds"
-    )
-    max_waiting: int = Field(
-        default=4_096, ge=1, le=65_536, description="requests that may wait for the planner; more are refused"
-    )
-    max_jobs: int = Field(default=10_000, ge=1, le=1_000_000, description="jobs that may hold paths at one time")
+    default_lease_ms: int = _of_brain("default_lease_ms")
+    max_lease_ms: int = _of_brain("max_lease_ms")
+    max_waiting: int = _of_brain("max_waiting")
+    max_jobs: int = _of_brain("max_jobs")
     vteps: list[str] = Field(
         default=[],
         description="addresses and prefixes of VTEPs beside the fabric's NICs; an endpoint of a VPC is behind one",
     )
-    gateway_timeout_ms: int = Field(
-        default=5_000,
-        ge=100,
-        le=60_000,
-        description="how long a change of a VPC waits for gateways to acknowledge it, milliseconds",
-    )
+    gateway_timeout_ms: int = _of_brain("gateway_timeout_ms")
     moves: MovesConfig = Field(
         default=MovesConfig(), description="how many running flows one decision may move to other paths, and whose"
     )
-    port_hold_ms: int = Field(
-        default=500,
-        ge=0,
-        le=60_000,
-        description="a port that came up is used after so long, milliseconds; doubled by each failure in a minute",
-    )
-    route_settle_ms: int = Field(
-        default=500,
-        ge=100,
-        le=60_000,
-        description="on a fabric that hashes, ports are confirmed again so long after a link failed or returned, and"
-        " then at intervals that double, up to half a minute: routers may change their routes late; milliseconds",
-    )
-    pin_grace_ms: int = Field(
-        default=60_000,
-        ge=0,
-        le=3_600_000,
-        description="after a start, pins of jobs that are not known stay for so long, milliseconds",
-    )
-    follow_ms: int = Field(
-        default=25,
-        ge=0,
-        le=10_000,
-        description="hosts follow a published plan in this time, milliseconds; rules that need that wait so long",
-    )
-    audit_ms: int = Field(
-        default=5_000,
-        ge=100,
-        le=3_600_000,
-        description="the rules of every switch are read and compared once in this time, milliseconds",
-    )
+    port_hold_ms: int = _of_brain("hold_ms")
+    route_settle_ms: int = _of_brain("settle_ms")
+    pin_grace_ms: int = _of_brain("pin_grace_ms")
+    follow_ms: int = _of_brain("follow_ms")
+    audit_ms: int = _of_brain("audit_ms")
     probes_per_switch_pps: int = Field(
         default=300,
         ge=1,
@@ -124,18 +96,8 @@ class ServiceConfig(BaseModel):
         le=1_000_000,
         description="on a fabric that hashes: those of them that sample running flows, to find a changed hash; 0: none",
     )
-    quarantine_ms: int = Field(
-        default=10_000,
-        ge=0,
-        le=3_600_000,
-        description="a NIC in quarantine returns when it has not stormed for so long, milliseconds; 0: no quarantine",
-    )
-    congestion_pause_ms: int = Field(
-        default=5_000,
-        ge=100,
-        le=3_600_000,
-        description="after moving flows off a congested port, the next move waits, milliseconds; doubled by each",
-    )
+    quarantine_ms: int = _of_brain("quarantine_ms")
+    congestion_pause_ms: int = _of_brain("congestion_pause_ms")
     telemetry: TelemetryConfig = Field(
         default=TelemetryConfig(), description="the MQTT broker of the agents, and the thresholds of conditions"
     )
@@ -179,6 +141,14 @@ class ServiceConfig(BaseModel):
     def exposed(self) -> dict[str, str]:
         """Return the addresses, by key, at which any peer may do everything: beyond loopback without TLS."""
         return exposed(self.tls, openflow=self.openflow, grpc=self.grpc)
+
+    def of_brain(self) -> Settings:
+        """Return the settings of the brain."""
+        own = {name: getattr(self, known.key) for name, known in RANGES.items()}
+        return Settings(
+            **own, moves=self.moves.limits(), acts_on_telemetry=acts_on(self.telemetry, self.tls),
+            period_ms=detector_settings(self.telemetry).period_ms,
+        )  # fmt: skip
 
     @field_validator("vteps")
     @classmethod

@@ -40,6 +40,7 @@ import heddle.dataplane.config.balancers
 import heddle.dataplane.config.desired
 import heddle.dataplane.config.network
 import heddle.probing.flow
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import DEFAULT_STEERING, Cable, Fabric, Nic, SteeredBy, Switch
 from heddle.controller.model.health import Health
@@ -142,7 +143,7 @@ def _shape(value: Any) -> str:
 def _allowed() -> dict[tuple[str, str], Any]:
     ours = (Batch, Decided, Flows, FlowTable, Turns, LinkLoads, topology_of, _array, _scalar, _fabric)
     addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
-    named: tuple[Any, ...] = (*_classes(), *addresses, *ours)
+    named: tuple[Any, ...] = (*_classes(), Settings, *addresses, *ours)
     return {recorded_name(each): each for each in named}
 
 

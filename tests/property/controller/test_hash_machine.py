@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.effect import FindPorts, Solve
 from heddle.controller.model.event import Drain, PortsFound, PortStatus, Release, Renew, Submit, Tick, Withdraw
 from heddle.controller.model.fabric import SteeredBy

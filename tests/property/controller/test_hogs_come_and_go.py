@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.event import Congested, Submit
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 from heddle.controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause

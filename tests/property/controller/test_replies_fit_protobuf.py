@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from heddle.controller.api.requests import read_job
 from heddle.controller.api.translate import pages_of, plan_to, plans_to, request_from, request_to
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.event import Submit
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 from heddle.controller.model.limit import (

@@ -6,7 +6,7 @@ from hypothesis.stateful import rule
 
 from heddle.controller.brain import durable
 from heddle.controller.brain.begin import begin
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.effect import Install, Persist, Reply
 from heddle.controller.model.event import Drain, Release, Renew, Submit, SwitchUp
 from heddle.controller.model.job_state import JobState

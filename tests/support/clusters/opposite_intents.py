@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import partial
 
 from heddle.controller.brain.begin import begin
-from heddle.controller.brain.state import Settings, wanted
+from heddle.controller.brain.settings import Settings
+from heddle.controller.brain.state import wanted
 from heddle.controller.model.error import UnavailableError
 from heddle.controller.model.event import Drain, Event, Release, Submit
 from heddle.controller.model.fabric import Fabric

@@ -19,7 +19,7 @@ from heddle.controller.access.table import ROWS
 from heddle.controller.api.decoding import Decoding
 from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
 from heddle.controller.brain.begin import begin
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.runtime.owners import Owners
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.foundation.identity import Role

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from heddle.controller.brain.begin import begin
 from heddle.controller.brain.decide import decide
-from heddle.controller.brain.state import Settings, State, wanted
+from heddle.controller.brain.settings import Settings
+from heddle.controller.brain.state import State, wanted
 from heddle.controller.brain.steering.openflow.compiling import compile_beside
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.effect import (

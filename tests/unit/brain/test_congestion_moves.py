@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.effect import Announce, Install, Solve
 from heddle.controller.model.event import Congested, FlowsOfJob, HotLink, PortStatus, Solved, Submit
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.event import Congested, Submit
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest
 from tests.support.fabrics.hot_links import hot_link

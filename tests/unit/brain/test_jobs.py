@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from heddle.controller.brain.state import Settings, wanted
+from heddle.controller.brain.settings import Settings
+from heddle.controller.brain.state import wanted
 from heddle.controller.model.effect import Install, Solve, Wake
 from heddle.controller.model.error import (
     AlreadyExistsError,

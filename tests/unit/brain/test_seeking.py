@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.effect import FindPorts, Install, Solve
 from heddle.controller.model.error import InputError, NoAdmissiblePlanError

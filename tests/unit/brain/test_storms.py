@@ -2,7 +2,7 @@
 
 import pytest
 
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.event import Congested, Submit
 from heddle.controller.model.rule import Masked, Match
 from tests.unit.brain.driver import Driver, shift_job, small_fabric

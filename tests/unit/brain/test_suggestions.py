@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from heddle.controller.brain.state import Settings
+from heddle.controller.brain.settings import Settings
 from heddle.controller.model.effect import Install, Place
 from heddle.controller.model.error import BudgetExceededError, InputError, NoAdmissiblePlanError
 from heddle.controller.model.event import PortStatus, Submit, Suggest, Suggested
