@@ -9,8 +9,8 @@ from heddle.controller.access.audit_file import AuditFile
 from heddle.controller.access.guard import Access
 from heddle.controller.config.load import parse_jobs
 from heddle.controller.config.service import ServiceConfig
-from heddle.controller.dashboard.access.certificates import PageFiles, PageTls
 from heddle.controller.dashboard.access.login import AccessRules
+from heddle.controller.dashboard.page_tls import PageFiles, PageTls
 from heddle.controller.model.effect import Note
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.fabric import Fabric

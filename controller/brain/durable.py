@@ -10,10 +10,10 @@ from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
 from heddle.controller.brain.intent import dead_links, pin_rules_of
-from heddle.controller.brain.networks.state import Gateway, Networks
 from heddle.controller.brain.state import Job, State
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.switches import health_of
+from heddle.controller.brain.virtual_networks import Gateway, Networks
 from heddle.controller.model.effect import Persist
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.job_state import JobState

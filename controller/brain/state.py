@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from heddle.controller.brain.lifecycle import JobEvent, WorkKind
-from heddle.controller.brain.networks.state import Networks
 from heddle.controller.brain.port_search import Seeking
 from heddle.controller.brain.settings import Settings
+from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.effect import Drained
 from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.health import Health

@@ -6,8 +6,8 @@ that no two calls can pass a quota together, and no object can change its owner 
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from heddle.controller.brain.networks.state import Networks
 from heddle.controller.brain.state import State
+from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.admission import flow_plans, pinned_flows
 from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError
 from heddle.controller.model.job import JobRequest, Steering

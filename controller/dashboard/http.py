@@ -27,7 +27,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from heddle.controller.dashboard.access.certificates import PageTls
+from heddle.controller.dashboard.page_tls import PageTls
 from heddle.controller.runtime.limits.unread import has_unread
 from heddle.controller.runtime.tls_front import TlsFront
 from heddle.foundation.certificate import Peer, PeerRefusedError

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from heddle.controller.brain.networks.state import Networks
+from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.dashboard.exposition import Family, label_text, lines
 from heddle.controller.views.isolation import Checked, Verdict, isolation_of
 

@@ -12,7 +12,6 @@ from starlette.types import ASGIApp
 
 from heddle.controller.access.audit import Audit
 from heddle.controller.dashboard import metrics
-from heddle.controller.dashboard.access.certificates import PageTls
 from heddle.controller.dashboard.access.guard import Guard
 from heddle.controller.dashboard.access.login import AccessRules, Logins
 from heddle.controller.dashboard.access.session import SessionRoutes
@@ -24,6 +23,7 @@ from heddle.controller.dashboard.interface import Interface
 from heddle.controller.dashboard.isolation_metrics import isolation_lines
 from heddle.controller.dashboard.leader_metrics import Cluster, cluster_lines, while_waiting
 from heddle.controller.dashboard.openapi import openapi_text
+from heddle.controller.dashboard.page_tls import PageTls
 from heddle.controller.dashboard.pages import page_routes, refuse
 from heddle.controller.dashboard.pieces import PiecedResponse
 from heddle.controller.dashboard.publisher import Publisher

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 import heddle.controller.brain.lifecycle
-import heddle.controller.brain.networks.state
 import heddle.controller.brain.port_search
 import heddle.controller.brain.state
+import heddle.controller.brain.virtual_networks
 import heddle.controller.model.effect
 import heddle.controller.model.error
 import heddle.controller.model.event
@@ -54,7 +54,7 @@ from heddle.controller.recording.names import recorded, recorded_name
 
 _MODULES: tuple[ModuleType, ...] = (
     heddle.controller.brain.lifecycle,
-    heddle.controller.brain.networks.state,
+    heddle.controller.brain.virtual_networks,
     heddle.controller.brain.port_search,
     heddle.controller.brain.state,
     heddle.controller.model.effect,

@@ -25,7 +25,7 @@ from heddle.controller.model.rule import (
     SwitchRules,
 )
 from heddle.controller.model.steering import SteeringLayout
-from heddle.controller.rules.compilation import Compilation, Parts, underlay
+from heddle.controller.rules.groups import down_groups, up_groups
 from heddle.controller.rules.pins import EXACT_ADDRESS
 from heddle.controller.rules.pipeline import (
     ARP_PRIORITY,
@@ -38,8 +38,8 @@ from heddle.controller.rules.pipeline import (
     Table,
 )
 from heddle.controller.rules.underlay.ascent import from_above_rules, guard_rules, up_rules
+from heddle.controller.rules.underlay.compilation import Compilation, Parts, underlay
 from heddle.controller.rules.underlay.descent import down_rules, has_parallel_cables
-from heddle.controller.rules.underlay.groups import down_groups, up_groups
 
 WHOLE = Health()
 

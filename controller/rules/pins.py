@@ -15,8 +15,8 @@ from heddle.controller.model.rule import (
     Pin,
     ToGroup,
 )
+from heddle.controller.rules.groups import down_group_ids, up_group_id
 from heddle.controller.rules.pipeline import PIN_PAIR_PRIORITY, PIN_PRIORITY, Table
-from heddle.controller.rules.underlay.groups import down_group_ids, up_group_id
 
 EXACT_ADDRESS = 0xFFFFFFFF
 EXACT_PORT = 0xFFFF

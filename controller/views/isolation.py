@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.controller.brain.virtual_networks import Gateway, Networks
 from heddle.dataplane.config.desired import Kind
 
 STALE_MS = 1_800_000

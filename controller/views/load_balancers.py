@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heddle.controller.brain.networks.publishing import balancers_by_vpc, balancers_of
-from heddle.controller.brain.networks.state import BackEndKey, Networks
+from heddle.controller.brain.virtual_networks import BackEndKey, Networks
 from heddle.dataplane.config.balancers import BackEnd, LoadBalancer
 from heddle.dataplane.config.desired import Kind
 

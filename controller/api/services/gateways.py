@@ -16,7 +16,7 @@ from heddle.controller.access.call import current
 from heddle.controller.api.errors import errors_as_status
 from heddle.controller.api.worker import in_worker
 from heddle.controller.brain.networks.publishing import update_for
-from heddle.controller.brain.networks.state import Gateway
+from heddle.controller.brain.virtual_networks import Gateway
 from heddle.controller.model.effect import Note
 from heddle.controller.model.error import (
     BudgetExceededError,

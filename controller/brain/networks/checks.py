@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from heddle.controller.brain.networks.state import Networks
+from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.event import GatewayUp
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import floating_problems

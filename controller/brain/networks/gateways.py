@@ -6,8 +6,8 @@ from ipaddress import IPv4Address
 
 from heddle.controller.brain.install import Outcome
 from heddle.controller.brain.networks.checks import pool_problems
-from heddle.controller.brain.networks.state import Gateway, Networks, Waiting
 from heddle.controller.brain.state import State
+from heddle.controller.brain.virtual_networks import Gateway, Networks, Waiting
 from heddle.controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
 from heddle.controller.model.error import BudgetExceededError, InputError, InUseError, NotFoundError, UnavailableError
 from heddle.controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp

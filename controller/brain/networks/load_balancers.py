@@ -6,9 +6,9 @@ from dataclasses import replace
 from heddle.controller.brain.install import Outcome
 from heddle.controller.brain.networks.checks import lost_floating_ips, pools_in
 from heddle.controller.brain.networks.gateways import changed, unchanged
-from heddle.controller.brain.networks.state import BackEndKey, Gateway, Networks
 from heddle.controller.brain.state import State
 from heddle.controller.brain.tenants import owns, taken, visible_vpcs
+from heddle.controller.brain.virtual_networks import BackEndKey, Gateway, Networks
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.effect import Effect, Note, Reply
 from heddle.controller.model.error import HeddleError, InputError, InUseError, NotFoundError

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address
 
-from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.controller.brain.virtual_networks import Gateway, Networks
 from heddle.dataplane.config.balancers import LoadBalancer, Mode, VirtualIp, balancer_mac, pool_mac
 from heddle.dataplane.config.desired import Desired, Kind, for_host
 from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Vpc

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from heddle.controller.brain.networks.state import Gateway as Known
-from heddle.controller.brain.networks.state import Networks
+from heddle.controller.brain.virtual_networks import Gateway as Known
+from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.dashboard.documents.moment import GatewayReport, Moment
 from heddle.controller.dashboard.documents.shapes.site import Backend, Balancer, Gateway, Vpc
 from heddle.controller.views.isolation import isolation_of

@@ -19,7 +19,7 @@ from heddle.controller.model.rule import (
     ToGroup,
 )
 from heddle.controller.model.steering import PortField, stage_up
-from heddle.controller.rules.compilation import Compilation, underlay, weights_of
+from heddle.controller.rules.groups import up_group_id
 from heddle.controller.rules.pipeline import (
     GUARD_PRIORITY,
     OVERRIDE_PRIORITY,
@@ -30,7 +30,7 @@ from heddle.controller.rules.pipeline import (
     prefix_priority,
 )
 from heddle.controller.rules.underlay.aggregate import ADDRESS_BITS, Labelled, mask_of
-from heddle.controller.rules.underlay.groups import up_group_id
+from heddle.controller.rules.underlay.compilation import Compilation, underlay, weights_of
 from heddle.controller.rules.underlay.split import PortBlock, divided, port_blocks
 from heddle.foundation.bits import lowest_bit
 

@@ -18,10 +18,10 @@ from heddle.controller.model.rule import (
     ToGroup,
 )
 from heddle.controller.model.steering import stage_down
-from heddle.controller.rules.compilation import Compilation, underlay, weights_of
+from heddle.controller.rules.groups import down_group_ids
 from heddle.controller.rules.pipeline import DOWN_PRIORITY, Table, prefix_priority
 from heddle.controller.rules.underlay.aggregate import Labelled
-from heddle.controller.rules.underlay.groups import down_group_ids
+from heddle.controller.rules.underlay.compilation import Compilation, underlay, weights_of
 from heddle.controller.rules.underlay.split import full_cover
 
 UP = 0

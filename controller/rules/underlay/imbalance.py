@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.steering import Stage, SteeringLayout, blocks, imbalance, stage_down, stage_up
-from heddle.controller.rules.compilation import weights_of
+from heddle.controller.rules.underlay.compilation import weights_of
 
 
 class Imbalance(NamedTuple):

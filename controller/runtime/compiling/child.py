@@ -11,8 +11,8 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.model.steering import layout_of
-from heddle.controller.rules.compilation import Parts
 from heddle.controller.rules.compile import compile_fabric
+from heddle.controller.rules.underlay.compilation import Parts
 from heddle.controller.runtime.compiling.wire import Begin, CompileMessage, End, PartWriter
 
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.controller.brain.virtual_networks import Gateway, Networks
 from heddle.controller.runtime.background import Background
 from heddle.controller.runtime.gateways import Gateways, Session, TooManyRequestsError
 from heddle.controller.runtime.isolation.verifier import Verifier

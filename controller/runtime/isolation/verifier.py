@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 
-from heddle.controller.brain.networks.state import Networks
+from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.runtime.child_process import LOST, ChildProcess
 from heddle.controller.runtime.isolation.wire import Forget, Found, Learn, Verify
 from heddle.dataplane.config.network import Vpc

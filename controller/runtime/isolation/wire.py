@@ -6,7 +6,7 @@ The process keeps the VPCs, so that each is sent once and again when it changes:
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from heddle.controller.brain.networks.state import Networks
+from heddle.controller.brain.virtual_networks import Networks
 from heddle.dataplane.config.network import Vpc
 
 

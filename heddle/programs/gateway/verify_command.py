@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rich.table import Table
 
 from heddle.controller.brain.networks.publishing import for_balancer, for_gateway
-from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.controller.brain.virtual_networks import Gateway, Networks
 from heddle.controller.config.network_file import load_network
 from heddle.controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
 from heddle.dataplane.balancer.compiler.archive import unpacked as services_in

@@ -7,8 +7,8 @@ import pytest
 
 from heddle.controller.brain import durable
 from heddle.controller.brain.begin import begin
-from heddle.controller.brain.networks.state import Gateway
 from heddle.controller.brain.settings import Settings
+from heddle.controller.brain.virtual_networks import Gateway
 from heddle.controller.model.effect import Install, Persist
 from heddle.controller.model.event import (
     ApplyBorder,

@@ -13,10 +13,10 @@ from heddle.controller.access.policy import TenantPolicy
 from heddle.controller.access.scope import TenantScope
 from heddle.controller.brain.begin import begin
 from heddle.controller.brain.decide import decide
-from heddle.controller.brain.networks.state import Networks
 from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.state import Job
 from heddle.controller.brain.tenants import job_quota_refusal
+from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.effect import Reply
 from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError, InputError, NotFoundError
 from heddle.controller.model.event import (

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, ip_network
 import pytest
 
 from heddle.controller.brain.networks.publishing import desired_of
-from heddle.controller.brain.networks.state import Gateway, Networks
+from heddle.controller.brain.virtual_networks import Gateway, Networks
 from heddle.controller.runtime.isolation.verification import MAX_UNPACKED_BYTES, found_in, verified
 from heddle.controller.runtime.isolation.verifier import Verifier
 from heddle.controller.runtime.isolation.wire import Verify
