@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from heddle.benchmarks.balancer.changes import LIMIT_MS, SERVICES, Trial, churned, deaths, flooded, killed, median_ms
-from heddle.benchmarks.balancer.packets import LIVE
 from heddle.benchmarks.balancer.processor import costs
 from heddle.benchmarks.balancer.proxies import available
 from heddle.benchmarks.balancer.wire import speeds
+from heddle.benchmarks.gateway.wire.balancer_packets import LIVE
 from tests.support.processes.balancer_processes import ENDS
 
 Found = dict[str, Any]

@@ -7,8 +7,8 @@ the caches by the others'.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from heddle.benchmarks.balancer.device import DIRECT, NAT, PORT_OF
-from heddle.benchmarks.balancer.packets import MIN_BYTES, live, opening
+from heddle.benchmarks.gateway.wire.balancer_device import DIRECT, NAT, PORT_OF
+from heddle.benchmarks.gateway.wire.balancer_packets import MIN_BYTES, live, opening
 from heddle.benchmarks.gateway.wire.devices import BACKENDS, Device, ours
 from heddle.benchmarks.gateway.wire.drains import Row, measured
 

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from heddle.benchmarks.balancer.packets import ACK, DIRECT_PORT, FLAGS_AT, MIN_BYTES, NAT_PORT, SYN, segments
+from heddle.benchmarks.gateway.wire.balancer_packets import (
+    ACK,
+    DIRECT_PORT,
+    FLAGS_AT,
+    MIN_BYTES,
+    NAT_PORT,
+    SYN,
+    segments,
+)
 
 NUMBERS = np.array([0, 1, 4095, 4096, 1_048_575, 1_048_576, 2_097_151])
 

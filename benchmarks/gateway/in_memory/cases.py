@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.benchmarks.gateway.wire.course import INGRESS_MAC, SINK_IP
+from heddle.benchmarks.gateway.wire.head import frame_head
 from heddle.benchmarks.gateway.wire.ours import VNI, encapsulate_burst, tables_for_encapsulation
-from heddle.benchmarks.gateway.wire.traffic import FLOWS, frame_head, frames
+from heddle.benchmarks.gateway.wire.traffic import FLOWS, frames
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.graph import Graph, GraphArrays, Node, arrays_of

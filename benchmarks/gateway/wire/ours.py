@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 import numpy as np
 
-from heddle.benchmarks.balancer.device import balancer
+from heddle.benchmarks.gateway.wire.balancer_device import balancer
 from heddle.benchmarks.gateway.wire.course import ASIDE, EGRESS, EGRESS_IP, EGRESS_MAC, INGRESS, SINK_IP, SINK_MAC
 from heddle.benchmarks.gateway.wire.drain import Accounting
 from heddle.benchmarks.gateway.wire.gateway import gateway

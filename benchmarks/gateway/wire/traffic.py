@@ -4,19 +4,19 @@
 `COUNT PACKETS_PER_S` it sends that many frames in its own namespace, at the full speed of one core if the rate is 0,
 and prints a JSON line with what it sent. With `tunnel` each frame is a VXLAN packet, 50 bytes longer, whose inner
 destination is a public address instead of the private one; with a MAC the frame goes to that address. Other forms are
-those of `benchmarks.balancer.packets`. Each line continues with the flow at which the line before ended.
+those of `benchmarks.gateway.wire.balancer_packets`. Each line continues with the flow at which the line before ended.
 """
 
 import json
-import struct
 import sys
 import time
 from ipaddress import IPv4Address
 
 import numpy as np
 
-from heddle.benchmarks.balancer import packets as balanced
-from heddle.benchmarks.gateway.wire.course import GENERATOR_IP, GENERATOR_MAC, INGRESS_IP, INGRESS_MAC
+from heddle.benchmarks.gateway.wire import balancer_packets as balanced
+from heddle.benchmarks.gateway.wire.course import GENERATOR_IP, INGRESS_IP, INGRESS_MAC
+from heddle.benchmarks.gateway.wire.head import frame_head
 from heddle.dataplane.config.addresses import gateway_mac
 from heddle.dataplane.engine.burst import BURST, TRANSMIT, new_rows
 from heddle.dataplane.engine.clock import CLOCK_BYTES, now_ns
@@ -70,16 +70,6 @@ def _word(address: str) -> int:
 
 def _text(mac: int) -> str:
     return mac.to_bytes(6, "big").hex(":")
-
-
-def frame_head(length: int, source: int, target: int, port: int, to_mac: str) -> bytes:
-    ethernet = bytes.fromhex((to_mac + GENERATOR_MAC).replace(":", "")) + b"\x08\x00"
-    ip = struct.pack("!BBHHHBBHII", 0x45, 0, length - 14, 0, 0x4000, 64, 17, 0, source, target)
-    total = sum(struct.unpack("!10H", ip))
-    total = (total & 0xFFFF) + (total >> 16)
-    checksum = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
-    udp = struct.pack("!HHHH", port, 9000, length - 34, 0)
-    return ethernet + ip[:10] + struct.pack("!H", checksum) + ip[12:] + udp
 
 
 @kernel

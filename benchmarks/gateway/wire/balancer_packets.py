@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heddle.benchmarks.gateway.wire.course import GENERATOR_IP, INGRESS_IP, INGRESS_MAC
+from heddle.benchmarks.gateway.wire.head import frame_head
 from heddle.dataplane.config.balancers import balancer_mac
 
 CLIENTS = 4096
@@ -73,8 +74,6 @@ def _set_checksum(rows: Frames, at: int, *covered: Frames) -> None:
 
 
 def _template(length: int, port: int, flags: int) -> bytes:
-    from heddle.benchmarks.gateway.wire.traffic import frame_head
-
     outer = bytearray(
         frame_head(length + OUTER_BYTES, int(IPv4Address(GENERATOR_IP)), int(IPv4Address(INGRESS_IP)), 50000,
                    INGRESS_MAC)

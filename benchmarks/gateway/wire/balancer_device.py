@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from heddle.benchmarks.balancer.packets import (
+from heddle.benchmarks.gateway.wire.balancer_packets import (
     ACK,
     CLIENT_NET,
     CLIENTS,
