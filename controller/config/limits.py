@@ -4,6 +4,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from heddle.controller.model.call_limits import CallLimits
 
+_CALLS = CallLimits()
+
 
 class LimitsConfig(BaseModel):
     """Limits of one caller of the gRPC API: an identity by TLS, else an address, on loopback a connection."""
@@ -11,20 +13,26 @@ class LimitsConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     calls_per_second: int = Field(
-        default=1_000, ge=1, le=1_000_000, description="calls of one caller a second; more are refused"
+        default=_CALLS.per_second, ge=1, le=1_000_000, description="calls of one caller a second; more are refused"
     )
     calls_burst: int = Field(
-        default=2_000, ge=1, le=1_000_000, description="calls that a caller who was silent may make at once"
+        default=_CALLS.burst, ge=1, le=1_000_000, description="calls that a caller who was silent may make at once"
     )
     calls_in_progress: int = Field(
-        default=8, ge=1, le=16_384, description="calls of one caller that are in progress; the next ones wait"
+        default=_CALLS.in_progress,
+        ge=1,
+        le=16_384,
+        description="calls of one caller that are in progress; the next ones wait",
     )
     calls_waiting: int = Field(
-        default=1_024, ge=0, le=16_384, description="calls of one caller that wait; more are refused"
+        default=_CALLS.waiting, ge=0, le=16_384, description="calls of one caller that wait; more are refused"
     )
-    streams: int = Field(default=768, ge=1, le=16_384, description="streams of one caller; more are refused")
+    streams: int = Field(default=_CALLS.streams, ge=1, le=16_384, description="streams of one caller; more are refused")
     unread_megabytes: int = Field(
-        default=64, ge=1, le=4_096, description="replies that one caller has not read; more are refused"
+        default=_CALLS.unread_bytes >> 20,
+        ge=1,
+        le=4_096,
+        description="replies that one caller has not read; more are refused",
     )
     grpc_connections: int = Field(
         default=4_096, ge=1, le=65_536, description="gRPC connections of all peers; more are closed at once"

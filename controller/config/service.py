@@ -85,13 +85,13 @@ class ServiceConfig(BaseModel):
     follow_ms: int = _of_brain("follow_ms")
     audit_ms: int = _of_brain("audit_ms")
     probes_per_switch_pps: int = Field(
-        default=300,
+        default=300,  # half of what SONiC's switches reply to by default
         ge=1,
         le=1_000_000,
         description="on a fabric that hashes: the probes per second that may expire at one switch",
     )
     samples_per_switch_pps: int = Field(
-        default=20,
+        default=20,  # a fifteenth of what searches may take
         ge=0,
         le=1_000_000,
         description="on a fabric that hashes: those of them that sample running flows, to find a changed hash; 0: none",

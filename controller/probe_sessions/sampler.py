@@ -22,8 +22,6 @@ from heddle.controller.probe_sessions.finder import Located, switch_at_end
 from heddle.controller.probe_sessions.sending import Efforts, ProbeSender, Replies
 from heddle.probing.probe import Question
 
-SAMPLES_PPS = 20
-"""Probes of samples per second that may expire at one switch: a fifteenth of what searches may take."""
 PERIOD_S = 1.0
 CERTAIN = 17
 """So many flows see a change that moves a quarter of them with 99 % (0.75 ** 17 < 0.01)."""
@@ -46,7 +44,7 @@ class Sampler:
 
     def __init__(
         self, sender: ProbeSender, fabric: Fabric, link_at: Mapping[int, str], running: Callable[[], Running],
-        post: Callable[[PortsAstray], object], *, samples_pps: int = SAMPLES_PPS, period_s: float = PERIOD_S,
+        post: Callable[[PortsAstray], object], *, samples_pps: int, period_s: float = PERIOD_S,
     ) -> None:  # fmt: skip
         """Begin; `running` returns the flows of jobs that send, `post` posts an event. 0 samples_pps: no samples."""
         self.detection_s: dict[str, float] = {}

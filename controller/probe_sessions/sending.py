@@ -20,8 +20,6 @@ from heddle.controller.probe_sessions.sessions import (
 )
 from heddle.probing.probe import Question
 
-SWITCH_PPS = 300
-"""Half of what SONiC's switches reply to by default."""
 TIMEOUT_S = 0.25
 TRIES = 3
 """A probe without a reply is sent so often."""
@@ -49,9 +47,7 @@ class Efforts:
 class ProbeSender:
     """Sends probes for all searches, checks and samples, which share the budgets of switches."""
 
-    def __init__(
-        self, agents: ProbeAgents, fabric: Fabric, *, switch_pps: float = SWITCH_PPS, timeout_s: float = TIMEOUT_S
-    ) -> None:
+    def __init__(self, agents: ProbeAgents, fabric: Fabric, *, switch_pps: float, timeout_s: float = TIMEOUT_S) -> None:
         """Begin; `switch_pps` bounds the probes that expire at each switch."""
         self.agents, self.hops = agents, Hops(fabric)
         self._timeout_s, self._budget = timeout_s, Budget(switch_pps)
