@@ -6,6 +6,7 @@ from pydantic import Field
 
 from heddle.controller.config.text.field import CableRate, Id, Ip, Mac, NicRate, Port, Shape, Uint32, Uint64, Version
 from heddle.controller.model.fabric import DEFAULT_STEERING, SteeredBy
+from heddle.foundation.network import Network
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -51,7 +52,7 @@ class NicShape(Shape):
     port: Port
     capacity_bps: NicRate = Field(alias="gbps")
     rail: Uint32 = 0
-    network: Literal["compute", "storage", "business", "management"] = "compute"
+    network: Literal[tuple(one.value for one in Network)] = Network.COMPUTE.value  # type: ignore[valid-type]
     gpus: list[Uint32] = Field(default_factory=list)
 
 

@@ -24,6 +24,7 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.limit import MAX_CABLES, MAX_FLOW_PLANS, MAX_NICS, MAX_SWITCHES
 from heddle.controller.model.suggest import did_you_mean
+from heddle.foundation.network import Network
 
 MAX_COUNTED = 10_000
 """Of one job's problems no more than these are counted for the line `(+N more)`."""
@@ -92,7 +93,7 @@ def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:
 
 def requests_of(name: str, key: str, jobs: Sequence[JobShape], fabric: Fabric) -> tuple[JobRequest, ...]:
     """Return the requests of jobs that the file `name` lists under `key`."""
-    compute_nics = tuple(nic.id for nic in fabric.nics if nic.network == "compute")
+    compute_nics = tuple(nic.id for nic in fabric.nics if nic.network == Network.COMPUTE)
     requests = [request_of(job, compute_nics if job.ranks is None else tuple(job.ranks)) for job in jobs]
     found = _twice(key, jobs)
     for index, request in enumerate(requests):

@@ -15,6 +15,7 @@ from heddle.controller.model.fabric import Cable, Nic, PortRef, Role, Switch
 from heddle.controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
 from heddle.controller.model.suggest import did_you_mean
 from heddle.foundation.address import mac_text
+from heddle.foundation.network import Network
 
 _MAX_DATAPATH_ID = 2**64 - 1
 _MAC_PREFIX = 0x0200 << 32
@@ -245,7 +246,7 @@ def _nic_of(host: str, shape: NicShape, macs: set[int]) -> Nic:
         port=shape.port,
         capacity_bps=shape.capacity_bps,
         rail=shape.rail,
-        network=shape.network,
+        network=Network(shape.network),
         gpus=tuple(shape.gpus),
     )
 

@@ -12,6 +12,7 @@ from heddle.controller.model.fabric import DEFAULT_STEERING, Cable, Fabric, Nic,
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.job_fields import collective_fields
 from heddle.foundation.address import mac_text
+from heddle.foundation.network import Network
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*\Z")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
@@ -103,8 +104,8 @@ def _nic(nic: Nic) -> Entry:
     found |= {"port": str(nic.port), "gbps": _gbps(nic.capacity_bps)}
     if nic.rail:
         found["rail"] = nic.rail
-    if nic.network != "compute":
-        found["network"] = nic.network
+    if nic.network != Network.COMPUTE:
+        found["network"] = nic.network.value
     if nic.gpus:
         found["gpus"] = list(nic.gpus)
     return found

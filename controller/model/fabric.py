@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from heddle.controller.model.health import Health
+from heddle.foundation.network import Network
 
 
 class Role(StrEnum):
@@ -97,7 +98,7 @@ class Nic:
     port: PortRef
     capacity_bps: int
     rail: int = 0
-    network: str = "compute"
+    network: Network = Network.COMPUTE
     gpus: tuple[int, ...] = ()
 
     @property

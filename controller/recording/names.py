@@ -16,6 +16,7 @@ _MOVED = {
     "controller.planner.ground.turns": "controller.planner.incast.turns",
     "controller.planner.ground.flow_table": "controller.planner.flow_table",
     "controller.planner.ground.loads": "controller.planner.proof.loads",
+    "foundation.network.Network": "dataplane.config.network.Realm",
     "controller.recording.batch": "controller.runtime.recording.batch",
     "controller.recording.pickling": "controller.runtime.recording.pickling",
 }

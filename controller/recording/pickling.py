@@ -51,6 +51,7 @@ from heddle.controller.planner.incast.turns import Turns
 from heddle.controller.planner.proof.loads import LinkLoads
 from heddle.controller.recording.batch import Batch, Decided
 from heddle.controller.recording.names import recorded, recorded_name
+from heddle.foundation.network import Network
 
 _MODULES: tuple[ModuleType, ...] = (
     heddle.controller.brain.lifecycle,
@@ -141,7 +142,7 @@ def _shape(value: Any) -> str:
 
 @lru_cache
 def _allowed() -> dict[tuple[str, str], Any]:
-    ours = (Batch, Decided, Flows, FlowTable, Turns, LinkLoads, topology_of, _array, _scalar, _fabric)
+    ours = (Batch, Decided, Flows, FlowTable, Turns, LinkLoads, Network, topology_of, _array, _scalar, _fabric)
     addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
     named: tuple[Any, ...] = (*_classes(), Settings, *addresses, *ours)
     return {recorded_name(each): each for each in named}

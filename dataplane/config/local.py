@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 
-from heddle.dataplane.config.network import Prefix, Realm
+from heddle.dataplane.config.network import Prefix
+from heddle.foundation.network import Network
 
 
 class Side(StrEnum):
@@ -36,7 +37,7 @@ class Interface:
 class ProviderNetwork:
     """Prefixes of one of the provider's own networks, reached by the provider port."""
 
-    realm: Realm
+    realm: Network
     prefixes: tuple[Prefix, ...]
 
 

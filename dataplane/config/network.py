@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
+from heddle.foundation.network import Network
+
 Address = IPv4Address | IPv6Address
 Prefix = IPv4Network | IPv6Network
 
@@ -22,15 +24,6 @@ class Protocol(IntEnum):
     ICMP = 1
     TCP = 6
     UDP = 17
-
-
-class Realm(StrEnum):
-    """The four networks of a GPU cluster; traffic between them is denied unless a border rule allows it."""
-
-    COMPUTE = "compute"
-    STORAGE = "storage"
-    BUSINESS = "business"
-    MANAGEMENT = "management"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +88,7 @@ class Vpc:
     nat: IPv4Address | None = None
     direct_connects: tuple[DirectConnect, ...] = ()
     floating_ips: tuple[FloatingIp, ...] = ()
-    realm: Realm = Realm.BUSINESS
+    realm: Network = Network.BUSINESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -113,7 +106,7 @@ class BorderRule:
     allow: bool
     vpc: str
     """Id of the VPC, or "*" for all."""
-    realm: Realm
+    realm: Network
     remote: Prefix
     """Addresses in that network."""
     protocol: Protocol = Protocol.ANY

@@ -20,13 +20,13 @@ from heddle.dataplane.config.network import (
     Peering,
     Prefix,
     Protocol,
-    Realm,
     SecurityRule,
     Subnet,
     Vpc,
 )
 from heddle.dataplane.config.refusal import refuse, shown
 from heddle.foundation.address import mac_text
+from heddle.foundation.network import Network
 from heddle.v1 import heddle_pb2 as pb
 
 Choice = TypeVar("Choice", bound=Enum)
@@ -37,7 +37,7 @@ _PLACEHOLDER_ADDRESS = IPv4Address(0)
 _PLACEHOLDER_PREFIX = ip_network("0.0.0.0/32")
 _PROTOCOLS = {protocol.name.lower(): protocol for protocol in Protocol}
 _DIRECTIONS = {direction.value: direction for direction in Direction}
-_REALMS = {realm.value: realm for realm in Realm}
+_REALMS = {realm.value: realm for realm in Network}
 
 
 class Reader:
@@ -151,7 +151,7 @@ def vpc_from(message: pb.Vpc) -> Vpc:
             )
             for i, floating in enumerate(message.floating_ips)
         ),
-        realm=read.choice("network", message.network, _REALMS, default=Realm.BUSINESS.value),
+        realm=read.choice("network", message.network, _REALMS, default=Network.BUSINESS.value),
     )
     refuse(read.problems)
     return vpc

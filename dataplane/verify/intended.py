@@ -9,10 +9,11 @@ from ipaddress import IPv4Address, IPv4Network
 
 from heddle.dataplane.config.balancers import VirtualIp
 from heddle.dataplane.config.local import LocalConfig, Side
-from heddle.dataplane.config.network import Address, NetworkConfig, Prefix, Protocol, Realm, Vpc
+from heddle.dataplane.config.network import Address, NetworkConfig, Prefix, Protocol, Vpc
 from heddle.dataplane.verify.view import Delivery, Route, Rule, Span, View, VpcView
+from heddle.foundation.network import Network
 
-REALMS = tuple(Realm)
+REALMS = tuple(Network)
 LAST_PORT = 65_535
 
 

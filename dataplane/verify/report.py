@@ -6,11 +6,12 @@ from ipaddress import IPv4Address, ip_network
 
 from heddle.dataplane.config.balancers import VirtualIp
 from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from heddle.dataplane.config.network import NetworkConfig, Realm
+from heddle.dataplane.config.network import NetworkConfig
 from heddle.dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
 from heddle.dataplane.verify.compare import MAX_FINDINGS, Comparison, Finding, Names
 from heddle.dataplane.verify.installed import installed
 from heddle.dataplane.verify.intended import REALMS, intended
+from heddle.foundation.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ def local_of(gateway_id: str, networks: Iterable[tuple[str, Iterable[str]]], tab
         for port, row in enumerate(tables.ports)
     )
     provider = tuple(
-        ProviderNetwork(realm=Realm(realm), prefixes=tuple(map(ip_network, prefixes))) for realm, prefixes in networks
+        ProviderNetwork(realm=Network(realm), prefixes=tuple(map(ip_network, prefixes))) for realm, prefixes in networks
     )
     return LocalConfig(gateway_id=gateway_id, interfaces=interfaces, provider_networks=provider)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric, Nic
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
+from heddle.foundation.network import Network
 
 PAYLOAD_BYTES = 4096
 """One RoCEv2 packet's payload: the path MTU of the emulated NICs."""
@@ -84,7 +85,7 @@ def compute_nics(fabric: Fabric) -> tuple[Nic, ...]:
     return tuple(
         nic
         for nic in fabric.nics
-        if nic.network == "compute" and nic.id not in down.down_nics and nic.port.switch not in down.down_switches
+        if nic.network == Network.COMPUTE and nic.id not in down.down_nics and nic.port.switch not in down.down_switches
     )
 
 

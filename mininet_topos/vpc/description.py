@@ -22,11 +22,11 @@ from heddle.dataplane.config.network import (
     NetworkConfig,
     Peering,
     Protocol,
-    Realm,
     SecurityRule,
     Subnet,
     Vpc,
 )
+from heddle.foundation.network import Network
 
 UNDERLAY_MTU_BYTES = 4300
 """Large enough for a RoCEv2 packet with 4096 bytes of payload and VXLAN headers."""
@@ -161,7 +161,7 @@ def _rules(name: str) -> tuple[SecurityRule, ...]:
 def network() -> NetworkConfig:
     """Return the desired network: the VPCs, the peering of red and green, red's access to storage by NFS only."""
     storage = BorderRule(
-        allow=True, vpc="red", realm=Realm.STORAGE, remote=ip_network(f"{STORAGE_SERVER}/32"),
+        allow=True, vpc="red", realm=Network.STORAGE, remote=ip_network(f"{STORAGE_SERVER}/32"),
         protocol=Protocol.TCP, port_min=2049, port_max=2049,
     )  # fmt: skip
     return NetworkConfig(

@@ -15,8 +15,7 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.placement import WHOLE_GPU_MILLI
 from heddle.controller.planner.jit import Ints
-
-COMPUTE = "compute"
+from heddle.foundation.network import Network
 
 
 class Gpus:
@@ -30,7 +29,7 @@ class Gpus:
         """Number the GPUs in the order of the fabric's NICs."""
         serving: dict[tuple[str, int], list[int]] = {}
         for position, nic in enumerate(fabric.nics):
-            if nic.network == COMPUTE:
+            if nic.network == Network.COMPUTE:
                 # A NIC without GPUs has one, with a number that no file can contain.
                 for number in dict.fromkeys(nic.gpus or (-1 - position,)):
                     serving.setdefault((nic.host, number), []).append(position)

@@ -20,8 +20,9 @@ from heddle.controller.planner.placed import Placed
 from heddle.controller.planner.placement.blocks import zones_of
 from heddle.controller.planner.placement.choose import Candidate, compact, turned, wider
 from heddle.controller.planner.placement.forecast import Forecast
-from heddle.controller.planner.placement.free import COMPUTE, gpus_of
+from heddle.controller.planner.placement.free import gpus_of
 from heddle.controller.planner.placement.reason import reason_of, too_few
+from heddle.foundation.network import Network
 
 MAX_WORK = 1_000_000
 """The limit of ranks and flow plans over all candidates; at least one candidate is always evaluated."""
@@ -125,7 +126,7 @@ def _out_of_use(fabric: Fabric, live: Live) -> list[str]:
     return [
         nic.id
         for nic, up in zip(fabric.nics, live.links[first : first + len(fabric.nics)].tolist(), strict=True)
-        if not up and nic.network == COMPUTE
+        if not up and nic.network == Network.COMPUTE
     ]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from heddle.dataplane.config.network import Realm
 from heddle.dataplane.gateway.tables.schema import EMPTY, NEXT_HOP, OWN_WORDS, RULE, VPC, Tables
 from heddle.dataplane.jit import Ints
 from heddle.dataplane.packet.vxlan import OUTER_BYTES
+from heddle.foundation.network import Network
 
 MAX_BYTES = 1 << 30
 _ROWS = {"vpcs": VPC, "next_hops": NEXT_HOP, "rules": RULE}
@@ -88,8 +88,8 @@ def _check(tables: Tables) -> None:
         counts = vpcs[f"{rules}_count"]
         _within("vpcs", counts, 0, len(tables.rules) + 1)
         _within("vpcs", vpcs[rules], 0, len(tables.rules) - counts + 1)
-    _within("vpcs", vpcs["realm"], 0, len(Realm))
-    _within("next_hops", hops["realm"], 0, len(Realm))
+    _within("vpcs", vpcs["realm"], 0, len(Network))
+    _within("next_hops", hops["realm"], 0, len(Network))
     _within("next_hops", hops["template"], 0, len(tables.templates) + 1)
     _within("next_hops", hops["template_bytes"], 0, len(tables.templates) - hops["template"] + 1)
     if not set(hops["template_bytes"].tolist()) <= {0, OUTER_BYTES}:

@@ -15,16 +15,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from heddle.dataplane.config.addresses import gateway_mac, wide
-from heddle.dataplane.config.network import Realm, Vpc
+from heddle.dataplane.config.network import Vpc
 from heddle.dataplane.gateway.compiler.site import Adjacency, Site, address_words
 from heddle.dataplane.gateway.tables import schema
 from heddle.dataplane.jit import Bytes, Grid, Ints, Rows
+from heddle.foundation.network import Network
 
 TEMPLATE_BYTES = 50
 TEMPLATE_STRIDE = 64
 VXLAN_PORT = 4789
 TTL = 64
-REALMS = tuple(Realm)
+REALMS = tuple(Network)
 """The number of a realm is its position."""
 
 

@@ -7,19 +7,11 @@ import numpy as np
 
 from heddle.dataplane.config.addresses import contains, wide, wide_length
 from heddle.dataplane.config.local import LocalConfig
-from heddle.dataplane.config.network import (
-    BorderRule,
-    Direction,
-    NetworkConfig,
-    Prefix,
-    Protocol,
-    Realm,
-    SecurityRule,
-    Vpc,
-)
+from heddle.dataplane.config.network import BorderRule, Direction, NetworkConfig, Prefix, Protocol, SecurityRule, Vpc
 from heddle.dataplane.gateway.compiler.hops import words_of
 from heddle.dataplane.gateway.tables import schema
 from heddle.dataplane.jit import Rows
+from heddle.foundation.network import Network
 
 LAST_PORT = 65_535
 FULL = (1 << 128) - 1
@@ -55,7 +47,7 @@ class Rules:
 
     def __init__(self, local: LocalConfig, network: NetworkConfig) -> None:
         self._rules: list[PrefixRule] = []
-        self._prefixes: dict[Realm, list[Prefix]] = {realm: [] for realm in Realm}
+        self._prefixes: dict[Network, list[Prefix]] = {realm: [] for realm in Network}
         for provider in local.provider_networks:
             self._prefixes[provider.realm] += provider.prefixes
         named = {rule.vpc for rule in network.border}

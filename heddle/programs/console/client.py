@@ -25,6 +25,7 @@ from heddle.foundation.channel import channel_to
 from heddle.foundation.identity import TLS_VARIABLE
 from heddle.foundation.keepalive import client_options
 from heddle.foundation.leader_address import LeaderAddress
+from heddle.foundation.network import Network
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
@@ -180,5 +181,5 @@ def _nic(nic: pb.Nic) -> Nic:
         port=_port(nic.leaf_port),
         capacity_bps=nic.capacity_bps,
         rail=nic.rail,
-        network=nic.network,
+        network=Network(nic.network),
     )

@@ -24,9 +24,9 @@ from heddle.controller.model.server_address import is_address_port, is_socket
 from heddle.dataplane.config.check_local import local_problems
 from heddle.dataplane.config.check_pair import pair_problems
 from heddle.dataplane.config.local import Interface, Limits, LocalConfig, PortShare, ProviderNetwork, Side, Timeouts
-from heddle.dataplane.config.network import Realm
 from heddle.dataplane.config.pair import Mode, PairConfig
 from heddle.dataplane.config.pair import Path as PairPath
+from heddle.foundation.network import Network
 from heddle.foundation.regular_file import read_regular
 from heddle.foundation.tls_files import Tls
 
@@ -100,7 +100,7 @@ class InterfaceShape(Shape):
 class ProviderNetworkShape(Shape):
     """One of `provider_networks`."""
 
-    network: Literal["compute", "storage", "business", "management"] = Field(
+    network: Literal[tuple(one.value for one in Network)] = Field(  # type: ignore[valid-type]
         description="which of the four networks", examples=["storage"]
     )
     prefixes: Annotated[list[Net], Field(min_length=1)] = Field(
@@ -314,7 +314,7 @@ def _local(name: str, shape: GatewayShape) -> LocalConfig:
             for one in shape.interfaces
         ),
         provider_networks=tuple(
-            ProviderNetwork(realm=Realm(one.network), prefixes=tuple(one.prefixes)) for one in shape.provider_networks
+            ProviderNetwork(realm=Network(one.network), prefixes=tuple(one.prefixes)) for one in shape.provider_networks
         ),
         nat_ports=PortShare(first=shape.nat_ports.first, last=shape.nat_ports.last),
         limits=Limits(**shape.limits.model_dump()),

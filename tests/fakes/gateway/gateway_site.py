@@ -13,12 +13,12 @@ from heddle.dataplane.config.network import (
     FloatingIp,
     NetworkConfig,
     Peering,
-    Realm,
     Subnet,
     Vpc,
 )
 from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
 from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.foundation.network import Network
 
 UNDERLAY, EXTERNAL, CUSTOMER, PROVIDER = range(4)
 """Port numbers."""
@@ -61,7 +61,7 @@ LOCAL = LocalConfig(
             router=STORAGE_ROUTER,
         ),
     ),
-    provider_networks=(ProviderNetwork(realm=Realm.STORAGE, prefixes=(Net4("172.16.0.0/16"),)),),
+    provider_networks=(ProviderNetwork(realm=Network.STORAGE, prefixes=(Net4("172.16.0.0/16"),)),),
 )
 
 

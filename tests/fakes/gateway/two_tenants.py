@@ -13,12 +13,12 @@ from heddle.dataplane.config.network import (
     NetworkConfig,
     Peering,
     Protocol,
-    Realm,
     SecurityRule,
     Vpc,
 )
 from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
 from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.foundation.network import Network
 from tests.fakes.gateway import gateway_site as site
 from tests.fakes.gateway.gateway_site import CUSTOMER, HOST_A, HOST_B, HOST_C, UNDERLAY, endpoint
 
@@ -80,7 +80,7 @@ NETWORK = NetworkConfig(
     ),
     peerings=frozenset({Peering(a="green", b="red")}),
     border=tuple(
-        BorderRule(allow=True, vpc=vpc, realm=Realm.STORAGE, remote=Net4("172.16.0.0/16"), port_min=2049,
+        BorderRule(allow=True, vpc=vpc, realm=Network.STORAGE, remote=Net4("172.16.0.0/16"), port_min=2049,
                    port_max=2049)
         for vpc in ("red", "blue")
     ),

@@ -14,11 +14,11 @@ from heddle.dataplane.config.network import (
     NetworkConfig,
     Peering,
     Protocol,
-    Realm,
     SecurityRule,
     Subnet,
     Vpc,
 )
+from heddle.foundation.network import Network
 
 SUBNETS_V4 = ("10.0.0.0/24", "10.0.1.0/24", "10.0.2.0/23", "10.1.0.0/16", "192.168.0.0/28")
 SUBNETS_V6 = ("fd00::/64", "fd00:0:0:1::/64", "fd00:1::/48", "2001:db8::/125")
@@ -82,7 +82,7 @@ def vpcs(draw, number):
             for i, prefix in enumerate(connects)
         ),
         floating_ips=tuple(FloatingIp(public=PUBLIC[2 + 2 * number + i], endpoint=ip) for i, ip in enumerate(floating)),
-        realm=draw(st.sampled_from([Realm.BUSINESS, Realm.BUSINESS, Realm.COMPUTE])),
+        realm=draw(st.sampled_from([Network.BUSINESS, Network.BUSINESS, Network.COMPUTE])),
     )
 
 
@@ -107,7 +107,7 @@ def networks(draw, most=4):
             near[a.id].append(b)
             near[b.id].append(a)
     names = st.sampled_from(["*", *[vpc.id for vpc in found]])
-    border = draw(st.lists(rules(BorderRule, vpc=names, realm=st.sampled_from(Realm)), max_size=5))
+    border = draw(st.lists(rules(BorderRule, vpc=names, realm=st.sampled_from(Network)), max_size=5))
     return NetworkConfig(
         generation=draw(st.integers(0, 9)), vpcs=tuple(found), peerings=frozenset(peerings), border=tuple(border)
     )
@@ -133,7 +133,7 @@ def gateways(draw):
         Side.CUSTOMER: {},
         Side.PROVIDER: {"address": PROVIDER_NET[1], "network": PROVIDER_NET, "router": PROVIDER_NET[254]},
     }
-    realms = draw(st.permutations([Realm.STORAGE, Realm.MANAGEMENT, Realm.COMPUTE]))
+    realms = draw(st.permutations([Network.STORAGE, Network.MANAGEMENT, Network.COMPUTE]))
     provided = {realm: [] for realm in realms}
     for i, prefix in enumerate(draw(st.permutations(PROVIDERS))):
         if Side.PROVIDER in sides and not any(

@@ -34,8 +34,9 @@ from heddle.dataplane.config.balancers import BackEnd, LoadBalancer, Mode
 from heddle.dataplane.config.check import network_problems
 from heddle.dataplane.config.check_balancers import load_balancer_problems
 from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.network import BorderRule, Endpoint, Peering, Realm, Subnet, Vpc
+from heddle.dataplane.config.network import BorderRule, Endpoint, Peering, Subnet, Vpc
 from heddle.dataplane.config.updates import Replica, updates
+from heddle.foundation.network import Network
 from tests.support.examples import examples
 from tests.unit.brain.driver import small_fabric
 
@@ -119,7 +120,7 @@ class GatewayMachine(RuleBasedStateMachine):
     @rule(names=st.lists(st.sampled_from(["a", "b", "*"]), max_size=2))
     def border(self, names):
         rules = tuple(
-            BorderRule(allow=True, vpc=name, realm=Realm.STORAGE, remote=ip_network("10.9.0.0/16")) for name in names
+            BorderRule(allow=True, vpc=name, realm=Network.STORAGE, remote=ip_network("10.9.0.0/16")) for name in names
         )
         self.ask(lambda reply: ApplyBorder(reply=reply, rules=rules))
 

@@ -37,11 +37,11 @@ from heddle.dataplane.config.network import (
     FloatingIp,
     Peering,
     Protocol,
-    Realm,
     SecurityRule,
     Subnet,
     Vpc,
 )
+from heddle.foundation.network import Network
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 V6 = IPv6Address("fd01::1")
@@ -90,7 +90,7 @@ def with_networks() -> Driver:
     )  # fmt: skip
     driver.feed(ApplyLoadBalancer(reply=5, balancer=wanted))
     driver.feed(ApplyPeering(reply=3, peering=Peering(a="blue", b="red")))
-    rule = BorderRule(allow=True, vpc="*", realm=Realm.STORAGE, remote=ip_network("fd00::/16"), protocol=Protocol.TCP)
+    rule = BorderRule(allow=True, vpc="*", realm=Network.STORAGE, remote=ip_network("fd00::/16"), protocol=Protocol.TCP)
     driver.feed(ApplyBorder(reply=4, rules=(rule,)))
     return driver
 
@@ -110,7 +110,7 @@ def vpc(name: str, number: int) -> Vpc:
         floating_ips=(
             FloatingIp(public=IPv4Address(f"192.0.2.{number + 9}"), endpoint=IPv4Address(f"10.{number}.0.5")),
         ),
-        realm=Realm.STORAGE,
+        realm=Network.STORAGE,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from heddle.dataplane.config.network import Realm
+from heddle.foundation.network import Network
 from tests.fakes.gateway.compiling_gateway import CompilingGateway
 from tests.support.controllers.served_controller import served
 
@@ -34,7 +34,7 @@ LOCAL = LocalConfig(
         Interface(name="u", side=Side.UNDERLAY, mac=0x0200_0000_0001, address=IPv4Address("10.0.0.100")),
         Interface(name="p", side=Side.PROVIDER, mac=0x0200_0000_0002, address=IPv4Address("10.200.0.1")),
     ),
-    provider_networks=(ProviderNetwork(realm=Realm.STORAGE, prefixes=(ip_network("10.200.0.0/16"),)),),
+    provider_networks=(ProviderNetwork(realm=Network.STORAGE, prefixes=(ip_network("10.200.0.0/16"),)),),
 )
 
 

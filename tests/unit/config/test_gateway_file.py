@@ -10,8 +10,9 @@ import yaml
 from heddle.controller.config.network_file import load_network
 from heddle.controller.model.error import InputError
 from heddle.dataplane.config.local import Limits, Side, Timeouts
-from heddle.dataplane.config.network import Direction, Peering, Protocol, Realm
+from heddle.dataplane.config.network import Direction, Peering, Protocol
 from heddle.dataplane.config.pair import Mode
+from heddle.foundation.network import Network
 from heddle.programs.gateway.gateway_file import load_gateway, printed
 
 SOUND: dict[str, Any] = {
@@ -67,7 +68,7 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
         "receive_frames": 4096,
     }  # fmt: skip
     found = load_gateway(written(tmp_path, {**SOUND, **more}))
-    assert found.local.provider_networks[0].realm is Realm.STORAGE
+    assert found.local.provider_networks[0].realm is Network.STORAGE
     assert (found.local.nat_ports.last, found.local.limits.connections, found.local.timeouts.udp_s) == (
         32767,
         1024,
@@ -151,7 +152,7 @@ def test_a_network_file_has_the_keys_of_the_contracts_messages(tmp_path: Path) -
     assert (red.vni, red.nat, blue.id) == (100, IPv4Address("198.51.100.10"), "blue")
     assert (red.rules[0].direction, red.rules[0].protocol, red.rules[0].port_max) == (Direction.IN, Protocol.TCP, 22)
     assert found.peerings == {Peering(a="blue", b="red")}
-    assert found.border[0].realm is Realm.STORAGE
+    assert found.border[0].realm is Network.STORAGE
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,16 @@ from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 
 from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from heddle.dataplane.config.network import Direction, NetworkConfig, Protocol, Realm
+from heddle.dataplane.config.network import Direction, NetworkConfig, Protocol
 from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
 from heddle.dataplane.gateway.compiler.index import indexed
 from heddle.dataplane.gateway.tables import schema
+from heddle.foundation.network import Network
 from tests.oracles.table_lookup import find, find_endpoint, find_route, signed, wide
 from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, networks, prefixes_of
 from tests.support.examples import examples
 
-REALMS = list(Realm)
+REALMS = list(Network)
 SOME = settings(max_examples=examples(50), deadline=None)
 ADDRESSES = st.one_of(
     st.sampled_from(
@@ -306,8 +307,8 @@ UNDERLAY = Interface(name="u", side=Side.UNDERLAY, mac=0x0200_0000_0001, address
         (
             {
                 "provider_networks": (
-                    ProviderNetwork(realm=Realm.STORAGE, prefixes=(ip_network("10.0.0.0/8"),)),
-                    ProviderNetwork(realm=Realm.MANAGEMENT, prefixes=(ip_network("10.1.0.0/16"),)),
+                    ProviderNetwork(realm=Network.STORAGE, prefixes=(ip_network("10.0.0.0/8"),)),
+                    ProviderNetwork(realm=Network.MANAGEMENT, prefixes=(ip_network("10.1.0.0/16"),)),
                 )
             },
             "10.1.0.0/16 of management overlaps 10.0.0.0/8 of storage",

@@ -25,11 +25,11 @@ from heddle.dataplane.config.network import (
     FloatingIp,
     NetworkConfig,
     Peering,
-    Realm,
     SecurityRule,
     Subnet,
     Vpc,
 )
+from heddle.foundation.network import Network
 from tests.property.gateway.networks import networks, prefixes_of
 from tests.support.examples import examples
 
@@ -237,12 +237,12 @@ def test_a_change_of_a_peered_vpc_is_checked_against_its_peers():
     ],
 )
 def test_an_invalid_peering_is_refused(peering, words):
-    network = NetworkConfig(vpcs=(vpc(), other("store", 6, "10.1.0.0/16", realm=Realm.STORAGE)))
+    network = NetworkConfig(vpcs=(vpc(), other("store", 6, "10.1.0.0/16", realm=Network.STORAGE)))
     assert any(words in line for line in peering_problems(peering, network))
 
 
 def test_a_border_rule_for_an_unknown_vpc_is_refused():
-    unknown = BorderRule(allow=True, vpc="absent", realm=Realm.STORAGE, remote=ip_network("10.9.0.0/16"))
+    unknown = BorderRule(allow=True, vpc="absent", realm=Network.STORAGE, remote=ip_network("10.9.0.0/16"))
     (line,) = network_problems(NetworkConfig(vpcs=(vpc(),), border=(replace(unknown, vpc="*"), unknown)))
     assert line == "border: rules[1].vpc: there is no vpc 'absent'; '*' is for all"
 

@@ -19,7 +19,6 @@ from heddle.dataplane.config.network import (
     NetworkConfig,
     Peering,
     Protocol,
-    Realm,
     SecurityRule,
     Subnet,
     Vpc,
@@ -33,6 +32,7 @@ from heddle.dataplane.verify.intended import intended
 from heddle.dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, reachable
 from heddle.dataplane.verify.report import verify
 from heddle.dataplane.verify.search import entries
+from heddle.foundation.network import Network
 from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, VTEPS, gateways, networks
 from tests.support.examples import examples
 
@@ -46,8 +46,8 @@ LOCAL = LocalConfig(
         Interface(name="p", side=Side.PROVIDER, mac=0x0200_0000_0004, address=IPv4Address("10.9.0.1")),
     ),
     provider_networks=(
-        ProviderNetwork(realm=Realm.STORAGE, prefixes=(ip_network("10.9.0.0/16"),)),
-        ProviderNetwork(realm=Realm.MANAGEMENT, prefixes=(ip_network("10.10.0.0/16"),)),
+        ProviderNetwork(realm=Network.STORAGE, prefixes=(ip_network("10.9.0.0/16"),)),
+        ProviderNetwork(realm=Network.MANAGEMENT, prefixes=(ip_network("10.10.0.0/16"),)),
     ),
 )
 
@@ -85,7 +85,7 @@ NETWORK = NetworkConfig(
         ),
     ),
     peerings=frozenset({Peering(a="blue", b="green")}),
-    border=(BorderRule(allow=True, vpc="green", realm=Realm.STORAGE, remote=ip_network("10.9.0.0/24"), port_max=99),),
+    border=(BorderRule(allow=True, vpc="green", realm=Network.STORAGE, remote=ip_network("10.9.0.0/24"), port_max=99),),
 )
 
 
@@ -141,7 +141,7 @@ def _extra_route(tables):
     wide = 0xFFFF_0000_0000 | int(IPv4Address("10.10.0.0"))
     first = (2 << 8) | 96 + 16
     tables.vpcs["lengths_v4"] |= 1 << 16
-    hop = hop_to(tables, schema.PROVIDER, realm=list(Realm).index(Realm.STORAGE))
+    hop = hop_to(tables, schema.PROVIDER, realm=list(Network).index(Network.STORAGE))
     kept = without(tables.routes, first, 0, wide)
     return tables._replace(routes=with_key(kept, (first, 0, wide), hop))
 

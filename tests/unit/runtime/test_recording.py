@@ -9,6 +9,7 @@ import pickle
 import struct
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from heddle.controller.brain.decide import decide
 from heddle.controller.brain.port_search import Seeking
 from heddle.controller.model.error import InputError, PrerequisiteError
-from heddle.controller.model.event import Drain, PortStatus, RulesRead, Submit, Tick
+from heddle.controller.model.event import ApplyBorder, ApplyVpc, Drain, PortStatus, RulesRead, Submit, Tick
 from heddle.controller.model.fabric import SteeredBy
 from heddle.controller.model.job import Steering
 from heddle.controller.recording import recorder as recording
@@ -25,10 +26,13 @@ from heddle.controller.recording.batch import Turn
 from heddle.controller.recording.pickling import ValueUnpickler
 from heddle.controller.recording.recorder import Recorder
 from heddle.controller.recording.replay import Gap, replay, segments
-from heddle.controller.recording.segment import SegmentWriter, header
+from heddle.controller.recording.segment import SegmentReader, SegmentWriter, header
+from heddle.foundation.network import Network
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
+
+RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 
 
 def some_turns():
@@ -139,6 +143,15 @@ def test_a_foreign_file_is_refused(tmp_path, content):
     (tmp_path / "one").write_bytes(content)
     with pytest.raises(InputError, match=r"no recording of heddle|another version"):
         list(replay(tmp_path / "one"))
+
+
+def test_a_recording_written_before_a_class_got_another_name_is_read():
+    reader = SegmentReader(RECORDINGS / "vpc.heddle")
+    state, batches = reader.state(), list(reader.batches())
+    reader.close()
+    assert {nic.network for nic in state.fabric.nics} == {Network.COMPUTE}
+    applied = [event for batch in batches for event in batch.events if isinstance(event, ApplyVpc | ApplyBorder)]
+    assert (applied[0].vpc.realm, applied[1].rules[0].realm) == (Network.STORAGE, Network.STORAGE)
 
 
 def test_rules_that_an_audit_reads_again_are_written_once(tmp_path):

@@ -12,6 +12,7 @@ from heddle.controller.config.load import load_job_shape
 from heddle.controller.model.address import parse_ip
 from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError
 from heddle.controller.model.job import JobRequest
+from heddle.foundation.network import Network
 from heddle.programs.console.client import connected
 from heddle.programs.console.launch.child import Child
 from heddle.programs.console.launch.lease import JobLease
@@ -131,7 +132,7 @@ def share_of(member: Membership, nics: Sequence[str]) -> tuple[str, ...]:
 
 def _host_nics(topology: pb.Topology, host: str) -> list[str]:
     names = {host, host.partition(".")[0]}
-    found = sorted((nic.rail, nic.id) for nic in topology.nics if nic.host in names and nic.network == "compute")
+    found = sorted((nic.rail, nic.id) for nic in topology.nics if nic.host in names and nic.network == Network.COMPUTE)
     if not found:
         raise InputError(
             f"the fabric has no compute NIC of host {host}; name this node's NICs by --nic, or its host by --host"

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from heddle.dataplane.config import updates as changes
 from heddle.dataplane.config.desired import Desired, for_host
-from heddle.dataplane.config.network import NetworkConfig, Protocol, Realm
+from heddle.dataplane.config.network import NetworkConfig, Protocol
 from heddle.dataplane.config.refusal import MAX_LINES, ConfigError
 from heddle.dataplane.config.updates import Replica, updates
 from heddle.dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
+from heddle.foundation.network import Network
 from heddle.v1 import heddle_pb2 as pb
 from tests.property.gateway.networks import VTEPS, networks
 from tests.support.examples import examples
@@ -33,7 +34,7 @@ def test_a_network_survives_encoding(network):
 def test_omitted_fields_have_the_contracts_default():
     rule = pb.SecurityRule(allow=True, direction="in", remote_cidr="0.0.0.0/0")
     vpc = vpc_from(pb.Vpc(id="a", vni=1, security_rules=[rule]))
-    assert (vpc.realm, vpc.nat) == (Realm.BUSINESS, None)
+    assert (vpc.realm, vpc.nat) == (Network.BUSINESS, None)
     assert (vpc.rules[0].protocol, vpc.rules[0].port_min, vpc.rules[0].port_max) == (Protocol.ANY, 0, 65_535)
 
 
