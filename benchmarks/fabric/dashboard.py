@@ -36,10 +36,11 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
 from heddle.controller.model.job_state import JobState
-from heddle.controller.model.plan import DATA_PRIORITY, Plan
+from heddle.controller.model.plan import Plan
 from heddle.controller.planner.solve import solve
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.telemetry import Telemetry
+from heddle.foundation.traffic_class import DATA
 from heddle.telemetry.detection.signal import Kind, Signal
 from heddle.telemetry.detection.window import SECOND_NS, Snapshot
 from heddle.telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
@@ -101,7 +102,7 @@ def snapshots(fabric: Fabric) -> list[Snapshot]:
         for name in ("tx_bytes", "rx_bytes"):
             delta[:, port_column(name)] = chance.integers(0, int(0.9 * BPS / 8 * window_ns / SECOND_NS), ports)
         paused = np.zeros((ports, PRIORITIES), dtype=np.uint64)
-        paused[chance.integers(0, ports, ports // 50), DATA_PRIORITY] = window_ns // 50
+        paused[chance.integers(0, ports, ports // 50), DATA.priority] = window_ns // 50
         delta[:, queue_columns("paused_ns")] = paused
         gauges = np.zeros((ports, PRIORITIES), dtype=np.uint64)
         ones = np.ones(ports, dtype=np.uint64)
@@ -140,7 +141,7 @@ async def _controller(control: Connection) -> None:
 async def _tick(telemetry: Telemetry, fabric: Fabric, measured: list[Snapshot]) -> None:
     hot = tuple(
         Signal(
-            kind=Kind.CONGESTION, port=str(cable.upper), priority=DATA_PRIORITY, raised=True, value=0.5, threshold=0.1,
+            kind=Kind.CONGESTION, port=str(cable.upper), priority=DATA.priority, raised=True, value=0.5, threshold=0.1,
             since_unix_ns=1, sampled_unix_ns=1,
         )
         for cable in fabric.cables[:HOT]

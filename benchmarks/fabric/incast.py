@@ -8,11 +8,12 @@ do. Needs root.
 from dataclasses import dataclass, replace
 from typing import TextIO
 
+from heddle.foundation.traffic_class import DATA
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
 from heddle.mininet_topos.measure.start_phases import start_offset_ns, start_phases
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.wire.shaping import FULL_FRAME_BYTES
 from heddle.telemetry.counter_page import CounterSnapshot
 from tests.support.fabrics.small_fabrics import spine_leaf
@@ -101,7 +102,7 @@ def requests(incast: Incast, mode: Mode) -> list[FlowRequest]:
 
 
 def row_of(result: RunResult, counters: CounterSnapshot) -> dict[str, float | int | bool]:
-    queues = [counters.queue(name, DATA_PRIORITY) for name in counters.names]
+    queues = [counters.queue(name, DATA.priority) for name in counters.names]
     last_ns = max(flow.last_rx_ns or 0 for flow in result.flows)
     return {
         "goodput_mbps": sum(flow.delivered_bytes for flow in result.flows) * 8e3 / max(1, last_ns),

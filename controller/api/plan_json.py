@@ -12,11 +12,12 @@ import numpy as np
 from google.protobuf.json_format import MessageToDict
 
 from heddle.controller.api.translate import flow_to, plan_to
-from heddle.controller.model.plan import DATA_DSCP, DATA_PRIORITY, FlowPlan, JobPlan
+from heddle.controller.model.plan import FlowPlan, JobPlan
 from heddle.controller.planner.clos import MAX_HOPS, Topology
 from heddle.controller.planner.flow_table import FlowTable
 from heddle.controller.planner.jit import Ints
 from heddle.controller.planner.render import NO_TEXT, Template, Texts, rendered
+from heddle.foundation.traffic_class import CLASSES
 
 FLOWS_PER_PIECE = 4_096
 
@@ -55,6 +56,7 @@ def _of_table(table: FlowTable) -> Iterator[str]:
 _PATH = MAX_HOPS + 2
 """The columns of a path: the link out of a NIC, links between switches, the link into a NIC."""
 _BOOLEANS = ("false", "true")
+_CLASSES = [f'"dscp": {each.dscp}, "priority_group": {each.priority}' for each in CLASSES]
 
 
 def _template(job_id: str) -> Template:
@@ -63,7 +65,7 @@ def _template(job_id: str) -> Template:
         (f'{{"flow_id": {json.dumps(job_id)[:-1]}/', 0), ("/", 0), ("-", 0), ("/", 0),
         ('", "src_nic": ', 1), (', "dst_nic": ', 1), (', "links": [', _PATH), ('], "udp_source_port": ', 0),
         (', "rate_bps": "', 0),
-        (f'", "dscp": {DATA_DSCP}, "priority_group": {DATA_PRIORITY}, "reverse_links": [', _PATH),
+        ('", ', 1), (', "reverse_links": [', _PATH),
         ('], "reverse_udp_source_port": ', 0), (', "demand_bps": "', 0), ('", "phase": ', 0), (', "src_rank": ', 0),
         (', "dst_rank": ', 0), (', "collective": ', 0), (', "queue_pair": ', 0), (', "pinned": ', 1),
     )  # fmt: skip
@@ -72,8 +74,8 @@ def _template(job_id: str) -> Template:
 
 @lru_cache(maxsize=1)
 def _texts_of(topology: Topology) -> Texts:
-    """Return the JSON of the booleans, of every link and of every NIC of a fabric, in this order."""
-    return Texts.of([*_BOOLEANS, *_quoted(topology.link_ids), *_quoted(topology.nic_ids)])
+    """Return the JSON of the booleans, of the classes, of every link and of every NIC of a fabric, in this order."""
+    return Texts.of([*_BOOLEANS, *_CLASSES, *_quoted(topology.link_ids), *_quoted(topology.nic_ids)])
 
 
 def _quoted(ids: Sequence[str]) -> list[str]:
@@ -84,13 +86,15 @@ def _quoted(ids: Sequence[str]) -> list[str]:
 def _rows(table: FlowTable, part: slice) -> Ints:
     """Return the columns of flows for `_template`: numbers, and the numbers of texts of `_texts_of`."""
     topology, flows = table.topology, table.flows.rows(part)
-    links, nics = len(_BOOLEANS), len(_BOOLEANS) + len(topology.link_ids)
+    links = len(_BOOLEANS) + len(_CLASSES)
+    nics = links + len(topology.link_ids)
     source, target = flows.src_nic, flows.dst_nic
     out_of, into = links + topology.first_nic_link, links + topology.first_nic_link + topology.nics
     there, back = (np.where(hops[part] >= 0, links + hops[part], NO_TEXT) for hops in (table.hops, table.reverse_hops))
     ends = (flows.collective, flows.src_rank, flows.dst_rank, flows.queue_pair)
+    of = len(_BOOLEANS) + topology.nic_class[source]
     return np.column_stack((
         *ends, nics + source, nics + target, out_of + source, there, into + target, table.ports[part],
-        table.rates[part], out_of + target, back, into + source, table.reverse_ports[part], flows.demand_bps,
+        table.rates[part], of, out_of + target, back, into + source, table.reverse_ports[part], flows.demand_bps,
         flows.phase, flows.src_rank, flows.dst_rank, flows.collective, flows.queue_pair, flows.pinned.astype(np.int64),
     ))  # fmt: skip

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from heddle.controller.model.health import Health
 from heddle.foundation.network import Network
+from heddle.foundation.traffic_class import CLASS_OF_NETWORK, TrafficClass
 
 
 class Role(StrEnum):
@@ -100,6 +101,11 @@ class Nic:
     rail: int = 0
     network: Network = Network.COMPUTE
     gpus: tuple[int, ...] = ()
+
+    @property
+    def traffic_class(self) -> TrafficClass:
+        """Return the class of the flows that it sends."""
+        return CLASS_OF_NETWORK[self.network]
 
     @property
     def up_link(self) -> str:

@@ -6,12 +6,8 @@ from typing import NamedTuple
 
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.rule import FlowRule
+from heddle.foundation.traffic_class import DATA
 from heddle.probing.flow import Wanted
-
-DATA_DSCP = 26
-DATA_PRIORITY = 3
-CNP_DSCP = 48
-CNP_PRIORITY = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +44,8 @@ class FlowPlan:
     collective: int
     queue_pair: int
     pinned: bool = False
-    dscp: int = DATA_DSCP
-    priority_group: int = DATA_PRIORITY
+    dscp: int = DATA.dscp
+    priority_group: int = DATA.priority
     window: AdmissionWindow = ALWAYS
 
 

@@ -1,14 +1,11 @@
-"""Define the queueing that a plan assumes of every switch: classes, ECN thresholds, pause thresholds, PFC watchdog.
+"""Define the queueing that a plan assumes of every switch: ECN thresholds, pause thresholds, PFC watchdog.
 
 Byte thresholds are those of a link of `REFERENCE_RATE_BPS` and scale with the rate, so that a threshold is the same
 time on every link. The lab's queue model runs on the same values (`mininet_topos/queues/settings.py` has their
-reasons), `heddle export sonic` writes them, and `heddle verify roce` compares with them.
+reasons), `heddle export sonic` writes them, and `heddle verify roce` compares with them. The classes of
+traffic are in `heddle/foundation/traffic_class.py`.
 """
 
-from heddle.controller.model.plan import CNP_DSCP, CNP_PRIORITY, DATA_DSCP, DATA_PRIORITY
-
-PRIORITY_OF_DSCP = {DATA_DSCP: DATA_PRIORITY, CNP_DSCP: CNP_PRIORITY}
-"""Every other DSCP has priority 0."""
 REFERENCE_RATE_BPS = 100 * 10**9
 KMIN_BYTES = 20_000
 KMAX_BYTES = 80_000

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.planner.jit import Flags, Ints, kernel
+from heddle.foundation.traffic_class import CLASS_OF_NETWORK, CLASSES
 
 NO_LINK = -1
 MAX_HOPS = 4
@@ -62,6 +63,12 @@ class Topology:
     def first_nic_link(self) -> int:
         """Return the number of the first NIC link; links of lower numbers join two switches."""
         return 2 * self.cables
+
+    @cached_property
+    def nic_class(self) -> Ints:
+        """Return the class of the flows that each NIC sends, as a position in CLASSES."""
+        number = {network: CLASSES.index(of) for network, of in CLASS_OF_NETWORK.items()}
+        return np.array([number[nic.network] for nic in self._nics], dtype=np.int64)
 
     @cached_property
     def parallel(self) -> bool:

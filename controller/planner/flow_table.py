@@ -11,6 +11,7 @@ from heddle.controller.planner.clos import Topology
 from heddle.controller.planner.expand import Flows
 from heddle.controller.planner.incast.turns import Turns
 from heddle.controller.planner.jit import Flags, Ints
+from heddle.foundation.traffic_class import CLASSES
 
 
 class FlowTable(Sequence[FlowPlan]):
@@ -116,6 +117,7 @@ class FlowTable(Sequence[FlowPlan]):
         source, target = int(flows.src_nic[row]), int(flows.dst_nic[row])
         collective, queue_pair = int(flows.collective[row]), int(flows.queue_pair[row])
         src_rank, dst_rank = int(flows.src_rank[row]), int(flows.dst_rank[row])
+        of = CLASSES[self.topology.nic_class[source]]
         return FlowPlan(
             flow_id=f"{self.request.job_id}/{collective}/{src_rank}-{dst_rank}/{queue_pair}",
             src_nic=nic_ids[source],
@@ -132,6 +134,8 @@ class FlowTable(Sequence[FlowPlan]):
             collective=collective,
             queue_pair=queue_pair,
             pinned=bool(flows.pinned[row]),
+            dscp=of.dscp,
+            priority_group=of.priority,
             window=self._window(row),
         )
 

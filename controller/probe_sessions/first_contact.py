@@ -15,13 +15,13 @@ from heddle.controller.model.effect import Note
 from heddle.controller.model.error import NoAdmissiblePlanError, UnavailableError
 from heddle.controller.model.fabric import Fabric, Nic
 from heddle.controller.model.job import JobRequest
-from heddle.controller.model.plan import DATA_DSCP
 from heddle.controller.probe_sessions.assembly import Lie
 from heddle.controller.probe_sessions.finder import switch_at_end
 from heddle.controller.probe_sessions.leaves import leaves_that_send
 from heddle.controller.probe_sessions.pairs import pairs_of
 from heddle.controller.probe_sessions.sending import Efforts, ProbeSender, Replies
 from heddle.controller.probe_sessions.sessions import Header
+from heddle.foundation.traffic_class import DATA
 from heddle.probing.check.conclusions import LeafCheck, concluded
 from heddle.probing.check.places import Places
 from heddle.probing.check.questions import Variation, rounds
@@ -134,7 +134,7 @@ class FirstContact:
         pairs = await asyncio.to_thread(pairs_of, self.fabric, self._nics(leaf), MAX_DESTINATIONS)
         if not pairs:
             return None, ""
-        to_send = rounds(pairs, DATA_DSCP, max_ports=MAX_PORTS)
+        to_send = rounds(pairs, DATA.dscp, max_ports=MAX_PORTS)
         heard: dict[Variation, Replies] = {}
         efforts, reader = Efforts(), _Reader(self.sender, self.places)
         for each in to_send:

@@ -7,12 +7,11 @@ need is none: more headroom, a higher weight of the data queue.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from heddle.controller.model.plan import CNP_PRIORITY, DATA_DSCP, DATA_PRIORITY
-from heddle.controller.model.queueing import PRIORITY_OF_DSCP
 from heddle.controller.sonic.config_db import ConfigDb, Place
 from heddle.controller.sonic.export import HASH_FIELDS
 from heddle.controller.sonic.port_differences import queue_differences
-from heddle.controller.sonic.wording import Difference
+from heddle.controller.sonic.wording import Difference, listed
+from heddle.foundation.traffic_class import CLASSES, CNP, FLOW_CLASSES, LOSSLESS, OTHER, PRIORITY_OF_DSCP
 
 PRIORITIES = range(8)
 SWITCH_HASH = "SWITCH_HASH"
@@ -28,31 +27,34 @@ class _Map(NamedTuple):
     reason: str
 
 
-_DATA, _CNP = str(DATA_PRIORITY), str(CNP_PRIORITY)
+_PAUSED = [str(each.priority) for each in LOSSLESS]
+_LOSSLESS = listed(LOSSLESS)
+_NAMED = (*FLOW_CLASSES, CNP)
+_FLOWS = ", ".join(f"{each.name} has DSCP {each.dscp} and traffic class {each.priority}" for each in FLOW_CLASSES)
 _MAPS = (
     _Map(
         "dscp_to_tc_map",
         "DSCP_TO_TC_MAP",
         {str(dscp): str(PRIORITY_OF_DSCP.get(dscp, 0)) for dscp in range(64)},
-        f"data has DSCP {DATA_DSCP} and traffic class {_DATA}, CNPs have class {_CNP}, everything else 0",
+        f"{_FLOWS}, {CNP.name} have class {CNP.priority}, everything else {OTHER.priority}",
     ),
     _Map(
         "tc_to_queue_map",
         "TC_TO_QUEUE_MAP",
-        {str(priority): str(priority) for priority in (0, DATA_PRIORITY, CNP_PRIORITY)},
-        "data, CNPs and other traffic have a queue each",
+        {str(each.priority): str(each.priority) for each in CLASSES},
+        f"{listed((*_NAMED, OTHER))} have a queue each",
     ),
     _Map(
         "tc_to_pg_map",
         "TC_TO_PRIORITY_GROUP_MAP",
-        {str(priority): _DATA if priority == DATA_PRIORITY else "0" for priority in (0, DATA_PRIORITY, CNP_PRIORITY)},
-        "the lossless group holds data alone",
+        {str(each.priority): str(each.priority if each.lossless else 0) for each in CLASSES},
+        f"the lossless group holds {_LOSSLESS} alone",
     ),
     _Map(
         "pfc_to_queue_map",
         "MAP_PFC_PRIORITY_TO_QUEUE",
-        {_DATA: _DATA},
-        "a pause of the data priority stops the data queue",
+        {priority: priority for priority in _PAUSED},
+        f"a pause of the {_LOSSLESS} priority stops the {_LOSSLESS} queue",
     ),
 )
 
@@ -97,18 +99,20 @@ def _map_differences(config: ConfigDb, each: _Map, name: str) -> Iterator[Differ
 
 def _pfc(config: ConfigDb, port: str) -> Iterator[Difference]:
     enabled = Place("PORT_QOS_MAP", port, "pfc_enable")
-    if set(filter(None, config.value(enabled).split(","))) != {_DATA}:
-        reason = "data is lossless, and a pause of another class may close a cycle"
-        yield Difference(enabled, config.value(enabled), _DATA, reason)
+    if set(filter(None, config.value(enabled).split(","))) != set(_PAUSED):
+        are = "is" if len(LOSSLESS) == 1 else "are"
+        reason = f"{_LOSSLESS} {are} lossless, and a pause of another class may close a cycle"
+        yield Difference(enabled, config.value(enabled), ",".join(_PAUSED), reason)
     watched = Place("PORT_QOS_MAP", port, "pfcwd_sw_enable")
-    if _DATA not in config.value(watched).split(","):
-        yield Difference(watched, config.value(watched), _DATA, "a NIC in storm would stop the fabric")
+    if not set(_PAUSED).issubset(config.value(watched).split(",")):
+        yield Difference(watched, config.value(watched), ",".join(_PAUSED), "a NIC in storm would stop the fabric")
     action = Place("PFC_WD", port, "action")
     if config.value(action) != "drop":
         yield Difference(action, config.value(action), "drop", "a NIC in storm would stop the fabric")
     asymmetric = Place("PORT", port, "pfc_asym")
     if config.value(asymmetric) not in ("", "off"):
-        yield Difference(asymmetric, config.value(asymmetric), "off", "PFC stops the data priority in both directions")
+        reason = f"PFC stops the {_LOSSLESS} priority in both directions"
+        yield Difference(asymmetric, config.value(asymmetric), "off", reason)
 
 
 def _hash(config: ConfigDb) -> Iterator[Difference]:
@@ -130,13 +134,14 @@ def _hash(config: ConfigDb) -> Iterator[Difference]:
 
 def _trimming(config: ConfigDb, dscp_maps: set[str]) -> Iterator[Difference]:
     """Yield where trimmed packets would enter the classes of data and CNPs."""
+    priorities = [str(each.priority) for each in _NAMED]
     queue = Place("SWITCH_TRIMMING", "GLOBAL", "queue_index")
-    if config.value(queue) in (_DATA, _CNP):
-        reason = "trimmed packets do not belong in the queues of data and CNPs"
-        yield Difference(queue, config.value(queue), f"neither {_DATA} nor {_CNP}", reason)
+    if config.value(queue) in priorities:
+        reason = f"trimmed packets do not belong in the queues of {listed(_NAMED)}"
+        yield Difference(queue, config.value(queue), f"neither {' nor '.join(priorities)}", reason)
     place = Place("SWITCH_TRIMMING", "GLOBAL", "dscp_value")
     dscp = config.value(place)
     classes = {config.value(Place("DSCP_TO_TC_MAP", name, dscp)) for name in dscp_maps}
-    if dscp and classes & {_DATA, _CNP}:
-        reason = "trimmed packets do not belong in the classes of data and CNPs"
+    if dscp and not classes.isdisjoint(priorities):
+        reason = f"trimmed packets do not belong in the classes of {listed(_NAMED)}"
         yield Difference(place, dscp, "a DSCP of traffic class 0", reason)

@@ -5,21 +5,21 @@ All names begin with `HEDDLE`, so nothing of the platform's defaults is changed.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import NamedTuple
 
 from heddle.controller.model.fabric import Fabric, PortRef
-from heddle.controller.model.plan import CNP_PRIORITY, DATA_PRIORITY
 from heddle.controller.model.queueing import (
     KMAX_BYTES,
     KMIN_BYTES,
     PMAX,
-    PRIORITY_OF_DSCP,
     WATCHDOG_DETECTION_MS,
     WATCHDOG_RESTORATION_MS,
     XON_BYTES,
     at_rate,
 )
 from heddle.controller.sonic.headroom import headroom_bytes
+from heddle.foundation.traffic_class import CLASSES, LOSSLESS, OTHER, PRIORITY_OF_DSCP, TrafficClass
 
 Row = dict[str, str | list[str]]
 Tables = dict[str, dict[str, Row]]
@@ -29,6 +29,7 @@ MTU_BYTES = 9_100
 """SONiC's default."""
 HASH_FIELDS = ("SRC_IP", "DST_IP", "IP_PROTOCOL", "L4_SRC_PORT", "L4_DST_PORT")
 _PRIORITIES = range(8)
+_PAUSED = tuple(each.priority for each in LOSSLESS)
 _INGRESS, _EGRESS, _LOSSY = "ingress_lossless_pool", "egress_lossless_pool", "egress_lossy_pool"
 
 
@@ -72,7 +73,7 @@ def config_tables(speeds: Mapping[int, int], names: PortNames, cable_metres: int
         },
         "SCHEDULER": {
             "HEDDLE_STRICT": {"type": "STRICT"},
-            "HEDDLE_SHARED": {"type": "DWRR", "weight": "50"},
+            **{_scheduler(each): {"type": "DWRR", "weight": str(each.weight)} for each in CLASSES if not each.strict},
         },
         "WRED_PROFILE": {_name(rate): _wred(rate) for rate in rates},
         "QUEUE": _queues(ports),
@@ -86,9 +87,15 @@ def _name(speed_mbps: int) -> str:
     return f"HEDDLE_{speed_mbps}M"
 
 
+def _scheduler(of: TrafficClass) -> str:
+    if of.strict:
+        return "HEDDLE_STRICT"
+    return "HEDDLE_SHARED" if of.weight == OTHER.weight else f"HEDDLE_SHARED_{of.weight}"
+
+
 def _maps() -> Tables:
     each = {str(priority): str(priority) for priority in _PRIORITIES}
-    groups: Row = {str(priority): str(priority if priority == DATA_PRIORITY else 0) for priority in _PRIORITIES}
+    groups: Row = {str(priority): str(priority if priority in _PAUSED else 0) for priority in _PRIORITIES}
     return {
         "DSCP_TO_TC_MAP": {MAP_NAME: {str(dscp): str(PRIORITY_OF_DSCP.get(dscp, 0)) for dscp in range(64)}},
         "TC_TO_QUEUE_MAP": {MAP_NAME: {**each}},
@@ -103,8 +110,8 @@ def _port_maps() -> Row:
         "tc_to_queue_map": MAP_NAME,
         "tc_to_pg_map": MAP_NAME,
         "pfc_to_queue_map": MAP_NAME,
-        "pfc_enable": str(DATA_PRIORITY),
-        "pfcwd_sw_enable": str(DATA_PRIORITY),
+        "pfc_enable": ",".join(map(str, _PAUSED)),
+        "pfcwd_sw_enable": ",".join(map(str, _PAUSED)),
     }
 
 
@@ -121,9 +128,11 @@ def _wred(speed_mbps: int) -> Row:
 def _queues(ports: Mapping[str, int]) -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for port, speed in ports.items():
-        rows[f"{port}|0"] = {"scheduler": "HEDDLE_SHARED"}
-        rows[f"{port}|{DATA_PRIORITY}"] = {"scheduler": "HEDDLE_SHARED", "wred_profile": _name(speed)}
-        rows[f"{port}|{CNP_PRIORITY}"] = {"scheduler": "HEDDLE_STRICT"}
+        for each in CLASSES:
+            row: Row = {"scheduler": _scheduler(each)}
+            if each.ecn and each is not OTHER:  # how queue 0 marks is the switch's own setting
+                row["wred_profile"] = _name(speed)
+            rows[f"{port}|{each.priority}"] = row
     return rows
 
 
@@ -153,10 +162,11 @@ def _buffers(ports: Mapping[str, int], rates: Iterable[int], cable_metres: int) 
     queues: dict[str, Row] = {}
     for port, rate in ports.items():
         groups[f"{port}|0"] = {"profile": "HEDDLE_LOSSY_PG"}
-        groups[f"{port}|{DATA_PRIORITY}"] = {"profile": _name(rate)}
-        queues[f"{port}|0-{DATA_PRIORITY - 1}"] = {"profile": "HEDDLE_LOSSY_QUEUE"}
-        queues[f"{port}|{DATA_PRIORITY}"] = {"profile": "HEDDLE_LOSSLESS_QUEUE"}
-        queues[f"{port}|{DATA_PRIORITY + 1}-7"] = {"profile": "HEDDLE_LOSSY_QUEUE"}
+        groups |= {f"{port}|{priority}": {"profile": _name(rate)} for priority in _PAUSED}
+        for lossless, run in groupby(_PRIORITIES, _PAUSED.__contains__):
+            first, *rest = run
+            span = f"{first}-{rest[-1]}" if rest else f"{first}"
+            queues[f"{port}|{span}"] = {"profile": "HEDDLE_LOSSLESS_QUEUE" if lossless else "HEDDLE_LOSSY_QUEUE"}
     return {"BUFFER_POOL": pools, "BUFFER_PROFILE": profiles, "BUFFER_PG": groups, "BUFFER_QUEUE": queues}
 
 

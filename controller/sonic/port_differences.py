@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from heddle.controller.model.plan import CNP_PRIORITY, DATA_PRIORITY
 from heddle.controller.model.queueing import KMAX_BYTES, KMIN_BYTES, PMAX, at_rate
 from heddle.controller.sonic.config_db import ConfigDb, Place
 from heddle.controller.sonic.headroom import headroom_bytes
 from heddle.controller.sonic.kinds import integer
-from heddle.controller.sonic.wording import Difference
+from heddle.controller.sonic.wording import Difference, listed
+from heddle.foundation.traffic_class import CNP, FLOW_CLASSES, LOSSLESS, OTHER, TrafficClass
 
 ROCE_FRAME_BYTES = 4_096 + 64
 """The largest RoCEv2 packet with its headers: RoCE sets DF, so a smaller MTU discards."""
@@ -31,32 +31,39 @@ def queue_differences(config: ConfigDb, port: str) -> Iterator[Difference]:
         yield Difference(mtu, config.value(mtu), f"at least {ROCE_FRAME_BYTES}", reason)
         mtu_bytes = DEFAULT_MTU_BYTES
     yield from _schedulers(config, port)
-    yield from _ecn(config, port, speed_mbps * 10**6)
-    yield from _lossless_group(config, port, headroom_bytes(speed_mbps, _cable_metres(config, port), mtu_bytes))
-    yield from _lossless_queue(config, port)
+    headroom = headroom_bytes(speed_mbps, _cable_metres(config, port), mtu_bytes)
+    for each in FLOW_CLASSES:
+        if each.ecn:
+            yield from _ecn(config, port, each, speed_mbps * 10**6)
+    for each in LOSSLESS:
+        yield from _lossless_group(config, port, each, headroom)
+        yield from _lossless_queue(config, port, each)
 
 
 def _schedulers(config: ConfigDb, port: str) -> Iterator[Difference]:
-    cnp = _reference(config, "QUEUE", port, CNP_PRIORITY, "scheduler")
+    cnp = _reference(config, "QUEUE", port, CNP.priority, "scheduler")
     kind = Place("SCHEDULER", config.name(cnp), "type")
     if config.value(kind) != "STRICT":
         reason = "CNPs are served before everything else"
         yield _through(config, cnp, kind, "STRICT", reason)
+    sharing = (*FLOW_CLASSES, OTHER)
     weights = {}
-    for index in (DATA_PRIORITY, 0):
-        place = _reference(config, "QUEUE", port, index, "scheduler")
+    for each in sharing:
+        place = _reference(config, "QUEUE", port, each.priority, "scheduler")
         kind = Place("SCHEDULER", config.name(place), "type")
         if config.value(kind) == "STRICT":
-            yield _through(config, place, kind, "DWRR", "data and other traffic share what CNPs leave")
-        weights[index] = config.number(Place("SCHEDULER", config.name(place), "weight")) or 1
-    if weights[DATA_PRIORITY] < weights[0]:
-        place = _reference(config, "QUEUE", port, DATA_PRIORITY, "scheduler")
-        weight = Place("SCHEDULER", config.name(place), "weight")
-        yield _through(config, place, weight, f"at least {weights[0]}", "other traffic gets no more than data")
+            yield _through(config, place, kind, "DWRR", f"{listed(sharing)} share what CNPs leave")
+        weights[each] = config.number(Place("SCHEDULER", config.name(place), "weight")) or 1
+    for each in FLOW_CLASSES:
+        least = -(-weights[OTHER] * each.weight // OTHER.weight)
+        if weights[each] < least:
+            place = _reference(config, "QUEUE", port, each.priority, "scheduler")
+            weight = Place("SCHEDULER", config.name(place), "weight")
+            yield _through(config, place, weight, f"at least {least}", f"other traffic gets no more than {each.name}")
 
 
-def _ecn(config: ConfigDb, port: str, rate_bps: int) -> Iterator[Difference]:
-    queue = _reference(config, "QUEUE", port, DATA_PRIORITY, "wred_profile")
+def _ecn(config: ConfigDb, port: str, of: TrafficClass, rate_bps: int) -> Iterator[Difference]:
+    queue = _reference(config, "QUEUE", port, of.priority, "wred_profile")
     name = config.name(queue)
     mode = Place("WRED_PROFILE", name, "ecn")
     if config.value(mode) not in _MARKS_GREEN:
@@ -78,13 +85,13 @@ def _ecn(config: ConfigDb, port: str, rate_bps: int) -> Iterator[Difference]:
             yield Difference(place, config.value(place), str(wanted), reason)
 
 
-def _lossless_group(config: ConfigDb, port: str, headroom: int) -> Iterator[Difference]:
-    group = _reference(config, "BUFFER_PG", port, DATA_PRIORITY, "profile")
+def _lossless_group(config: ConfigDb, port: str, of: TrafficClass, headroom: int) -> Iterator[Difference]:
+    group = _reference(config, "BUFFER_PG", port, of.priority, "profile")
     name = config.name(group)
     if name == "NULL":
         return  # the dynamic buffer manager computes it from speed, cable and MTU
     if not config.has("BUFFER_PROFILE", name):
-        yield Difference(group, config.value(group), "a lossless profile", "a full buffer would drop data")
+        yield Difference(group, config.value(group), "a lossless profile", f"a full buffer would drop {of.name}")
         return
     pool = Place("BUFFER_PROFILE", name, "pool")
     kind = Place("BUFFER_POOL", config.name(pool), "type")
@@ -100,11 +107,11 @@ def _lossless_group(config: ConfigDb, port: str, headroom: int) -> Iterator[Diff
         yield Difference(xon, config.value(xon), "more than 0", "a pause would end at an empty buffer only")
 
 
-def _lossless_queue(config: ConfigDb, port: str) -> Iterator[Difference]:
-    queue = _reference(config, "BUFFER_QUEUE", port, DATA_PRIORITY, "profile")
+def _lossless_queue(config: ConfigDb, port: str, of: TrafficClass) -> Iterator[Difference]:
+    queue = _reference(config, "BUFFER_QUEUE", port, of.priority, "profile")
     name = config.name(queue)
     if not config.has("BUFFER_PROFILE", name):
-        yield Difference(queue, config.value(queue), "a profile", "the data queue would have no buffer")
+        yield Difference(queue, config.value(queue), "a profile", f"the {of.name} queue would have no buffer")
         return
     pool = Place("BUFFER_PROFILE", name, "pool")
     kind = Place("BUFFER_POOL", config.name(pool), "type")
@@ -112,7 +119,7 @@ def _lossless_queue(config: ConfigDb, port: str) -> Iterator[Difference]:
         yield _through(config, pool, kind, "egress", "a queue takes its buffer where packets leave")
     action = Place("BUFFER_PROFILE", name, "packet_discard_action")
     if config.value(action) not in ("", "drop"):
-        yield Difference(action, config.value(action), "drop", "data is lossless: nothing of it is trimmed")
+        yield Difference(action, config.value(action), "drop", f"{of.name} is lossless: nothing of it is trimmed")
 
 
 def _reference(config: ConfigDb, table: str, port: str, index: int, field: str) -> Place:

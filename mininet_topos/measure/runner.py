@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import Nic
-from heddle.controller.model.plan import ALWAYS, DATA_DSCP
+from heddle.controller.model.plan import ALWAYS
 from heddle.foundation.address import mac_text
 from heddle.mininet_topos.host.child import Child
 from heddle.mininet_topos.host.json_lines import wait_readable
@@ -179,8 +179,8 @@ class FlowRunner:
     def _describe(self, request: FlowRequest, qpn: int, peer_qpn: int) -> tuple[dict[str, Any], dict[str, Any]]:
         settings, nics = self._settings, self._net.fabric.nic_by_id
         first_psn = zlib.crc32(f"{settings.seed}/{request.flow_id}".encode()) & PSN_MASK
-        common = {"first_psn": first_psn, "traffic_class": DATA_DSCP << 2 | ECT0}
         src, dst = nics[request.src_nic], nics[request.dst_nic]
+        common = {"first_psn": first_psn, "traffic_class": src.traffic_class.dscp << 2 | ECT0}
         requester = {
             **common,
             **self._peer(src, dst, peer_qpn),

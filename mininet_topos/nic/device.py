@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from heddle.foundation.traffic_class import CNP
 from heddle.mininet_topos.nic.dcqcn import DcqcnSettings
 from heddle.mininet_topos.nic.pacer import Pacer
 from heddle.mininet_topos.nic.pause import PauseStorm, PfcState
@@ -21,7 +22,6 @@ SEND_BATCH = 8
 RETRY_NS = 1_000_000
 IDLE_NS = 1_000_000_000
 MAC_CONTROL_FIRST_BYTE = 0x88
-CNP_PRIORITY = roce.priority(roce.CNP_TRAFFIC_CLASS)
 
 
 class Nic:
@@ -279,10 +279,10 @@ class Nic:
     def _on_mark(self, queue: ReceiveQueue, now_ns: int) -> None:
         """Count an ECN mark and send a CNP if one is due, even while data is paused: CNPs have their own priority."""
         self._counters.counts["np_ecn_marked_roce_packets"] += 1
-        if now_ns < self._pauses.until_ns[CNP_PRIORITY]:
+        if now_ns < self._pauses.until_ns[CNP.priority]:
             return
         frame = queue.on_marked(now_ns)
-        if frame is not None and self._transmit_roce(frame, CNP_PRIORITY, now_ns):
+        if frame is not None and self._transmit_roce(frame, CNP.priority, now_ns):
             queue.cnps += 1
             self._counters.counts["np_cnp_sent"] += 1
 

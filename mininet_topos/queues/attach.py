@@ -113,7 +113,8 @@ class QueueModelPrograms:
                 update(self._maps["limits"], slot * PRIORITIES + priority, limit_value(port, priority, settings))
         for attachment, nic in enumerate(ports.nics, start=len(ports.ports)):
             update(self._maps["ports"], attachment, _nic_value(nic))
-        update(self._maps["classes"], 0, bytes(settings.priority_of_dscp.get(dscp, 0) for dscp in range(64)))
+        priority_of_dscp = {each.dscp: each.priority for each in settings.classes}
+        update(self._maps["classes"], 0, bytes(priority_of_dscp.get(dscp, 0) for dscp in range(64)))
 
 
 def read_shipped_object() -> BpfObject:
@@ -132,12 +133,11 @@ def limit_value(port: SwitchPort, priority: int, settings: QueueSettings) -> byt
     """
     limits = settings.at(port.rate_bps)
     paused = priority in settings.pausable
-    marking = settings.ecn and priority not in settings.strict
     return struct.pack(
         "<6I",
         limits.kmin_bytes,
         limits.kmax_bytes,
-        round(settings.pmax * CERTAIN) if marking else 0,
+        round(settings.pmax * CERTAIN) if priority in settings.marked else 0,
         UNBOUNDED if paused else limits.buffer_bytes,
         limits.xoff_bytes + limits.headroom_bytes if paused else UNBOUNDED,
         frame_limit(priority, settings),

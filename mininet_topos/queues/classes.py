@@ -6,7 +6,7 @@
 The leaf of a pausable priority is a token bucket (tbf) without an effective limit, which a pause sets to almost zero
 (see `tx_pause`); other leaves are plain queues. Every leaf holds more than the queue model admits, so no frame is lost
 uncounted. Each class has a small rate of its own and borrows the rest: HTB serves borrowing classes by priority, which
-gives CNPs strict priority.
+gives CNPs strict priority, and those of one priority in proportion to their quanta, which are the classes' weights.
 """
 
 import subprocess
@@ -43,11 +43,14 @@ def class_commands(interface: str, rate_bps: int, settings: QueueSettings) -> li
         f"class add dev {interface} parent 1: classid 1:1 htb rate {rate_bps}bit {bound}",
     ]
     own = max(1, int(rate_bps * OWN_SHARE))
+    least = min((each.weight for each in settings.classes if not each.strict), default=1)
     for priority in settings.used:
-        minor, order = class_minor(priority), 0 if priority in settings.strict else 1
+        of = settings.by_priority[priority]
+        minor, order = class_minor(priority), 0 if of.strict else 1
+        quantum = MAX_FRAME_BYTES if of.strict else MAX_FRAME_BYTES * of.weight // least
         commands.append(
             f"class add dev {interface} parent 1:1 classid 1:{minor:x} htb rate {own}bit {bound} "
-            f"prio {order} quantum {MAX_FRAME_BYTES}"
+            f"prio {order} quantum {quantum}"
         )
         leaf = f"qdisc add dev {interface} parent 1:{minor:x} handle {bucket_handle(priority):x}:"
         if priority in settings.pausable:

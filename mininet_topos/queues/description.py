@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from heddle.foundation.traffic_class import TrafficClass
 from heddle.mininet_topos.queues.settings import QueueSettings
 
 
@@ -41,12 +42,7 @@ def to_wire(ports: LabPorts, settings: QueueSettings) -> dict[str, Any]:
     return {
         "ports": [dataclasses.asdict(port) for port in ports.ports],
         "nics": [dataclasses.asdict(nic) for nic in ports.nics],
-        "settings": {
-            **dataclasses.asdict(settings),
-            "priority_of_dscp": sorted(settings.priority_of_dscp.items()),
-            "lossless": sorted(settings.lossless),
-            "strict": sorted(settings.strict),
-        },
+        "settings": dataclasses.asdict(settings),
     }
 
 
@@ -56,7 +52,5 @@ def from_wire(message: Mapping[str, Any]) -> tuple[LabPorts, QueueSettings]:
         ports=tuple(SwitchPort(**port) for port in message["ports"]),
         nics=tuple(NicEnd(**nic) for nic in message["nics"]),
     )
-    given = dict(message["settings"])
-    given["priority_of_dscp"] = {int(dscp): int(priority) for dscp, priority in given["priority_of_dscp"]}
-    given["lossless"], given["strict"] = frozenset(given["lossless"]), frozenset(given["strict"])
-    return ports, QueueSettings(**given)
+    classes = tuple(TrafficClass(*each) for each in message["settings"]["classes"])
+    return ports, QueueSettings(**{**message["settings"], "classes": classes})

@@ -9,20 +9,17 @@ Thresholds are given for `REFERENCE_RATE_BPS` and scale with the link's rate, so
 every link. None is less than a few full frames, because shorter queues are only jitter.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from heddle.controller.model.plan import CNP_PRIORITY
-from heddle.controller.model.plan import DATA_PRIORITY as DATA_PRIORITY  # programs of the lab take it from here
 from heddle.controller.model.queueing import (
     KMAX_BYTES,
     KMIN_BYTES,
     PMAX,
-    PRIORITY_OF_DSCP,
     WATCHDOG_DETECTION_MS,
     WATCHDOG_RESTORATION_MS,
     XON_BYTES,
 )
+from heddle.foundation.traffic_class import CLASSES, TrafficClass
 from heddle.mininet_topos.wire.pause_frame import PRIORITIES
 from heddle.mininet_topos.wire.shaping import FULL_FRAME_BYTES
 
@@ -81,11 +78,8 @@ class QueueSettings:
     watchdog_detection_ms: int = WATCHDOG_DETECTION_MS
     watchdog_fabric_detection_ms: int = 3000
     watchdog_restoration_ms: int = WATCHDOG_RESTORATION_MS
-    priority_of_dscp: Mapping[int, int] = field(default_factory=lambda: dict(PRIORITY_OF_DSCP))
-    """Other DSCPs, and frames that are not IPv4, have priority 0."""
-    lossless: frozenset[int] = frozenset({DATA_PRIORITY})
-    strict: frozenset[int] = frozenset({CNP_PRIORITY})
-    """Strict priorities: served before the others, up to the whole link. For sparse traffic such as CNPs."""
+    classes: tuple[TrafficClass, ...] = CLASSES
+    """Other DSCPs, and frames that are not IPv4, have priority 0. A strict class may take the whole link."""
 
     def __post_init__(self) -> None:
         """Raise ValueError with the name of the setting if a value is out of range or inconsistent."""
@@ -103,23 +97,37 @@ class QueueSettings:
                 "watchdog_fabric_detection_ms must be from watchdog_detection_ms to 5000",
             ),
             (100 <= self.watchdog_restoration_ms <= 60_000, "watchdog_restoration_ms must be from 100 to 60000"),
-            (all(0 <= dscp < 64 for dscp in self.priority_of_dscp), "priority_of_dscp: a DSCP is from 0 to 63"),
-            (self._priorities <= frozenset(range(PRIORITIES)), "a priority is from 0 to 7"),
-            (not self.lossless & self.strict, "a priority is lossless or strict, not both"),
-            (not self.lossless & {0}, "priority 0 holds all that is not classified and cannot be lossless"),
+            (all(0 <= each.dscp < 64 for each in self.classes), "classes: a DSCP is from 0 to 63"),
+            (all(0 <= each.priority < PRIORITIES for each in self.classes), "classes: a priority is from 0 to 7"),
+            (len(self.by_priority) == len(self.classes), "classes: each has a priority of its own"),
+            (not any(each.lossless and each.strict for each in self.classes), "classes: lossless or strict, not both"),
+            (
+                any(each.priority == 0 and not each.lossless for each in self.classes),
+                "classes: priority 0 holds all that is not classified and cannot be lossless",
+            ),
         ):
             if not valid:
                 raise ValueError(f"queue settings: {message}")
 
     @property
+    def by_priority(self) -> dict[int, TrafficClass]:
+        """Return each class under its priority."""
+        return {each.priority: each for each in self.classes}
+
+    @property
     def used(self) -> tuple[int, ...]:
         """Return the priorities that frames can have, in order."""
-        return tuple(sorted({0, *self.priority_of_dscp.values()}))
+        return tuple(sorted(self.by_priority))
 
     @property
     def pausable(self) -> tuple[int, ...]:
         """Return the priorities that PFC can pause, in order."""
-        return tuple(sorted(self.lossless & set(self.used))) if self.pfc else ()
+        return tuple(priority for priority in self.used if self.pfc and self.by_priority[priority].lossless)
+
+    @property
+    def marked(self) -> frozenset[int]:
+        """Return the priorities that ECN marks."""
+        return frozenset(each.priority for each in self.classes if self.ecn and each.ecn)
 
     def at(self, rate_bps: int) -> PortLimits:
         """Return the thresholds of a port's queues at its rate."""
@@ -136,7 +144,3 @@ class QueueSettings:
             headroom_bytes=scaled(self.headroom_bytes, 16),
             buffer_bytes=scaled(self.buffer_bytes, 32),
         )
-
-    @property
-    def _priorities(self) -> frozenset[int]:
-        return frozenset(self.priority_of_dscp.values()) | self.lossless | self.strict

@@ -20,13 +20,16 @@ CNP (congestion notification):   16 reserved bytes, and B (backward notification
 
 The ICRC (annex A17) is CRC-32 over eight bytes of ones, then the packet from the IP header on, with the fields that
 change in transit (type of service, TTL, both checksums, BTH's byte of F and B) replaced by ones; it is sent in
-little-endian order. M (migration state) is 1, as real adapters send it. This module imports only struct and zlib, so
-that a NIC process starts fast and stays small.
+little-endian order. M (migration state) is 1, as real adapters send it. This module imports only struct, zlib and the
+table of traffic classes, so that a NIC process starts fast and stays small.
 """
 
 import struct
 import zlib
 from typing import NamedTuple
+
+from heddle.foundation.traffic_class import CNP as CNP_CLASS
+from heddle.foundation.traffic_class import PRIORITY_OF_DSCP
 
 ROCE_PORT = 4791
 PSN_MASK = 0xFFFFFF
@@ -54,8 +57,8 @@ MESSAGE_ENDS = frozenset((RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_ONLY, RC_SEND_LAST, 
 
 ECN_MASK = 0x03
 CONGESTION_EXPERIENCED = 0x03
-CNP_TRAFFIC_CLASS = 48 << 2
-"""DSCP 48, which switches serve before data; a CNP itself is not ECN-capable."""
+CNP_TRAFFIC_CLASS = CNP_CLASS.dscp << 2
+"""Switches serve it before data; a CNP itself is not ECN-capable."""
 
 ACK_SYNDROME = 0x1F
 """An ACK without end-to-end credits (section 9.7.5.1.2)."""
@@ -77,6 +80,7 @@ _EXTENSION_BYTES = {
     RC_ACKNOWLEDGE: AETH.size,
     CNP: CNP_RESERVED_BYTES,
 }
+_PRIORITIES = bytes(PRIORITY_OF_DSCP.get(dscp, dscp >> 3) for dscp in range(64))
 _ONES = b"\xff" * 8
 
 
@@ -182,8 +186,8 @@ def parse(frame: bytearray | memoryview, length: int) -> Packet | None:
 
 
 def priority(traffic_class: int) -> int:
-    """Return the priority of a type of service byte: the class selector of its DSCP (RFC 2474)."""
-    return traffic_class >> 5
+    """Return the priority of a type of service byte: that of its class, else its DSCP's class selector (RFC 2474)."""
+    return _PRIORITIES[traffic_class >> 2]
 
 
 def wire_bytes(opcode: int, payload_bytes: int) -> int:

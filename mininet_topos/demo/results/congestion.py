@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric, Nic
+from heddle.foundation.traffic_class import LOSSLESS
 from heddle.mininet_topos.demo.results.values import Congestion, CongestionSeries
 from heddle.mininet_topos.measure.flow_run import NicCounters
-from heddle.mininet_topos.queues.settings import DATA_PRIORITY
 from heddle.mininet_topos.traffic.workloads import Workload
 from heddle.telemetry.counter_page import QUEUE_FIELDS, CounterSnapshot
 
@@ -35,10 +35,14 @@ def congestion_of(
         cnps=sum(nic.np_cnp_sent for nic in counters),
         pfc_frames=total(grown, "pfc_tx_frames"),
         switch_paused_ns=total(grown, "paused_ns"),
-        nic_paused_ns=1000 * sum(nic.counters.get(f"rx_prio{DATA_PRIORITY}_pause_duration", 0) for nic in counters),
+        nic_paused_ns=1000 * sum(map(_paused_us, counters)),
         dropped_packets=total(grown, "dropped_packets"),
         series=_series(fabric, workload, points, start_unix_ns),
     )
+
+
+def _paused_us(nic: NicCounters) -> int:
+    return sum(nic.counters.get(f"rx_prio{each.priority}_pause_duration", 0) for each in LOSSLESS)
 
 
 def total(snapshot: CounterSnapshot, field: str) -> int:
@@ -50,15 +54,15 @@ def _series(
     fabric: Fabric, workload: Workload, snapshots: Sequence[CounterSnapshot], start_unix_ns: int
 ) -> CongestionSeries:
     nics = fabric.nic_by_id
-    receiver, bystander = (str(nics[workload.flows[place].dst_nic].port) for place in (0, -1))
+    receiver, bystander = (nics[workload.flows[place].dst_nic] for place in (0, -1))
     steps = [(earlier, later, later.since(earlier)) for earlier, later in _apart(snapshots)]
 
     def counted(field: str) -> tuple[int, ...]:
         return tuple(total(grown, field) for _, _, grown in steps)
 
-    def rate_bps(port: str) -> tuple[int, ...]:
+    def rate_bps(nic: Nic) -> tuple[int, ...]:
         return tuple(
-            grown.queue(port, DATA_PRIORITY)["bytes"]
+            grown.queue(str(nic.port), nic.traffic_class.priority)["bytes"]
             * 8
             * 10**9
             // (later.timestamp_unix_ns - earlier.timestamp_unix_ns)

@@ -8,7 +8,6 @@ from heddle.mininet_topos.demo.results.scenes import Check
 from heddle.mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, RECOVERY_S
 from heddle.mininet_topos.demo.scenes.verdict import at_rate, on_exact_links
 from heddle.mininet_topos.measure.flow_run import FlowRequest
-from heddle.mininet_topos.queues.settings import DATA_PRIORITY
 from heddle.mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, paced, send_recv
 from heddle.mininet_topos.traffic.stage import Played, Stage
 from heddle.mininet_topos.traffic.workloads import Workload, compute_nics, derangement
@@ -51,7 +50,7 @@ class Storm:
         return Cast(requests=requests, watched=bystanders, followed=followed, acts=(act,))
 
     def _storm(self, stage: Stage, running: bool) -> None:
-        stage.lab.storm_from(self._nic.id, DATA_PRIORITY, running)
+        stage.lab.storm_from(self._nic.id, self._nic.traffic_class.priority, running)
         self._has_stormed = True
 
     def _job(self) -> Workload:

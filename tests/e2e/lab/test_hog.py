@@ -19,11 +19,12 @@ import pytest
 
 from heddle.controller.config import load_fabric
 from heddle.controller.model.plan import AdmissionWindow
+from heddle.foundation.traffic_class import DATA
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, FlowResult, RunResult
 from heddle.mininet_topos.measure.job_follower import JobFollower
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.v1 import heddle_pb2 as pb
@@ -187,7 +188,7 @@ class Watch:
         settings, before = DetectorSettings(), None
         try:
             for sample in self._samples:
-                queue = next((one for one in sample.queues if one.priority == DATA_PRIORITY), pb.QueueSample())
+                queue = next((one for one in sample.queues if one.priority == DATA.priority), pb.QueueSample())
                 if before is not None and self.passed_unix_ns is None:
                     sent, marked = queue.packets - before.packets, queue.ecn_marked_packets - before.ecn_marked_packets
                     if sent >= settings.congestion_min_packets and marked >= settings.congestion_raise_share * sent:

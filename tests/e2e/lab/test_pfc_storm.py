@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 
 from heddle.controller.config import load_fabric
+from heddle.foundation.traffic_class import DATA
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
 from heddle.mininet_topos.nic.settings import NicSettings
-from heddle.mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.switches.queue_model import why_unavailable
 from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
@@ -130,7 +131,7 @@ class Watched:
         """Record the bytes that each NIC's port has sent, and the conditions, until `done`."""
         while not self.done.wait(0.02):
             page = self.stack.lab.queues.latest()
-            sent = {nic: page.queue(port, DATA_PRIORITY)["bytes"] for nic, port in self.port_of.items()}
+            sent = {nic: page.queue(port, DATA.priority)["bytes"] for nic, port in self.port_of.items()}
             self.carried.append((time.monotonic(), sent))
             if not self.began_s:
                 continue
@@ -145,11 +146,11 @@ class Watched:
     def on_progress(self, elapsed_s: float) -> None:
         lab = self.stack.lab
         if elapsed_s > BEFORE_S and not self.began_s:
-            lab.storm_from(self.storming, DATA_PRIORITY, True)
+            lab.storm_from(self.storming, DATA.priority, True)
             self.began_s = time.monotonic()
         recovered = self.began_s and self.named_s and self.full_rate_s() is not None
         if not self.ended_s and recovered:
-            lab.storm_from(self.storming, DATA_PRIORITY, False)
+            lab.storm_from(self.storming, DATA.priority, False)
             self.ended_s = time.monotonic()
 
     def rates(self, since_s: float, until_s: float) -> dict[str, float]:
@@ -178,7 +179,7 @@ def run_with_storm(stack: Stack, storming: str) -> tuple[Watched, RunResult]:
         result = stack.lab.run_flows(submit(stack, storming), TIMEOUT_S, watched.on_progress)
     finally:
         if watched.began_s and not watched.ended_s:
-            stack.lab.storm_from(storming, DATA_PRIORITY, False)
+            stack.lab.storm_from(storming, DATA.priority, False)
         watched.done.set()
         sampler.join()
         stack.controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="job"))
@@ -190,7 +191,7 @@ def test_a_nic_in_storm_is_named_and_its_bystanders_are_freed_by_the_watchdog_of
     before = stack.lab.queues.counters()
     watched, result = run_with_storm(stack, storming)
     grown = stack.lab.queues.counters().since(before)
-    port, queues = watched.port_of[storming], {name: grown.queue(name, DATA_PRIORITY) for name in grown.names}
+    port, queues = watched.port_of[storming], {name: grown.queue(name, DATA.priority) for name in grown.names}
     freed_s = watched.full_rate_s()
     print(f"storm of {storming}: named after {watched.named_s:.2f} s, bystanders at full rate after {freed_s} s")
     assert freed_s is not None

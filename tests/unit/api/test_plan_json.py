@@ -12,14 +12,16 @@ from heddle.controller.api.translate import plan_to
 from heddle.controller.brain.begin import begin
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.views.offline import Offline, offline
+from heddle.foundation.network import Network
+from heddle.foundation.traffic_class import CLASS_OF_NETWORK, CNP
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of, plan_of
 
 FABRIC = fabric_of(spines=2, leaves=3, hosts_per_leaf=2)
 
 
-def planned(*collectives: dict, **fields) -> JobPlan:
-    job = job_of(FABRIC, *collectives, **fields)
-    found = offline(begin(FABRIC), (job,), plan_of(FABRIC, job), 7)
+def planned(*collectives: dict, fabric=FABRIC, **fields) -> JobPlan:
+    job = job_of(fabric, *collectives, **fields)
+    found = offline(begin(fabric), (job,), plan_of(fabric, job), 7)
     assert isinstance(found, Offline)
     return found.jobs[0]
 
@@ -50,6 +52,15 @@ def test_pinned_flows_and_flows_on_one_leaf_are_streamed_as_such():
     plan = planned(custom((0, 3, 5000, 50000), (0, 1)))
     assert [flow["pinned"] for flow in streamed(plan)["flows"]] == [True, False]
     assert streamed(plan) == mapped(plan)
+
+
+def test_a_flow_has_the_class_of_its_nic_s_network(monkeypatch):
+    monkeypatch.setitem(CLASS_OF_NETWORK, Network.STORAGE, CNP)
+    storage = tuple(replace(nic, network=Network.STORAGE) if nic.host == "h1" else nic for nic in FABRIC.nics)
+    plan = planned({"kind": "RING_ALL_REDUCE", "bytes": 1000}, fabric=replace(FABRIC, nics=storage))
+    assert streamed(plan) == mapped(plan)
+    found = [(flow["src_nic"] == "h1-n0", flow["dscp"], flow["priority_group"]) for flow in streamed(plan)["flows"]]
+    assert sorted(set(found)) == [(False, 26, 3), (True, 48, 6)]
 
 
 def test_flows_that_are_no_table_are_streamed_alike():

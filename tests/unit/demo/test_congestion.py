@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from heddle.foundation.traffic_class import DATA
 from heddle.mininet_topos.demo.report.page import report_page
 from heddle.mininet_topos.demo.results.congestion import congestion_of
 from heddle.mininet_topos.demo.results.summary import summary_lines
 from heddle.mininet_topos.demo.results.table import print_result
 from heddle.mininet_topos.measure.flow_run import NicCounters
-from heddle.mininet_topos.queues.settings import DATA_PRIORITY
 from heddle.mininet_topos.traffic.workloads import INCAST, build_workloads
 from heddle.telemetry.counter_page import PORT_FIELDS, PRIORITIES, QUEUE_FIELDS, CounterSnapshot
 from tests.fakes.demo_results import demo_result, run, spine_leaf
@@ -29,7 +29,7 @@ def snapshot(milliseconds: int, **counts: int) -> CounterSnapshot:
     queues = np.zeros((len(NAMES), PRIORITIES, len(QUEUE_FIELDS)), np.uint64)
     row = NAMES.index(str(FABRIC.nic_by_id[WORKLOAD.flows[0].dst_nic].port))
     for field, value in counts.items():
-        queues[row, DATA_PRIORITY, QUEUE_FIELDS.index(field)] = value
+        queues[row, DATA.priority, QUEUE_FIELDS.index(field)] = value
     return CounterSnapshot(
         names=NAMES,
         boot_id=1,

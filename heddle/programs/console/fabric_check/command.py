@@ -9,8 +9,8 @@ from typing import TextIO
 
 from heddle.controller.config.load import load_fabric
 from heddle.controller.model.error import InputError, PrerequisiteError
-from heddle.controller.model.plan import DATA_DSCP
 from heddle.controller.probe_sessions.pairs import pairs_of
+from heddle.foundation.traffic_class import DATA
 from heddle.probing.check.conclusions import LeafCheck, concluded
 from heddle.probing.check.places import Places
 from heddle.probing.check.questions import Pair, Round, rounds
@@ -53,7 +53,7 @@ def checked(
     pairs: Sequence[Pair], sources: Sequence[Source], places: Places, rate_pps: int
 ) -> tuple[LeafCheck, ...]:  # fmt: skip
     """Probe between the pairs and return the conclusions; raises PrerequisiteError without CAP_NET_RAW."""
-    sent, probing = rounds(pairs, DATA_DSCP), {pair.src_ip for pair in pairs}
+    sent, probing = rounds(pairs, DATA.dscp), {pair.src_ip for pair in pairs}
     with ExitStack() as stack:
         probers = {}
         for source in sources:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 
+from heddle.foundation.traffic_class import CLASSES, DATA
 from heddle.mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, from_wire, to_wire
 from heddle.mininet_topos.queues.netlink import (
     EGRESS,
@@ -111,5 +112,5 @@ def test_the_description_survives_json():
         ports=(SwitchPort(name="leaf1:1", interface="x", switch=1, peer=None, rate_bps=5),),
         nics=(NicEnd(pid=9, device="eth0", slot=0),),
     )
-    settings = QueueSettings(ecn=False, kmin_bytes=9, lossless=frozenset({3, 4}))
+    settings = QueueSettings(ecn=False, kmin_bytes=9, classes=(*CLASSES, DATA._replace(priority=4)))
     assert from_wire(json.loads(json.dumps(to_wire(ports, settings)))) == (ports, settings)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heddle.foundation.traffic_class import CNP, DATA, OTHER, TrafficClass
 from heddle.mininet_topos.queues.attach import UNBOUNDED, limit_value
 from heddle.mininet_topos.queues.classes import class_commands
 from heddle.mininet_topos.queues.description import SwitchPort
@@ -40,10 +41,12 @@ def test_a_threshold_is_the_same_time_on_every_link():
         ({"watchdog_detection_ms": 99}, "watchdog_detection_ms"),
         ({"watchdog_detection_ms": 400, "watchdog_fabric_detection_ms": 300}, "watchdog_fabric_detection_ms"),
         ({"watchdog_restoration_ms": 60_001}, "watchdog_restoration_ms"),
-        ({"priority_of_dscp": {64: 3}}, "DSCP"),
-        ({"priority_of_dscp": {26: 8}}, "priority"),
-        ({"strict": frozenset({3})}, "lossless or strict"),
-        ({"lossless": frozenset({0})}, "priority 0"),
+        ({"classes": (OTHER, DATA._replace(dscp=64))}, "DSCP"),
+        ({"classes": (OTHER, DATA._replace(priority=8))}, "priority"),
+        ({"classes": (OTHER, DATA, CNP._replace(priority=3))}, "of its own"),
+        ({"classes": (OTHER, DATA._replace(weight=0))}, "lossless or strict"),
+        ({"classes": (DATA,)}, "priority 0"),
+        ({"classes": (OTHER._replace(lossless=True),)}, "priority 0"),
     ],
 )
 def test_inconsistent_settings_are_refused_by_name(wrong, name):
@@ -75,3 +78,15 @@ def test_cnps_come_first_and_only_pausable_priorities_have_a_token_bucket():
     assert orders == {"1:10": "1", "1:13": "1", "1:16": "0"}
     assert [line.split()[5] for line in commands if " tbf " in line] == ["1:13"]
     assert not [line for line in class_commands("x", 20_000_000, QueueSettings(pfc=False)) if " tbf " in line]
+
+
+STORAGE = TrafficClass("storage", dscp=10, priority=4, lossless=True, weight=100, ecn=False)
+
+
+def test_a_class_that_is_added_has_its_own_queue_share_and_bounds():
+    settings = QueueSettings(classes=(OTHER, DATA, STORAGE, CNP))
+    commands = class_commands("x", 20_000_000, settings)
+    quanta = {line.split()[7]: line.split()[-1] for line in commands if " prio " in line}
+    assert quanta == {"1:10": "9014", "1:13": "9014", "1:14": "18028", "1:16": "9014"}
+    assert [line.split()[5] for line in commands if " tbf " in line] == ["1:13", "1:14"]
+    assert limits_of(4, settings) == (*limits_of(3, settings)[:2], 0, *limits_of(3, settings)[3:])
