@@ -163,7 +163,7 @@ def _buffers(ports: Mapping[str, int], rates: Iterable[int], cable_metres: int) 
     for port, rate in ports.items():
         groups[f"{port}|0"] = {"profile": "HEDDLE_LOSSY_PG"}
         groups |= {f"{port}|{priority}": {"profile": _name(rate)} for priority in _PAUSED}
-        for lossless, run in groupby(_PRIORITIES, _PAUSED.__contains__):
+        for lossless, run in groupby(_PRIORITIES, lambda each: each if each in _PAUSED else None):  # lossless: one each
             first, *rest = run
             span = f"{first}-{rest[-1]}" if rest else f"{first}"
             queues[f"{port}|{span}"] = {"profile": "HEDDLE_LOSSLESS_QUEUE" if lossless else "HEDDLE_LOSSY_QUEUE"}

@@ -112,5 +112,5 @@ def test_the_description_survives_json():
         ports=(SwitchPort(name="leaf1:1", interface="x", switch=1, peer=None, rate_bps=5),),
         nics=(NicEnd(pid=9, device="eth0", slot=0),),
     )
-    settings = QueueSettings(ecn=False, kmin_bytes=9, classes=(*CLASSES, DATA._replace(priority=4)))
+    settings = QueueSettings(ecn=False, kmin_bytes=9, classes=(*CLASSES, DATA._replace(priority=5)))
     assert from_wire(json.loads(json.dumps(to_wire(ports, settings)))) == (ports, settings)
