@@ -37,7 +37,7 @@ _PLACEHOLDER_ADDRESS = IPv4Address(0)
 _PLACEHOLDER_PREFIX = ip_network("0.0.0.0/32")
 _PROTOCOLS = {protocol.name.lower(): protocol for protocol in Protocol}
 _DIRECTIONS = {direction.value: direction for direction in Direction}
-_REALMS = {realm.value: realm for realm in Network}
+_NETWORKS = {realm.value: realm for realm in Network}
 
 
 class Reader:
@@ -151,7 +151,7 @@ def vpc_from(message: pb.Vpc) -> Vpc:
             )
             for i, floating in enumerate(message.floating_ips)
         ),
-        realm=read.choice("network", message.network, _REALMS, default=Network.BUSINESS.value),
+        realm=read.choice("network", message.network, _NETWORKS, default=Network.BUSINESS.value),
     )
     refuse(read.problems)
     return vpc
@@ -226,7 +226,7 @@ def border_from(message: pb.Border) -> tuple[BorderRule, ...]:
             BorderRule(
                 allow=rule.allow,
                 vpc=rule.vpc,
-                realm=read.choice(f"rules[{i}].network", rule.network, _REALMS),
+                realm=read.choice(f"rules[{i}].network", rule.network, _NETWORKS),
                 remote=read.prefix(f"rules[{i}].remote_cidr", rule.remote_cidr),
                 protocol=read.choice(f"rules[{i}].protocol", rule.protocol, _PROTOCOLS, default="any"),
                 port_min=low,

@@ -13,7 +13,7 @@ from heddle.dataplane.config.network import Address, NetworkConfig, Prefix, Prot
 from heddle.dataplane.verify.view import Delivery, Route, Rule, Span, View, VpcView
 from heddle.foundation.network import Network
 
-REALMS = tuple(Network)
+NETWORKS = tuple(Network)
 LAST_PORT = 65_535
 
 
@@ -31,7 +31,7 @@ def provider_spans(local: LocalConfig) -> dict[int, list[Span]]:
     """Return the provider's prefixes by realm."""
     found: dict[int, list[Span]] = {}
     for network in local.provider_networks:
-        found.setdefault(REALMS.index(network.realm), []).extend(map(span, network.prefixes))
+        found.setdefault(NETWORKS.index(network.realm), []).extend(map(span, network.prefixes))
     return found
 
 
@@ -74,7 +74,7 @@ def _vpc(
     vteps = {endpoint.ip: int(endpoint.vtep) for endpoint in vpc.endpoints}
     found = VpcView(
         vni=vpc.vni,
-        realm=REALMS.index(vpc.realm),
+        realm=NETWORKS.index(vpc.realm),
         routes=_routes(local, vpc, peers, sides),
         deliveries={number(e.ip): Delivery(vpc.vni, int(e.vtep), e.mac) for e in vpc.endpoints},
         homes={number(ip): vtep for ip, vtep in vteps.items()},
@@ -85,7 +85,7 @@ def _vpc(
             realm: tuple(
                 _rule(rule.allow, rule.protocol, rule.remote, rule.port_min, rule.port_max)
                 for rule in network.border
-                if rule.vpc in ("*", vpc.id) and REALMS.index(rule.realm) == realm
+                if rule.vpc in ("*", vpc.id) and NETWORKS.index(rule.realm) == realm
             )
             for realm in provider_spans(local)
         },
@@ -120,7 +120,7 @@ def _routes(local: LocalConfig, vpc: Vpc, peers: Sequence[Vpc], sides: set[Side]
     mine += [each.customer for each in vpc.direct_connects]
     if Side.PROVIDER in sides:
         for network in local.provider_networks:
-            route = Route("network", REALMS.index(network.realm))
+            route = Route("network", NETWORKS.index(network.realm))
             routes += [
                 (span(prefix), route) for prefix in network.prefixes if not any(within(prefix, one) for one in mine)
             ]

@@ -10,7 +10,7 @@ from heddle.dataplane.config.network import NetworkConfig
 from heddle.dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
 from heddle.dataplane.verify.compare import MAX_FINDINGS, Comparison, Finding, Names
 from heddle.dataplane.verify.installed import installed
-from heddle.dataplane.verify.intended import REALMS, intended
+from heddle.dataplane.verify.intended import NETWORKS, intended
 from heddle.foundation.network import Network
 
 
@@ -62,7 +62,7 @@ def verify(
 ) -> Report:
     """Compare a gateway's tables with the intended network; raises ValueError if the tables are inconsistent."""
     have = installed(tables)
-    realms = tuple(realm.value for realm in REALMS)
+    realms = tuple(realm.value for realm in NETWORKS)
     names = Names({vpc.vni: vpc.id for vpc in network.vpcs}, realms)
     comparison = Comparison(have, intended(local, network, partners, virtual_ips), names)
     found: list[Finding] = []

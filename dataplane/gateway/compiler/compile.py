@@ -27,7 +27,7 @@ from heddle.dataplane.config.check_local import local_problems
 from heddle.dataplane.config.check_served import served_problems
 from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
-from heddle.dataplane.gateway.compiler.hops import REALMS, Hops
+from heddle.dataplane.gateway.compiler.hops import NETWORKS, Hops
 from heddle.dataplane.gateway.compiler.index import indexed
 from heddle.dataplane.gateway.compiler.outside import Outside, grid
 from heddle.dataplane.gateway.compiler.routes import Routes, route_vpc
@@ -118,7 +118,7 @@ def _vpcs(local: LocalConfig, network: NetworkConfig, rules: Rules, lengths: Seq
     for vpc, masks in zip(network.vpcs, lengths, strict=True):
         inward, outward, border = rules.of(vpc)
         nat = (int(vpc.nat), ports.first, ports.last) if vpc.nat is not None else (0, 0, 0)
-        realm = REALMS.index(vpc.realm)
+        realm = NETWORKS.index(vpc.realm)
         shared = vpc.nat is not None and users[vpc.nat] > 1
         rows.append((vpc.vni, gateway_mac(vpc.vni), *masks, *inward, *outward, *nat, *border, realm, shared))
     if rows:

@@ -25,8 +25,8 @@ TEMPLATE_BYTES = 50
 TEMPLATE_STRIDE = 64
 VXLAN_PORT = 4789
 TTL = 64
-REALMS = tuple(Network)
-"""The number of a realm is its position."""
+NETWORKS = tuple(Network)
+"""The number of a network in the tables (`realm`) is its position."""
 
 
 class Hops:

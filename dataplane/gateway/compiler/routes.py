@@ -7,7 +7,7 @@ import numpy as np
 
 from heddle.dataplane.config.addresses import contains, gateway_mac, link_local, wide, wide_length
 from heddle.dataplane.config.network import Address, Prefix, Vpc
-from heddle.dataplane.gateway.compiler.hops import REALMS, Hops, words_of
+from heddle.dataplane.gateway.compiler.hops import NETWORKS, Hops, words_of
 from heddle.dataplane.gateway.compiler.index import indexed
 from heddle.dataplane.gateway.compiler.site import Site, signed
 from heddle.dataplane.gateway.tables import schema
@@ -96,7 +96,7 @@ def _provider(routes: Routes, hops: Hops, site: Site, vpc: Vpc, taken: Sequence[
         return []
     found = []
     for network in site.providers:
-        realm = REALMS.index(network.realm)
+        realm = NETWORKS.index(network.realm)
         for prefix in network.prefixes:
             if any(contains(mine, prefix) for mine in taken):
                 continue

@@ -8,6 +8,7 @@ from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, 
 from heddle.controller.model.placement import MAX_SUGGESTIONS, Placement, Shape
 from heddle.controller.model.plan import Infeasible
 from heddle.controller.planner.placement.suggest import suggest
+from heddle.foundation.network import Network
 from tests.support.fabrics.planner_cases import fabric_of, plan_of
 
 RING = (Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=1000),)
@@ -97,7 +98,7 @@ def test_what_is_out_of_use_is_never_suggested():
 
 def test_nics_of_other_networks_are_never_suggested():
     fabric = fabric_of(leaves=2, hosts_per_leaf=2)
-    nics = tuple(replace(nic, network="storage") if nic.id != "h3-n0" else nic for nic in fabric.nics)
+    nics = tuple(replace(nic, network=Network.STORAGE) if nic.id != "h3-n0" else nic for nic in fabric.nics)
     (only,) = places(replace(fabric, nics=nics), 1)
     assert only.nics == ("h3-n0",)
 
