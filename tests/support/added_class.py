@@ -32,8 +32,8 @@ def print_it() -> None:
     from heddle.controller.sonic.differences import differences
     from heddle.controller.sonic.export import PortNames, config_tables
     from heddle.foundation.network import Network
-    from heddle.mininet_topos.nic import roce
     from heddle.mininet_topos.queues.settings import QueueSettings
+    from heddle.mininet_topos.wire import roce
 
     nic = Nic(id="n", host="h", ip=1, mac=1, port=PortRef("leaf1", 1), capacity_bps=1, network=Network.MANAGEMENT)
     exported = config_tables({1: 100_000}, PortNames(), 40)
