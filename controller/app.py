@@ -38,7 +38,7 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import joined, split_address
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.parts import access_rules, audit_file, history, jobs_in, page_tls, probing, recorder
-from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
 from heddle.controller.runtime.attached import Attached

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.benchmarks.fluid.jit import kernel
-from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.proof.heap import sink
 
 SLACK = 1e-9

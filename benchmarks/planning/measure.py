@@ -30,7 +30,7 @@ from heddle.benchmarks.planning.peers.problem import Answer, Problem, problem_of
 from heddle.benchmarks.planning.quality import own_bound
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import Infeasible
-from heddle.controller.planner.jit import Floats
+from heddle.controller.planner.ground.jit import Floats
 from heddle.controller.planner.proof.bound import lower_bound
 from heddle.controller.planner.proof.fluid import max_min_rates
 from heddle.controller.planner.solve import draft

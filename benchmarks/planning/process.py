@@ -122,7 +122,7 @@ def _tree_with(folder: Path, cache: str) -> Path:
     skip = shutil.ignore_patterns("__pycache__")
     ignore = lambda place, names: () if place.startswith(kept) else skip(place, names)  # noqa: E731
     shutil.copytree(ROOT / "heddle", folder / "heddle", ignore=ignore)  # follows the links: real files
-    kernels = folder / "heddle" / "controller" / "planner" / "__pycache__"
+    kernels = folder / "heddle" / "controller" / "planner" / "ground" / "__pycache__"
     if torn:
         for number, path in enumerate(sorted(kernels.glob("*.nb?"))):
             if number % 4 == 0:

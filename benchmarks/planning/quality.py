@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from heddle.benchmarks.planning.cases import FAMILIES, Case, cases
 from heddle.benchmarks.planning.drawn import phases, slowed
-from heddle.controller.planner.clos import Live, Topology, topology_of
-from heddle.controller.planner.expand import Flows, expand
+from heddle.controller.planner.ground.clos import Live, Topology, topology_of
+from heddle.controller.planner.ground.expand import Flows, expand
+from heddle.controller.planner.ground.loads import heaviest_phases
 from heddle.controller.planner.proof.bound import lower_bound
 from heddle.controller.planner.proof.ecmp import ecmp_figures
-from heddle.controller.planner.proof.loads import heaviest_phases
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.warm import warm
 

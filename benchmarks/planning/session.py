@@ -20,7 +20,7 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
 from heddle.controller.model.plan import Infeasible
-from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.session.delta import Delta
 from heddle.controller.planner.session.moves import Movable, Moves
 from heddle.controller.planner.session.session import Session

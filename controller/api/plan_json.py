@@ -13,9 +13,9 @@ from google.protobuf.json_format import MessageToDict
 
 from heddle.controller.api.translate import flow_to, plan_to
 from heddle.controller.model.plan import FlowPlan, JobPlan
-from heddle.controller.planner.clos import MAX_HOPS, Topology
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.ground.clos import MAX_HOPS, Topology
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.jit import Ints
 from heddle.controller.planner.render import NO_TEXT, Template, Texts, rendered
 from heddle.foundation.traffic_class import CLASSES
 

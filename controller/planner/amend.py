@@ -10,11 +10,11 @@ import numpy as np
 
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Amend, Infeasible
-from heddle.controller.planner.clos import Live, Topology
-from heddle.controller.planner.expand import expand
-from heddle.controller.planner.jit import Flags, Floats, Ints
-from heddle.controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
-from heddle.controller.planner.proof.loads import link_loads
+from heddle.controller.planner.ground.clos import Live, Topology
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.loads import link_loads
+from heddle.controller.planner.ground.placed import Paths, Placed, joined_paths, no_paths, paths_of
 from heddle.controller.planner.route import Router
 
 

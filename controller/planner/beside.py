@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from heddle.controller.model.job import JobRequest
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Floats, Ints
+from heddle.controller.planner.ground.loads import link_loads
+from heddle.controller.planner.ground.placed import Paths
 from heddle.controller.planner.incast.incast import confined
-from heddle.controller.planner.jit import Floats, Ints
-from heddle.controller.planner.placed import Paths
 from heddle.controller.planner.ports.pins import Streams, bundles, given_paths
-from heddle.controller.planner.proof.loads import link_loads
 from heddle.controller.planner.route import Router
 
 

@@ -17,11 +17,11 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
 from heddle.controller.model.plan import Amend, Infeasible, Moved, Replan
 from heddle.controller.planner.amend import amended
-from heddle.controller.planner.clos import Live, Topology, topology_of
-from heddle.controller.planner.expand import Flows, joined
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.jit import Flags, Floats, Ints
-from heddle.controller.planner.placed import Paths, Placed, is_same
+from heddle.controller.planner.ground.clos import Live, Topology, topology_of
+from heddle.controller.planner.ground.expand import Flows, joined
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.placed import Paths, Placed, is_same
 from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
 from heddle.controller.planner.proof.hashed import HashedLoads
 from heddle.controller.planner.proof.shares import Shares, shares_of

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from heddle.controller.planner.clos import Live, Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Ints
+from heddle.controller.planner.ground.clos import Live, Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Ints
 
 MAX_NAMED = 3
 MAX_FLOWS_NAMED = 5

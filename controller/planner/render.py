@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heddle.controller.planner.jit import Ints, bare_kernel
+from heddle.controller.planner.ground.jit import Ints, bare_kernel
 
 Bytes = NDArray[np.uint8]
 NO_TEXT = -1

@@ -15,17 +15,17 @@ from functools import cached_property
 import numpy as np
 
 from heddle.controller.model.health import Health
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from heddle.controller.planner.exact.equal import Coloured, coloured_paths
-from heddle.controller.planner.exact.shape import Shape, shape_of
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.loads import heaviest_phases, layers_of
+from heddle.controller.planner.ground.segments import Segments, segments_of
+from heddle.controller.planner.ground.shape import Shape, shape_of
 from heddle.controller.planner.proof.bound import lower_bound
-from heddle.controller.planner.proof.loads import heaviest_phases, layers_of
 from heddle.controller.planner.search.balance import balanced_paths
 from heddle.controller.planner.search.joint import Joint, above
 from heddle.controller.planner.search.regular import regular_paths
-from heddle.controller.planner.search.segments import Segments, segments_of
 
 MAX_SETS_AGAIN = 64
 """The number of sets above which each is routed once only, so that the work stays linear."""

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import expand
-from heddle.controller.planner.jit import Flags
-from heddle.controller.planner.placed import Paths, Placed, is_same, joined_paths, no_paths, paths_of
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.jit import Flags
+from heddle.controller.planner.ground.placed import Paths, Placed, is_same, joined_paths, no_paths, paths_of
 
 
 class Running:

@@ -15,14 +15,23 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible, JobFlows, Plan, Stream
 from heddle.controller.planner.beside import paths_beside
-from heddle.controller.planner.clos import Live, Topology, topology_of
-from heddle.controller.planner.expand import Flows, expand, joined, repeats
-from heddle.controller.planner.flow_table import FlowTable, path_links
+from heddle.controller.planner.ground.clos import Live, Topology, topology_of
+from heddle.controller.planner.ground.expand import Flows, expand, joined, repeats
+from heddle.controller.planner.ground.flow_table import FlowTable, path_links
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.loads import LinkLoads, link_loads, utilisation
+from heddle.controller.planner.ground.placed import (
+    Paths,
+    Placed,
+    joined_paths,
+    merged_paths,
+    no_paths,
+    paths_of,
+    with_guards,
+)
+from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.incast.notes import incast_notes
-from heddle.controller.planner.incast.turns import Turns
 from heddle.controller.planner.incast.windows import admitted
-from heddle.controller.planner.jit import Flags, Floats, Ints
-from heddle.controller.planner.placed import Paths, Placed, joined_paths, merged_paths, no_paths, paths_of, with_guards
 from heddle.controller.planner.ports.pins import (
     Streams,
     refuse_taken_tuples,
@@ -35,7 +44,6 @@ from heddle.controller.planner.proof.certificate import certify, own_utilisation
 from heddle.controller.planner.proof.ecmp import ecmp_figures, name_of
 from heddle.controller.planner.proof.fluid import completion_ns, fair_shares, planned_rates
 from heddle.controller.planner.proof.hashed import HashedLoads
-from heddle.controller.planner.proof.loads import LinkLoads, link_loads, utilisation
 from heddle.controller.planner.refusal import dead_nic, no_path, too_full
 from heddle.controller.planner.route import Router
 

@@ -16,14 +16,14 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
 from heddle.controller.model.moves import MoveLimit, Whose
 from heddle.controller.model.plan import Replan
-from heddle.controller.planner.clos import Live, topology_of
-from heddle.controller.planner.exact.shape import shape_of
-from heddle.controller.planner.expand import expand
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.grid import grid_of
+from heddle.controller.planner.ground.segments import segments_of
+from heddle.controller.planner.ground.shape import shape_of
 from heddle.controller.planner.ports.steering import port_table_of
 from heddle.controller.planner.proof.bound import lower_bound
 from heddle.controller.planner.proof.ecmp import ecmp_figures
-from heddle.controller.planner.search.grid import grid_of
-from heddle.controller.planner.search.segments import segments_of
 from heddle.controller.planner.search.wander import wander
 from heddle.controller.planner.solve import solve
 

@@ -17,7 +17,7 @@ import numpy as np
 from heddle.controller.model.event import PortsAstray
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.plan import FlowPlan, JobFlows
-from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.probe_sessions.finder import Located, switch_at_end
 from heddle.controller.probe_sessions.sending import Efforts, ProbeSender, Replies
 from heddle.probing.probe import Question

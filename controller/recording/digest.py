@@ -14,8 +14,8 @@ from typing import IO, Any
 from heddle.controller.model.effect import Compile, Effect, Persist
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.job import JobRequest
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.proof.loads import LinkLoads
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.recording.names import recorded_name
 
 DIGEST_BYTES = 12

@@ -13,6 +13,8 @@ _MOVED = {
     "controller.brain.settings.Settings": "controller.brain.state.Settings",
     "controller.brain.port_search": "controller.brain.hash_ports.port_search",
     "controller.brain.virtual_networks": "controller.brain.networks.state",
+    "controller.planner.ground.clos": "controller.planner.clos",
+    "controller.planner.ground.expand": "controller.planner.expand",
     "controller.planner.ground.turns": "controller.planner.incast.turns",
     "controller.planner.ground.flow_table": "controller.planner.flow_table",
     "controller.planner.ground.loads": "controller.planner.proof.loads",

@@ -44,11 +44,11 @@ from heddle.controller.brain.settings import Settings
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import DEFAULT_STEERING, Cable, Fabric, Nic, SteeredBy, Switch
 from heddle.controller.model.health import Health
-from heddle.controller.planner.clos import Topology, topology_of
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.incast.turns import Turns
-from heddle.controller.planner.proof.loads import LinkLoads
+from heddle.controller.planner.ground.clos import Topology, topology_of
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.loads import LinkLoads
+from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.recording.batch import Batch, Decided
 from heddle.controller.recording.names import recorded, recorded_name
 from heddle.foundation.network import Network

@@ -7,11 +7,11 @@ import numpy as np
 
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
-from heddle.controller.planner.clos import Live, topology_of
-from heddle.controller.planner.placed import Placed, misplaced
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.loads import utilisation
+from heddle.controller.planner.ground.placed import Placed, misplaced
 from heddle.controller.planner.proof.certificate import own_utilisation, share_summary
 from heddle.controller.planner.proof.fluid import fair_shares
-from heddle.controller.planner.proof.loads import utilisation
 from heddle.controller.planner.solve import Draft, draft
 
 

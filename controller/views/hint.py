@@ -6,10 +6,10 @@ from dataclasses import replace
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest, Steering
 from heddle.controller.model.plan import Certificate
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.planner.expand import expand
-from heddle.controller.planner.placed import Placed
-from heddle.controller.planner.proof.loads import utilisation
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.loads import utilisation
+from heddle.controller.planner.ground.placed import Placed
 from heddle.controller.planner.solve import Draft, draft
 
 QUEUE_PAIRS = 4

@@ -11,12 +11,12 @@ import numpy as np
 from heddle.controller.brain.state import Job, State
 from heddle.controller.model.event import FlowsOfJob, HotLink
 from heddle.controller.model.plan import JobFlows
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.planner.expand import expand
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.jit import Floats, Ints
-from heddle.controller.planner.placed import joined_paths, no_paths, paths_of
-from heddle.controller.planner.proof.loads import heaviest_phases
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.jit import Floats, Ints
+from heddle.controller.planner.ground.loads import heaviest_phases
+from heddle.controller.planner.ground.placed import joined_paths, no_paths, paths_of
 
 MIN_OVER = 0.02
 """A NIC sends more than planned from this share of its rate on: less is ACKs and headers."""

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from heddle.benchmarks.fluid.completion import completion_times, path_outcome
 from heddle.controller.config.load import parse_fabric, parse_jobs
 from heddle.controller.model.plan import Plan
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.planner.expand import expand
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.proof.loads import link_places
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.loads import link_places
 from heddle.controller.planner.solve import solve
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 from tests.support.fabrics.planning import fabric_file, job_files, shapes

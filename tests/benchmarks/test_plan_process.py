@@ -29,7 +29,7 @@ def test_the_certificate_is_read_without_the_flows(tmp_path):
 @pytest.fixture
 def source(tmp_path, monkeypatch):
     """A tree with eight files of compiled kernels."""
-    cache = tmp_path / "source" / "heddle" / "controller" / "planner" / "__pycache__"
+    cache = tmp_path / "source" / "heddle" / "controller" / "planner" / "ground" / "__pycache__"
     cache.mkdir(parents=True)
     for number in range(8):
         (cache / f"kernel{number}.nbc").write_bytes(b"12345678")
@@ -39,13 +39,13 @@ def source(tmp_path, monkeypatch):
 
 def test_a_torn_cache_has_missing_and_truncated_files(source):
     tree = process._tree_with(source / "torn", "half of it torn")
-    sizes = sorted(path.stat().st_size for path in (tree / "heddle/controller/planner/__pycache__").iterdir())
+    sizes = sorted(path.stat().st_size for path in (tree / "heddle/controller/planner/ground/__pycache__").iterdir())
     assert sizes == [4, 4, 8, 8, 8, 8]
 
 
 def test_an_unwritable_cache_is_a_file_in_place_of_the_folder(source):
     tree = process._tree_with(source / "unwritable", "not writable")
-    assert (tree / "heddle/controller/planner/__pycache__").is_file()
+    assert (tree / "heddle/controller/planner/ground/__pycache__").is_file()
 
 
 def test_a_process_that_fails_is_an_error(tmp_path):

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from heddle.benchmarks.planning.cases import FAMILIES, Case
 from heddle.benchmarks.planning.quality import measured
-from heddle.controller.planner.clos import Live, topology_of
-from heddle.controller.planner.exact.shape import shape_of
-from heddle.controller.planner.expand import expand
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.grid import grid_of
+from heddle.controller.planner.ground.shape import shape_of
 from heddle.controller.planner.route import Router
-from heddle.controller.planner.search.grid import grid_of
 from heddle.controller.planner.search.repair import lower
 from heddle.controller.planner.search.spread import spread
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from heddle.benchmarks.planning.drawn.linear import optimum
 from heddle.benchmarks.planning.drawn.phases import drawn
-from heddle.controller.planner.clos import Live, Topology, topology_of
-from heddle.controller.planner.expand import Flows, expand
+from heddle.controller.planner.ground.clos import Live, Topology, topology_of
+from heddle.controller.planner.ground.expand import Flows, expand
 from heddle.controller.planner.proof.bound import lower_bound
 
 PAIRS, PROGRAMS = 10_000, 1_000

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_matrix
 
-from heddle.controller.planner.clos import Live, Topology
-from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.ground.clos import Live, Topology
+from heddle.controller.planner.ground.expand import Flows
 
 UNIT_BPS = 1e9
 """Loads are in Gbit/s inside the program: the solver's tolerances are absolute."""

@@ -22,11 +22,11 @@ from heddle.benchmarks.planning.drawn.linear import Optimum, Within, optimum
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
-from heddle.controller.planner.clos import Live, Topology, topology_of
-from heddle.controller.planner.expand import Flows, expand
-from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.ground.clos import Live, Topology, topology_of
+from heddle.controller.planner.ground.expand import Flows, expand
+from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.loads import heaviest_phases
 from heddle.controller.planner.proof.bound import lower_bound
-from heddle.controller.planner.proof.loads import heaviest_phases
 from heddle.controller.planner.route import Router
 
 CASES = 200

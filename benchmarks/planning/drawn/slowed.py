@@ -21,11 +21,11 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible
-from heddle.controller.planner.clos import Live, topology_of
-from heddle.controller.planner.expand import expand
-from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.loads import link_loads
 from heddle.controller.planner.proof.fluid import planned_rates
-from heddle.controller.planner.proof.loads import link_loads
 from heddle.controller.planner.session.session import Session
 
 FABRICS = 500

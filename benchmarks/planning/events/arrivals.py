@@ -20,9 +20,9 @@ from heddle.benchmarks.planning.cases import fabric_of, three_tiers, two_tiers
 from heddle.benchmarks.planning.events.running import Running
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, topology_of
-from heddle.controller.planner.expand import expand
-from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.jit import Ints
 from heddle.controller.planner.session.delta import Delta
 from heddle.controller.planner.session.moves import Movable, Moves
 from heddle.controller.planner.session.session import Session

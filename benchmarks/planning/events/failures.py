@@ -14,7 +14,7 @@ from heddle.benchmarks.planning.events.running import Running
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
-from heddle.controller.planner.clos import Live, topology_of
+from heddle.controller.planner.ground.clos import Live, topology_of
 from heddle.controller.planner.session.delta import Delta
 from heddle.controller.planner.session.moves import Movable, Moves
 from heddle.controller.planner.session.session import Session

@@ -3,11 +3,11 @@
 import numpy as np
 
 from heddle.controller.model.health import Health
-from heddle.controller.planner.clos import Live, Topology
-from heddle.controller.planner.expand import Flows, joined
-from heddle.controller.planner.jit import Floats, Ints
+from heddle.controller.planner.ground.clos import Live, Topology
+from heddle.controller.planner.ground.expand import Flows, joined
+from heddle.controller.planner.ground.jit import Floats, Ints
+from heddle.controller.planner.ground.loads import link_loads, utilisation
 from heddle.controller.planner.proof.fluid import completion_ns, planned_rates
-from heddle.controller.planner.proof.loads import link_loads, utilisation
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.session.session import Session
 

@@ -8,7 +8,7 @@ largest flow first, is equivalent to constrained shortest path and to the planne
 import numpy as np
 
 from heddle.benchmarks.planning.peers.problem import Answer, Problem, UpPaths, no_hops
-from heddle.controller.planner.jit import Floats, Ints, kernel
+from heddle.controller.planner.ground.jit import Floats, Ints, kernel
 
 TOLERANCE = 1e-9
 

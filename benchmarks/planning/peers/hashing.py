@@ -8,8 +8,8 @@ least 4 (the queue pair scaling of Gangidi et al., "RDMA over Ethernet for Distr
 import numpy as np
 
 from heddle.benchmarks.planning.peers.problem import Answer, Problem, UpPaths
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK
-from heddle.controller.planner.jit import Ints, kernel
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK
+from heddle.controller.planner.ground.jit import Ints, kernel
 
 SEEDS = 16
 MIN_QUEUE_PAIRS = 4

@@ -14,9 +14,9 @@ import numpy as np
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
-from heddle.controller.planner.expand import Flows, expand
-from heddle.controller.planner.jit import Floats, Ints
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
+from heddle.controller.planner.ground.expand import Flows, expand
+from heddle.controller.planner.ground.jit import Floats, Ints
 
 
 class UpPaths(NamedTuple):

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from heddle.benchmarks.planning.peers.problem import Answer, Problem, no_hops
-from heddle.controller.planner.jit import Floats
+from heddle.controller.planner.ground.jit import Floats
 
 HOP = 1e-3
 """The weight of an idle link, so that the shorter of two idle paths is chosen."""

@@ -11,7 +11,7 @@ every core.
 import numpy as np
 
 from heddle.benchmarks.planning.peers.problem import Answer, Problem, UpPaths, no_hops
-from heddle.controller.planner.jit import Floats, Ints, kernel
+from heddle.controller.planner.ground.jit import Floats, Ints, kernel
 
 ITERATIONS = 100_000
 GREED = 1000.0

@@ -25,7 +25,7 @@ from heddle.controller.model.error import DeadlineError, HeddleError, InputError
 from heddle.controller.model.event import Release, Renew, Submit, Suggest
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import FlowPlan, JobPlan
-from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.runtime.attached import ReportedFlows
 from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.loop import Loop

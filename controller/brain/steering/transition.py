@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heddle.controller.model.plan import JobFlows
-from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.ground.flow_table import FlowTable
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

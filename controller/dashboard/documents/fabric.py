@@ -8,7 +8,7 @@ import numpy as np
 from heddle.controller.dashboard.documents.shapes.fabric import End, Link, Nic, Switch
 from heddle.controller.dashboard.documents.text import document_text
 from heddle.controller.model import fabric as model
-from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.ground.clos import topology_of
 
 
 def fabric_text(fabric: model.Fabric) -> str:

@@ -15,8 +15,8 @@ with more than j slots, the others are -2. A chain may then be blocked, and anot
 import numpy as np
 from numpy.typing import NDArray
 
-from heddle.controller.planner.bits import lowest_bit
-from heddle.controller.planner.jit import Flags, Ints, Words, bare_kernel, kernel
+from heddle.controller.planner.ground.bits import lowest_bit
+from heddle.controller.planner.ground.jit import Flags, Ints, Words, bare_kernel, kernel
 
 Mates = NDArray[np.int32]
 MAX_STEPS_PER_EDGE = 40

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Topology
 from heddle.controller.planner.exact.colouring import colour_edges, colour_nested, largest_degree, repetition, shifted
-from heddle.controller.planner.exact.shape import Shape, ThreeTier, TwoTier
-from heddle.controller.planner.jit import Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Topology
+from heddle.controller.planner.ground.jit import Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.shape import Shape, ThreeTier, TwoTier
 
 MAX_SLOTS = 20_000_000
 """The limit of leaves times flows of the fullest leaf: over uneven uplinks each such slot is a colour."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.controller.planner.exact.colouring import colour_slots
-from heddle.controller.planner.jit import Floats, Ints, kernel
-from heddle.controller.planner.search.grid import FAR, Grid
+from heddle.controller.planner.ground.grid import FAR, Grid
+from heddle.controller.planner.ground.jit import Floats, Ints, kernel
 
 
 @kernel

@@ -2,16 +2,16 @@
 
 The flows into one leaf go over as few tops as the free capacity (`room`, in bit/s) of every link allows. The choice of
 tops is a set cover, so it is greedy (Chvatal, A greedy heuristic for the set-covering problem, 1979). A path is two
-segments that meet (`controller.planner.search.segments`).
+segments that meet (`controller.planner.ground.segments`).
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
-from heddle.controller.planner.ordered import first_from
-from heddle.controller.planner.search.segments import Net, admissible, segment_link
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.ordered import first_from
+from heddle.controller.planner.ground.segments import Net, admissible, segment_link
 
 
 class Scratch(NamedTuple):

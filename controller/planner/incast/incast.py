@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.controller.model.job import JobRequest
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows, joined
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows, joined
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.loads import heaviest_phases, layers_of
+from heddle.controller.planner.ground.placed import Paths
+from heddle.controller.planner.ground.segments import Net
 from heddle.controller.planner.incast.confinement import confine, grouped, top_of_paths, with_senders
-from heddle.controller.planner.jit import Flags, Floats, Ints
-from heddle.controller.planner.placed import Paths
 from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
-from heddle.controller.planner.proof.loads import heaviest_phases, layers_of
 from heddle.controller.planner.route import Router
-from heddle.controller.planner.search.segments import Net
 
 MAX_TRIES = 4_000_000
 """The limit of trials of a flow on a top switch, some tenths of a second in all."""

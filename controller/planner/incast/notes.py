@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from heddle.controller.model.job import Incast, JobRequest
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.placed import Paths
+from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.incast.confinement import top_of_paths
 from heddle.controller.planner.incast.incast import crowded_nics
-from heddle.controller.planner.incast.turns import Turns
 from heddle.controller.planner.incast.windows import MAX_UNSYNCHRONISED, PORT_BUFFER_BYTES
-from heddle.controller.planner.jit import Ints
-from heddle.controller.planner.placed import Paths
 
 MAX_NAMED = 3
 """The number of incasts above which a job's note has only their number."""

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from heddle.controller.model.job import Incast, JobRequest
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, kernel
+from heddle.controller.planner.ground.loads import heaviest_phases, layers_of
+from heddle.controller.planner.ground.ordered import first_from, smallest, total
+from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.incast.confinement import grouped
 from heddle.controller.planner.incast.incast import crowded_nics
-from heddle.controller.planner.incast.turns import Turns
-from heddle.controller.planner.jit import Flags, Floats, Ints, kernel
-from heddle.controller.planner.ordered import first_from, smallest, total
-from heddle.controller.planner.proof.loads import heaviest_phases, layers_of
 
 MTU_BYTES = 4_096
 PORT_BUFFER_BYTES = 1 << 20

@@ -13,8 +13,8 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from heddle.controller.model.placement import WHOLE_GPU_MILLI
-from heddle.controller.planner.clos import Live, Topology
-from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.clos import Live, Topology
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.placement.free import Gpus, taken_from
 
 MAX_ZONES = 4

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from heddle.controller.model.placement import WHOLE_GPU_MILLI
-from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.placement.blocks import Block, Host, Seat, Zone
 
 Amounts = dict[int, int]

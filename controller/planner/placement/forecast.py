@@ -13,13 +13,13 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible
 from heddle.controller.planner.beside import base_loads, paths_beside, priorities
-from heddle.controller.planner.clos import Live, topology_of
-from heddle.controller.planner.expand import expand, joined
-from heddle.controller.planner.jit import Floats
-from heddle.controller.planner.placed import Placed, joined_paths, no_paths, paths_of
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.expand import expand, joined
+from heddle.controller.planner.ground.jit import Floats
+from heddle.controller.planner.ground.loads import link_loads, utilisation
+from heddle.controller.planner.ground.placed import Placed, joined_paths, no_paths, paths_of
 from heddle.controller.planner.ports.pins import refuse_taken_tuples
 from heddle.controller.planner.proof.certificate import own_utilisation
-from heddle.controller.planner.proof.loads import link_loads, utilisation
 from heddle.controller.planner.refusal import dead_nic, no_path, too_full
 from heddle.controller.planner.route import Router
 

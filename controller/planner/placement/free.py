@@ -14,7 +14,7 @@ import numpy as np
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.placement import WHOLE_GPU_MILLI
-from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.ground.jit import Ints
 from heddle.foundation.network import Network
 
 

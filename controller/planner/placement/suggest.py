@@ -15,8 +15,8 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.limit import MAX_FLOW_PLANS
 from heddle.controller.model.placement import MAX_SUGGESTIONS, Placement, Shape, placement_problems
 from heddle.controller.model.plan import Infeasible
-from heddle.controller.planner.clos import Live, Topology, topology_of
-from heddle.controller.planner.placed import Placed
+from heddle.controller.planner.ground.clos import Live, Topology, topology_of
+from heddle.controller.planner.ground.placed import Placed
 from heddle.controller.planner.placement.blocks import zones_of
 from heddle.controller.planner.placement.choose import Candidate, compact, turned, wider
 from heddle.controller.planner.placement.forecast import Forecast

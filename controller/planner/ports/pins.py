@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from heddle.controller.model.error import AlreadyExistsError
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Ints
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Ints
 
 
 def tuple_keys(topology: Topology, source: Ints, target: Ints, ports: Ints | int) -> Ints:

@@ -13,12 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from heddle.controller.model.job import JobRequest
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Floats, Ints
-from heddle.controller.planner.placed import Paths
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.loads import heaviest_phases
+from heddle.controller.planner.ground.placed import Paths
 from heddle.controller.planner.ports.pins import Streams, pinned_pairs, taken_along, tuple_keys
-from heddle.controller.planner.proof.loads import heaviest_phases
 from heddle.controller.planner.route import Router
 
 A_STREAM_BPS = 1_000_000

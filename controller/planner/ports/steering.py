@@ -15,9 +15,9 @@ from heddle.controller.model.steering import (
     stage_down,
     stage_up,
 )
-from heddle.controller.planner.clos import NO_LINK, Topology
-from heddle.controller.planner.jit import Ints, kernel
-from heddle.controller.planner.ordered import first_from
+from heddle.controller.planner.ground.clos import NO_LINK, Topology
+from heddle.controller.planner.ground.jit import Ints, kernel
+from heddle.controller.planner.ground.ordered import first_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.clos import Live, Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Ints, bare_kernel, kernel
-from heddle.controller.planner.ordered import smallest
+from heddle.controller.planner.ground.clos import Live, Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.loads import layers_of
+from heddle.controller.planner.ground.ordered import smallest
 from heddle.controller.planner.proof.cut import (
     CUT,
     KINDS,
@@ -28,7 +29,6 @@ from heddle.controller.planner.proof.cut import (
     grouped,
     may_improve,
 )
-from heddle.controller.planner.proof.loads import layers_of
 
 
 class Bound(NamedTuple):

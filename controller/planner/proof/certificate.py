@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.controller.model.plan import Certificate
-from heddle.controller.planner.clos import Live, Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.clos import Live, Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.proof.bound import lower_bound
 from heddle.controller.planner.proof.deadlock import deadlock_free
 from heddle.controller.planner.proof.fluid import ROUNDING

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Ints, bare_kernel, kernel
-from heddle.controller.planner.proof.loads import Layers
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.loads import Layers
 
 CUT, LARGEST_FLOW, PIGEONHOLE, BIN_PACKING = range(4)
 KINDS = ("cut", "largest_flow", "pigeonhole", "bin_packing")

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.jit import Ints, kernel
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.jit import Ints, kernel
 
 
 @kernel

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.clos import MAX_HOPS, Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Floats, Ints, Rows, bare_kernel
-from heddle.controller.planner.ordered import first_from
-from heddle.controller.planner.proof.loads import phase_loads, sums
-from heddle.controller.planner.search.segments import Net, Segments, admissible
+from heddle.controller.planner.ground.clos import MAX_HOPS, Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel
+from heddle.controller.planner.ground.loads import phase_loads, sums
+from heddle.controller.planner.ground.ordered import first_from
+from heddle.controller.planner.ground.segments import Net, Segments, admissible
 
 SEEDS = 16
 LEAST_QUEUE_PAIRS = 4

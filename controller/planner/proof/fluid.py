@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel, kernel
 from heddle.controller.planner.proof.heap import sink
 
 INCAST_HEADROOM = 0.95

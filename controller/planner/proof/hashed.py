@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.controller.model.job import JobRequest
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Floats, Ints, Rows
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows
+from heddle.controller.planner.ground.segments import Segments
 from heddle.controller.planner.proof.ecmp import HASHED, SEEDS, Hashing, Signed, capacities, name_of, queue_pairs
-from heddle.controller.planner.search.segments import Segments
 
 KINDS = range(2)
 """ECMP, E-ECMP."""

@@ -1,6 +1,6 @@
 """Kernels of a binary min-heap of links, as an array of keys and an array of links."""
 
-from heddle.controller.planner.jit import Floats, Ints, kernel
+from heddle.controller.planner.ground.jit import Floats, Ints, kernel
 
 
 @kernel

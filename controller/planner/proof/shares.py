@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Floats, Ints
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Floats, Ints
+from heddle.controller.planner.ground.loads import link_loads
 from heddle.controller.planner.proof.fluid import fair_shares, planned_rates
-from heddle.controller.planner.proof.loads import link_loads
 
 FALLS = 1e-9
 """A share that falls by less is the same: shares are quotients of floats."""

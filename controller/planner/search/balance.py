@@ -2,18 +2,18 @@
 
 Each flow, the largest first, takes the path whose fullest link stays emptiest. Then flows move off the fullest link,
 alone or in chains of ejections, while that lowers it. Work is limited in steps, never in time. A path is two segments
-that meet (`controller.planner.search.segments`); kernels enumerate the paths of a pair as one merge of two lists.
+that meet (`controller.planner.ground.segments`); kernels enumerate the paths of a pair as one merge of two lists.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
-from heddle.controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
-from heddle.controller.planner.rows import row
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topology
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel, kernel
+from heddle.controller.planner.ground.rows import row
+from heddle.controller.planner.ground.segments import LoadedNet, Segments, admissible, segment_link
 from heddle.controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
-from heddle.controller.planner.search.segments import LoadedNet, Segments, admissible, segment_link
 
 FAR = 1e30
 """Inverse capacity of a link that cannot carry traffic."""

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heddle.controller.planner.clos import Live, Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Floats, Ints, Rows, kernel
-from heddle.controller.planner.proof.loads import heaviest_phases, layers_of
-from heddle.controller.planner.search.grid import FAR
+from heddle.controller.planner.ground.clos import Live, Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.grid import FAR
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, kernel
+from heddle.controller.planner.ground.loads import heaviest_phases, layers_of
+from heddle.controller.planner.ground.segments import LoadedNet, Segments
 from heddle.controller.planner.search.layers import GUARD, Higher, Phased, phased
 from heddle.controller.planner.search.moving import Moving
 from heddle.controller.planner.search.on_link import Lists
 from heddle.controller.planner.search.relax import ROUNDING, Goal, even_out, place, relax
-from heddle.controller.planner.search.segments import LoadedNet, Segments
 from heddle.controller.planner.search.slowed import CROWD, FULL, TALLY, Crowded, slow_fewer
 
 CLOSE = 0.001

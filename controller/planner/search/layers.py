@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.jit import Floats, Ints, Rows, bare_kernel
-from heddle.controller.planner.proof.loads import Layers
-from heddle.controller.planner.rows import row
-from heddle.controller.planner.search.segments import LoadedNet
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel
+from heddle.controller.planner.ground.loads import Layers
+from heddle.controller.planner.ground.rows import row
+from heddle.controller.planner.ground.segments import LoadedNet
 
 MAX_CELLS = 20_000_000
 """The limit of links times layers for a joint search: 160 MB."""

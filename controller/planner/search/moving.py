@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from heddle.controller.planner.jit import Flags, Floats, Ints, bare_kernel
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel
+from heddle.controller.planner.ground.segments import LoadedNet, segment_link
 from heddle.controller.planner.search.layers import Higher, Phased, growth, seen_breach
 from heddle.controller.planner.search.on_link import Lists
-from heddle.controller.planner.search.segments import LoadedNet, segment_link
 
 
 class Moving(NamedTuple):

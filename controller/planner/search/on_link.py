@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.jit import Floats, Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.jit import Floats, Ints, bare_kernel, kernel
 
 
 class Lists(NamedTuple):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from heddle.controller.planner.clos import NO_LINK, Live, Topology
-from heddle.controller.planner.exact.shape import Shape
 from heddle.controller.planner.exact.slots import least_level, slotted
-from heddle.controller.planner.jit import Floats, Ints
-from heddle.controller.planner.search.grid import FAR, Grid, grid_of, hops_of
+from heddle.controller.planner.ground.clos import NO_LINK, Live, Topology
+from heddle.controller.planner.ground.grid import FAR, Grid, grid_of, hops_of
+from heddle.controller.planner.ground.jit import Floats, Ints
+from heddle.controller.planner.ground.shape import Shape
 from heddle.controller.planner.search.repair import lower
 from heddle.controller.planner.search.spread import put_all, spread
 from heddle.controller.planner.search.wander import out_of_reach, wander

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.jit import Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.jit import Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.segments import LoadedNet, admissible, segment_link, write_path
 from heddle.controller.planner.search.layers import Phased, breach, carry, growth
 from heddle.controller.planner.search.moving import Moving, breach_added, count_flow, path_harms
 from heddle.controller.planner.search.on_link import depart, join
-from heddle.controller.planner.search.segments import LoadedNet, admissible, segment_link, write_path
 
 LINGER = 5
 """The least number of steps that a moved flow stays in place; a random number below this is added."""

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
-from heddle.controller.planner.rows import row
-from heddle.controller.planner.search.grid import Grid, best_core, best_path, link_of, put
+from heddle.controller.planner.ground.grid import Grid, best_core, best_path, link_of, put
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel, kernel
+from heddle.controller.planner.ground.rows import row
 from heddle.controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
 
 SCANNED_PER_PATH = 4

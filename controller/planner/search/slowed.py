@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.jit import Flags, Floats, Ints, Rows, bare_kernel, kernel
-from heddle.controller.planner.rows import row
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, bare_kernel, kernel
+from heddle.controller.planner.ground.rows import row
+from heddle.controller.planner.ground.segments import LoadedNet, admissible, segment_link
 from heddle.controller.planner.search.on_link import Lists, depart, join
-from heddle.controller.planner.search.segments import LoadedNet, admissible, segment_link
 
 LINGER = 5
 """The least number of steps that a moved flow stays in place; a random number below this is added."""

@@ -6,8 +6,8 @@ Evaluating every core of every plane would cost ten times as much and gain less 
 
 import numpy as np
 
-from heddle.controller.planner.jit import Floats, Ints, bare_kernel, kernel
-from heddle.controller.planner.search.grid import Grid, best_core, best_path, put
+from heddle.controller.planner.ground.grid import Grid, best_core, best_path, put
+from heddle.controller.planner.ground.jit import Floats, Ints, bare_kernel, kernel
 
 
 @bare_kernel

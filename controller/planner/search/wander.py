@@ -8,8 +8,8 @@ breaks ties, so the same input gives the same walk.
 
 import numpy as np
 
-from heddle.controller.planner.jit import Floats, Ints, bare_kernel, kernel
-from heddle.controller.planner.search.grid import Grid, link_of
+from heddle.controller.planner.ground.grid import Grid, link_of
+from heddle.controller.planner.ground.jit import Floats, Ints, bare_kernel, kernel
 from heddle.controller.planner.search.on_link import Lists, depart, empty_lists, join
 
 LINGER = 5

@@ -8,7 +8,7 @@ several flows of any size; a flow that moves is no larger than the one it makes 
 that it can be undone exactly, lists included.
 """
 
-from heddle.controller.planner.jit import Rows, bare_kernel
+from heddle.controller.planner.ground.jit import Rows, bare_kernel
 from heddle.controller.planner.session.paths import growth, set_path, undo
 from heddle.controller.planner.session.table import DEAD, State
 

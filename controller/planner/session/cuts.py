@@ -8,10 +8,10 @@ with the number of flows.
 
 import numpy as np
 
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
-from heddle.controller.planner.proof.loads import heaviest_phases
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.loads import heaviest_phases
 
 MAX_SIZES = 64
 """The distinct demands counted; others only add to the load of their cut, so the bound is valid."""

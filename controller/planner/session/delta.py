@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.controller.model.job import JobRequest
-from heddle.controller.planner.clos import NO_LINK, Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.flow_table import path_links
-from heddle.controller.planner.jit import Flags, Ints, Rows, bare_kernel
+from heddle.controller.planner.ground.clos import NO_LINK, Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.flow_table import path_links
+from heddle.controller.planner.ground.jit import Flags, Ints, Rows, bare_kernel
 from heddle.controller.planner.session.state import Store
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from heddle.controller.planner.jit import Ints, Rows, bare_kernel
-from heddle.controller.planner.rows import row
+from heddle.controller.planner.ground.jit import Ints, Rows, bare_kernel
+from heddle.controller.planner.ground.rows import row
 from heddle.controller.planner.session.chains import direct, may_move, put
 from heddle.controller.planner.session.paths import seat_column, set_path, undo
 from heddle.controller.planner.session.place import slowed

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 from heddle.controller.model.plan import Infeasible
-from heddle.controller.planner.clos import NO_LINK, Topology
-from heddle.controller.planner.expand import joined
-from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.clos import NO_LINK, Topology
+from heddle.controller.planner.ground.expand import joined
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.refusal import dead_nic, no_path, too_full
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.session.delta import Delta, SessionJob, changes, no_paths, packed, touched

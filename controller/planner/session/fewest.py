@@ -9,7 +9,7 @@ The first method that moves the fewest flows wins, so equal states give equal mo
 
 from typing import Any
 
-from heddle.controller.planner.jit import bare_kernel
+from heddle.controller.planner.ground.jit import bare_kernel
 from heddle.controller.planner.session.chains import (
     MAX_FLOWS_READ,
     carry_out,

@@ -3,8 +3,8 @@
 They keep loads, the list of flows of each link and the seat tables current, and log each change for `undo`.
 """
 
-from heddle.controller.planner.clos import NO_LINK
-from heddle.controller.planner.jit import Flags, Floats, Ints, Rows, bare_kernel
+from heddle.controller.planner.ground.clos import NO_LINK
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, bare_kernel
 from heddle.controller.planner.session.table import DEAD, State
 
 

@@ -1,6 +1,6 @@
 """Kernels that place flows one by one, and move flows off the fullest links."""
 
-from heddle.controller.planner.jit import Flags, Floats, Ints, bare_kernel
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel
 from heddle.controller.planner.session.chains import (
     CANDIDATES,
     carry_out,

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Topology
-from heddle.controller.planner.expand import Flows, joined
-from heddle.controller.planner.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Topology
+from heddle.controller.planner.ground.expand import Flows, joined
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.loads import heaviest_phases, link_loads
 from heddle.controller.planner.ports.pins import Streams, bundles, given_paths
-from heddle.controller.planner.proof.loads import heaviest_phases, link_loads
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.session.delta import SessionJob, by_role, packed
 from heddle.controller.planner.session.state import Store

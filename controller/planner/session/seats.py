@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.bits import lowest_bit
-from heddle.controller.planner.jit import Floats, Ints, Rows, Small, bare_kernel
-from heddle.controller.planner.rows import row
+from heddle.controller.planner.ground.bits import lowest_bit
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, Small, bare_kernel
+from heddle.controller.planner.ground.rows import row
 
 MAX_FRONT = 128
 """The chains that are followed at once for a flow."""

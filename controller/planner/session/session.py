@@ -23,10 +23,10 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible, JobFlows
-from heddle.controller.planner.clos import NO_LINK, Live, Topology, topology_of
-from heddle.controller.planner.expand import Flows, expand
-from heddle.controller.planner.jit import Flags, Floats, Ints
-from heddle.controller.planner.placed import paths_of
+from heddle.controller.planner.ground.clos import NO_LINK, Live, Topology, topology_of
+from heddle.controller.planner.ground.expand import Flows, expand
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.placed import paths_of
 from heddle.controller.planner.refusal import dead_nic
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, hops_of_rows, no_paths

@@ -4,7 +4,7 @@ So many links of such a leaf are *widened*: they count as if they could carry wh
 relieved beside them. Then flows of few jobs gather on them, for a job is as slow as its slowest flow.
 """
 
-from heddle.controller.planner.jit import Floats, Ints, bare_kernel
+from heddle.controller.planner.ground.jit import Floats, Ints, bare_kernel
 from heddle.controller.planner.session.chains import commit, may_move, wire
 from heddle.controller.planner.session.paths import set_path, undo
 from heddle.controller.planner.session.place import leave

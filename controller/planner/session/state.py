@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heddle.controller.planner.clos import NO_LINK, Live, Topology
-from heddle.controller.planner.exact.shape import ThreeTier, shape_of
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Flags, Floats, Ints, Rows, Small
+from heddle.controller.planner.ground.clos import NO_LINK, Live, Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, Small
+from heddle.controller.planner.ground.shape import ThreeTier, shape_of
 from heddle.controller.planner.session.chains import CANDIDATES
 from heddle.controller.planner.session.cuts import Cuts
 from heddle.controller.planner.session.paths import find_lost, fullest_link, mark_seats, reset_flows

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.jit import Floats, Ints, Rows, Small
-from heddle.controller.planner.rows import row
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, Small
+from heddle.controller.planner.ground.rows import row
 
 DEAD = 1e30
 """Inverse capacity and utilisation of a link that cannot carry traffic."""

@@ -12,7 +12,7 @@ from heddle.controller.model.effect import Effect, Persist, Reply
 from heddle.controller.model.error import HeddleError, UnavailableError
 from heddle.controller.model.event import Event, Submit
 from heddle.controller.model.traits import Change, Held
-from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.runtime.journal.writer import JournalWriter
 from heddle.controller.runtime.ports import StateStore
 

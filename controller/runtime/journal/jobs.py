@@ -19,9 +19,9 @@ from heddle.controller.brain.state import Job
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import Effort, Stream
-from heddle.controller.planner.clos import NO_LINK, Topology
-from heddle.controller.planner.incast.turns import Turns
-from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.ground.clos import NO_LINK, Topology
+from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.runtime.journal import values
 from heddle.controller.runtime.planning.wire import JobColumns, PathColumns, columns_of, job_of
 

@@ -7,8 +7,8 @@ from heddle.controller.brain import durable
 from heddle.controller.brain.state import State
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import DEFAULT_STEERING, Fabric
-from heddle.controller.planner.clos import Topology, topology_of
-from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.ground.clos import Topology, topology_of
+from heddle.controller.planner.ground.jit import Ints
 from heddle.controller.runtime.journal import jobs, values
 from heddle.controller.runtime.ports import EPOCH_SHIFT, StateStore
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from heddle.controller.brain.state import Job
-from heddle.controller.planner.clos import Topology
+from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.runtime.journal import jobs, values
 from heddle.controller.runtime.ports import StateStore, StoreError
 

@@ -12,7 +12,7 @@ from heddle.controller.model.error import HeddleError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Amend, Infeasible, JobFlows, Replan
-from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.online import OnlinePlanner
 from heddle.controller.planner.placement.suggest import suggest
 from heddle.controller.planner.warm import PLANNING, warm

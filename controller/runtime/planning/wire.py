@@ -12,14 +12,14 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import MoveLimit
 from heddle.controller.model.placement import Shape
 from heddle.controller.model.plan import Certificate, JobFlows, Moved, Stream
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import expand
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.incast.turns import Turns
-from heddle.controller.planner.jit import Ints
-from heddle.controller.planner.placed import Placed, paths_of
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.loads import LinkLoads
+from heddle.controller.planner.ground.placed import Placed, paths_of
+from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.ports.reverse import reverse_only_links
-from heddle.controller.planner.proof.loads import LinkLoads
 
 
 class PathColumns(NamedTuple):

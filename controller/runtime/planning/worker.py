@@ -9,8 +9,8 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.placement import Placement
 from heddle.controller.model.plan import Infeasible, JobFlows, Replan
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.planner.placed import is_same
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.placed import is_same
 from heddle.controller.runtime.child_process import LOST, ChildProcess
 from heddle.controller.runtime.planning.wire import (
     AmendMessage,

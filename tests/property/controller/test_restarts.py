@@ -11,7 +11,7 @@ from heddle.controller.model.effect import Install, Persist, Reply
 from heddle.controller.model.event import Drain, Release, Renew, Submit, SwitchUp
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import JobPlan
-from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.recording.batch import Turn
 from heddle.controller.runtime.journal import jobs, values
 from tests.property.controller.test_brain_machine import JOBS, SWITCHES, BrainMachine

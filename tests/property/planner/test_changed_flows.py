@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import Plan
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.incast.turns import Turns
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.solve import solve
 from tests.support.examples import examples
 from tests.unit.brain.driver import shift_job, small_fabric

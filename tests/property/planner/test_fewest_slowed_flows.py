@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from heddle.controller.planner.clos import Live, topology_of
-from heddle.controller.planner.expand import expand
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.segments import segments_of
 from heddle.controller.planner.search.joint import Joint
-from heddle.controller.planner.search.segments import segments_of
 from tests.support.examples import examples
 from tests.support.fabrics.small_fabrics import clos3
 from tests.unit.brain.driver import small_fabric

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from heddle.controller.config.load import parse_fabric, parse_jobs
 from heddle.controller.model.health import Health
-from heddle.controller.planner.clos import Live, topology_of
-from heddle.controller.planner.expand import expand
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.segments import segments_of
 from heddle.controller.planner.proof.ecmp import ecmp_figures, name_of
 from heddle.controller.planner.proof.hashed import HashedLoads
-from heddle.controller.planner.search.segments import segments_of
 from tests.support.examples import examples
 from tests.support.fabrics.planning import fabric_file, job_files, planned, sick_fabrics
 

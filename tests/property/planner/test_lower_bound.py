@@ -7,8 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from heddle.controller.config.load import parse_fabric
-from heddle.controller.planner.clos import Live, topology_of
-from heddle.controller.planner.expand import Flows
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.proof.bound import lower_bound
 from tests.oracles.phased_plan import TooLarge, least_utilisation_in_phases
 from tests.oracles.plan_checker import Network

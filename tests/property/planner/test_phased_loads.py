@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heddle.controller.config.load import parse_fabric, parse_jobs
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, topology_of
-from heddle.controller.planner.expand import Flows, expand
-from heddle.controller.planner.proof.loads import heaviest_phases, layers_of
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, topology_of
+from heddle.controller.planner.ground.expand import Flows, expand
+from heddle.controller.planner.ground.loads import heaviest_phases, layers_of
+from heddle.controller.planner.ground.segments import LoadedNet, segments_of
 from heddle.controller.planner.search.joint import Joint, above
 from heddle.controller.planner.search.layers import carry, phased
-from heddle.controller.planner.search.segments import LoadedNet, segments_of
 from tests.support.examples import examples
 from tests.support.fabrics.planning import job_files, sick_fabrics
 

@@ -11,9 +11,9 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 from heddle.controller.model.plan import Infeasible, Plan
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.planner.expand import joined
-from heddle.controller.planner.proof.loads import link_loads
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.expand import joined
+from heddle.controller.planner.ground.loads import link_loads
 from heddle.controller.planner.session.moves import Movable, Moves
 from heddle.controller.planner.session.session import Session
 from heddle.controller.planner.solve import solve

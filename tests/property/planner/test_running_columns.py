@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import Plan
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.planner.expand import Flows, expand
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.placed import Placed, joined_paths, no_paths, paths_of
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.expand import Flows, expand
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.placed import Placed, joined_paths, no_paths, paths_of
 from heddle.controller.planner.running import Running
 from heddle.controller.planner.solve import solve
 from tests.support.examples import examples

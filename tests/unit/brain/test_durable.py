@@ -25,7 +25,7 @@ from heddle.controller.model.event import (
 )
 from heddle.controller.model.job import Steering
 from heddle.controller.model.plan import JobPlan
-from heddle.controller.planner.clos import topology_of
+from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.runtime.journal import jobs, values
 from heddle.dataplane.config.balancers import BackEnd, HealthCheck, LoadBalancer
 from heddle.dataplane.config.desired import Kind

@@ -40,7 +40,7 @@ def test_files_that_are_not_python_keep_the_cached_kernels(package):
 DOUBLED = """
 import sys, time
 from heddle.kernels.cache import on_compile
-from heddle.controller.planner.jit import kernel
+from heddle.controller.planner.ground.jit import kernel
 
 @kernel
 def doubled(x: int) -> int:

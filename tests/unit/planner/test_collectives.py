@@ -7,8 +7,8 @@ import pytest
 from heddle.controller.model.admission import flow_plans
 from heddle.controller.model.collectives import Pattern
 from heddle.controller.model.job import CollectiveKind
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.planner.expand import ARRAYS, expand
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.expand import ARRAYS, expand
 from heddle.v1 import heddle_pb2 as pb
 from tests.oracles import contract_flows
 from tests.support.fabrics.planner_cases import fabric_of, job_of

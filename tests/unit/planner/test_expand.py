@@ -2,8 +2,8 @@ import pytest
 
 from heddle.controller.model.error import InputError
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.planner.expand import expand
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.expand import expand
 from tests.support.fabrics.planner_cases import custom, fabric_of, flows_of
 
 G100 = 100 * 10**9

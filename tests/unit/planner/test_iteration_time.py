@@ -1,7 +1,7 @@
 import numpy as np
 
-from heddle.controller.planner.clos import topology_of
-from heddle.controller.planner.expand import expand
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.proof.fluid import completion_ns
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 

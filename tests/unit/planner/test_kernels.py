@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heddle.controller.planner.clos import topology_of
 from heddle.controller.planner.exact.colouring import colour_edges
-from heddle.controller.planner.jit import kernel
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.jit import kernel
 from heddle.controller.planner.proof.deadlock import deadlock_free
 from heddle.controller.planner.proof.ecmp import _CRC_TABLE, crc32_of_tuple
 from heddle.controller.planner.session.paths import fullest_link
@@ -108,7 +108,7 @@ def test_to_load_the_kernels_imports_none_of_numbas_modules_that_take_long():
 def test_a_damaged_or_missing_cache_only_costs_time(tmp_path):
     (tmp_path / "doubled.py").write_text(
         textwrap.dedent("""
-            from heddle.controller.planner.jit import kernel
+            from heddle.controller.planner.ground.jit import kernel
 
             @kernel
             def doubled(x: int) -> int:

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heddle.controller.planner.ordered import first_from
+from heddle.controller.planner.ground.ordered import first_from
 
 
 @given(values=st.lists(st.integers(-5, 5), max_size=12), value=st.integers(-6, 6), data=st.data())

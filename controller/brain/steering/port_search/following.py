@@ -15,7 +15,7 @@ from heddle.controller.brain.intent import dead_links
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import JobFlows, Replan
-from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.ground.flow_table import FlowTable
 
 SLACK = 1.02
 """As the planner: running flows move only where the fullest link is above the lower bound by more than this factor."""

@@ -25,7 +25,7 @@ from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import PortsFound, Solved
 from heddle.controller.model.fabric import Role
 from heddle.controller.model.plan import Amend, Confirmed, Infeasible, JobFlows, Moved, Replan, WantedRows
-from heddle.controller.planner.flow_table import FlowTable
+from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.probing.flow import Found, Wanted
 
 MAX_ROUNDS = 4

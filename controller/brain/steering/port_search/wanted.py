@@ -7,8 +7,8 @@ import numpy as np
 from heddle.controller.model.effect import Solve
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.plan import JobFlows, Replan, WantedRows
-from heddle.controller.planner.flow_table import FlowTable
-from heddle.controller.planner.jit import Flags
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.jit import Flags
 from heddle.probing.flow import Wanted
 
 

@@ -4,7 +4,7 @@ A kernel that uses those of `numba.np.arraymath` also imports that module when i
 0.3 s where SciPy is installed.
 """
 
-from heddle.controller.planner.jit import Floats, Ints, Small, bare_kernel
+from heddle.controller.planner.ground.jit import Floats, Ints, Small, bare_kernel
 
 
 @bare_kernel

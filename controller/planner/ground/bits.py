@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from heddle.controller.planner.jit import Ints, bare_kernel
+from heddle.controller.planner.ground.jit import Ints, bare_kernel
 
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _BIT_OF_PRODUCT: Ints = np.zeros(64, dtype=np.int64)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.jit import Floats, Ints, bare_kernel, kernel
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Floats, Ints, bare_kernel, kernel
 
 
 @kernel

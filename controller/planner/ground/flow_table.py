@@ -7,10 +7,10 @@ import numpy as np
 
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import ALWAYS, AdmissionWindow, FlowPlan
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.expand import Flows
-from heddle.controller.planner.incast.turns import Turns
-from heddle.controller.planner.jit import Flags, Ints
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
+from heddle.controller.planner.ground.jit import Flags, Ints
+from heddle.controller.planner.ground.turns import Turns
 from heddle.foundation.traffic_class import CLASSES
 
 

@@ -64,6 +64,6 @@ def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callab
     compiled = numba.njit(pipeline_class=EntryCompiler, **options)(function)
     compiled.__class__ = _Kernel
     compiled.part = numba.njit(pipeline_class=PartCompiler, no_cpython_wrapper=True, **options)(function)
-    keep_on_disk(compiled, stamp=digest(Path(__file__).parent))
+    keep_on_disk(compiled, stamp=digest(Path(__file__).parents[1]))
     called: Callable[Parameters, Result] = compiled
     return called

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heddle.controller.model.plan import AdmissionWindow
-from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.ground.jit import Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

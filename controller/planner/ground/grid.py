@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
-from heddle.controller.planner.exact.shape import Shape, TwoTier
-from heddle.controller.planner.jit import Floats, Ints, bare_kernel
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topology
+from heddle.controller.planner.ground.jit import Floats, Ints, bare_kernel
+from heddle.controller.planner.ground.shape import Shape, TwoTier
 
 FAR = 1e30
 """Inverse capacity of a link that cannot carry traffic."""

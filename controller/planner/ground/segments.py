@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.clos import NO_LINK, Live, Topology
-from heddle.controller.planner.jit import Flags, Floats, Ints, Small, bare_kernel
+from heddle.controller.planner.ground.clos import NO_LINK, Live, Topology
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Small, bare_kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

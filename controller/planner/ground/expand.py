@@ -13,8 +13,8 @@ import numpy as np
 from heddle.controller.model.collectives import EACH_TO_EACH, RING, TO_ROOT, TREE, Pattern
 from heddle.controller.model.error import InputError
 from heddle.controller.model.job import Collective, JobRequest, Steering
-from heddle.controller.planner.clos import Topology
-from heddle.controller.planner.jit import Flags, Floats, Ints, kernel
+from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

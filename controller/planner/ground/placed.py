@@ -8,10 +8,10 @@ import numpy as np
 
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import FlowPlan, JobFlows
-from heddle.controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
-from heddle.controller.planner.expand import Flows, expand, joined
-from heddle.controller.planner.flow_table import FlowTable, join_hops
-from heddle.controller.planner.jit import Flags, Ints
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topology
+from heddle.controller.planner.ground.expand import Flows, expand, joined
+from heddle.controller.planner.ground.flow_table import FlowTable, join_hops
+from heddle.controller.planner.ground.jit import Flags, Ints
 from heddle.controller.planner.ports.pins import Streams, tuple_keys
 
 Placed = tuple[JobRequest, JobFlows]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
-from heddle.controller.planner.jit import Flags, Ints, kernel
+from heddle.controller.planner.ground.jit import Flags, Ints, kernel
 from heddle.foundation.traffic_class import CLASS_OF_NETWORK, CLASSES
 
 NO_LINK = -1

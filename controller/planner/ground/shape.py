@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heddle.controller.planner.clos import NO_LINK, Live, Topology
-from heddle.controller.planner.jit import Ints
+from heddle.controller.planner.ground.clos import NO_LINK, Live, Topology
+from heddle.controller.planner.ground.jit import Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
