@@ -10,8 +10,9 @@ from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Floats, Ints
 from heddle.controller.planner.ground.loads import link_loads
 from heddle.controller.planner.ground.placed import Paths
+from heddle.controller.planner.ground.streams import Streams
 from heddle.controller.planner.incast.incast import confined
-from heddle.controller.planner.ports.pins import Streams, bundles, given_paths
+from heddle.controller.planner.ports.pins import bundles, given_paths
 from heddle.controller.planner.route import Router
 
 

@@ -29,15 +29,11 @@ from heddle.controller.planner.ground.placed import (
     paths_of,
     with_guards,
 )
+from heddle.controller.planner.ground.streams import Streams, tuple_keys
 from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.incast.notes import incast_notes
 from heddle.controller.planner.incast.windows import admitted
-from heddle.controller.planner.ports.pins import (
-    Streams,
-    refuse_taken_tuples,
-    streams_to_guard,
-    tuple_keys,
-)
+from heddle.controller.planner.ports.pins import refuse_taken_tuples, streams_to_guard
 from heddle.controller.planner.ports.reverse import reverse_only_links, reverse_paths
 from heddle.controller.planner.ports.steering import PortTable, port_table_of, ports_of
 from heddle.controller.planner.proof.certificate import certify, own_utilisation, own_utilisations

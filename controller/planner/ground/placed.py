@@ -12,7 +12,7 @@ from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topol
 from heddle.controller.planner.ground.expand import Flows, expand, joined
 from heddle.controller.planner.ground.flow_table import FlowTable, join_hops
 from heddle.controller.planner.ground.jit import Flags, Ints
-from heddle.controller.planner.ports.pins import Streams, tuple_keys
+from heddle.controller.planner.ground.streams import Streams, tuple_keys
 
 Placed = tuple[JobRequest, JobFlows]
 """A running job with the flows of its plan."""

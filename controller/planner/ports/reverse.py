@@ -18,7 +18,8 @@ from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.loads import heaviest_phases
 from heddle.controller.planner.ground.placed import Paths
-from heddle.controller.planner.ports.pins import Streams, pinned_pairs, taken_along, tuple_keys
+from heddle.controller.planner.ground.streams import Streams, tuple_keys
+from heddle.controller.planner.ports.pins import pinned_pairs, taken_along
 from heddle.controller.planner.route import Router
 
 A_STREAM_BPS = 1_000_000

@@ -8,7 +8,8 @@ from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Topology
 from heddle.controller.planner.ground.expand import Flows, joined
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.loads import heaviest_phases, link_loads
-from heddle.controller.planner.ports.pins import Streams, bundles, given_paths
+from heddle.controller.planner.ground.streams import Streams
+from heddle.controller.planner.ports.pins import bundles, given_paths
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.session.delta import SessionJob, by_role, packed
 from heddle.controller.planner.session.state import Store
