@@ -11,7 +11,7 @@ from heddle.telemetry.detection.detector import Detector
 from heddle.telemetry.detection.signal import Signal
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.detection.window import LinkChange, Period, Snapshot, Window, settings_for
-from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.decode import BatchDecoder
 from heddle.telemetry.samples.ports import PortTable
 from heddle.telemetry.samples.sample import Refusal, Rejected
 from heddle.telemetry.samples.topic import OFFLINE, ONLINE, Source, Topic, parse
@@ -62,7 +62,7 @@ class Observer:
         self._others: set[str] = set()
         self.messages = 0
         self.samples = 0
-        self._reader = Reader()
+        self._reader = BatchDecoder()
         self._changed: list[AgentStatus] = []
         self._reported_samples = 0
         self._last: Period | None = None

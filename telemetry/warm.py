@@ -1,7 +1,7 @@
 """Compile the decoder's kernels in advance: `python -m heddle.telemetry.warm` in set-up, `warm` at start-up."""
 
 from heddle.telemetry.samples.counters import NIC_COUNTERS
-from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.decode import BatchDecoder
 from heddle.telemetry.samples.sample import PortSample, QueueSample, encode
 
 
@@ -10,7 +10,7 @@ def warm() -> None:
     sample = PortSample(
         port="leaf1:1", timestamp_unix_ns=1, queues=(QueueSample(priority=3),), nic_counters={NIC_COUNTERS[0]: 1}
     )
-    Reader().read(encode([sample]))
+    BatchDecoder().read(encode([sample]))
 
 
 if __name__ == "__main__":

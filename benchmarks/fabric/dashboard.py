@@ -41,7 +41,7 @@ from heddle.controller.planner.solve import solve
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.foundation.traffic_class import DATA
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 from heddle.telemetry.detection.window import SECOND_NS, Snapshot
 from heddle.telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
 from tests.support.controllers.bare_loop import sources_of
@@ -141,8 +141,8 @@ async def _controller(control: Connection) -> None:
 async def _tick(telemetry: Telemetry, fabric: Fabric, measured: list[Snapshot]) -> None:
     hot = tuple(
         Signal(
-            kind=Kind.CONGESTION, port=str(cable.upper), priority=DATA.priority, raised=True, value=0.5, threshold=0.1,
-            since_unix_ns=1, sampled_unix_ns=1,
+            kind=SignalKind.CONGESTION, port=str(cable.upper), priority=DATA.priority, raised=True, value=0.5,
+            threshold=0.1, since_unix_ns=1, sampled_unix_ns=1,
         )
         for cable in fabric.cables[:HOT]
     )  # fmt: skip

@@ -25,7 +25,7 @@ async def in_worker(write: Callable[..., Result], *values: object) -> Result:
     return await asyncio.get_running_loop().run_in_executor(_WRITERS, write, *values)
 
 
-class Reader:
+class RequestReader:
     """Reads requests: small ones at once, large ones one after the other in a thread of its own."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from heddle.controller.runtime.journal.writer import JournalWriter
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.telemetry import Telemetry
-from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.signal import SignalKind
 
 JOB_STATES = tuple(state for state in JobState if state is not JobState.RELEASED)
 
@@ -212,7 +212,7 @@ def _telemetry_lines(telemetry: Telemetry) -> Iterator[str]:
     for name, family in COLLECTED.items():
         yield from lines(family, [("", counts.pop(name, 0))])
     yield from lines(ODD, [(label_text(("kind", kind)), count) for kind, count in sorted(counts.items())])
-    yield from lines(CONDITIONS, [(label_text(("kind", kind)), raised[kind]) for kind in Kind])
+    yield from lines(CONDITIONS, [(label_text(("kind", kind)), raised[kind]) for kind in SignalKind])
     if telemetry.history is not None:
         written = telemetry.history.counts()
         for name, family in HISTORY.items():

@@ -136,7 +136,7 @@ class FirstContact:
             return None, ""
         to_send = rounds(pairs, DATA.dscp, max_ports=MAX_PORTS)
         heard: dict[Variation, Replies] = {}
-        efforts, reader = Efforts(), _Reader(self.sender, self.places)
+        efforts, reader = Efforts(), _CheckReader(self.sender, self.places)
         for each in to_send:
             header = Header(each.qpn, each.dscp)
             heard[each.variation] = await self.sender.replies(each.questions, reader, efforts, header)
@@ -162,7 +162,7 @@ class FirstContact:
         self.note(Note(severity=severity, subject=check.leaf, text=text))
 
 
-class _Reader:
+class _CheckReader:
     """Reads replies for a check, which concludes from unknown addresses too; a switch that no path has is a lie."""
 
     def __init__(self, sender: ProbeSender, places: Places) -> None:

@@ -29,7 +29,7 @@ ToSend = Mapping[int, Sequence[Question]]
 Replies = dict[int, dict[Question, int]]
 
 
-class Reader(Protocol):
+class ReplyReader(Protocol):
     """Reads replies for a search, check or sample."""
 
     def read(self, src_ip: int, question: Question, address: int) -> str | None:
@@ -54,7 +54,7 @@ class ProbeSender:
         self._host_of = {nic.ip: nic.host for nic in fabric.nics}
 
     async def replies(
-        self, to_send: ToSend, reader: Reader, efforts: Efforts, header: Header = NO_HEADER, tries: int = TRIES
+        self, to_send: ToSend, reader: ReplyReader, efforts: Efforts, header: Header = NO_HEADER, tries: int = TRIES
     ) -> Replies:
         """Send the probes of each source, again those without a reply; return the replies that count."""
         found: Replies = {src_ip: {} for src_ip in to_send}
@@ -134,6 +134,6 @@ class ProbeSender:
 class _Round:
     """The reader of the replies, the efforts so far, and the header of the probes."""
 
-    reader: Reader
+    reader: ReplyReader
     efforts: Efforts
     header: Header

@@ -58,7 +58,7 @@ class ProbeResult(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class ProbeSession:
     """The session of one agent. `wake` is set when its stream has to check for work."""
 
     host: str
@@ -87,8 +87,8 @@ class ProbeAgents:
 
     def __init__(self, note: Callable[[Note], None]) -> None:
         """Begin with none; `note` writes to the event log."""
-        self.by_ip: dict[int, Session] = {}
-        self.by_host: dict[str, Session] = {}
+        self.by_ip: dict[int, ProbeSession] = {}
+        self.by_host: dict[str, ProbeSession] = {}
         self.counts: Counter[str] = Counter()
         self.lies: Counter[Lie] = Counter()
         self.expected: defaultdict[str, float] = defaultdict(float)
@@ -101,7 +101,7 @@ class ProbeAgents:
         self._note = note
         self._next_order = 1
 
-    def attach(self, session: Session) -> None:
+    def attach(self, session: ProbeSession) -> None:
         """Make a session that of its host; an older one ends."""
         before = self.by_host.get(session.host)
         if before is not None:
@@ -110,7 +110,7 @@ class ProbeAgents:
         self.by_ip |= dict.fromkeys(session.ips, session)
         self.on_attached(session.ips)
 
-    def detach(self, session: Session, why: str = "the session ended") -> None:
+    def detach(self, session: ProbeSession, why: str = "the session ended") -> None:
         """Remove a session."""
         session.end(why)
         if self.by_host.get(session.host) is session:
@@ -156,7 +156,7 @@ class ProbeAgents:
             if future.cancelled():
                 session.overdue.append(number)
 
-    def report(self, session: Session, number: int, sent: int, refused: str, replies: Sequence[Reply]) -> None:
+    def report(self, session: ProbeSession, number: int, sent: int, refused: str, replies: Sequence[Reply]) -> None:
         """Take a report: end the order that it belongs to, and count what cannot be so."""
         order, future = session.open.get(number, (None, None))
         if order is None or future is None or future.done():
@@ -181,7 +181,7 @@ class ProbeAgents:
         self.counts["replies"] += len(accepted)
         future.set_result(ProbeResult(accepted, sent))
 
-    def lied(self, session: Session, lie: Lie, times: int = 1) -> None:
+    def lied(self, session: ProbeSession, lie: Lie, times: int = 1) -> None:
         """Count what an agent reported and cannot be so; name it once for each kind."""
         self.lies[lie] += times
         session.lies += times

@@ -16,7 +16,7 @@ class TooManyRequestsError(Exception):
 
 
 @dataclass(slots=True)
-class Session:
+class GatewaySession:
     """The session of one gateway or host. `wake` is set when its stream has to check for work."""
 
     number: int
@@ -48,18 +48,18 @@ class Gateways:
     """All sessions by gateway id, one for each gateway."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, Session] = {}
+        self.by_id: dict[str, GatewaySession] = {}
         self.checked: dict[str, Checked] = {}
         """By gateway and balancer what was found in its tables last."""
         self._next_number = 1
         self._next_request = 1
 
-    def open(self) -> Session:
+    def open(self) -> GatewaySession:
         """Return a new session."""
         number, self._next_number = self._next_number, self._next_number + 1
-        return Session(number)
+        return GatewaySession(number)
 
-    def attach(self, gateway_id: str, session: Session) -> None:
+    def attach(self, gateway_id: str, session: GatewaySession) -> None:
         """Make a session that of the gateway; an older one ends."""
         self.end(gateway_id, None)
         self.by_id[gateway_id] = session
@@ -71,7 +71,7 @@ class Gateways:
             del self.by_id[gateway_id]
             known.end("another session attached under the same id")
 
-    def detach(self, gateway_id: str, session: Session) -> None:
+    def detach(self, gateway_id: str, session: GatewaySession) -> None:
         """Remove a session whose stream has ended."""
         session.end("the session ended")
         if self.by_id.get(gateway_id) is session:
@@ -82,7 +82,7 @@ class Gateways:
         for session in self.by_id.values():
             session.wake.set()
 
-    def request_tables(self, gateway_id: str) -> tuple[Session, int, asyncio.Queue[Any]]:
+    def request_tables(self, gateway_id: str) -> tuple[GatewaySession, int, asyncio.Queue[Any]]:
         """Request a gateway's tables; return its session, the request's number, and the queue of parts.
 
         Raises KeyError where the gateway is not attached, and TooManyRequestsError.

@@ -8,7 +8,7 @@ MAX_DIGITS = 20
 """Of a uint64."""
 
 
-class Kind(NamedTuple):
+class ValueKind(NamedTuple):
     """Values that a leaf accepts: those that `allows` does, and where `table` is set, the keys of its rows."""
 
     wanted: str
@@ -22,40 +22,40 @@ def integer(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
 
 
-def number(low: int, high: int) -> Kind:
+def number(low: int, high: int) -> ValueKind:
     """Return the kind of integers from `low` to `high`, both included."""
 
     def allows(text: str) -> bool:
         value = integer(text)
         return value is not None and low <= value <= high
 
-    return Kind(f"{low}..{high}", allows)
+    return ValueKind(f"{low}..{high}", allows)
 
 
-def pattern(expression: str, wanted: str = "") -> Kind:
+def pattern(expression: str, wanted: str = "") -> ValueKind:
     """Return the kind of texts that a regular expression matches as a whole."""
     compiled = re.compile(expression, re.ASCII)
-    return Kind(wanted or expression, lambda text: compiled.fullmatch(text) is not None)
+    return ValueKind(wanted or expression, lambda text: compiled.fullmatch(text) is not None)
 
 
-def length(low: int, high: int) -> Kind:
+def length(low: int, high: int) -> ValueKind:
     """Return the kind of texts of `low` to `high` characters."""
-    return Kind(f"{low} to {high} characters", lambda text: low <= len(text) <= high)
+    return ValueKind(f"{low} to {high} characters", lambda text: low <= len(text) <= high)
 
 
-def one_of(*names: str) -> Kind:
+def one_of(*names: str) -> ValueKind:
     """Return the kind of an enumeration."""
-    return Kind("|".join(names), frozenset(names).__contains__)
+    return ValueKind("|".join(names), frozenset(names).__contains__)
 
 
-def row_of(table: str, *names: str) -> Kind:
+def row_of(table: str, *names: str) -> ValueKind:
     """Return the kind of references to rows of `table`; `names` are accepted as well."""
-    return Kind("|".join([f"a row of {table}", *names]), frozenset(names).__contains__, table)
+    return ValueKind("|".join([f"a row of {table}", *names]), frozenset(names).__contains__, table)
 
 
-def either(first: Kind, second: Kind) -> Kind:
+def either(first: ValueKind, second: ValueKind) -> ValueKind:
     """Return the union of two kinds without references."""
-    return Kind(f"{first.wanted}|{second.wanted}", lambda text: first.allows(text) or second.allows(text))
+    return ValueKind(f"{first.wanted}|{second.wanted}", lambda text: first.allows(text) or second.allows(text))
 
 
-ANY = Kind("a text", lambda text: True)
+ANY = ValueKind("a text", lambda text: True)

@@ -7,7 +7,7 @@ commit of each model. The conditions between fields are in `refusals`.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from heddle.controller.sonic.kinds import ANY, Kind, either, length, number, one_of, pattern, row_of
+from heddle.controller.sonic.kinds import ANY, ValueKind, either, length, number, one_of, pattern, row_of
 
 MAX_SPEED_MBPS = 1_600_000
 COLOURS = ("green", "yellow", "red")
@@ -21,10 +21,10 @@ class Model(NamedTuple):
     """
 
     file: str
-    keys: tuple[Kind, ...]
-    fields: Mapping[str, Kind] = {}
+    keys: tuple[ValueKind, ...]
+    fields: Mapping[str, ValueKind] = {}
     required: tuple[str, ...] = ()
-    entries: tuple[Kind, Kind] | None = None
+    entries: tuple[ValueKind, ValueKind] | None = None
     lists: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
 

@@ -6,7 +6,7 @@ Spellings of older releases, which the models do not know, are no refusals: `[TA
 from collections.abc import Callable, Iterator, Mapping
 
 from heddle.controller.sonic.config_db import ConfigDb, Place
-from heddle.controller.sonic.kinds import Kind, integer
+from heddle.controller.sonic.kinds import ValueKind, integer
 from heddle.controller.sonic.models import MODELS, Model
 from heddle.controller.sonic.wording import Difference
 
@@ -91,7 +91,7 @@ def _field(config: ConfigDb, model: Model, place: Place, value: object) -> Itera
         yield _refused(place, config.value(place), "all alone, or a list without it", model.file)
 
 
-def _accepts(config: ConfigDb, kind: Kind, value: str) -> bool:
+def _accepts(config: ConfigDb, kind: ValueKind, value: str) -> bool:
     if kind.table and config.has(kind.table, value.removeprefix(f"[{kind.table}|").removesuffix("]")):
         return True
     return kind.allows(value)

@@ -14,7 +14,7 @@ from heddle.controller.runtime.ports import InstallError
 from heddle.controller.southbound.batch import Batch
 from heddle.controller.southbound.codec.templates import encoded
 from heddle.controller.southbound.pending import RequestRejectedError, SessionClosedError
-from heddle.controller.southbound.session import Session
+from heddle.controller.southbound.session import SwitchSession
 
 MESSAGES_PER_TURN = 500
 MESSAGES_OF_A_SWITCH = 25
@@ -30,7 +30,7 @@ class Installer:
         self._turn = asyncio.Lock()
         self._written_this_turn = 0
 
-    async def install(self, steps: Sequence[Step], sessions: Mapping[str, Session]) -> None:
+    async def install(self, steps: Sequence[Step], sessions: Mapping[str, SwitchSession]) -> None:
         """Send every step; raises InstallError for the first step that fails, with nothing of later ones sent."""
         for step in steps:
             absent = [switch for switch in step.changes if switch not in sessions]
@@ -44,7 +44,7 @@ class Installer:
                 if isinstance(outcome, BaseException):
                     raise outcome
 
-    async def _apply(self, switch: str, session: Session, changes: Sequence[Change]) -> None:
+    async def _apply(self, switch: str, session: SwitchSession, changes: Sequence[Change]) -> None:
         batch = Batch(changes)
         session.open_batch(batch)
         try:
@@ -63,7 +63,7 @@ class Installer:
         if batch.failure is not None:
             raise InstallError(switch, batch.failure)
 
-    async def _write(self, session: Session, batch: Batch) -> None:
+    async def _write(self, session: SwitchSession, batch: Batch) -> None:
         changes = iter(batch.changes)
         xid = batch.first_xid
         while chunk := list(islice(changes, MESSAGES_PER_TURN)):

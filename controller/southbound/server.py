@@ -18,7 +18,7 @@ from heddle.controller.southbound.codec import encode
 from heddle.controller.southbound.codec.decode import Features, Port
 from heddle.controller.southbound.install import Installer
 from heddle.controller.southbound.pending import RequestRejectedError, SessionClosedError
-from heddle.controller.southbound.session import Session, SessionRejectedError, State
+from heddle.controller.southbound.session import SessionPhase, SessionRejectedError, SwitchSession
 from heddle.controller.southbound.settings import SouthboundSettings
 from heddle.controller.southbound.strangers import Strangers
 from heddle.foundation.certificate import PeerRefusedError
@@ -85,10 +85,10 @@ class OpenFlowServer:
         self._known = known
         self._events = events
         self._settings = settings or SouthboundSettings()
-        self._connections: set[Session] = set()
+        self._connections: set[SwitchSession] = set()
         self._strangers = Strangers(self._settings, self.limited)
-        self._claims: dict[int, Session] = {}
-        self._ready: dict[str, Session] = {}
+        self._claims: dict[int, SwitchSession] = {}
+        self._ready: dict[str, SwitchSession] = {}
         self._listener: asyncio.Server | None = None
         self._leadership = leadership
         self._installer = Installer(self.may_send)
@@ -134,17 +134,17 @@ class OpenFlowServer:
         except (SessionClosedError, RequestRejectedError, TimeoutError) as why:
             raise InstallError(switch_id, f"its rules could not be read: {why or 'no reply'}") from why
 
-    def sessions(self) -> Mapping[str, Session]:
+    def sessions(self) -> Mapping[str, SwitchSession]:
         """Return the session of every ready switch, for its counters."""
         return dict(self._ready)
 
-    def _session_of(self, switch_id: str) -> Session:
+    def _session_of(self, switch_id: str) -> SwitchSession:
         if switch_id not in self._ready:
             raise InstallError(switch_id, "the switch is not connected")
         return self._ready[switch_id]
 
     def _accept(self) -> asyncio.Protocol:
-        inner = Session(self, self._settings).transport
+        inner = SwitchSession(self, self._settings).transport
         return self._front.before(inner) if self._front is not None else inner
 
     def _no_tls(self, peer: str, reason: str) -> None:
@@ -161,7 +161,7 @@ class OpenFlowServer:
 
     # callbacks of sessions (`session.Owner`)
 
-    def connected(self, session: Session) -> None:
+    def connected(self, session: SwitchSession) -> None:
         """Accept a connection; raises SessionRejectedError past the limits."""
         if len(self._connections) >= self._settings.max_connections:
             self.limited[Limit.SWITCH_CONNECTIONS] += 1
@@ -174,7 +174,7 @@ class OpenFlowServer:
         self._strangers.add(session)
         self._connections.add(session)
 
-    async def admit(self, session: Session, features: Features) -> str:
+    async def admit(self, session: SwitchSession, features: Features) -> str:
         """Return the switch's id; raises SessionRejectedError.
 
         An open session with the same datapath id is probed first, and replaced where it does not reply.
@@ -205,14 +205,14 @@ class OpenFlowServer:
         """Return whether this controller leads at this moment."""
         return self._leadership is None or self._leadership.may_act()
 
-    def ready(self, session: Session, installed: SwitchRules) -> None:
+    def ready(self, session: SwitchSession, installed: SwitchRules) -> None:
         """Report that a switch is up."""
         switch_id = session.switch_id or ""
         self._ready[switch_id] = session
         _LOG.info("switch_up %s rules=%d groups=%d", session, len(installed.rules), len(installed.groups))
         self._events.switch_up(switch_id, dict(session.ports), installed)
 
-    def ended(self, session: Session, reason: str) -> None:
+    def ended(self, session: SwitchSession, reason: str) -> None:
         """Log why a session ended; report it where the switch was up."""
         self._connections.discard(session)
         self._strangers.discard(session)
@@ -222,28 +222,28 @@ class OpenFlowServer:
             del self._claims[session.datapath_id]
         level = logging.INFO if self._closing else logging.WARNING
         _LOG.log(level, 'session_closed %s reason="%s"', session, reason)
-        if session.state is not State.READY or session.switch_id is None:
+        if session.phase is not SessionPhase.READY or session.switch_id is None:
             self.refusals.append(f"{session}: {reason}")
             return
         del self._ready[session.switch_id]
         self._events.switch_down(session.switch_id, reason)
 
-    def suspected(self, session: Session, suspect: bool) -> None:
+    def suspected(self, session: SwitchSession, suspect: bool) -> None:
         """Report that a switch is silent, or sends again."""
         _LOG.info("switch_%s %s", "suspect" if suspect else "recovered", session)
         report = self._events.switch_suspect if suspect else self._events.switch_recovered
         report(session.switch_id or "")
 
-    def port_changed(self, session: Session, port: Port) -> None:
+    def port_changed(self, session: SwitchSession, port: Port) -> None:
         """Report a port's state."""
         if not self._events.port_status(session.switch_id or "", port.number, port.up):
             session.close("too many of its events wait: it changes its ports faster than the controller handles them")
 
-    def flow_removed(self, session: Session) -> None:
+    def flow_removed(self, session: SwitchSession) -> None:
         """Report a removed entry."""
         self._events.flow_removed(session.switch_id or "")
 
-    def complained(self, session: Session, text: str) -> None:
+    def complained(self, session: SwitchSession, text: str) -> None:
         """Report an error that belongs to no request."""
         _LOG.warning('stray_error %s text="%s"', session, text)
         self._events.rule_error(session.switch_id or "?", text)

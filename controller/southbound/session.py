@@ -35,7 +35,7 @@ ENTRIES_PER_TURN = 50
 """The flow entries that are decoded in one turn of the event loop."""
 
 
-class State(Enum):
+class SessionPhase(Enum):
     """The phase of a session."""
 
     HELLO = "hello"
@@ -60,10 +60,10 @@ class StrayCounters:
 class Owner(Protocol):
     """The object that owns all sessions and receives their events."""
 
-    def connected(self, session: "Session") -> None:
+    def connected(self, session: "SwitchSession") -> None:
         """A connection is open; raises SessionRejectedError past the limit of connections."""
 
-    async def admit(self, session: "Session", features: decode.Features) -> str:
+    async def admit(self, session: "SwitchSession", features: decode.Features) -> str:
         """Return the switch's id, or raise SessionRejectedError."""
 
     async def generation(self) -> int | None:
@@ -72,26 +72,26 @@ class Owner(Protocol):
     def may_send(self) -> bool:
         """Return whether this controller leads at this moment."""
 
-    def ready(self, session: "Session", installed: SwitchRules) -> None:
+    def ready(self, session: "SwitchSession", installed: SwitchRules) -> None:
         """The handshake is over."""
 
-    def ended(self, session: "Session", reason: str) -> None:
+    def ended(self, session: "SwitchSession", reason: str) -> None:
         """The session is over."""
 
-    def suspected(self, session: "Session", suspect: bool) -> None:
+    def suspected(self, session: "SwitchSession", suspect: bool) -> None:
         """A ready switch is silent, or sends again."""
 
-    def port_changed(self, session: "Session", port: decode.Port) -> None:
+    def port_changed(self, session: "SwitchSession", port: decode.Port) -> None:
         """A port of a ready switch has changed."""
 
-    def flow_removed(self, session: "Session") -> None:
+    def flow_removed(self, session: "SwitchSession") -> None:
         """A ready switch has removed an entry."""
 
-    def complained(self, session: "Session", text: str) -> None:
+    def complained(self, session: "SwitchSession", text: str) -> None:
         """A switch sent an error that belongs to no request."""
 
 
-class Session:
+class SwitchSession:
     """The controller's end of one connection from a switch."""
 
     def __init__(self, owner: Owner, settings: SouthboundSettings) -> None:
@@ -101,7 +101,7 @@ class Session:
         self.holder: Peer | None = None
         """Whose certificate the switch showed; None without TLS."""
         self.timed_out = False
-        self.state = State.HELLO
+        self.phase = SessionPhase.HELLO
         self.ports: dict[int, bool] = {}
         self.counters = StrayCounters()
         self.transport = MessageTransport(self, settings.stranger_messages_per_period)
@@ -141,7 +141,7 @@ class Session:
 
     def received(self, kind: int, xid: int, message: bytes) -> None:
         """Handle one checked message."""
-        if self.state is State.HELLO and kind not in (MessageType.HELLO, MessageType.ERROR):
+        if self.phase is SessionPhase.HELLO and kind not in (MessageType.HELLO, MessageType.ERROR):
             raise MalformedMessageError(f"{wire.type_name(kind)} before HELLO")
         handle = self._HANDLERS.get(kind)
         if handle is not None:
@@ -161,7 +161,7 @@ class Session:
         try:
             self._owner.ended(self, reason)
         finally:
-            self.state = State.CLOSED
+            self.phase = SessionPhase.CLOSED
 
     # handshake
 
@@ -174,7 +174,7 @@ class Session:
                 await self._prepare(generation)
             self._phase = "its rules"
             installed = await self.read_rules()
-            self.state = State.READY
+            self.phase = SessionPhase.READY
             self._owner.ready(self, installed)
         except TimeoutError:
             self.timed_out = True
@@ -295,17 +295,17 @@ class Session:
     # messages
 
     def _on_hello(self, _: int, message: bytes) -> None:
-        if self.state is not State.HELLO:
+        if self.phase is not SessionPhase.HELLO:
             raise MalformedMessageError("a second HELLO")
         if not decode.hello_offers_our_version(message):
             self.close(f"its Hello (version {message[0]}) does not offer OpenFlow 1.3", farewell=wire.INCOMPATIBLE)
             return
-        self.state = State.HANDSHAKE
+        self.phase = SessionPhase.HANDSHAKE
         self._hello.set()
 
     def _on_error(self, xid: int, message: bytes) -> None:
         error = decode.error(message)
-        if self.state is State.HELLO:
+        if self.phase is SessionPhase.HELLO:
             self.close(f"the switch refused our Hello: {error}")
             return
         if self._pending.refuse(xid, error) or any(batch.refuse(xid, error) for batch in self._batches):
@@ -325,12 +325,12 @@ class Session:
         self.counters.packet_ins += 1
 
     def _on_flow_removed(self, _: int, __: bytes) -> None:
-        if self.state is State.READY:
+        if self.phase is SessionPhase.READY:
             self._owner.flow_removed(self)
 
     def _on_port_status(self, _: int, message: bytes) -> None:
         port = decode.port_status(message)
-        if self._note_port(port) and self.state is State.READY:
+        if self._note_port(port) and self.phase is SessionPhase.READY:
             self._owner.port_changed(self, port)
 
     def _note_port(self, port: decode.Port) -> bool:
@@ -340,7 +340,7 @@ class Session:
         self.ports[port.number] = port.up
         return True
 
-    _HANDLERS: ClassVar[dict[int, Callable[["Session", int, bytes], None]]] = {
+    _HANDLERS: ClassVar[dict[int, Callable[["SwitchSession", int, bytes], None]]] = {
         MessageType.HELLO: _on_hello,
         MessageType.ERROR: _on_error,
         MessageType.ECHO_REQUEST: _on_echo_request,
@@ -358,13 +358,13 @@ class Session:
         if not self.transport.open:
             return
         self._timer = self._loop.call_later(self._settings.echo_period_s, self._tick)
-        if self.state is State.HELLO:
+        if self.phase is SessionPhase.HELLO:
             return
         traffic = self.transport.traffic
         verdict = self._liveness.after_period(traffic.bytes_in, traffic.messages_in)
         if verdict is Verdict.DEAD:
             self.close(self._liveness.reason)
             return
-        if self.state is State.READY and verdict in (Verdict.SUSPECT, Verdict.RECOVERED):
+        if self.phase is SessionPhase.READY and verdict in (Verdict.SUSPECT, Verdict.RECOVERED):
             self._owner.suspected(self, verdict is Verdict.SUSPECT)
         self.transport.write(wire.with_xid(wire.ECHO_REQUEST, self._pending.reserve(1)))

@@ -4,7 +4,7 @@ from collections import Counter
 
 from heddle.controller.model.server_address import split_address
 from heddle.controller.runtime.limits.limited import Limit
-from heddle.controller.southbound.session import Session, SessionRejectedError, State
+from heddle.controller.southbound.session import SessionPhase, SessionRejectedError, SwitchSession
 from heddle.controller.southbound.settings import SouthboundSettings
 
 GAVE_WAY = "it had not sent its Hello, and a newer connection takes its place"
@@ -15,9 +15,9 @@ class Strangers:
 
     def __init__(self, settings: SouthboundSettings, limited: Counter[Limit]) -> None:
         self._settings, self._limited = settings, limited
-        self._hosts: dict[Session, str] = {}
+        self._hosts: dict[SwitchSession, str] = {}
 
-    def add(self, session: Session) -> None:
+    def add(self, session: SwitchSession) -> None:
         """Add a new connection; beyond the limits the oldest without a Hello gives way, else SessionRejectedError."""
         host = _host(session)
         of_host = [one for one, other in self._hosts.items() if other == host]
@@ -27,13 +27,13 @@ class Strangers:
             self._make_room(list(self._hosts), Limit.SWITCH_CONNECTIONS)
         self._hosts[session] = host
 
-    def discard(self, session: Session) -> None:
+    def discard(self, session: SwitchSession) -> None:
         """Remove a connection that has been admitted or has ended."""
         self._hosts.pop(session, None)
 
-    def _make_room(self, among: list[Session], limit: Limit) -> None:
+    def _make_room(self, among: list[SwitchSession], limit: Limit) -> None:
         for one in among:
-            if one.state is State.HELLO and not one.transport.has_unread():
+            if one.phase is SessionPhase.HELLO and not one.transport.has_unread():
                 self._limited[Limit.SWITCH_GAVE_WAY] += 1
                 one.close(GAVE_WAY)
                 return
@@ -41,5 +41,5 @@ class Strangers:
         raise SessionRejectedError(f"{len(among):,} connections that are no switches yet are open: no more are taken")
 
 
-def _host(session: Session) -> str:
+def _host(session: SwitchSession) -> str:
     return split_address(session.peer)[0] if ":" in session.peer else session.peer

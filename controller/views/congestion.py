@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from heddle.controller.brain.state import State
 from heddle.controller.model.fabric import Fabric
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 
 MAX_FLOW_IDS = 100
 """The maximum number of flow ids per condition; all flows are counted."""
@@ -64,7 +64,11 @@ def congestion(state: State, active: Iterable[Signal], pfc: Mapping[Queue, tuple
     peers = state.fabric.peer_by_name
     feeding = {peers.get(port, port) for (port, _), (_, pausing) in pfc.items() if pausing}
     crossing = _crossing(state, {signal.port for signal in signals} | {port for port, _ in pfc} | feeding)
-    full = {(s.port, s.priority) for s in signals if s.kind in (Kind.CONGESTION, Kind.DROP) and s.priority is not None}
+    full = {
+        (s.port, s.priority)
+        for s in signals
+        if s.kind in (SignalKind.CONGESTION, SignalKind.DROP) and s.priority is not None
+    }
     tree = _PauseTree(state.fabric, crossing.onward, pfc, full)
     return tuple(_explained(signal, crossing, _trail(tree, signal, pfc)) for signal in signals)
 
@@ -81,11 +85,11 @@ def _explained(signal: Signal, crossing: "_Crossing", trail: tuple[str, ...]) ->
 
 
 def _trail(tree: "_PauseTree", signal: Signal, pfc: Mapping[Queue, tuple[bool, bool]]) -> tuple[str, ...]:
-    if signal.kind is Kind.PAUSING and (signal.port, signal.priority) not in pfc:
+    if signal.kind is SignalKind.PAUSING and (signal.port, signal.priority) not in pfc:
         return ()  # the pauses have ended, the condition is about to be cleared
-    if signal.kind in (Kind.PAUSING, Kind.STORM) and signal.priority is not None:
+    if signal.kind in (SignalKind.PAUSING, SignalKind.STORM) and signal.priority is not None:
         return tree.trail(signal.port, signal.priority)
-    return () if signal.kind is Kind.SILENT else (signal.port,)
+    return () if signal.kind is SignalKind.SILENT else (signal.port,)
 
 
 class _PauseTree:

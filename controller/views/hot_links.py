@@ -7,20 +7,20 @@ from heddle.controller.model.event import Congested
 from heddle.controller.views.congestion import congestion
 from heddle.controller.views.measured import Totals, link_utilisation, pfc_queues
 from heddle.controller.views.planned_traffic import PlannedTraffic
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 from heddle.telemetry.detection.window import Snapshot
 
-_HOT = (Kind.CONGESTION, Kind.DROP)
+_HOT = (SignalKind.CONGESTION, SignalKind.DROP)
 
 
 def is_hot(active: Iterable[Signal]) -> bool:
     """Return whether any port is congested, drops or is paused without end."""
-    return any(signal.kind in _HOT or signal.kind is Kind.STORM for signal in active)
+    return any(signal.kind in _HOT or signal.kind is SignalKind.STORM for signal in active)
 
 
 def storming_nics(state: State, snapshot: Snapshot, active: Iterable[Signal]) -> tuple[str, ...]:
     """Return the NICs that send pause without end: the root of the pauses of the switch port at their cable."""
-    fresh = [signal for signal in active if signal.kind is Kind.STORM and not signal.stale]
+    fresh = [signal for signal in active if signal.kind is SignalKind.STORM and not signal.stale]
     peers, nics = state.fabric.peer_by_name, state.fabric.nic_by_id
     found = congestion(state, fresh, pfc_queues(snapshot)) if fresh else ()
     roots = {each.root_cause for each in found if peers.get(each.signal.port) == each.root_cause}
@@ -32,7 +32,7 @@ def hot_links(state: State, snapshot: Snapshot, active: Iterable[Signal], before
     active = tuple(active)
     storms = storming_nics(state, snapshot, active)
     # What a tripped watchdog discards is no congestion; a NIC's own egress is its host's affair.
-    apart = {signal.port for signal in active if signal.kind is Kind.STORM} | state.fabric.nic_by_id.keys()
+    apart = {signal.port for signal in active if signal.kind is SignalKind.STORM} | state.fabric.nic_by_id.keys()
     signals = [signal for signal in active if signal.kind in _HOT and signal.port not in apart]
     stale = {signal.port for signal in signals if signal.stale}
     fresh = {signal.port: signal.priority for signal in reversed(signals) if not signal.stale}

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from heddle.controller.model.log_event import LogEvent
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 from heddle.telemetry.samples.ports import PortTable
 
-_SEVERITY = {Kind.CONGESTION: "warning", Kind.PAUSING: "warning", Kind.SILENT: "warning"}
+_SEVERITY = {SignalKind.CONGESTION: "warning", SignalKind.PAUSING: "warning", SignalKind.SILENT: "warning"}
 _MEASURED = {
-    Kind.CONGESTION: "{:.1%} of packets are marked",
-    Kind.PAUSING: "paused by PFC for {:.1%} of the time, or as many frames as that takes",
-    Kind.STORM: "paused for {:.0%} of the time and sends nothing",
-    Kind.DROP: "{:.0f} packets dropped in one period",
-    Kind.SILENT: "no fresh sample for {:.1f} s",
+    SignalKind.CONGESTION: "{:.1%} of packets are marked",
+    SignalKind.PAUSING: "paused by PFC for {:.1%} of the time, or as many frames as that takes",
+    SignalKind.STORM: "paused for {:.0%} of the time and sends nothing",
+    SignalKind.DROP: "{:.0f} packets dropped in one period",
+    SignalKind.SILENT: "no fresh sample for {:.1f} s",
 }
-_THRESHOLD = {Kind.DROP: "{:.0f} packets", Kind.SILENT: "{:.1f} s"}
+_THRESHOLD = {SignalKind.DROP: "{:.0f} packets", SignalKind.SILENT: "{:.1f} s"}
 
 
 MAX_NAMED = 4
@@ -30,7 +30,7 @@ def signal_events(signals: Iterable[Signal], ports: PortTable, now_unix_ns: int)
     """Yield events for the conditions that one scan of the detector, at `now_unix_ns`, raised and cleared."""
     silences: dict[tuple[str, bool, int], list[Signal]] = {}
     for signal in signals:
-        if signal.kind is not Kind.SILENT:
+        if signal.kind is not SignalKind.SILENT:
             yield signal_event(signal, now_unix_ns)
         else:
             _, owner, count = ports.owner_of(signal.port)

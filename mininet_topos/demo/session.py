@@ -97,10 +97,10 @@ def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: b
         progress.begin("building the lab")
         with _lossless_lab(options.fabric) if lossless else Lab(options.fabric) as lab:
             progress.end(SET_UP_S)
-            session = _Session(lab, options, progress, lossless=lossless, done=len(runs), may_give_up=may_give_up)
+            lab_runs = _LabRuns(lab, options, progress, lossless=lossless, done=len(runs), may_give_up=may_give_up)
             if may_give_up and not lossless:
-                session.calibrate()
-            runs += [*session.hashed(group), *session.planned(group)]
+                lab_runs.calibrate()
+            runs += [*lab_runs.hashed(group), *lab_runs.planned(group)]
             machine = _machine(lab)
     scenes, scene_notes = play_scenes(options, progress, may_give_up=may_give_up)
     notes += scene_notes
@@ -131,7 +131,7 @@ def _lossless_lab(fabric: Fabric) -> Lab:
     return Lab(fabric, settings=settings, queues=QueueSettings())
 
 
-class _Session:
+class _LabRuns:
     """The runs of one demo on one lab."""
 
     def __init__(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from heddle.telemetry.agent.outbox import Outbox
 from heddle.telemetry.agent.pace import next_tick_ns
 from heddle.telemetry.agent.reporter import QueuePairReporter
-from heddle.telemetry.agent.session import Broker, Session, cancelled, raise_first
+from heddle.telemetry.agent.session import Broker, BrokerSession, cancelled, raise_first
 from heddle.telemetry.agent.source import CounterSource, DeviceSamples, SourceError, is_sound
 from heddle.telemetry.agent.stamp import Stamps
 from heddle.telemetry.complaint import Complaints
@@ -54,7 +54,7 @@ class Agent:
         self._stamps = Stamps(settings.period_ns)
         self._complaints = Complaints()
         identifier = f"heddle-{settings.fabric}-{settings.agent}"
-        self._session = Session(broker, identifier, status_topic(settings.fabric, settings.agent), self._outbox)
+        self._session = BrokerSession(broker, identifier, status_topic(settings.fabric, settings.agent), self._outbox)
         self.faults = self.missed_ticks = 0
 
     async def run(self, ended: asyncio.Event) -> None:

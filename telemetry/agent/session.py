@@ -47,7 +47,7 @@ class Broker:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Session:
+class BrokerSession:
     """Publish an outbox until `end`; `messages`, `samples` and `connects` are cumulative counts."""
 
     def __init__(self, broker: Broker, identifier: str, status_topic: str, outbox: Outbox) -> None:

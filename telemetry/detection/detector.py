@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.detection.window import Period
 from heddle.telemetry.samples.counters import PRIORITIES, port_column, queue_columns
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-KINDS = tuple(Kind)
+KINDS = tuple(SignalKind)
 WHOLE_PORT = PRIORITIES  # the ninth column of the detector's arrays
 
 
@@ -77,11 +77,11 @@ class Detector:
         self.since_ns = np.zeros(shape, dtype=np.int64)
         self.value = np.zeros(shape, dtype=np.float32)
         self._run = np.zeros(shape, dtype=np.int16)
-        self._measures: dict[Kind, Callable[[Fresh], Measured]] = {
-            Kind.CONGESTION: self._congestion,
-            Kind.PAUSING: self._pausing,
-            Kind.STORM: self._storm,
-            Kind.DROP: self._drop,
+        self._measures: dict[SignalKind, Callable[[Fresh], Measured]] = {
+            SignalKind.CONGESTION: self._congestion,
+            SignalKind.PAUSING: self._pausing,
+            SignalKind.STORM: self._storm,
+            SignalKind.DROP: self._drop,
         }
 
     def step(self, period: Period) -> tuple[Signal, ...]:
@@ -94,7 +94,7 @@ class Detector:
                 signals += self._step(kind, rows, measure(fresh), period)
         known = np.flatnonzero(period.fresh | period.stale)
         if known.size:
-            signals += self._step(Kind.SILENT, known, _silent(period, known), period)
+            signals += self._step(SignalKind.SILENT, known, _silent(period, known), period)
         return tuple(signals)
 
     def active(self, period: Period) -> tuple[Signal, ...]:
@@ -105,7 +105,7 @@ class Detector:
             for row, column in np.argwhere(self.raised[number])
         )
 
-    def _step(self, kind: Kind, rows: Ints, measured: Measured, period: Period) -> list[Signal]:
+    def _step(self, kind: SignalKind, rows: Ints, measured: Measured, period: Period) -> list[Signal]:
         number, first = KINDS.index(kind), PRIORITIES + 1 - measured.value.shape[1]
         raised, run = self.raised[number][rows, first:], self._run[number][rows, first:]
         run = np.where(np.where(raised, measured.under, measured.over), run + 1, 0)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class SignalKind(StrEnum):
     """The conditions, in the order of the detector's arrays."""
 
     CONGESTION = "congestion"  # packets of a queue are marked (ECN)
@@ -25,7 +25,7 @@ class Signal:
     `stale`: the port is silent, so the condition is the last known one.
     """
 
-    kind: Kind
+    kind: SignalKind
     port: str
     priority: int | None
     raised: bool

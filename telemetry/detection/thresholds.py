@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.signal import SignalKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,23 +56,23 @@ class DetectorSettings:
     drop_raise_periods: int = 1
     silent_clear_periods: int = 2
 
-    def periods(self, kind: Kind) -> tuple[int, int]:
+    def periods(self, kind: SignalKind) -> tuple[int, int]:
         """Return how many periods in a row raise and clear a condition."""
         storm = max(2, math.ceil(self.storm_ms / self.period_ms))
         return {
-            Kind.STORM: (storm, storm),
-            Kind.DROP: (self.drop_raise_periods, self.clear_periods),
-            Kind.SILENT: (1, self.silent_clear_periods),
+            SignalKind.STORM: (storm, storm),
+            SignalKind.DROP: (self.drop_raise_periods, self.clear_periods),
+            SignalKind.SILENT: (1, self.silent_clear_periods),
         }.get(kind, (self.raise_periods, self.clear_periods))
 
-    def thresholds(self, kind: Kind, stale_after_ns: int) -> tuple[float, float]:
+    def thresholds(self, kind: SignalKind, stale_after_ns: int) -> tuple[float, float]:
         """Return the value that raises a condition and the one that clears it."""
         return {
-            Kind.CONGESTION: (self.congestion_raise_share, self.congestion_clear_share),
-            Kind.PAUSING: (self.pausing_raise_share, self.pausing_clear_share),
-            Kind.STORM: (self.storm_raise_share, self.storm_clear_share),
-            Kind.DROP: (float(self.drop_raise_packets), float(self.drop_clear_packets)),
-            Kind.SILENT: (stale_after_ns / 1e9, stale_after_ns / 1e9),
+            SignalKind.CONGESTION: (self.congestion_raise_share, self.congestion_clear_share),
+            SignalKind.PAUSING: (self.pausing_raise_share, self.pausing_clear_share),
+            SignalKind.STORM: (self.storm_raise_share, self.storm_clear_share),
+            SignalKind.DROP: (float(self.drop_raise_packets), float(self.drop_clear_packets)),
+            SignalKind.SILENT: (stale_after_ns / 1e9, stale_after_ns / 1e9),
         }[kind]
 
 

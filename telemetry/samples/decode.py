@@ -67,7 +67,7 @@ _OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTE
 
 
 class Rows(NamedTuple):
-    """Decoded samples, one row per port. A `Reader` reuses one instance for each message.
+    """Decoded samples, one row per port. A `BatchDecoder` reuses one instance for each message.
 
     names (ports, 2): begin and end of a name in the payload; heads (ports, 4): timestamp, sequence, boot id,
     carrier (0 unknown, 1 none, 2 up); values, present (ports, COLUMNS): cumulative counters, and whether the sample
@@ -341,7 +341,7 @@ def _tables() -> Tables:
     return Tables(names, lengths, QUEUES_AT, len(QUEUE_COUNTERS), NIC_AT, len(PORT_COUNTERS), MAX_NIC_COUNTERS)
 
 
-class Reader:
+class BatchDecoder:
     """Decode one message after another into the same arrays, so that memory does not depend on traffic."""
 
     def __init__(self) -> None:

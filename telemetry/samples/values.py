@@ -9,7 +9,7 @@ from heddle.telemetry.samples.counters import (
     QUEUE_GAUGES,
     QUEUES_AT,
 )
-from heddle.telemetry.samples.decode import Batch, Reader
+from heddle.telemetry.samples.decode import Batch, BatchDecoder
 from heddle.telemetry.samples.sample import PortSample, QueueSample, Rejected
 
 
@@ -44,5 +44,5 @@ def _port_sample(batch: Batch, row: int) -> PortSample:
 
 def decode(payload: bytes) -> tuple[PortSample, ...] | Rejected:
     """Decode one message to values."""
-    batch = Reader().read(payload)
+    batch = BatchDecoder().read(payload)
     return batch if isinstance(batch, Rejected) else samples_of(batch)

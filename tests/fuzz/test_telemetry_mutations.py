@@ -13,7 +13,7 @@ import pytest
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.observer import Observer
 from heddle.telemetry.samples.counters import NIC_COUNTERS
-from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.decode import BatchDecoder
 from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.sample import Rejected, encode
 from heddle.telemetry.samples.topic import Source, nics_topic, ports_topic
@@ -67,12 +67,12 @@ def cases(number):
 
 @pytest.mark.parametrize("seed", SEEDS, ids=len)
 def test_every_seed_is_well_formed(seed):
-    assert not isinstance(Reader().read(seed), Rejected)
+    assert not isinstance(BatchDecoder().read(seed), Rejected)
 
 
 @pytest.mark.timeout(120 + CASES // 500)
 def test_refused_mutations_are_not_stored_and_none_takes_long():
-    reader, seen = Reader(), observer()
+    reader, seen = BatchDecoder(), observer()
     reader.read(SEEDS[0])
     refused = slow = 0
     for payload in cases(CASES):
@@ -94,7 +94,7 @@ def test_refused_mutations_are_not_stored_and_none_takes_long():
 
 @pytest.mark.timeout(120 + CASES // 500)
 def test_protobuf_reads_accepted_mutations_with_the_same_values():
-    reader = Reader()
+    reader = BatchDecoder()
     for payload in cases(min(CASES, 200_000)):
         batch = reader.read(payload)
         if isinstance(batch, Rejected):

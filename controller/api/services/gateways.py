@@ -28,7 +28,7 @@ from heddle.controller.model.error import (
 )
 from heddle.controller.model.event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.runtime.gateways import Gateways, Session, TooManyRequestsError
+from heddle.controller.runtime.gateways import Gateways, GatewaySession, TooManyRequestsError
 from heddle.controller.runtime.loop import Loop
 from heddle.dataplane.config.check import NAME, is_unicast
 from heddle.dataplane.config.desired import Desired, Kind
@@ -73,7 +73,7 @@ class GatewayService(rpc.GatewayServiceServicer):
                 self._loop.post(GatewayDown(session=session.number, gateway_id=name))
 
     async def _updates(
-        self, reports: AsyncIterator[pb.GatewayReport], name: str, session: Session
+        self, reports: AsyncIterator[pb.GatewayReport], name: str, session: GatewaySession
     ) -> AsyncIterator[pb.NetworkUpdate]:
         """Yield the updates to send to a gateway, until either side ends the session."""
         reading = asyncio.create_task(self._read(reports, name, session))
@@ -101,7 +101,7 @@ class GatewayService(rpc.GatewayServiceServicer):
         finally:
             reading.cancel()
 
-    def _acknowledge_unchanged(self, name: str, session: Session, sent: Desired | None) -> None:
+    def _acknowledge_unchanged(self, name: str, session: GatewaySession, sent: Desired | None) -> None:
         """Acknowledge the newest generation for a host whose part of it is unchanged and therefore not sent."""
         networks = self._loop.state.networks
         known = networks.gateways.get(name)
@@ -111,7 +111,7 @@ class GatewayService(rpc.GatewayServiceServicer):
             acked = GatewayAcked(session=session.number, gateway_id=name, generation=networks.generation)
             self._loop.post(acked)  # where the inbox is full, the next wake tries again
 
-    async def _read(self, reports: AsyncIterator[pb.GatewayReport], name: str, session: Session) -> None:
+    async def _read(self, reports: AsyncIterator[pb.GatewayReport], name: str, session: GatewaySession) -> None:
         """Handle the reports of a gateway until it ends the stream."""
         async for report in reports:
             session.last_seen_unix_ms = self._loop.now_unix_ms()
@@ -130,14 +130,14 @@ class GatewayService(rpc.GatewayServiceServicer):
                 known = "ack, counters, tables, notices or health"
                 raise InputError(f"gateway {name}: a session sends hello once, then {known}")
 
-    def _noticed(self, name: str, session: Session, notice: pb.GatewayNotice) -> None:
+    def _noticed(self, name: str, session: GatewaySession, notice: pb.GatewayNotice) -> None:
         """Write a gateway's line to the event log, unless it sends more than one a second."""
         if session.last_seen_unix_ms - session.last_notice_unix_ms >= MIN_NOTICE_MS:
             session.last_notice_unix_ms = session.last_seen_unix_ms
             text = shown(notice.text[:MAX_NOTICE])[1:-1]
             self._note(Note(severity="warning", subject=name, text=text))
 
-    def _health(self, name: str, session: Session, health: pb.BackEndHealth) -> None:
+    def _health(self, name: str, session: GatewaySession, health: pb.BackEndHealth) -> None:
         try:
             states = states_from(health)
         except ConfigError as refused:
@@ -146,7 +146,7 @@ class GatewayService(rpc.GatewayServiceServicer):
         if not self._loop.post(reported, f"gateway {name}"):
             raise BudgetExceededError("the controller's inbox is full; attach again")
 
-    def _acked(self, name: str, session: Session, ack: pb.GatewayAck) -> None:
+    def _acked(self, name: str, session: GatewaySession, ack: pb.GatewayAck) -> None:
         if ack.generation > session.sent_generation:
             raise InputError(f"gateway {name}: ack.generation: {ack.generation} was not sent")
         session.acknowledged_generation = max(session.acknowledged_generation, ack.generation)
@@ -256,7 +256,7 @@ def _check_vtep(field: str, text: str) -> None:
         raise InputError(f"hello.{field}: {vtep} is no address of a VTEP")
 
 
-def _status(name: str, gateway: Gateway, session: Session | None) -> pb.GatewayStatus:
+def _status(name: str, gateway: Gateway, session: GatewaySession | None) -> pb.GatewayStatus:
     hello = pb.GatewayHello(gateway_id=name, kind=gateway.kind.value, vtep_ip=str(gateway.vtep))
     found = pb.GatewayStatus(
         hello=session.hello if session else hello,
@@ -272,7 +272,7 @@ def _status(name: str, gateway: Gateway, session: Session | None) -> pb.GatewayS
     return found
 
 
-async def _relayed(session: Session, part: pb.TablesPart) -> None:
+async def _relayed(session: GatewaySession, part: pb.TablesPart) -> None:
     """Forward a part of the tables to the reader that requested it; discarded where the reader has gone."""
     waiting = session.table_parts.get(part.request)
     if waiting is None:

@@ -15,7 +15,7 @@ from heddle.controller.api.requests import read_job, read_shape
 from heddle.controller.api.services.rendezvous import Rendezvous
 from heddle.controller.api.services.reports import FlowReports
 from heddle.controller.api.translate import A_MESSAGE, Room, pages_of, placements_to, plan_to, plans_to
-from heddle.controller.api.worker import Reader, in_worker
+from heddle.controller.api.worker import RequestReader, in_worker
 from heddle.controller.brain.state import Job, State
 from heddle.controller.brain.tenants import owns
 from heddle.controller.brain.transactions.jobs import no_job
@@ -45,7 +45,7 @@ class JobService(rpc.JobServiceServicer):
 
     def __init__(self, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares) -> None:
         self._loop, self._plans, self._previews = loop, plans, previews
-        self._reader = Reader()
+        self._reader = RequestReader()
         self._reports = FlowReports(loop, flows)
         self._meetings: dict[str, Rendezvous] = {}
 

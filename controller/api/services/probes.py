@@ -15,7 +15,7 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import DeniedError, InputError, UnavailableError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.probe_sessions.assembly import Lie, Reply
-from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS, Order, ProbeAgents, Session
+from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS, Order, ProbeAgents, ProbeSession
 from heddle.dataplane.config.refusal import shown
 from heddle.probing.probe import Question
 from heddle.v1 import heddle_pb2 as pb
@@ -48,7 +48,9 @@ class ProbeService(rpc.ProbeServiceServicer):
             finally:
                 self._agents.detach(session)
 
-    async def _orders(self, reports: AsyncIterator[pb.ProbeReport], session: Session) -> AsyncIterator[pb.ProbeOrder]:
+    async def _orders(
+        self, reports: AsyncIterator[pb.ProbeReport], session: ProbeSession
+    ) -> AsyncIterator[pb.ProbeOrder]:
         """Yield the orders to send to an agent, until either side ends the session."""
         reading = asyncio.create_task(self._read(reports, session))
         reading.add_done_callback(lambda _: session.wake.set())
@@ -66,7 +68,7 @@ class ProbeService(rpc.ProbeServiceServicer):
         finally:
             reading.cancel()
 
-    async def _read(self, reports: AsyncIterator[pb.ProbeReport], session: Session) -> None:
+    async def _read(self, reports: AsyncIterator[pb.ProbeReport], session: ProbeSession) -> None:
         """Handle the reports of an agent until it ends the stream."""
         agents = self._agents
         async for report in reports:
@@ -93,7 +95,7 @@ async def _received_hello(reports: AsyncIterator[pb.ProbeReport]) -> pb.ProbeHel
     return first.hello
 
 
-def _session_of(hello: pb.ProbeHello, fabric: Fabric) -> Session:
+def _session_of(hello: pb.ProbeHello, fabric: Fabric) -> ProbeSession:
     """Return the session of a hello; raises InputError, and DeniedError for addresses of another host."""
     if not 0 < len(hello.nics) <= MAX_NICS or hello.rate_pps > MAX_RATE_PPS:
         raise InputError(f"hello: must have 1 to {MAX_NICS:,} nics, and a rate_pps of {MAX_RATE_PPS:,} at most")
@@ -111,7 +113,7 @@ def _session_of(hello: pb.ProbeHello, fabric: Fabric) -> Session:
         if host != hello.host:
             raise DeniedError(f"{place}: {nic.ip} is of another host than {quoted(hello.host)}")
         ips.add(address)
-    return Session(hello.host, frozenset(ips), float(hello.rate_pps or RATE_PPS))
+    return ProbeSession(hello.host, frozenset(ips), float(hello.rate_pps or RATE_PPS))
 
 
 def _order_to(order: Order) -> pb.ProbeOrder:

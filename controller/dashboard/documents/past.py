@@ -14,13 +14,13 @@ from heddle.controller.model.error import InputError, NotFoundError
 from heddle.controller.model.log_event import LogEvent
 from heddle.controller.runtime.telemetry import PastMoment, Telemetry
 from heddle.controller.views.measured import LinkRows
-from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.signal import SignalKind
 
 MAX_EVENTS = 10_000
 NEAR_S = 86_400
 """A condition that was raised longer before a moment is not found."""
 MS = 1_000_000
-CONDITIONS = frozenset(kind.value for kind in Kind if kind is not Kind.SILENT)
+CONDITIONS = frozenset(kind.value for kind in SignalKind if kind is not SignalKind.SILENT)
 _SUBJECT = re.compile(r"(\S+)(?: priority \d+)?\Z")
 
 

@@ -19,7 +19,7 @@ from heddle.controller.views.congestion import Congested, congestion
 from heddle.controller.views.isolation import Checked
 from heddle.controller.views.link_states import link_states, planned_utilisation
 from heddle.controller.views.measured import LinkRows, pause_share_of_links, pfc_queues, utilisation_of_links
-from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.signal import SignalKind
 from heddle.telemetry.detection.window import Snapshot
 
 ROOTS_NS = 5_000_000_000
@@ -161,6 +161,6 @@ def counts(state: State, found: tuple[Congested, ...], checked: Mapping[str, Che
         "flows": sum(len(job.flows.flows) for job in state.jobs.values()),
         "switches_connected": connected if traits_of(state.fabric).has_sessions else None,
         "links_down": len(state.health.down_cables),
-        "hot_links": len({each.signal.port for each in found if each.signal.kind is not Kind.SILENT}),
+        "hot_links": len({each.signal.port for each in found if each.signal.kind is not SignalKind.SILENT}),
         "vpcs_violated": len({vpc for each in checked.values() for vpc in each.differing} & state.networks.vpcs.keys()),
     }

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from heddle.controller.brain.virtual_networks import Gateway, Networks
 from heddle.controller.runtime.background import Background
-from heddle.controller.runtime.gateways import Gateways, Session, TooManyRequestsError
+from heddle.controller.runtime.gateways import Gateways, GatewaySession, TooManyRequestsError
 from heddle.controller.runtime.isolation.verifier import Verifier
 from heddle.controller.runtime.isolation.wire import Found, Verify
 from heddle.controller.runtime.loop import Loop
@@ -152,7 +152,7 @@ def _is_ready(networks: Networks, known: Gateway) -> bool:
     return bool(networks.generation) and not known.is_host and known.session is not None and current
 
 
-def _request(name: str, networks: Networks, session: Session, tables: bytes) -> Verify:
+def _request(name: str, networks: Networks, session: GatewaySession, tables: bytes) -> Verify:
     hello = session.hello
     provider = tuple((each.network, tuple(each.cidrs)) for each in hello.provider_networks)
     return Verify(name, networks, hello.partner, provider, tables)

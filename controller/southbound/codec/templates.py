@@ -138,7 +138,7 @@ def _template(shape: tuple[Any, ...]) -> Template:
     """Build the template of a shape from a sample item that has it."""
     if len(shape) == 2:
         return _group_template(*shape)
-    return _flow_template(*shape)
+    return _flow_template(shape)
 
 
 def _group_template(op: ChangeOp, ports: int) -> Template:
@@ -155,18 +155,8 @@ def _port_of(index: int) -> Callable[[GroupRule], int]:
     return lambda group: group.ports[index]
 
 
-def _flow_template(
-    op: ChangeOp,
-    any_port: bool,
-    eth_type: int | None,
-    ip_proto: int | None,
-    ipv4_src: int,
-    ipv4_dst: int,
-    udp_src: int,
-    any_udp_dst: bool,
-    arp_tpa: int,
-    actions: tuple[type[Any], ...],
-) -> Template:
+def _flow_template(shape: tuple[Any, ...]) -> Template:
+    op, any_port, eth_type, ip_proto, ipv4_src, ipv4_dst, udp_src, any_udp_dst, arp_tpa, actions = shape
     match = Match(
         in_port=None if any_port else 1,
         eth_type=eth_type,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from heddle.probing.check.findings import Finding, Kind, listed
+from heddle.probing.check.findings import Finding, FindingKind, listed
 from heddle.probing.check.places import Choice, Counts, Leg, Named, Places, Replies, counted, hops_of
 from heddle.probing.check.questions import FIRST_HOP, SAMPLE, Pair, Round, Step, Variation
 from heddle.probing.probe import Question
@@ -164,10 +164,10 @@ def _of_hash(
     leaf: str, ports: Answer, steady: Answer, hashed: Mapping[Variation, Answer], changed: Mapping[Variation, _Changed]
 ) -> Iterator[Finding]:
     if ports is Answer.NO:
-        yield Finding(Kind.ADDRESSES_ONLY, f"{leaf} sends every source port of two NICs over one next hop")
+        yield Finding(FindingKind.ADDRESSES_ONLY, f"{leaf} sends every source port of two NICs over one next hop")
     if steady is Answer.NO:
-        yield Finding(Kind.UNSTEADY, _differing(leaf, changed[Variation.AGAIN], "probed again"))
-    for variation, kind in ((Variation.QPN, Kind.QPN), (Variation.DSCP, Kind.DSCP)):
+        yield Finding(FindingKind.UNSTEADY, _differing(leaf, changed[Variation.AGAIN], "probed again"))
+    for variation, kind in ((Variation.QPN, FindingKind.QPN), (Variation.DSCP, FindingKind.DSCP)):
         if hashed[variation] is Answer.YES:
             yield Finding(kind, _differing(leaf, changed[variation], f"with another {variation.value}"))
 
@@ -188,7 +188,7 @@ def _silent(pairs: Sequence[Pair], counts: Counts) -> Iterator[Finding]:
         if share > MAX_SILENCE:
             routers = listed({step.to for step in steps if step.link not in seen}) or "routers"
             yield Finding(
-                Kind.SILENT, f"{silent} of {sent} probes that expire at hop {leg.hop} had no reply: {routers}"
+                FindingKind.SILENT, f"{silent} of {sent} probes that expire at hop {leg.hop} had no reply: {routers}"
             )
 
 
@@ -208,17 +208,19 @@ def _of_replies(pairs: Sequence[Pair], counts: Counts) -> Iterator[Finding]:
         {step.link for pair in pairs for steps in pair.steps for step in steps},
     )
     if strangers.total() == counts.replied.total() > 0:
-        yield Finding(Kind.UNNAMED, f"{len(strangers)} unknown addresses reply, at the ends of {len(links)} links")
+        yield Finding(
+            FindingKind.UNNAMED, f"{len(strangers)} unknown addresses reply, at the ends of {len(links)} links"
+        )
         return
     for named, kind, text in (
-        (Named.SWITCH, Kind.LOOPBACK, "reply from an address of no port"),
-        (Named.ANOTHER_PORT, Kind.ROUTE_BACK, "reply from another port than the one by which the probe came in"),
-        (Named.NOTHING, Kind.ASTRAY, "reply where no path leads over them"),
+        (Named.SWITCH, FindingKind.LOOPBACK, "reply from an address of no port"),
+        (Named.ANOTHER_PORT, FindingKind.ROUTE_BACK, "reply from another port than the one by which the probe came in"),
+        (Named.NOTHING, FindingKind.ASTRAY, "reply where no path leads over them"),
     ):
         if counts.named[named]:
             yield Finding(kind, f"{listed(counts.named[named])} {text}")
     for group in sorted(counts.merged | _one_of_each(counts)):
-        yield Finding(Kind.MERGED, f"no reply distinguishes {listed(group)}")
+        yield Finding(FindingKind.MERGED, f"no reply distinguishes {listed(group)}")
 
 
 def _one_of_each(counts: Counts) -> set[tuple[str, ...]]:
@@ -261,14 +263,16 @@ def _of_choices(leaf: str, counts: Counts) -> Iterator[Finding]:
         if hop > FIRST_HOP and _is_polarised(choices, counts.crossed):
             used, wide = sum(map(len, choices.values())), sum(len(choice.links) for choice in choices)
             by = listed({choice.by for choice in choices})
-            yield Finding(Kind.POLARISED, f"from {leaf}, {by} use {used} of {wide} links: they repeat the tier below")
+            yield Finding(
+                FindingKind.POLARISED, f"from {leaf}, {by} use {used} of {wide} links: they repeat the tier below"
+            )
             continue
         unseen = _unseen(choices)
         silent = sum(count - counts.replied[leg] for leg, count in counts.sent.items() if leg.hop == hop)
         if unseen and silent:
-            yield Finding(Kind.UNSEEN, f"no reply came by {listed(unseen)}, and {silent} probes had none")
+            yield Finding(FindingKind.UNSEEN, f"no reply came by {listed(unseen)}, and {silent} probes had none")
         elif unseen:
-            yield Finding(Kind.UNSEEN, f"from {leaf} no port leads over {listed(unseen)}")
+            yield Finding(FindingKind.UNSEEN, f"from {leaf} no port leads over {listed(unseen)}")
 
 
 def _missed(links: int, probes: int) -> float:

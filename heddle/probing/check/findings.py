@@ -20,7 +20,7 @@ _ICMP = (
 )
 
 
-class Kind(Enum):
+class FindingKind(Enum):
     """What can be found. The values are the words of --json."""
 
     ADDRESSES_ONLY = "hash_without_ports"
@@ -43,36 +43,40 @@ class Kind(Enum):
 
 
 _RULES = {
-    Kind.ADDRESSES_ONLY: Rule(
+    FindingKind.ADDRESSES_ONLY: Rule(
         True,
         "hash layer-4 ports: on Linux fib_multipath_hash_policy=1; on SONiC L4_SRC_PORT and L4_DST_PORT in "
         "SWITCH_HASH (`heddle export sonic` writes it)",
     ),
-    Kind.UNSTEADY: Rule(
+    FindingKind.UNSTEADY: Rule(
         True, "turn off packet spraying, flowlets and dynamic load balancing; or check again while no route changes"
     ),
-    Kind.QPN: Rule(True, "take the queue pair number (RDMA BTH fields) out of the switches' hash"),
-    Kind.DSCP: Rule(True, "take DSCP out of the switches' hash: probes do not travel in the class of the data"),
-    Kind.SILENT: Rule(True, _ICMP),
-    Kind.LOOPBACK: Rule(
+    FindingKind.QPN: Rule(True, "take the queue pair number (RDMA BTH fields) out of the switches' hash"),
+    FindingKind.DSCP: Rule(True, "take DSCP out of the switches' hash: probes do not travel in the class of the data"),
+    FindingKind.SILENT: Rule(True, _ICMP),
+    FindingKind.LOOPBACK: Rule(
         True,
         "let errors name the port by which a packet came in: on Linux icmp_errors_use_inbound_ifaddr=1 and an address "
         "on every port; on SONiC numbered interfaces instead of BGP unnumbered",
     ),
-    Kind.ROUTE_BACK: Rule(
+    FindingKind.ROUTE_BACK: Rule(
         True, "let errors name the port by which a packet came in: on Linux icmp_errors_use_inbound_ifaddr=1"
     ),
-    Kind.ASTRAY: Rule(
+    FindingKind.ASTRAY: Rule(
         True,
         "compare the fabric file and its port_addresses with the cabling; list loopbacks by --addresses; "
         "a tunnel or MPLS may hide hops from the TTL",
     ),
-    Kind.MERGED: Rule(True, "let errors name the port by which a packet came in (RFC 5837 where the switch has it)"),
-    Kind.UNNAMED: Rule(True, "list the addresses of the switches' ports under port_addresses in the fabric file"),
-    Kind.POLARISED: Rule(
+    FindingKind.MERGED: Rule(
+        True, "let errors name the port by which a packet came in (RFC 5837 where the switch has it)"
+    ),
+    FindingKind.UNNAMED: Rule(
+        True, "list the addresses of the switches' ports under port_addresses in the fabric file"
+    ),
+    FindingKind.POLARISED: Rule(
         False, "give every tier a hash seed or offset of its own (SONiC: ecmp_hash_seed, ecmp_hash_offset)"
     ),
-    Kind.UNSEEN: Rule(
+    FindingKind.UNSEEN: Rule(
         False,
         "check that the route has this next hop (link, BGP); else the hash has too few bits: use CRC or an offset",
     ),
@@ -82,7 +86,7 @@ _RULES = {
 class Finding(NamedTuple):
     """One finding of a leaf."""
 
-    kind: Kind
+    kind: FindingKind
     text: str
 
     @property

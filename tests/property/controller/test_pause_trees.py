@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heddle.controller.views.congestion import congestion
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 from tests.support.fabrics.small_fabrics import clos3, spine_leaf
 
 PRIORITY = 3
@@ -102,8 +102,8 @@ def roots_found(fabric, paths, pauses):
     flows = [SimpleNamespace(flow_id=str(number), links=path) for number, path in enumerate(paths)]
     loads = {link: 1 for path in paths for link in path}
     jobs = {"job": SimpleNamespace(flows=SimpleNamespace(flows=flows, link_loads_bps=loads))} if paths else {}
-    storms = [raised(port, Kind.STORM) for port in sorted(pauses.nic_behind)]
-    signals = [raised(port, Kind.PAUSING) for port in sorted({*pauses.paused, *pauses.pausing})]
+    storms = [raised(port, SignalKind.STORM) for port in sorted(pauses.nic_behind)]
+    signals = [raised(port, SignalKind.PAUSING) for port in sorted({*pauses.paused, *pauses.pausing})]
     state: Any = SimpleNamespace(fabric=fabric, jobs=jobs)
     found = congestion(state, [*storms, *signals], pauses.pfc())
     assert all(one.root_cause == pauses.nic_behind[one.signal.port] for one in found[: len(storms)])

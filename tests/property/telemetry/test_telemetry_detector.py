@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from heddle.telemetry.detection.detector import Detector
-from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.signal import SignalKind
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from tests.oracles.telemetry_ports import Machine
 from tests.support.examples import examples
@@ -34,19 +34,19 @@ def conditions(grown, seconds, s, tripped):
     frames = grown["pfc_rx_frames"] / seconds
     still = grown["packets"] == 0
     return {
-        Kind.CONGESTION: (
+        SignalKind.CONGESTION: (
             share >= s.congestion_raise_share and sent >= s.congestion_min_packets,
             share <= s.congestion_clear_share,
         ),
-        Kind.PAUSING: (
+        SignalKind.PAUSING: (
             paused >= s.pausing_raise_share or frames >= s.pausing_raise_frames_per_s,
             paused <= s.pausing_clear_share and frames <= s.pausing_clear_frames_per_s,
         ),
-        Kind.STORM: (
+        SignalKind.STORM: (
             (paused >= s.storm_raise_share and still) or tripped,
             (paused <= s.storm_clear_share or not still) and not tripped,
         ),
-        Kind.DROP: (
+        SignalKind.DROP: (
             grown["dropped_packets"] >= s.drop_raise_packets,
             grown["dropped_packets"] <= s.drop_clear_packets,
         ),
@@ -65,19 +65,19 @@ class DetectorMachine(RuleBasedStateMachine):
         self.detectors = [Detector(fed.window.ports, self.settings, stale_after_ns=STALE_S * S) for fed in self.feds]
         storm = max(2, math.ceil(storm_ms / 1_000))
         after = {
-            Kind.CONGESTION: (raise_periods, clear_periods),
-            Kind.PAUSING: (raise_periods, clear_periods),
-            Kind.STORM: (storm, storm),
-            Kind.DROP: (1, clear_periods),
+            SignalKind.CONGESTION: (raise_periods, clear_periods),
+            SignalKind.PAUSING: (raise_periods, clear_periods),
+            SignalKind.STORM: (storm, storm),
+            SignalKind.DROP: (1, clear_periods),
         }
-        self.machines: dict[tuple[Kind, str, int | None], Machine] = {
+        self.machines: dict[tuple[SignalKind, str, int | None], Machine] = {
             (kind, f"leaf1:{port}", priority): Machine(*periods)
             for kind, periods in after.items()
             for port in range(1, PORTS + 1)
             for priority in PRIORITIES
         }
         for port in range(1, PORTS + 1):
-            self.machines[Kind.SILENT, f"leaf1:{port}", None] = Machine(1, self.settings.silent_clear_periods)
+            self.machines[SignalKind.SILENT, f"leaf1:{port}", None] = Machine(1, self.settings.silent_clear_periods)
         self.now = 0
         self.counters = {}
         self.last = {}
@@ -110,20 +110,22 @@ class DetectorMachine(RuleBasedStateMachine):
             self.compare(set(), {})
 
     def compare(self, sampled, grown):
-        expected: set[tuple[Kind, str, int | None, bool]] = set()
+        expected: set[tuple[SignalKind, str, int | None, bool]] = set()
         for name in sorted(self.last.keys() | sampled):
             before = self.last.get(name, self.now)
             fresh = name in sampled and name in self.last
             stale = name not in sampled and self.now - before > STALE_S
             if fresh or stale:
-                turned = self.machines[Kind.SILENT, name, None].step(stale, fresh)
-                expected |= {(Kind.SILENT, name, None, turned)} if turned is not None else set()
+                turned = self.machines[SignalKind.SILENT, name, None].step(stale, fresh)
+                expected |= {(SignalKind.SILENT, name, None, turned)} if turned is not None else set()
             if fresh:
                 for priority in PRIORITIES:
                     tripped = grown[name, priority]["tripped"]
                     found = conditions(grown[name, priority], self.now - before, self.settings, tripped)
                     for kind, (over, under) in found.items():
-                        turned = self.machines[kind, name, priority].step(over, under, kind is Kind.STORM and tripped)
+                        turned = self.machines[kind, name, priority].step(
+                            over, under, kind is SignalKind.STORM and tripped
+                        )
                         expected |= {(kind, name, priority, turned)} if turned is not None else set()
         self.last |= dict.fromkeys(sampled, self.now)
         results = []
@@ -133,7 +135,7 @@ class DetectorMachine(RuleBasedStateMachine):
         assert results[0] == results[1]
         signals, self.active = results[0]
         assert {(s.kind, s.port, s.priority, s.raised) for s in signals} == expected
-        assert all(s.kind is Kind.SILENT or s.port in sampled for s in signals)
+        assert all(s.kind is SignalKind.SILENT or s.port in sampled for s in signals)
 
     @invariant()
     def what_is_active_is_what_is_raised(self):

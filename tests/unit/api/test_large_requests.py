@@ -13,7 +13,7 @@ from heddle.controller.api.peer import host_of
 from heddle.controller.api.requests import read_job, read_shape
 from heddle.controller.api.services import jobs
 from heddle.controller.api.translate import Room, plans_to, request_to
-from heddle.controller.api.worker import MAX_LARGE_REQUESTS, SMALL_BYTES, Reader
+from heddle.controller.api.worker import MAX_LARGE_REQUESTS, SMALL_BYTES, RequestReader
 from heddle.controller.model.error import BudgetExceededError, InputError
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES
 from heddle.dataplane.config.limit import MAX_ENDPOINTS_OF_A_VPC
@@ -156,7 +156,7 @@ async def test_large_requests_are_read_in_a_thread(controller, monkeypatch):
 
 
 async def test_large_requests_that_wait_are_limited():
-    reader, release = Reader(), threading.Event()
+    reader, release = RequestReader(), threading.Event()
     data = bytes(SMALL_BYTES + 1)
     waiting = [asyncio.ensure_future(reader.read(lambda _: release.wait(60), data)) for _ in range(MAX_LARGE_REQUESTS)]
     await asyncio.sleep(0)

@@ -2,7 +2,7 @@
 
 from heddle.controller.model.event import Submit
 from heddle.controller.views.congestion import congestion
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 PAUSED, PAUSING = (True, False), (False, True)
@@ -16,7 +16,7 @@ def running(fabric=None):
     return driver.state
 
 
-def raised(port, kind=Kind.PAUSING, priority=3):
+def raised(port, kind=SignalKind.PAUSING, priority=3):
     return Signal(
         kind=kind,
         port=port,
@@ -40,7 +40,7 @@ def port_of(link):
 def test_a_condition_names_the_planned_flows_that_cross_its_port():
     state = running()
     flow = flow_to(state, "h3-n0")
-    (found,) = congestion(state, [raised(port_of(flow.links[-1]), Kind.CONGESTION)], {})
+    (found,) = congestion(state, [raised(port_of(flow.links[-1]), SignalKind.CONGESTION)], {})
     assert (found.flow_ids, found.flows) == ((flow.flow_id,), 1)
     assert found.root_cause == port_of(flow.links[-1])
 
@@ -49,7 +49,7 @@ def test_pauses_lead_down_the_planned_path_to_the_port_that_is_full():
     state = running()
     links = [port_of(link) for link in flow_to(state, "h3-n0").links]  # NIC, leaf, spine, leaf
     pfc = {(port, 3): PAUSED for port in links[:3]}
-    signals = [raised(port) for port in links[:3]] + [raised(links[3], Kind.CONGESTION)]
+    signals = [raised(port) for port in links[:3]] + [raised(links[3], SignalKind.CONGESTION)]
     assert {found.root_cause for found in congestion(state, signals, pfc)} == {links[3]}
 
 
@@ -64,13 +64,13 @@ def test_a_port_that_pauses_its_peer_points_to_an_egress_of_its_own_switch():
     state = running()
     flow = flow_to(state, "h3-n0")
     ingress, egress = flow.links[2].split(">")[1], port_of(flow.links[3])
-    found = congestion(state, [raised(ingress), raised(egress, Kind.DROP)], {(ingress, 3): PAUSING})
+    found = congestion(state, [raised(ingress), raised(egress, SignalKind.DROP)], {(ingress, 3): PAUSING})
     assert found[0].root_cause == egress
 
 
 def test_without_a_plan_the_ports_of_the_switch_are_looked_at():
     state = Driver(small_fabric()).state
-    signals = [raised("spine1:2"), raised("leaf2:3", Kind.CONGESTION)]
+    signals = [raised("spine1:2"), raised("leaf2:3", SignalKind.CONGESTION)]
     found = congestion(state, signals, {("spine1:2", 3): PAUSED})
     assert (found[0].root_cause, found[0].flows) == ("leaf2:3", 0)
 
@@ -83,7 +83,7 @@ def test_where_no_port_downstream_has_a_condition_the_switch_is_named():
 
 def test_another_priority_is_another_tree():
     state = Driver(small_fabric()).state
-    signals = [raised("spine1:2"), raised("leaf2:3", Kind.CONGESTION, priority=5)]
+    signals = [raised("spine1:2"), raised("leaf2:3", SignalKind.CONGESTION, priority=5)]
     assert congestion(state, signals, {("spine1:2", 3): PAUSED})[0].root_cause == "leaf2"
 
 
@@ -101,9 +101,9 @@ def test_pauses_that_have_ended_have_no_root_cause():
 
 def test_a_tripped_watchdog_names_the_nic_even_if_its_switch_counts_no_pause_that_it_ignores():
     state = Driver(small_fabric()).state
-    assert congestion(state, [raised("leaf1:3", Kind.STORM)], {})[0].root_cause == "h1-n0"
+    assert congestion(state, [raised("leaf1:3", SignalKind.STORM)], {})[0].root_cause == "h1-n0"
 
 
 def test_a_silent_port_has_no_root_cause():
     state = Driver(small_fabric()).state
-    assert congestion(state, [raised("leaf2:3", Kind.SILENT, priority=None)], {})[0].root_cause == ""
+    assert congestion(state, [raised("leaf2:3", SignalKind.SILENT, priority=None)], {})[0].root_cause == ""

@@ -11,7 +11,7 @@ from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, 
 from heddle.controller.views.hot_links import hot_links
 from heddle.controller.views.measured import Totals
 from heddle.controller.views.planned_traffic import PlannedTraffic
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 from heddle.telemetry.samples.counters import COLUMNS, port_column
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 from tests.unit.store.snapshots import snapshot
@@ -98,7 +98,7 @@ def test_the_first_flows_of_each_job_on_a_link_are_named(driver):
 
 def raised(port: str, *, stale: bool = False) -> Signal:
     return Signal(
-        kind=Kind.CONGESTION, port=port, priority=3, raised=True, value=0.5, threshold=0.05, since_unix_ns=1,
+        kind=SignalKind.CONGESTION, port=port, priority=3, raised=True, value=0.5, threshold=0.05, since_unix_ns=1,
         sampled_unix_ns=2, stale=stale,
     )  # fmt: skip
 

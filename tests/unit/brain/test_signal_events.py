@@ -1,7 +1,7 @@
 """Signals as lines of the event log."""
 
 from heddle.controller.views.signal_events import signal_events
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.topic import Source
 
@@ -9,10 +9,10 @@ S = 1_000_000_000
 PORTS = PortTable(Port(f"{leaf}:{n}", Source.SWITCH, leaf, 10**9) for leaf in ("leaf1", "leaf2") for n in range(1, 7))
 
 
-def signal(port, kind=Kind.SILENT, *, raised=True, value=3.5, since_s=0):
+def signal(port, kind=SignalKind.SILENT, *, raised=True, value=3.5, since_s=0):
     return Signal(
-        kind=kind, port=port, priority=None if kind is Kind.SILENT else 3, raised=raised, value=value, threshold=3.5,
-        since_unix_ns=since_s * S, sampled_unix_ns=0, stale=kind is Kind.SILENT,
+        kind=kind, port=port, priority=None if kind is SignalKind.SILENT else 3, raised=raised, value=value,
+        threshold=3.5, since_unix_ns=since_s * S, sampled_unix_ns=0, stale=kind is SignalKind.SILENT,
     )  # fmt: skip
 
 
@@ -46,5 +46,5 @@ def test_each_silent_switch_has_a_line_and_each_that_reports_again_another():
 
 
 def test_other_conditions_have_a_line_each():
-    lines = texts(signal("leaf1:1", Kind.DROP), signal("leaf1:2", Kind.DROP))
+    lines = texts(signal("leaf1:1", SignalKind.DROP), signal("leaf1:2", SignalKind.DROP))
     assert [kind for kind, *_ in lines] == ["drop_raised", "drop_raised"]

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from heddle.controller.dashboard.documents.state import congested_ports
 from heddle.controller.runtime.telemetry import LinkRecord
 from heddle.controller.views.congestion import Congested
-from heddle.telemetry.detection.signal import Kind, Signal
+from heddle.telemetry.detection.signal import Signal, SignalKind
 from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.dashboard_documents import troubled_documents
 from tests.unit.api.conftest import running
@@ -302,8 +302,8 @@ def test_a_congested_port_that_another_port_pauses_is_no_root():
         return Congested(signal=signal, flow_ids=(), flows=0, root_cause=root)
 
     found = (
-        condition(Kind.CONGESTION, "leaf1:3", "leaf1:3"),
-        condition(Kind.CONGESTION, "spine1:1", "spine1:1"),
-        condition(Kind.PAUSING, "spine1:1", "leaf1:3"),
+        condition(SignalKind.CONGESTION, "leaf1:3", "leaf1:3"),
+        condition(SignalKind.CONGESTION, "spine1:1", "spine1:1"),
+        condition(SignalKind.PAUSING, "spine1:1", "leaf1:3"),
     )
     assert [(each["port"], each["root"]) for each in congested_ports(found)] == [(3, True), (1, False), (1, False)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from heddle.controller.model.fabric import Cable, Fabric, PortRef
 from heddle.controller.probe_sessions.pairs import pairs_of, steps_between
 from heddle.probing.check.conclusions import Answer, LeafCheck, concluded
-from heddle.probing.check.findings import Kind
+from heddle.probing.check.findings import FindingKind
 from heddle.probing.check.places import Places
 from heddle.probing.check.questions import SAMPLE, Variation, rounds
 from tests.fakes.checked_fabric import CheckedFabric
@@ -45,7 +45,7 @@ def checks_of(routers: CheckedFabric, seed: int = 0, places: Places | None = Non
     return {check.leaf: check for check in found}
 
 
-def kinds(check: LeafCheck) -> set[Kind]:
+def kinds(check: LeafCheck) -> set[FindingKind]:
     return {finding.kind for finding in check.findings}
 
 
@@ -72,8 +72,8 @@ def test_a_leaf_that_hashes_wrongly_is_named_and_no_other(fabric, data):
     leaf = data.draw(st.sampled_from(fabric.leaves))
     fault, kind = data.draw(
         st.sampled_from([
-            ("addresses_only", Kind.ADDRESSES_ONLY), ("spraying", Kind.UNSTEADY),
-            ("qpn_hashed", Kind.QPN), ("dscp_hashed", Kind.DSCP),
+            ("addresses_only", FindingKind.ADDRESSES_ONLY), ("spraying", FindingKind.UNSTEADY),
+            ("qpn_hashed", FindingKind.QPN), ("dscp_hashed", FindingKind.DSCP),
         ])
     )  # fmt: skip
     faults: dict[str, Any] = {fault: {leaf}}
@@ -98,7 +98,7 @@ def test_a_silent_switch_makes_leaves_unknown_and_is_no_sign_of_a_wrong_hash(fab
     assert_that_silence_is_found(fabric, data.draw(st.sampled_from(tops)), data.draw(st.integers(0, 10**6)))
     everything = checks_of(CheckedFabric(fabric, silent={switch.id for switch in fabric.switches}))[leaf]
     assert not everything.is_fit
-    assert kinds(everything) == {Kind.SILENT}
+    assert kinds(everything) == {FindingKind.SILENT}
     assert {everything.ports_matter, everything.repeats_agree, everything.qpn_hashed} == {Answer.UNKNOWN}
 
 
@@ -117,9 +117,15 @@ def test_links_to_a_silent_switch_that_probes_crossed_are_no_polarisation(switch
 
 def assert_that_silence_is_found(fabric: Fabric, switch: str, seed: int) -> None:
     checks = checks_of(CheckedFabric(fabric, silent={switch}), seed)
-    assert Kind.SILENT in set.union(*map(kinds, checks.values()))
+    assert FindingKind.SILENT in set.union(*map(kinds, checks.values()))
     for check in checks.values():
-        assert not kinds(check) & {Kind.UNSTEADY, Kind.QPN, Kind.DSCP, Kind.POLARISED, Kind.ADDRESSES_ONLY}
+        assert not kinds(check) & {
+            FindingKind.UNSTEADY,
+            FindingKind.QPN,
+            FindingKind.DSCP,
+            FindingKind.POLARISED,
+            FindingKind.ADDRESSES_ONLY,
+        }
         assert check.repeats_agree is Answer.YES
 
 
@@ -127,7 +133,7 @@ def assert_that_silence_is_found(fabric: Fabric, switch: str, seed: int) -> None
 @given(st.integers(0, 10**6))
 def test_equal_seeds_in_two_tiers_are_polarisation_which_limits_and_does_not_refuse(seed):
     for check in checks_of(CheckedFabric(THREE_TIERS, equal_seeds=True), seed).values():
-        assert kinds(check) == {Kind.POLARISED}
+        assert kinds(check) == {FindingKind.POLARISED}
         assert check.is_fit
         (finding,) = check.findings
         assert "agg" in finding.text
@@ -136,34 +142,34 @@ def test_equal_seeds_in_two_tiers_are_polarisation_which_limits_and_does_not_ref
 def test_replies_from_loopbacks_leave_parallel_cables_unknown_and_single_ones_named():
     spines = {"spine1", "spine2"}
     parallel = checks_of(CheckedFabric(PARALLEL, loopbacks=spines))["leaf1"]
-    assert kinds(parallel) == {Kind.LOOPBACK, Kind.MERGED}
-    assert {finding.text for finding in parallel.findings if finding.kind is Kind.MERGED} == {
+    assert kinds(parallel) == {FindingKind.LOOPBACK, FindingKind.MERGED}
+    assert {finding.text for finding in parallel.findings if finding.kind is FindingKind.MERGED} == {
         f"no reply distinguishes leaf1:{n}>spine{n}:1, leaf1:{n + 50}>spine{n}:51" for n in (1, 2)
     }
     single = checks_of(CheckedFabric(TWO_TIERS, loopbacks={"spine1"}))["leaf1"]
-    assert kinds(single) == {Kind.LOOPBACK}
+    assert kinds(single) == {FindingKind.LOOPBACK}
     assert not any(reach.unseen for reach in single.reach)
     assert not single.is_fit
 
 
 def test_replies_that_name_the_route_back_are_found_with_single_and_with_parallel_cables():
     everywhere = {switch.id for switch in TWO_TIERS.switches}
-    assert Kind.ROUTE_BACK in kinds(checks_of(CheckedFabric(TWO_TIERS, route_back=everywhere))["leaf1"])
+    assert FindingKind.ROUTE_BACK in kinds(checks_of(CheckedFabric(TWO_TIERS, route_back=everywhere))["leaf1"])
     parallel = checks_of(CheckedFabric(PARALLEL, route_back={"spine1", "spine2"}))["leaf1"]
-    assert Kind.MERGED in kinds(parallel)
+    assert FindingKind.MERGED in kinds(parallel)
     assert not parallel.is_fit
 
 
 def test_unknown_addresses_refuse_and_leave_the_answers_about_the_hash():
     check = checks_of(CheckedFabric(TWO_TIERS), places=Places({}, {}))["leaf1"]
-    assert kinds(check) == {Kind.UNNAMED}
+    assert kinds(check) == {FindingKind.UNNAMED}
     assert (check.ports_matter, check.repeats_agree, check.qpn_hashed) == (Answer.YES, Answer.YES, Answer.NO)
 
 
 def test_a_switch_where_no_path_leads_is_astray():
     routers = CheckedFabric(TWO_TIERS)
     switch_at = {address: {"spine1": "leaf3"}.get(name, name) for address, name in routers.places.switch_at.items()}
-    assert Kind.ASTRAY in kinds(checks_of(routers, places=routers.places._replace(switch_at=switch_at))["leaf1"])
+    assert FindingKind.ASTRAY in kinds(checks_of(routers, places=routers.places._replace(switch_at=switch_at))["leaf1"])
 
 
 def test_a_next_hop_that_is_out_of_use_is_named():
@@ -175,7 +181,7 @@ def test_a_next_hop_that_is_out_of_use_is_named():
     asked, routers = rounds(pairs, DSCP), CheckedFabric(broken)
     (check, *_) = concluded(pairs, asked, routers.heard(asked), routers.places)
     assert next((finding.kind, finding.text) for finding in check.findings) == (
-        Kind.UNSEEN,
+        FindingKind.UNSEEN,
         "from leaf1 no port leads over leaf1:2>spine2:1",
     )
 

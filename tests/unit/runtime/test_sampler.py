@@ -8,7 +8,7 @@ from heddle.controller.model.event import Submit
 from heddle.controller.probe_sessions.hops import Hops
 from heddle.controller.probe_sessions.sampler import CERTAIN, Sampler
 from heddle.controller.probe_sessions.sending import ProbeSender
-from heddle.controller.probe_sessions.sessions import ProbeAgents, Session
+from heddle.controller.probe_sessions.sessions import ProbeAgents, ProbeSession
 from tests.unit.brain.driver import shift_job, small_fabric
 from tests.unit.brain.test_seeking import hashing
 
@@ -20,7 +20,7 @@ class Asked:
 
     def __init__(self, switches, fabric):
         self.agents, self.hops, self.rounds = ProbeAgents(lambda note: None), Hops(fabric), []
-        self.agents.by_ip |= {nic.ip: Session(nic.host, frozenset({nic.ip}), 1000.0) for nic in fabric.nics}
+        self.agents.by_ip |= {nic.ip: ProbeSession(nic.host, frozenset({nic.ip}), 1000.0) for nic in fabric.nics}
         self._switches, self._nics = switches, {nic.ip: nic for nic in fabric.nics}
         self.link_at = switches._link_at
 

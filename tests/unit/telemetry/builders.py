@@ -1,7 +1,7 @@
 """Ports of small fabrics, and samples of them."""
 
 from heddle.telemetry.detection.window import Window, WindowSettings
-from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.decode import BatchDecoder
 from heddle.telemetry.samples.ports import Port, PortTable
 from heddle.telemetry.samples.sample import PortSample, QueueSample, Rejected, encode
 from heddle.telemetry.samples.topic import Source
@@ -30,7 +30,7 @@ class Fed:
 
     def __init__(self, ports=None, **settings):
         self.window = Window(ports or table(), WindowSettings(**settings))
-        self.reader = Reader()
+        self.reader = BatchDecoder()
 
     def store(self, *samples, now=None):
         batch = self.reader.read(encode(samples))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from heddle.telemetry.samples import sample as limits
 from heddle.telemetry.samples.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
-from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.decode import BatchDecoder
 from heddle.telemetry.samples.sample import PortSample, QueueSample, Refusal, Rejected, encode
 from heddle.telemetry.samples.values import decode
 from heddle.v1 import heddle_pb2
@@ -112,7 +112,7 @@ def test_fields_that_the_contract_may_get_later_are_skipped():
 
 
 def test_counters_of_a_nic_that_are_not_kept_are_counted():
-    read = Reader().read(batch(nic_counters={"np_cnp_sent": 4, "rx_vport_lost": 5}))
+    read = BatchDecoder().read(batch(nic_counters={"np_cnp_sent": 4, "rx_vport_lost": 5}))
     assert not isinstance(read, Rejected)
     assert read.unknown_counters == 1
 
@@ -129,6 +129,6 @@ def test_a_tag_or_length_in_more_than_five_bytes_is_refused_as_protobuf_does(fie
     payload = bytes([0x0A, len(bytes.fromhex(field))]) + bytes.fromhex(field)
     with pytest.raises(DecodeError):
         heddle_pb2.PortSampleBatch.FromString(payload)
-    refused = Reader().read(payload)
+    refused = BatchDecoder().read(payload)
     assert isinstance(refused, Rejected)
     assert "number or a kind" in refused.text

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from heddle.telemetry.detection.detector import Detector
-from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.signal import SignalKind
 from heddle.telemetry.detection.thresholds import DetectorSettings, complaints, reasons
 from tests.unit.telemetry.builders import Fed, S, queue, sample
 
@@ -46,9 +46,9 @@ class Watched:
 
 
 OVER = {
-    Kind.CONGESTION: {"packets": 1_000, "ecn_marked_packets": 100},
-    Kind.PAUSING: {"paused_ns": S // 10},
-    Kind.STORM: {"paused_ns": S},
+    SignalKind.CONGESTION: {"packets": 1_000, "ecn_marked_packets": 100},
+    SignalKind.PAUSING: {"paused_ns": S // 10},
+    SignalKind.STORM: {"paused_ns": S},
 }
 
 
@@ -64,15 +64,15 @@ def test_a_condition_is_raised_after_periods_in_a_row_and_cleared_after_others(k
 
 def test_a_period_in_between_restarts_the_count():
     watched = Watched()
-    watched.period(**OVER[Kind.CONGESTION])
+    watched.period(**OVER[SignalKind.CONGESTION])
     watched.period(packets=1_000, ecn_marked_packets=20)
-    assert watched.period(**OVER[Kind.CONGESTION]) == ()
+    assert watched.period(**OVER[SignalKind.CONGESTION]) == ()
 
 
 def test_between_the_thresholds_a_raised_condition_stays():
     watched = Watched()
     for _ in range(2):
-        watched.period(**OVER[Kind.CONGESTION])
+        watched.period(**OVER[SignalKind.CONGESTION])
     assert [watched.period(packets=1_000, ecn_marked_packets=20) for _ in range(10)] == [()] * 10
 
 
@@ -85,52 +85,52 @@ def test_marks_without_a_count_of_packets_count_against_the_marks_themselves():
     watched = Watched()
     watched.period(ecn_marked_packets=50)
     (signal,) = watched.period(ecn_marked_packets=50)
-    assert (signal.kind, signal.value) == (Kind.CONGESTION, 1.0)
+    assert (signal.kind, signal.value) == (SignalKind.CONGESTION, 1.0)
 
 
 def test_pause_frames_alone_raise_pausing():
     watched = Watched()
     watched.period(pfc_tx_frames=20)
     (signal,) = watched.period(pfc_tx_frames=20)
-    assert (signal.kind, signal.priority, signal.raised) == (Kind.PAUSING, 3, True)
+    assert (signal.kind, signal.priority, signal.raised) == (SignalKind.PAUSING, 3, True)
 
 
 def test_a_queue_that_is_paused_but_sends_is_no_storm():
     watched = Watched()
     signals = [s for _ in range(5) for s in watched.period(paused_ns=S, packets=5)]
-    assert [signal.kind for signal in signals] == [Kind.PAUSING]
+    assert [signal.kind for signal in signals] == [SignalKind.PAUSING]
 
 
 def test_a_tripped_pfc_watchdog_is_a_storm_at_once_and_until_it_has_restored_the_queue():
     watched = Watched()
     watched.counters["watchdog_active"] = True
     (signal,) = watched.period(packets=5)
-    assert (signal.kind, signal.port, signal.priority, signal.raised) == (Kind.STORM, "leaf1:1", 3, True)
+    assert (signal.kind, signal.port, signal.priority, signal.raised) == (SignalKind.STORM, "leaf1:1", 3, True)
     assert [watched.period(packets=5) for _ in range(5)] == [()] * 5
     watched.counters["watchdog_active"] = False
     cleared = [[(s.kind, s.raised) for s in watched.period(packets=5)] for _ in range(3)]
-    assert cleared == [[], [(Kind.STORM, False)], []]
+    assert cleared == [[], [(SignalKind.STORM, False)], []]
 
 
 def test_a_drop_is_raised_at_once():
     watched = Watched()
     (signal,) = watched.period(dropped_packets=2)
-    assert (signal.kind, signal.priority, signal.value) == (Kind.DROP, 3, 2.0)
+    assert (signal.kind, signal.priority, signal.value) == (SignalKind.DROP, 3, 2.0)
 
 
 def test_drops_beyond_the_queues_are_the_ports():
     watched = Watched()
-    assert [(s.kind, s.priority) for s in watched.period(drops=5, dropped_packets=5)] == [(Kind.DROP, 3)]
-    assert [(s.kind, s.priority, s.value) for s in watched.period(drops=5)] == [(Kind.DROP, None, 5.0)]
+    assert [(s.kind, s.priority) for s in watched.period(drops=5, dropped_packets=5)] == [(SignalKind.DROP, 3)]
+    assert [(s.kind, s.priority, s.value) for s in watched.period(drops=5)] == [(SignalKind.DROP, None, 5.0)]
 
 
 def test_silence_is_raised_once_and_cleared_by_fresh_samples():
     watched = Watched()
     watched.period()
     signals = watched.nothing(10)
-    assert [(s.kind, s.priority, s.raised) for s in signals] == [(Kind.SILENT, None, True)]
+    assert [(s.kind, s.priority, s.raised) for s in signals] == [(SignalKind.SILENT, None, True)]
     signals = [s for _ in range(4) for s in watched.period()]
-    assert [(s.kind, s.raised) for s in signals] == [(Kind.SILENT, False)]
+    assert [(s.kind, s.raised) for s in signals] == [(SignalKind.SILENT, False)]
 
 
 def test_a_port_without_any_sample_is_not_silent():
@@ -142,10 +142,10 @@ def test_a_port_without_any_sample_is_not_silent():
 def test_stale_data_neither_raises_nor_clears():
     watched = Watched()
     for _ in range(2):
-        watched.period(**OVER[Kind.CONGESTION])
-    watched.period(**OVER[Kind.PAUSING])  # one of two periods
-    assert {s.kind for s in watched.nothing(20)} == {Kind.SILENT}
-    (signal,) = (s for s in watched.detector.active(watched.last) if s.kind is Kind.CONGESTION)
+        watched.period(**OVER[SignalKind.CONGESTION])
+    watched.period(**OVER[SignalKind.PAUSING])  # one of two periods
+    assert {s.kind for s in watched.nothing(20)} == {SignalKind.SILENT}
+    (signal,) = (s for s in watched.detector.active(watched.last) if s.kind is SignalKind.CONGESTION)
     assert signal.stale
 
 
@@ -155,13 +155,13 @@ def test_old_samples_that_arrive_late_raise_nothing():
     for n in range(5):
         dropped = queue(dropped_packets=n, packets=100 * n, ecn_marked_packets=100 * n)
         watched.fed.store(sample(at=2 + n, sequence=2 + n, queues=[dropped]), now=watched.now)
-        assert {s.kind for s in watched.scan()} <= {Kind.SILENT}
+        assert {s.kind for s in watched.scan()} <= {SignalKind.SILENT}
 
 
 def test_a_signal_has_its_start_and_the_time_of_its_sample():
     watched = Watched()
-    watched.period(**OVER[Kind.CONGESTION])
-    (signal,) = watched.period(**OVER[Kind.CONGESTION])
+    watched.period(**OVER[SignalKind.CONGESTION])
+    (signal,) = watched.period(**OVER[SignalKind.CONGESTION])
     assert signal.subject == "leaf1:1 priority 3"
     assert signal.value == pytest.approx(0.1)
     assert signal.threshold == SETTINGS.congestion_raise_share

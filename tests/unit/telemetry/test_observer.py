@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heddle.telemetry.detection.signal import Kind
+from heddle.telemetry.detection.signal import SignalKind
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.observer import Observer
 from heddle.telemetry.samples.ports import Port, PortTable
@@ -30,7 +30,7 @@ def test_messages_become_signals():
     for n in range(4):
         take(seen, sample(at=n, sequence=n, queues=[queue(packets=100 * n, ecn_marked_packets=50 * n)]))
         scan = seen.scan(START + n * S)
-    assert [signal.kind for signal in seen.active()] == [Kind.CONGESTION]
+    assert [signal.kind for signal in seen.active()] == [SignalKind.CONGESTION]
     assert scan.samples == 1
     assert scan.complaints == ()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from heddle.probing.check.conclusions import Answer, LeafCheck
-from heddle.probing.check.findings import Kind, listed
+from heddle.probing.check.findings import FindingKind, listed
 
 _PHRASES = {
     "ports_matter": {"yes": "source ports matter", "no": "source ports do not matter",
@@ -71,5 +71,5 @@ def _answers(check: LeafCheck) -> dict[str, Answer]:
     }
 
 
-def _kinds(checks: Sequence[LeafCheck]) -> list[Kind]:
+def _kinds(checks: Sequence[LeafCheck]) -> list[FindingKind]:
     return list(dict.fromkeys(finding.kind for check in checks for finding in check.findings))

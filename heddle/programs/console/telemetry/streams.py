@@ -19,7 +19,7 @@ from heddle.foundation.regular_file import open_regular
 from heddle.telemetry.collector.bus import Broker, BusConnectionError, Message, MqttBus
 from heddle.telemetry.detection.thresholds import DetectorSettings, complaints
 from heddle.telemetry.observer import Observer, Scan
-from heddle.telemetry.samples.decode import Reader
+from heddle.telemetry.samples.decode import BatchDecoder
 from heddle.telemetry.samples.ports import PortTable
 from heddle.telemetry.samples.recording import MAGIC, Recorded, RecordingError, frame, ports_in, read
 from heddle.telemetry.samples.sample import MAX_PAYLOAD_BYTES, Rejected
@@ -128,7 +128,7 @@ async def _publish(path: Path, broker: Broker, speed: float, keep_times: bool) -
 def _now(message: Recorded) -> bytes:
     """Return the payload with its samples' times shifted to now, so that none is stale; other payloads stay."""
     batch = heddle_pb2.PortSampleBatch()
-    if isinstance(Reader().read(message.payload), Rejected):
+    if isinstance(BatchDecoder().read(message.payload), Rejected):
         return message.payload
     batch.ParseFromString(message.payload)
     shift = time.time_ns() - message.unix_ns
@@ -187,7 +187,7 @@ def _print_summary(observer: Observer, as_json: bool) -> None:
 
 def _fabric_in(path: Path) -> tuple[str, PortTable]:
     """Return the name and the ports of the fabric in a recording; raises InputError if it has several fabrics."""
-    reader, fabrics = Reader(), set()
+    reader, fabrics = BatchDecoder(), set()
     met: dict[tuple[Source, str, str], None] = {}
     for message in _messages(path, warn=False):
         topic = parse(message.topic)

@@ -41,7 +41,7 @@ class Probed(NamedTuple):
     read_s: float
 
 
-class _Reader:
+class _PortStream:
     """Reads the stream of samples in a thread and keeps the board up to date."""
 
     def __init__(self, client: Client, ports: Sequence[str]) -> None:
@@ -92,7 +92,7 @@ def top(server: str, ports: Sequence[str], *, sort: str, interval_s: float, once
     """Show the ports until interrupted, or once."""
     if sort not in SORT_KEYS:
         raise InputError(f"--sort: there is no {sort!r}; sort by {', '.join(SORT_KEYS)}")
-    with connected(server) as client, contextlib.closing(_Reader(client, ports)) as reader:
+    with connected(server) as client, contextlib.closing(_PortStream(client, ports)) as reader:
         _wait(reader)
         rows = reader.rows(sort)
         if once and not rows:
@@ -110,14 +110,14 @@ def top(server: str, ports: Sequence[str], *, sort: str, interval_s: float, once
             _live(reader, sort, interval_s)
 
 
-def _wait(reader: _Reader) -> None:
+def _wait(reader: _PortStream) -> None:
     """Wait until every port has two samples, or some seconds."""
     ends = time.monotonic() + ONCE_S
     while not reader.complete() and time.monotonic() < ends:
         time.sleep(0.05)
 
 
-def _live(reader: _Reader, sort: str, interval_s: float) -> None:
+def _live(reader: _PortStream, sort: str, interval_s: float) -> None:
     out = Console(highlight=False)
     with Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
         for rows in _every(reader, sort, interval_s):
@@ -126,7 +126,7 @@ def _live(reader: _Reader, sort: str, interval_s: float) -> None:
             live.update(found, refresh=True)
 
 
-def _every(reader: _Reader, sort: str, interval_s: float) -> Iterator[list[PortRates]]:
+def _every(reader: _PortStream, sort: str, interval_s: float) -> Iterator[list[PortRates]]:
     while True:
         yield reader.rows(sort)
         time.sleep(interval_s)
