@@ -44,8 +44,6 @@ class DemoOptions:
     modes: tuple[str, ...]
     scenes: tuple[str, ...]
     seconds: float
-    report: Path
-    wait_s: float
     slower: tuple["DemoOptions", ...] = ()
 
     @property
@@ -158,8 +156,6 @@ def build_options(
     modes: str,
     scenes: str,
     seconds: float,
-    report: Path,
-    wait_s: float,
 ) -> DemoOptions:
     """Check all options together and return them; raises InputError."""
     if not 0.2 <= seconds <= 600:
@@ -185,8 +181,6 @@ def build_options(
         modes=wanted,
         scenes=() if scenes == NO_SCENES else chosen("--scenes", scenes, KINDS),
         seconds=seconds,
-        report=report,
-        wait_s=wait_s,
     )
     return replace(options, slower=_slower(options, sizes) if fabric_file is None else ())
 

@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -29,18 +30,26 @@ def init(directory: Path, fabric: str, *, as_json: bool) -> None:
     )  # fmt: skip
 
 
-def issue(
-    directory: Path, role: str, name: str, *, out: Path, hours: float, dns: Sequence[str], ips: Sequence[str],
-    replace: bool, as_json: bool,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The holder of a certificate, as given: its role and name, and the names and addresses of a server."""
+
+    role: str
+    name: str
+    dns: Sequence[str]
+    ips: Sequence[str]
+
+
+def issue(directory: Path, holder: Holder, *, out: Path, hours: float, replace: bool, as_json: bool) -> None:
     """Issue a certificate; raises HeddleError."""
-    for host in dns:
+    for host in holder.dns:
         if _DNS.fullmatch(host) is None:
             raise InputError(f"--dns: {host!r} is no DNS name such as c1.example.net")
-    addresses = [_address(ip) for ip in ips]
+    addresses = [_address(ip) for ip in holder.ips]
     with store.opened(directory) as authority:
-        identity = _identity(authority.current.fabric, _role(role), name)
-        peer = authority.issue(identity, out, _now(), timedelta(hours=hours), replace=replace, dns=dns, ips=addresses)
+        identity = _identity(authority.current.fabric, _role(holder.role), holder.name)
+        valid_for = timedelta(hours=hours)
+        peer = authority.issue(identity, out, _now(), valid_for, replace=replace, dns=holder.dns, ips=addresses)
     files = files_in(out)
     document = {
         "uri": identity.uri, "serial": serial_text(peer.serial), "not_after": peer.not_after.isoformat(),

@@ -67,13 +67,11 @@ def demo(
         modes=modes,
         scenes=scenes,
         seconds=seconds,
-        report=report,
-        wait_s=wait,
     )
-    _run(options, as_json)
+    _run(options, report, as_json, wait)
 
 
-def _run(options: "DemoOptions", as_json: bool) -> None:
+def _run(options: "DemoOptions", report: Path, as_json: bool, wait_s: float) -> None:
     from rich.console import Console
 
     from heddle.mininet_topos.demo.measurement_lock import measurement_lock
@@ -89,20 +87,20 @@ def _run(options: "DemoOptions", as_json: bool) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     require_lab_tools()
     require_open_vswitch()
-    check_folder(options.report)
-    with DemoProgress() as progress, measurement_lock(run_directory() / "demo.lock", options.wait_s, progress.log):
+    check_folder(report)
+    with DemoProgress() as progress, measurement_lock(run_directory() / "demo.lock", wait_s, progress.log):
         try:
             result = run_demo(options, progress)
         except (KeyboardInterrupt, SystemExit):
             progress.log("interrupted: the lab is removed, no report is written")
             raise
-    write_report(result, options.report)
+    write_report(result, report)
     if as_json:
         json.dump(result.to_json(), sys.stdout)
         print()
     else:
         print_result(result, Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False))
-        print(f"report: {options.report / 'report.html'} and results.json beside it")
+        print(f"report: {report / 'report.html'} and results.json beside it")
     failures = shortcomings(result)
     if failures:
         raise HeddleError("\n".join(failures))

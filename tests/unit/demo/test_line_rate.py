@@ -1,7 +1,6 @@
 """The line rate of a demo: the highest that the machine carries, for all runs, reported with those given up."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,7 @@ RESULT = demo_result()
 def options(**changes):
     arguments = {
         "fabric_file": None, "sizes": SIZES, "workloads": "permutation,ring,incast", "seeds": "1,2",
-        "modes": "ecmp,planned", "seconds": 2.5, "report": Path("report"), "wait_s": 0.0,
-        "scenes": "none",
+        "modes": "ecmp,planned", "seconds": 2.5, "scenes": "none",
     }  # fmt: skip
     return build_options(**{**arguments, **changes})
 

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from heddle.controller.model.error import InputError, NoAdmissiblePlanError
@@ -17,8 +15,6 @@ def options(**changes):
         "modes": "ecmp,e-ecmp,planned",
         "scenes": "none",
         "seconds": 2.5,
-        "report": Path("report"),
-        "wait_s": 0.0,
     }
     return build_options(**{**arguments, **changes})
 

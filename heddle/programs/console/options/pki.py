@@ -64,9 +64,8 @@ def issue(
     """
     from heddle.programs.console import pki as command
 
-    command.issue(
-        directory, role, name, out=out, hours=hours, dns=dns or [], ips=ip or [], replace=replace, as_json=as_json
-    )
+    holder = command.Holder(role=role, name=name, dns=dns or [], ips=ip or [])
+    command.issue(directory, holder, out=out, hours=hours, replace=replace, as_json=as_json)
 
 
 @pki.command("rotate")
