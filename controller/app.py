@@ -35,7 +35,7 @@ from heddle.controller.dashboard.server import Dashboard
 from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.server_address import joined, split_address
+from heddle.controller.model.server_address import address_text, split_address
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.parts import access_rules, audit_file, history, jobs_in, page_tls, probing, recorder
 from heddle.controller.planner.ground.clos import topology_of
@@ -266,7 +266,7 @@ class Application:
             raise PrerequisiteError(
                 f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
             ) from None
-        return {"openflow": joined(*bound[:2]), "grpc": await api.start(self._config.grpc)}
+        return {"openflow": address_text(*bound[:2]), "grpc": await api.start(self._config.grpc)}
 
     async def _serve(self, api: ApiServer, http: Dashboard) -> None:
         """Serve as the controller that leads."""
@@ -346,7 +346,7 @@ class Application:
         """Listen for HTTP and return its address. Return none, after a warning, if the default address is in use."""
         host, port = split_address(self._config.http)
         try:
-            return {"http": joined(host, await http.listen(host, port))}
+            return {"http": address_text(host, await http.listen(host, port))}
         except OSError as error:
             text = f"HTTP cannot listen on {self._config.http} ({error.strerror}); choose another by --http"
             if "http" in self._config.model_fields_set:

@@ -13,7 +13,7 @@ from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Floats, Ints
 from heddle.controller.planner.ground.loads import link_places
-from heddle.controller.planner.proof.fluid import layers_of, max_min_rates
+from heddle.controller.planner.proof.fluid import heaviest_layers_of, max_min_rates
 
 MAX_FILLINGS = 100_000_000
 """Limit on the new rates of flows in one simulation: a few minutes of work."""
@@ -118,7 +118,7 @@ def path_outcome(
     pacing. Sizes default to those of one iteration, and to one second of the demand if no flow has a size. Of a job
     with phases only the heaviest takes part. `tolerance` is that of `completion_times`.
     """
-    layer, _, heavy = layers_of(flows.job, flows.phase, flows.demand_bps)
+    layer, _, heavy = heaviest_layers_of(flows.job, flows.phase, flows.demand_bps)
     rows = np.flatnonzero(heavy[layer])
     places = link_places(topology, flows, hops)[rows]
     capacity, demand = topology.capacity.astype(np.float64), flows.demand_bps[rows].astype(np.float64)

@@ -20,7 +20,7 @@ from heddle.controller.api.services import fabric, gateways, jobs, probes, telem
 from heddle.controller.model.call_limits import CallLimits
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES
-from heddle.controller.model.server_address import UNIX, joined, split_address
+from heddle.controller.model.server_address import UNIX, address_text, split_address
 from heddle.controller.runtime.attached import Attached
 from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.limits.callers import Callers
@@ -118,7 +118,7 @@ class ApiServer:
             await self._health.set(service, self._status)
         if address.startswith(UNIX):
             return address
-        return joined(split_address(address)[0], bound)
+        return address_text(split_address(address)[0], bound)
 
     async def serve(self) -> None:
         """Report SERVING for every service: this controller leads."""

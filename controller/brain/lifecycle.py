@@ -27,7 +27,7 @@ class WorkKind(StrEnum):
     """The kinds of transaction; one is active at a time, the others wait in `State.queue`."""
 
     PLAN = "plan"
-    """Plan a submitted job and install it, or preview it."""
+    """Plan submitted jobs together and install them."""
     RELEASE = "release"
     """End a job and remove its rules."""
     REPLAN = "replan"

@@ -1,6 +1,6 @@
 """Define the policy for moves: how many running flows a decision may move to other paths, and whose.
 
-A flow that has lost its path is placed in any case and is not counted.
+A severed flow is placed in any case and is not counted.
 """
 
 from collections.abc import Mapping

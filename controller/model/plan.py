@@ -167,8 +167,10 @@ class Confirmed(NamedTuple):
 class Replan:
     """A plan beside running jobs, which come first, and what it changes for them.
 
+    A flow is *severed* while a link of its path has failed, and *stranded* where no live path is left for it.
+
     A running job whose paths and rates are unchanged has the same `flows.flows` object as before. `moved` has the flows
-    with other paths, `stranded` the ids of flows that have no live path, both by job id. `pins` has the pin rules by
+    with other paths, `stranded` the ids of stranded flows, both by job id. `pins` has the pin rules by
     job and switch, of new jobs and of jobs whose flows moved. `slowed` has running jobs with the lower rates that they
     need before switches move pinned flows, on their old paths. On a fabric that hashes, `wanted` has by job the flows
     whose ports probes have to find, and `confirmed` what they have found.
@@ -202,7 +204,7 @@ class Amend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeveredPins:
-    """A job's pins by switch, but for flows on failed links, if it has such (`severed`); valid for these `flows`."""
+    """A job's pins by switch, but for severed flows, if it has such (`severed`); valid for these `flows`."""
 
     flows: JobFlows
     pins: Mapping[str, tuple[FlowRule, ...]]

@@ -26,6 +26,6 @@ def split_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def joined(host: str, port: int) -> str:
+def address_text(host: str, port: int) -> str:
     """Return ADDR:PORT, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -10,11 +10,11 @@ import numpy as np
 
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Amend, Infeasible
-from heddle.controller.planner.ground.clos import Live, Topology
-from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.clos import Live
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.loads import link_loads
-from heddle.controller.planner.ground.placed import Paths, Placed, joined_paths, no_paths, paths_of
+from heddle.controller.planner.ground.paths import Paths
+from heddle.controller.planner.ground.placed import Placed, placed_paths
 from heddle.controller.planner.route import Router
 
 
@@ -37,8 +37,8 @@ def amended(
     """Return the paths of a plan after its amendment; Infeasible where a new flow has no path left."""
     topology = router.topology
     wanted = [request for request, _ in kept] + list(requests)
-    running = _joined(topology, kept)
-    placed = _joined(topology, list(zip(wanted, amend.jobs, strict=True)))
+    running = placed_paths(topology, kept)
+    placed = placed_paths(topology, list(zip(wanted, amend.jobs, strict=True)))
     hops, old = placed.hops.copy(), len(running.hops)
     rows = _rows(amend)
     for flow_id in amend.stay:
@@ -64,11 +64,6 @@ def amended(
         running=running,
         stranded=_stranded(router.live, kept, running, hops[:old]),
     )
-
-
-def _joined(topology: Topology, placed: Sequence[Placed]) -> Paths:
-    parts = [paths_of(topology, number, each) for number, each in enumerate(placed)]
-    return joined_paths(parts or [no_paths(expand(topology, ()))], topology)
 
 
 def _rows(amend: Amend) -> dict[str, int]:

@@ -9,7 +9,7 @@ from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Floats, Ints
 from heddle.controller.planner.ground.loads import link_loads
-from heddle.controller.planner.ground.placed import Paths
+from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.streams import Streams
 from heddle.controller.planner.incast.incast import confined
 from heddle.controller.planner.ports.pins import bundles, given_paths

@@ -18,10 +18,11 @@ from heddle.controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
 from heddle.controller.model.plan import Amend, Infeasible, Moved, Replan
 from heddle.controller.planner.amend import amended
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
-from heddle.controller.planner.ground.expand import Flows, joined
+from heddle.controller.planner.ground.expand import Flows, joined_flows
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
-from heddle.controller.planner.ground.placed import Paths, Placed, is_same
+from heddle.controller.planner.ground.paths import Paths
+from heddle.controller.planner.ground.placed import Placed, is_same
 from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
 from heddle.controller.planner.proof.hashed import HashedLoads
 from heddle.controller.planner.proof.shares import Shares, shares_of
@@ -30,7 +31,7 @@ from heddle.controller.planner.running import Running
 from heddle.controller.planner.session.delta import Delta
 from heddle.controller.planner.session.moves import Movable, Moves
 from heddle.controller.planner.session.session import Session
-from heddle.controller.planner.solve import Draft, certified, draft
+from heddle.controller.planner.solve import Chosen, Draft, certified, draft
 
 GAIN = 1.02
 """Running flows move only where the fullest link is above the bound by more than this factor, or flows are slowed."""
@@ -100,7 +101,7 @@ class OnlinePlanner:
             self._note(added)
         wanted = [request for request, _ in kept] + list(requests)
         flows = [running.flows, *(self._session.flows(request.job_id) for request in requests)]
-        every = joined([flows[0], *(new.as_job(len(kept) + n) for n, new in enumerate(flows[1:]))])
+        every = joined_flows([flows[0], *(new.as_job(len(kept) + n) for n, new in enumerate(flows[1:]))])
         rows = self._session.rows(request.job_id for request in wanted)
         placed = self._session.all_hops(rows)
         if wanted and not limit.moves_none:
@@ -131,10 +132,7 @@ class OnlinePlanner:
         """
         moved, hops = _to_place(placed, running, self._router.live)
         while True:
-            drafted = draft(
-                self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved, running=running,
-                left=self._left_at_nics, router=self._router,
-            )  # fmt: skip
+            drafted = self._draft(requests, health, kept, Chosen(hops=hops, moved=moved, running=running))
             if isinstance(drafted, Infeasible):
                 return drafted
             stays = moved & np.isin(running.flows.job, _guarding_more(kept, running, drafted))
@@ -143,6 +141,19 @@ class OnlinePlanner:
             moved &= ~stays
             hops = np.concatenate((placed[: len(moved)][moved], placed[len(moved) :]))
 
+    def _draft(
+        self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], chosen: Chosen
+    ) -> Draft | Infeasible:
+        return draft(
+            self._fabric,
+            requests,
+            health=health,
+            kept=kept,
+            chosen=chosen,
+            left=self._left_at_nics,
+            router=self._router,
+        )
+
     def _amended(
         self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], amend: Amend, has_happened: bool
     ) -> Replan | Infeasible:
@@ -150,10 +161,8 @@ class OnlinePlanner:
         found = amended(self._router, requests, kept, amend)
         if isinstance(found, Infeasible):
             return found
-        drafted = draft(
-            self._fabric, requests, health=health, kept=kept, hops=found.hops, moved=found.moved, running=found.running,
-            left=self._left_at_nics, router=self._router, as_given=True,
-        )  # fmt: skip
+        chosen = Chosen(hops=found.hops, moved=found.moved, running=found.running, as_given=True)
+        drafted = self._draft(requests, health, kept, chosen)
         if isinstance(drafted, Infeasible):
             return drafted
         plan = certified(drafted, has_happened=has_happened, hashed=self._hashed)
@@ -191,8 +200,8 @@ class OnlinePlanner:
         """Make the session's jobs and their paths those in `kept`."""
         wanted = {placed[0].job_id: placed for placed in kept}
         for request in self._session.jobs:
-            now = wanted.get(request.job_id)
-            if now is None or not is_same(self._known.get(request.job_id), now):
+            running = wanted.get(request.job_id)
+            if running is None or not is_same(self._known.get(request.job_id), running):
                 self._session.remove(request.job_id)
         there = {request.job_id for request in self._session.jobs}
         for request, job in kept:
@@ -260,13 +269,13 @@ def _to_place(hops: Ints, running: Paths, live: Live) -> tuple[Flags, Ints]:
     Those are flows with another path in the session, whose `hops` have those of running flows first, and flows whose
     ACKs take a link that has failed, if their NICs are in use.
     """
-    now, new = hops[: len(running.hops)], hops[len(running.hops) :]
-    moved = (now != running.hops).any(axis=1)
+    kept, new = hops[: len(running.hops)], hops[len(running.hops) :]
+    moved = (kept != running.hops).any(axis=1)
     if not live.whole:
         moved |= ~np.append(live.links, True)[running.reverse_hops].all(axis=1)
     nics = live.links[live.topology.first_nic_link :]
-    moved &= (now[:, 0] >= 0) & nics[running.flows.src_nic] & nics[running.flows.dst_nic]
-    return moved, np.concatenate((now[moved], new))
+    moved &= (kept[:, 0] >= 0) & nics[running.flows.src_nic] & nics[running.flows.dst_nic]
+    return moved, np.concatenate((kept[moved], new))
 
 
 def _guarding_more(kept: Sequence[Placed], before: Paths, drafted: Draft) -> list[int]:

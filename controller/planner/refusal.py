@@ -72,13 +72,13 @@ def _sides(topology: Topology, live: Live, pairs: Ints) -> tuple[list[int], list
     it reaches and that reach none of the second. Reachability is not transitive, so a leaf may be on neither side.
     """
     leaves, counts = np.unique(pairs, return_counts=True)
-    lost = int(leaves[np.argmax(counts)])
-    partners = np.unique(pairs[(pairs == lost).any(axis=1)])
-    there = partners[partners != lost]
+    alone = int(leaves[np.argmax(counts)])
+    partners = np.unique(pairs[(pairs == alone).any(axis=1)])
+    there = partners[partners != alone]
     alive = live.links[: topology.cables]
-    near = _below(topology, alive, _above(topology, alive, np.array([lost])))
+    near = _below(topology, alive, _above(topology, alive, np.array([alone])))
     far = _below(topology, alive, _above(topology, alive, there))
-    here = [lost, *(leaf for leaf in leaves.tolist() if leaf != lost and near[leaf] and not far[leaf])]
+    here = [alone, *(leaf for leaf in leaves.tolist() if leaf != alone and near[leaf] and not far[leaf])]
     return sorted(here), there.tolist()
 
 

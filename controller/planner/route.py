@@ -98,7 +98,7 @@ class Router:
         level = int(priority.min())
         total = sum((load for _, load in base), np.zeros(2 * self.topology.cables))
         higher = sum((load for other, load in base if other >= level), np.zeros(len(total)))
-        now, rest, found = np.flatnonzero(priority == level), np.flatnonzero(priority > level), []
+        lowest, rest, found = np.flatnonzero(priority == level), np.flatnonzero(priority > level), []
         # Lower priorities must not make the result of a higher one worse: their load may only break ties.
         for load in (total, higher) if (total != higher).any() else (total,):
             if not len(rest):
@@ -107,7 +107,7 @@ class Router:
                 continue
             hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
             taken = load + heaviest_phases(flows.rows(rest), placed, len(load))
-            hops[rest], hops[now] = placed, self._level(flows.rows(now), taken, bundle[now], dict(given))
+            hops[rest], hops[lowest] = placed, self._level(flows.rows(lowest), taken, bundle[lowest], dict(given))
             found.append(self._made_room(flows, hops, priority, base, load, bundle < 0))
         if len(found) > 1:
             only, beside = np.array([level]), higher[None]
@@ -304,7 +304,7 @@ class Router:
         shape, leaves = self._built_shape
         found = None
         if shape is not None:
-            found = regular_paths(topology, self.live, shape, leaves, source, target, demand, base, layers)
+            found = regular_paths(self.live, shape, leaves, source, target, demand, base, layers)
         if found is None:
             goal = max(lower_bound(topology, self.live, flows.rows(apart)).value, self._fullest(base))
             found = balanced_paths(topology, self.segments, self.live, source, target, demand, base, goal)

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from heddle.controller.planner.ground.clos import Topology
-from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.jit import Flags
-from heddle.controller.planner.ground.placed import Paths, Placed, is_same, joined_paths, no_paths, paths_of
+from heddle.controller.planner.ground.paths import Paths
+from heddle.controller.planner.ground.placed import Placed, is_same, placed_paths
 
 
 class Running:
@@ -17,7 +17,7 @@ class Running:
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._placed: list[Placed] = []
-        self.paths = no_paths(expand(topology, ()))
+        self.paths = placed_paths(topology, ())
 
     def follow(self, kept: Sequence[Placed]) -> Paths:
         """Return the paths of the jobs in `kept`; jobs that have left are taken out, anything else is read again."""
@@ -42,5 +42,4 @@ class Running:
 
     def _read(self, kept: Sequence[Placed]) -> None:
         self._placed = list(kept)
-        parts = [paths_of(self._topology, number, placed) for number, placed in enumerate(kept)]
-        self.paths = joined_paths(parts or [no_paths(expand(self._topology, ()))], self._topology)
+        self.paths = placed_paths(self._topology, kept)

@@ -16,19 +16,12 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible, JobFlows, Plan, Stream
 from heddle.controller.planner.beside import paths_beside
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
-from heddle.controller.planner.ground.expand import Flows, expand, joined, repeats
+from heddle.controller.planner.ground.expand import Flows, expand, joined_flows, repeats
 from heddle.controller.planner.ground.flow_table import FlowTable, path_links
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.loads import LinkLoads, link_loads, utilisation
-from heddle.controller.planner.ground.placed import (
-    Paths,
-    Placed,
-    joined_paths,
-    merged_paths,
-    no_paths,
-    paths_of,
-    with_guards,
-)
+from heddle.controller.planner.ground.paths import Paths, joined_paths, merged_paths
+from heddle.controller.planner.ground.placed import Placed, placed_paths, with_guards
 from heddle.controller.planner.ground.streams import Streams, tuple_keys
 from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.incast.notes import incast_notes
@@ -87,33 +80,45 @@ def solve(
     chosen the paths. Raises InputError for a rank that is no NIC and AlreadyExistsError where a (source, destination,
     port) is pinned twice.
     """
-    drafted = draft(fabric, requests, health=health, kept=kept, hops=hops)
+    drafted = draft(fabric, requests, health=health, kept=kept, chosen=Chosen(hops=hops))
     return drafted if isinstance(drafted, Infeasible) else certified(drafted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chosen:
+    """What a session has chosen before a draft: `hops`, a row per flow to place; None where it has not.
+
+    `moved` marks the flows of running jobs, job by job, whose paths it has changed: `hops` then begins with theirs.
+    `running` are the joined paths of the running jobs, where the caller has them. `as_given` leaves `hops` as they are,
+    incasts too.
+    """
+
+    hops: Ints | None = None
+    moved: Flags | None = None
+    running: Paths | None = None
+    as_given: bool = False
 
 
 def draft(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
-    hops: Ints | None = None, replan_dead: bool = False, moved: Flags | None = None, running: Paths | None = None,
-    left: Topology | None = None, router: Router | None = None, as_given: bool = False,
+    chosen: Chosen | None = None, replan_dead: bool = False, left: Topology | None = None, router: Router | None = None,
 ) -> Draft | Infeasible:  # fmt: skip
     """Find paths, ports and rates; the time of this step is the certificate's `solve_ns`.
 
-    With `replan_dead`, flows of running jobs with a failed link on a path are planned again with the new flows. `moved`
-    marks the flows of running jobs, job by job, whose paths a session has changed: `hops` then begins with theirs.
-    `running` are the joined paths of `kept`, where the caller has them. `left` is the topology with the capacity that
-    traffic of no job leaves on links into NICs, where there is such traffic. `router` is one for `health`, where the
-    caller has it. `as_given` leaves `hops` as they are, incasts too.
+    With `replan_dead`, flows of running jobs with a failed link on a path are planned again with the new flows. `left`
+    is the topology with the capacity that traffic of no job leaves on links into NICs, where there is such traffic.
+    `router` is one for `health`, where the caller has it.
     """
+    chosen = chosen or Chosen()
+    hops, moved = chosen.hops, chosen.moved
     topology = topology_of(fabric)
     router = router or Router(topology=topology, live=Live.of(topology, health))
     live = router.live
     jobs = [request for request, _ in kept] + list(requests)
     new = expand(topology, requests, first_job=len(kept))
-    old = running or joined_paths(
-        [paths_of(topology, number, job) for number, job in enumerate(kept)] or [no_paths(new)], topology
-    )
+    old = chosen.running or placed_paths(topology, kept)
     job_ids = [job.job_id for job in jobs]
-    everything, stay = joined((old.flows, new)), None
+    everything, stay = joined_flows((old.flows, new)), None
     refuse_taken_tuples(topology, job_ids, everything)
     if replan_dead or moved is not None:
         keeps = old.alive(live) if moved is None else ~moved
@@ -123,7 +128,7 @@ def draft(
         return Infeasible(why=why)
     streams = with_guards(old.streams(topology), topology, kept)
     routed = hops
-    if hops is None or (moved is not None and not as_given):
+    if hops is None or (moved is not None and not chosen.as_given):
         routed, hops = paths_beside(router, jobs, old, streams, new, hops)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
@@ -253,9 +258,9 @@ def certified(drafted: Draft, *, has_happened: bool = False, hashed: HashedLoads
                 topology, jobs[number], drafted, part, kept[number][1] if number < len(kept) else None
             )
         guards = drafted.guards.get(number, flows.guards)
-        now = (own[number], notes.get(number, ()), guards)
-        if now != (flows.own_max_link_utilisation, flows.notes, flows.guards):
-            flows = replace(flows, own_max_link_utilisation=now[0], notes=now[1], guards=guards)
+        own_figures = (own[number], notes.get(number, ()), guards)
+        if own_figures != (flows.own_max_link_utilisation, flows.notes, flows.guards):
+            flows = replace(flows, own_max_link_utilisation=own_figures[0], notes=own_figures[1], guards=guards)
         planned.append(flows)
     return Plan(jobs=tuple(planned), certificate=certificate)
 
@@ -319,10 +324,11 @@ def _job_flows(
     known = before.flows if before is not None else None
     same = isinstance(known, FlowTable) and known.topology is topology and known.request is request
     flows = known.flows if isinstance(known, FlowTable) and same else whole.flows.rows(chosen)
-    table = FlowTable(
-        topology, request, flows, whole.hops[chosen], whole.ports[chosen], whole.reverse_hops[chosen],
-        whole.reverse_ports[chosen], rates if isinstance(chosen, slice) else rates.copy(), turns,
+    paths = Paths(
+        flows=flows, hops=whole.hops[chosen], ports=whole.ports[chosen], reverse_hops=whole.reverse_hops[chosen],
+        reverse_ports=whole.reverse_ports[chosen],
     )  # fmt: skip
+    table = FlowTable(topology, request, paths, rates if isinstance(chosen, slice) else rates.copy(), turns)
     return JobFlows(
         job_id=request.job_id,
         flows=table,

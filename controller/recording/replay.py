@@ -63,15 +63,15 @@ def replay(path: Path) -> Iterator[Replayed | Gap]:
         reader.close()
 
 
-def _difference(batch: Batch, now: tuple[Decided, ...], fault: str) -> str:
+def _difference(batch: Batch, made: tuple[Decided, ...], fault: str) -> str:
     """Return the first difference between recorded decisions and those made now; "" for none."""
     if fault != batch.fault:
         return f"recorded {batch.fault or 'no exception'}, now {fault or 'no exception'}"
-    for number, (was, new) in enumerate(zip(batch.decided, now, strict=False), 1):
+    for number, (was, new) in enumerate(zip(batch.decided, made, strict=False), 1):
         if was.kind != new.kind:
             return f"decision {number}: recorded {was.kind}, now {new.kind}"
         if was.digest != new.digest:
             return f"decision {number}: {new.kind} with other values"
-    if len(batch.decided) != len(now):
-        return f"recorded {len(batch.decided)} decisions, now {len(now)}"
+    if len(batch.decided) != len(made):
+        return f"recorded {len(batch.decided)} decisions, now {len(made)}"
     return ""

@@ -39,11 +39,11 @@ class LinkHistory:
     async def _record(self, before: LinkRecord | None) -> LinkRecord:
         """Record the states of links where they have changed."""
         unix_ns = self._loop.now_unix_ms() * 1_000_000
-        now = await asyncio.to_thread(record_of, self._loop.state, unix_ns)
+        found = await asyncio.to_thread(record_of, self._loop.state, unix_ns)
         history = self._feeds.telemetry.history
-        if history is not None and (before is None or before[1:] != now[1:]):
-            history.record_links(now)
-        return now
+        if history is not None and (before is None or before[1:] != found[1:]):
+            history.record_links(found)
+        return found
 
 
 def record_of(state: State, unix_ns: int) -> LinkRecord:

@@ -8,7 +8,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from heddle.controller.model.server_address import joined
+from heddle.controller.model.server_address import address_text
 
 MAX_HANDSHAKES = 512
 """Handshakes at one time; beyond them the oldest is ended."""
@@ -90,7 +90,7 @@ class _Handshake(asyncio.Protocol):
 
 
 def _address(peer: object) -> str:
-    return joined(*peer[:2]) if isinstance(peer, tuple) else "local"
+    return address_text(*peer[:2]) if isinstance(peer, tuple) else "local"
 
 
 def _reason(error: OSError) -> str:

@@ -10,7 +10,7 @@ import ssl
 from dataclasses import dataclass
 from typing import Protocol
 
-from heddle.controller.model.server_address import joined
+from heddle.controller.model.server_address import address_text
 from heddle.controller.runtime.limits.unread import has_unread
 from heddle.controller.southbound.codec.check import MalformedMessageError, check, check_header
 from heddle.controller.southbound.codec.wire import HEADER, HEADER_BYTES
@@ -73,7 +73,7 @@ class MessageTransport(asyncio.Protocol):
         self.open = True
         transport.set_write_buffer_limits(WRITE_HIGH_BYTES, WRITE_LOW_BYTES)
         peer = transport.get_extra_info("peername")
-        self._guarded(self._receiver.connected, joined(*peer[:2]) if isinstance(peer, tuple) else "local")
+        self._guarded(self._receiver.connected, address_text(*peer[:2]) if isinstance(peer, tuple) else "local")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Close the connection (asyncio callback)."""

@@ -27,7 +27,7 @@ class JobFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobChange:
-    """What a plan changes for a kept job; `moved` are the ids of the flows whose path was lost and planned again."""
+    """What a plan changes for a kept job; `moved` are the ids of its severed flows, which were planned again."""
 
     job_id: str
     flows: int
@@ -38,7 +38,7 @@ class JobChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a plan changes for all kept jobs; `lost` is how many of their flows each failure takes the path of."""
+    """What a plan changes for all kept jobs; `lost` is how many of their flows each failure severs."""
 
     lost: dict[str, int]
     jobs: tuple[JobChange, ...]

@@ -12,11 +12,10 @@ from heddle.controller.brain.state import Job, State
 from heddle.controller.model.event import FlowsOfJob, HotLink
 from heddle.controller.model.plan import JobFlows
 from heddle.controller.planner.ground.clos import topology_of
-from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Floats, Ints
 from heddle.controller.planner.ground.loads import heaviest_phases
-from heddle.controller.planner.ground.placed import joined_paths, no_paths, paths_of
+from heddle.controller.planner.ground.placed import placed_paths
 
 MIN_OVER = 0.02
 """A NIC sends more than planned from this share of its rate on: less is ACKs and headers."""
@@ -30,8 +29,7 @@ class PlannedTraffic:
     def __init__(self, state: State, measured: Mapping[str, float]) -> None:
         self._measured, self._jobs = measured, list(state.jobs.values())
         self._topology = topology = topology_of(state.fabric)
-        parts = [paths_of(topology, number, (job.request, job.flows)) for number, job in enumerate(self._jobs)]
-        self._paths = joined_paths(parts or [no_paths(expand(topology, ()))], topology)
+        self._paths = placed_paths(topology, [(job.request, job.flows) for job in self._jobs])
         self._rates = np.concatenate([np.empty(0), *(_mean_rates(job.flows) for job in self._jobs)])
         flows = self._paths.flows
         self._planned_bps = heaviest_phases(flows, flows.src_nic[:, None], topology.nics, self._rates)

@@ -13,7 +13,7 @@ from heddle.controller.planner.ground.grid import grid_of
 from heddle.controller.planner.ground.shape import shape_of
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.search.repair import lower
-from heddle.controller.planner.search.spread import spread
+from heddle.controller.planner.search.spread import GridFlows, spread
 
 SIZES, SEEDS = st.integers(16, 2000), st.integers(0, 2**32 - 1)
 
@@ -80,11 +80,12 @@ def test_the_search_never_makes_the_fullest_link_fuller_and_keeps_count_of_loads
     start, end, demand = start[apart], end[apart], rows.demand_bps[apart].astype(np.float64)
     grid = grid_of(topology, live, shape, np.zeros(len(topology.capacity)))
     column, core = np.full(len(start), -1, dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
+    flows = GridFlows(start, end, demand, column, core)
     order = np.argsort(-demand, kind="stable")
-    if spread(grid, start, end, demand, order, column, core):
+    if spread(grid, start, end, demand, column, core, order):
         return
     before = float((grid.load * grid.inverse).max())
-    after = lower(grid, start, end, demand, column, core, 0.0, 1_000_000, 16, 2)
+    after = lower(grid, flows, 0.0, 1_000_000, 16, 2)
     assert after <= before
     assert float((grid.load * grid.inverse).max()) == after
     assert grid.load[: grid.leaves * grid.columns].sum() == demand.sum()

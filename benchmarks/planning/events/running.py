@@ -4,7 +4,7 @@ import numpy as np
 
 from heddle.controller.model.health import Health
 from heddle.controller.planner.ground.clos import Live, Topology
-from heddle.controller.planner.ground.expand import Flows, joined
+from heddle.controller.planner.ground.expand import Flows, joined_flows
 from heddle.controller.planner.ground.jit import Floats, Ints
 from heddle.controller.planner.ground.loads import link_loads, utilisation
 from heddle.controller.planner.proof.fluid import completion_ns, planned_rates
@@ -32,7 +32,7 @@ class Running:
         return Router(topology=self.topology, live=self.live).route(flows, priority, others, bundle, {})
 
     def flows(self) -> Flows:
-        return joined([flows.as_job(number) for number, (flows, _) in enumerate(self.jobs.values())])
+        return joined_flows([flows.as_job(number) for number, (flows, _) in enumerate(self.jobs.values())])
 
     def hops(self) -> Ints:
         return np.concatenate([hops for _, hops in self.jobs.values()])

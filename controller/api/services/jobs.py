@@ -225,13 +225,13 @@ def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:
 
 def _changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
     """Return the flows of a later generation that differ from an earlier one's."""
-    was, now = before.flows.flows, after.flows.flows
-    if was is now:
+    old, new = before.flows.flows, after.flows.flows
+    if old is new:
         return ()
-    if isinstance(was, FlowTable) and isinstance(now, FlowTable):
-        return now.changed_since(was)  # builds those flow plans only
-    known = {flow.flow_id: flow for flow in was}
-    return tuple(flow for flow in now if known.get(flow.flow_id) != flow)
+    if isinstance(old, FlowTable) and isinstance(new, FlowTable):
+        return new.changed_since(old)  # builds those flow plans only
+    known = {flow.flow_id: flow for flow in old}
+    return tuple(flow for flow in new if known.get(flow.flow_id) != flow)
 
 
 def _whole(before: JobPlan, after: JobPlan) -> pb.JobPlan:

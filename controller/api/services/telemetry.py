@@ -118,9 +118,9 @@ def _rows(snapshot: Snapshot, names: Sequence[str], hidden: frozenset[str] = fro
 
 def _fresh(snapshot: Snapshot, rows: Ints, sent: NDArray[np.int64]) -> list[Ints]:
     """Return the rows whose sample is newer or stale since `sent`, in chunks; updates `sent`."""
-    now = np.column_stack((snapshot.timestamp_ns[rows], snapshot.stale[rows]))
-    news = snapshot.heard[rows] & (now != sent).any(axis=1)
-    sent[news] = now[news]
+    stamps = np.column_stack((snapshot.timestamp_ns[rows], snapshot.stale[rows]))
+    news = snapshot.heard[rows] & (stamps != sent).any(axis=1)
+    sent[news] = stamps[news]
     found = rows[news]
     return [found[first : first + PORTS_AT_ONCE] for first in range(0, found.size, PORTS_AT_ONCE)]
 

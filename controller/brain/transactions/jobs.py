@@ -19,7 +19,7 @@ from heddle.controller.brain.transactions.replan import (
     rolled_back,
     solve_for,
 )
-from heddle.controller.brain.transactions.submissions import joined, separated, waiting_submissions
+from heddle.controller.brain.transactions.submissions import merged_submissions, separated, waiting_submissions
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.effect import Announce, Effect, Note, Reply
 from heddle.controller.model.error import (
@@ -41,7 +41,7 @@ MAX_ATTEMPTS = 5
 
 def start_plan(state: State, work: PlanWork) -> Outcome:
     """Send a request, and those that wait behind it, to the planner, beside the jobs that hold paths."""
-    state, work = joined(state, work)
+    state, work = merged_submissions(state, work)
     first = work.requests[0]
     subject = first.job_id if len(work.requests) == 1 else ""
     return solve_for(state, work, work.requests, limit=limit_of(state, Cause.ARRIVAL, first), subject=subject)

@@ -9,7 +9,7 @@ from heddle.controller.brain.install import Outcome, take_token
 from heddle.controller.brain.intent import budget_passed
 from heddle.controller.brain.state import Preview, State
 from heddle.controller.brain.transactions.jobs import as_error, planned_job
-from heddle.controller.brain.transactions.replan import limit_of, problem
+from heddle.controller.brain.transactions.replan import limit_of, planner_input
 from heddle.controller.brain.transactions.submissions import refusal
 from heddle.controller.model.effect import Reply
 from heddle.controller.model.error import BudgetExceededError, HeddleError
@@ -54,7 +54,7 @@ def _start(state: State) -> Outcome:
     first, *left = state.previews
     request = first.request
     others = {job_id: job for job_id, job in state.jobs.items() if job_id != request.job_id}
-    wanted = problem(replace(state, jobs=others), (request,))
+    wanted = planner_input(replace(state, jobs=others), (request,))
     solve = replace(
         wanted, token=token, limit=limit_of(state, Cause.ARRIVAL, request), subject=request.job_id, preview=True
     )

@@ -70,7 +70,7 @@ def solve_for(
 ) -> Outcome:  # fmt: skip
     """Begin a transaction: request a plan of `requests` beside the jobs that hold paths."""
     state, token = take_token(state)
-    solve = replace(problem(state, requests), token=token, limit=limit, subject=subject, urgent=urgent)
+    solve = replace(planner_input(state, requests), token=token, limit=limit, subject=subject, urgent=urgent)
     solve = replace(solve, health=health or solve.health, has_happened=has_happened)
     if work.kind is WorkKind.REPLAN:
         solve = replace(solve, confirm=work.suspects)
@@ -79,7 +79,7 @@ def solve_for(
     return replace(state, active=active), (solve,)
 
 
-def problem(state: State, requests: tuple[JobRequest, ...]) -> Solve:
+def planner_input(state: State, requests: tuple[JobRequest, ...]) -> Solve:
     """Return the planner's input for requests beside the jobs that hold paths."""
     jobs = state.jobs.values()
     numbers = {job.request.job_id: job.number for job in jobs if job.flows.pinned}
@@ -207,8 +207,8 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
     flows = flows if moved is not None or seen.followed else replace(flows, guards=job.flows.guards)
     healthy = _healthy_utilisation(state, job, flows, cause)
     harmed = bool(stranded) or healthy is not None
-    now = after(job.state, JobEvent.HARMED if harmed else JobEvent.RECOVERED)
-    same = flows.flows is job.flows.flows and now is job.state and len(stranded) == job.stranded
+    follows = after(job.state, JobEvent.HARMED if harmed else JobEvent.RECOVERED)
+    same = flows.flows is job.flows.flows and follows is job.state and len(stranded) == job.stranded
     reasons = [reason, *_harm(flows, stranded, healthy), *flows.notes]
     if seen.reaimed:
         reasons.insert(1, f"{seen.reaimed} flows have new ports for their paths")
@@ -218,7 +218,7 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
         reasons.insert(1, f"{moved.flows} flows moved")
     return replace(
         job,
-        state=now,
+        state=follows,
         flows=flows,
         stranded=len(stranded),
         healthy_utilisation=healthy,

@@ -106,7 +106,7 @@ def _with_replies(state: State, submission: Submission, replies: tuple[int, ...]
     return replace(state, queue=tuple(queue))
 
 
-def joined(state: State, work: PlanWork) -> tuple[State, PlanWork]:
+def merged_submissions(state: State, work: PlanWork) -> tuple[State, PlanWork]:
     """Join a submission with those that follow it in the queue, and return the state without these.
 
     Moves for a job alone, for its tenant or at the cost of lower priorities are limited for that job: it is not joined.

@@ -222,14 +222,14 @@ def _slot_parts(vertex: Ints, slots: Ints, full: Flags) -> tuple[Ints, Ints, Int
             total[x] += wide
             room[begin[x + 1]] = total[x]
             begin[x + 1] += 1
-    part, now, seen = np.full(vertex.shape[0], -1, np.int64), begin[:-1].copy(), np.zeros(vertices, np.int64)
+    part, cursor, seen = np.full(vertex.shape[0], -1, np.int64), begin[:-1].copy(), np.zeros(vertices, np.int64)
     for e in range(vertex.shape[0]):
         x = vertex[e]
         if seen[x] < total[x]:
             used = total[x] if full[x] else min(degree[x], total[x])
-            while seen[x] >= used * room[now[x]] // total[x]:
-                now[x] += 1
-            part[e] = now[x]
+            while seen[x] >= used * room[cursor[x]] // total[x]:
+                cursor[x] += 1
+            part[e] = cursor[x]
         seen[x] += 1
     owner = np.empty(begin[vertices], np.int64)
     for x in range(vertices):

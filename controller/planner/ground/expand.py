@@ -54,7 +54,7 @@ class Flows:
         return replace(self, job=np.full(len(self), number, dtype=np.int64), logical=self.logical - first)
 
 
-def joined(parts: Sequence[Flows]) -> Flows:
+def joined_flows(parts: Sequence[Flows]) -> Flows:
     """Join flows of several sources, renumbering `logical` so that it stays unique."""
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
@@ -130,7 +130,7 @@ def expand(topology: Topology, requests: Sequence[JobRequest], *, first_job: int
     Raises InputError for a rank that is no NIC of the fabric, or a root or rank outside the job.
     """
     parts = [_expand_job(topology, request, first_job + index) for index, request in enumerate(requests)]
-    return joined(parts) if parts else _empty()
+    return joined_flows(parts) if parts else _empty()
 
 
 def _empty() -> Flows:

@@ -1,6 +1,7 @@
 """A job's flow plans as a sequence that builds each `FlowPlan` on access."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import overload
 
 import numpy as np
@@ -8,8 +9,8 @@ import numpy as np
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import ALWAYS, AdmissionWindow, FlowPlan
 from heddle.controller.planner.ground.clos import Topology
-from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Ints
+from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.turns import Turns
 from heddle.foundation.traffic_class import CLASSES
 
@@ -22,28 +23,29 @@ class FlowTable(Sequence[FlowPlan]):
     """
 
     def __init__(
-        self, topology: Topology, request: JobRequest, flows: Flows, hops: Ints, ports: Ints, reverse_hops: Ints,
-        reverse_ports: Ints, rates: Ints, turns: Turns | None = None,
-    ) -> None:  # fmt: skip
-        self.topology, self.request, self.flows, self.hops, self.ports = topology, request, flows, hops, ports
-        self.reverse_hops, self.reverse_ports, self.rates = reverse_hops, reverse_ports, rates
-        self.turns = turns
+        self, topology: Topology, request: JobRequest, paths: Paths, rates: Ints, turns: Turns | None = None
+    ) -> None:
+        self.topology, self.request, self.flows, self.hops = topology, request, paths.flows, paths.hops
+        self.ports, self.reverse_hops, self.reverse_ports = paths.ports, paths.reverse_hops, paths.reverse_ports
+        self.rates, self.turns = rates, turns
+
+    @property
+    def paths(self) -> Paths:
+        """Return the flows with their paths and ports."""
+        return Paths(
+            flows=self.flows, hops=self.hops, ports=self.ports, reverse_hops=self.reverse_hops,
+            reverse_ports=self.reverse_ports,
+        )  # fmt: skip
 
     def with_rates(self, rates: Ints, turns: Turns | None = None) -> "FlowTable":
         """Return the same paths and ports with other rates and turns."""
-        return FlowTable(
-            self.topology, self.request, self.flows, self.hops, self.ports, self.reverse_hops, self.reverse_ports,
-            rates, turns,
-        )  # fmt: skip
+        return FlowTable(self.topology, self.request, self.paths, rates, turns)
 
     def with_ports(self, ports: Mapping[int, int]) -> "FlowTable":
         """Return the same paths and rates with other source ports of the data, given by row."""
         changed = self.ports.copy()
         changed[list(ports)] = list(ports.values())
-        return FlowTable(
-            self.topology, self.request, self.flows, self.hops, changed, self.reverse_hops, self.reverse_ports,
-            self.rates, self.turns,
-        )  # fmt: skip
+        return FlowTable(self.topology, self.request, replace(self.paths, ports=changed), self.rates, self.turns)
 
     def sends_at(self, rates: Ints, turns: Turns | None) -> bool:
         """Return whether these are its rates and turns."""
@@ -55,8 +57,8 @@ class FlowTable(Sequence[FlowPlan]):
         if len(before) != len(self) or before.request != self.request:
             raise ValueError(f"{self.request.job_id}: the tables are not of the same request")
         differs: Flags = np.zeros(len(self), dtype=np.bool_)
-        for now, was in zip((self.rates, *self._columns()), (before.rates, *before._columns()), strict=True):
-            unequal = now != was
+        for new, old in zip((self.rates, *self._columns()), (before.rates, *before._columns()), strict=True):
+            unequal = new != old
             differs |= unequal.any(axis=1) if unequal.ndim > 1 else unequal
         for row in range(len(self)) if self.turns is not None or before.turns is not None else ():
             differs[row] |= self._window(row) != before._window(row)
@@ -144,8 +146,3 @@ def path_links(topology: Topology, source: int, hops: Ints, target: int) -> tupl
     """Return the link ids of a path from one NIC to another, NIC links included."""
     first, ids = topology.first_nic_link, topology.link_ids
     return (ids[first + source], *[ids[hop] for hop in hops.tolist() if hop >= 0], ids[first + topology.nics + target])
-
-
-def join_hops(parts: Sequence[Ints]) -> Ints:
-    """Concatenate rows of hops; without parts, return an empty table of four columns."""
-    return np.concatenate(parts) if parts else np.empty((0, 4), dtype=np.int64)

@@ -21,6 +21,12 @@ Small = NDArray[np.int32]
 Rows = NDArray[np.void]
 """Records of a structured dtype."""
 
+
+def row(fields: Sequence[tuple[Any, ...]]) -> np.dtype[np.void]:
+    """Return an aligned dtype of these fields; in interpreted code too, its records have them as attributes."""
+    return np.dtype((np.record, np.dtype(list(fields), align=True)))
+
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 

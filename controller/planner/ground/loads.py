@@ -17,7 +17,7 @@ from heddle.controller.planner.ground.jit import Floats, Ints, bare_kernel, kern
 @kernel
 def phase_loads(order: Ints, job: Ints, phase: Ints, places: Ints, amount: Floats, total: Floats) -> None:
     """Add up, per place, `amount` over each job's heaviest phase; `order` sorts the flows by job and phase."""
-    now, best = np.zeros(total.shape[0]), np.zeros(total.shape[0])
+    load, best = np.zeros(total.shape[0]), np.zeros(total.shape[0])
     flows, width = order.shape[0], places.shape[1]
     begin = 0
     while begin < flows:
@@ -27,14 +27,14 @@ def phase_loads(order: Ints, job: Ints, phase: Ints, places: Ints, amount: Float
             while stop < flows and job[order[stop]] == job[order[end]] and phase[order[stop]] == phase[order[end]]:
                 for column in range(width):
                     if places[order[stop], column] >= 0:
-                        now[places[order[stop], column]] += amount[order[stop]]
+                        load[places[order[stop], column]] += amount[order[stop]]
                 stop += 1
             for i in range(end, stop):
                 for column in range(width):
                     place = places[order[i], column]
                     if place >= 0:
-                        best[place] = max(best[place], now[place])
-                        now[place] = 0.0
+                        best[place] = max(best[place], load[place])
+                        load[place] = 0.0
             end = stop
         for i in range(begin, end):
             for column in range(width):

@@ -1,17 +1,18 @@
-"""Flows with their paths and ports as columns, for running jobs and for new ones."""
+"""The flows of running jobs: read from plans as columns, and checked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import FlowPlan, JobFlows
-from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topology
-from heddle.controller.planner.ground.expand import Flows, expand, joined
-from heddle.controller.planner.ground.flow_table import FlowTable, join_hops
-from heddle.controller.planner.ground.jit import Flags, Ints
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Topology
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.paths import Paths, joined_paths
 from heddle.controller.planner.ground.streams import Streams, tuple_keys
 
 Placed = tuple[JobRequest, JobFlows]
@@ -21,34 +22,6 @@ Placed = tuple[JobRequest, JobFlows]
 def is_same(known: Placed | None, placed: Placed) -> bool:
     """Return whether a known job is this one with these paths and rates; a plan that changes them has another table."""
     return known is not None and known[0] is placed[0] and known[1].flows is placed[1].flows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Paths:
-    """Flows with their paths and ports; all columns have a row per flow."""
-
-    flows: Flows
-    hops: Ints
-    ports: Ints
-    reverse_hops: Ints
-    reverse_ports: Ints
-
-    def rows(self, chosen: Flags) -> "Paths":
-        """Return some of the rows."""
-        return Paths(
-            flows=self.flows.rows(chosen), hops=self.hops[chosen], ports=self.ports[chosen],
-            reverse_hops=self.reverse_hops[chosen], reverse_ports=self.reverse_ports[chosen],
-        )  # fmt: skip
-
-    def alive(self, live: Live) -> Flags:
-        """Return which flows have live links only, on their own path and on that of their ACKs."""
-        first, links = live.topology.first_nic_link, np.append(live.links, True)  # the padding, -1, is the last
-        ends = links[first + self.flows.src_nic] & links[first + self.flows.dst_nic]
-        return ends & links[self.hops].all(axis=1) & links[self.reverse_hops].all(axis=1)
-
-    def streams(self, topology: Topology) -> Streams:
-        """Return the streams of these flows in both directions."""
-        return Streams.of(topology, self.flows, self.ports, self.hops, self.reverse_ports, self.reverse_hops)
 
 
 def with_guards(streams: Streams, topology: Topology, kept: Sequence[Placed]) -> Streams:
@@ -82,10 +55,7 @@ def paths_of(topology: Topology, number: int, placed: Placed) -> Paths:
     request, job = placed
     table = job.flows
     if isinstance(table, FlowTable) and table.topology is topology and table.request is request:
-        return Paths(
-            flows=table.flows.as_job(number), hops=table.hops, ports=table.ports, reverse_hops=table.reverse_hops,
-            reverse_ports=table.reverse_ports,
-        )  # fmt: skip
+        return replace(table.paths, flows=table.flows.as_job(number))
     flows = expand(topology, (request,), first_job=number)
     if len(flows) != len(table):
         raise ValueError(f"job {request.job_id} is kept with {len(table)} flows, its request has {len(flows)}")
@@ -101,6 +71,11 @@ def paths_of(topology: Topology, number: int, placed: Placed) -> Paths:
     )
 
 
+def placed_paths(topology: Topology, kept: Sequence[Placed]) -> Paths:
+    """Return the paths of running jobs, joined in their order."""
+    return joined_paths([paths_of(topology, number, placed) for number, placed in enumerate(kept)], topology)
+
+
 def _hops_of(topology: Topology, paths: Sequence[Sequence[str]]) -> Ints:
     """Return the links between switches of paths given by link ids, a row each."""
     hops = np.full((len(paths), MAX_HOPS), NO_LINK, dtype=np.int64)
@@ -108,38 +83,6 @@ def _hops_of(topology: Topology, paths: Sequence[Sequence[str]]) -> Ints:
         inner = [topology.link_index[link] for link in links[1:-1]]
         hops[row, : len(inner)] = inner
     return hops
-
-
-def joined_paths(parts: Sequence[Paths], topology: Topology) -> Paths:
-    """Join the paths of several sources, in order."""
-    parts = [part for part in parts if len(part.flows)] or parts[:1]
-    if len(parts) == 1:
-        return parts[0]
-    none = np.empty(0, dtype=np.int64)
-    return Paths(
-        flows=joined([part.flows for part in parts]) if parts else expand(topology, ()),
-        hops=join_hops([part.hops for part in parts]),
-        ports=np.concatenate([none, *(part.ports for part in parts)]),
-        reverse_hops=join_hops([part.reverse_hops for part in parts]),
-        reverse_ports=np.concatenate([none, *(part.reverse_ports for part in parts)]),
-    )
-
-
-def merged_paths(flows: Flows, first: Flags, one: Paths, other: Paths) -> Paths:
-    """Merge two sources into the order of `flows`: the rows marked in `first` are those of `one`, in order."""
-
-    def merged(a: Ints, b: Ints) -> Ints:
-        column = np.empty((len(first), *a.shape[1:]), dtype=np.int64)
-        column[first], column[~first] = a, b
-        return column
-
-    return Paths(
-        flows=flows,
-        hops=merged(one.hops, other.hops),
-        ports=merged(one.ports, other.ports),
-        reverse_hops=merged(one.reverse_hops, other.reverse_hops),
-        reverse_ports=merged(one.reverse_ports, other.reverse_ports),
-    )
 
 
 class Misplaced(NamedTuple):
@@ -182,18 +125,12 @@ def _broken(topology: Topology, links: Sequence[str], source: int, target: int) 
     hops, first = [topology.link_index[link] for link in links], topology.first_nic_link
     ends = (first + source, first + topology.nics + target)
     walked, falling = [int(topology.nic_leaf[source])], False
-    joined = len(hops) >= 2 and (hops[0], hops[-1]) == ends and all(hop < first for hop in hops[1:-1])
-    for hop in hops[1:-1] if joined else ():
+    connected = len(hops) >= 2 and (hops[0], hops[-1]) == ends and all(hop < first for hop in hops[1:-1])
+    for hop in hops[1:-1] if connected else ():
         cable, down = hop % topology.cables, hop >= topology.cables
         below, above = int(topology.lower[cable]), int(topology.upper[cable])
-        joined = joined and walked[-1] == (above if down else below) and (down or not falling)
+        connected = connected and walked[-1] == (above if down else below) and (down or not falling)
         walked.append(below if down else above)
         falling = down
-    joined = joined and walked[-1] == int(topology.nic_leaf[target]) and len(set(walked)) == len(walked)
-    return None if joined else f"no path from {topology.nic_ids[source]} to {topology.nic_ids[target]}"
-
-
-def no_paths(flows: Flows) -> Paths:
-    """Return empty paths with the columns of `flows`."""
-    ports, hops = flows.job[:0], np.empty((0, MAX_HOPS), dtype=np.int64)
-    return Paths(flows=flows.rows(slice(0)), hops=hops, ports=ports, reverse_hops=hops, reverse_ports=ports)
+    connected = connected and walked[-1] == int(topology.nic_leaf[target]) and len(set(walked)) == len(walked)
+    return None if connected else f"no path from {topology.nic_ids[source]} to {topology.nic_ids[target]}"

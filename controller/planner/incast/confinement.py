@@ -25,7 +25,7 @@ class Scratch(NamedTuple):
     space: Floats
     chosen: Flags
     tried: Flags
-    waiting: Ints
+    unplaced: Ints
     seg_u: Ints
     seg_w: Ints
 
@@ -56,10 +56,10 @@ def _roomiest(net: Net, room: Floats, a: int, b: int, t: int, demand: float) -> 
 def _cover(
     net: Net, room: Floats, source: Ints, b: int, demand: Floats, scratch: Scratch, count: int, t: int
 ) -> float:  # fmt: skip
-    """Put as many of `count` waiting flows as fit on paths over top t; return the sum of their demands."""
+    """Put as many of `count` unplaced flows as fit on paths over top t; return the sum of their demands."""
     covered = 0.0
     for i in range(count):
-        f = scratch.waiting[i]
+        f = scratch.unplaced[i]
         u, w = _roomiest(net, room, source[f], b, t, demand[f])
         scratch.seg_u[i], scratch.seg_w[i] = u, w
         if u >= 0:
@@ -82,7 +82,7 @@ def _uncover(net: Net, room: Floats, demand: Floats, scratch: Scratch, count: in
     """Return the room that `_cover` has taken."""
     for i in range(count):
         if scratch.seg_u[i] >= 0:
-            _occupy(net, room, scratch.seg_u[i], scratch.seg_w[i], -demand[scratch.waiting[i]])
+            _occupy(net, room, scratch.seg_u[i], scratch.seg_w[i], -demand[scratch.unplaced[i]])
 
 
 @bare_kernel
@@ -90,9 +90,9 @@ def _settle(net: Net, hops: Ints, scratch: Scratch, count: int) -> int:
     """Write the new paths of the covered flows to `hops`; return how many flows still wait."""
     left = 0
     for i in range(count):
-        f = scratch.waiting[i]
+        f = scratch.unplaced[i]
         if scratch.seg_u[i] < 0:
-            scratch.waiting[left] = f
+            scratch.unplaced[left] = f
             left += 1
             continue
         column = 0
@@ -179,13 +179,13 @@ def _next_candidate(scratch: Scratch, tops: int, amount: float, shy: Floats, bes
 def _best_top(
     net: Net, room: Floats, source: Ints, b: int, demand: Floats, scratch: Scratch, tops: int, count: int, shy: Floats
 ) -> tuple[int, int]:  # fmt: skip
-    """Return the top, of up to 16 candidates, that takes most of the waiting flows, and the number of candidates.
+    """Return the top, of up to 16 candidates, that takes most of the unplaced flows, and the number of candidates.
 
     The top is -1 where none takes any.
     """
     amount, best, winner, tries = 0.0, 0.0, -1, 0
     for i in range(count):
-        amount += demand[scratch.waiting[i]]
+        amount += demand[scratch.unplaced[i]]
     for t in range(tops):
         scratch.tried[t] = scratch.chosen[t]
     while tries < 16 and best < amount:
@@ -206,7 +206,7 @@ def _gather(
     net: Net, room: Floats, source: Ints, b: int, demand: Floats, hops: Ints, scratch: Scratch, count: int, held: Ints,
     used: int, most: int, shy: Floats, tries: int,
 ) -> tuple[int, float, int, int]:  # fmt: skip
-    """Route `count` waiting flows to leaf b over at most `most` tops, the `used` ones that are `held` included.
+    """Route `count` unplaced flows to leaf b over at most `most` tops, the `used` ones that are `held` included.
 
     Returns the number of tops, the traffic of bystanders on them, the tries that are left, and how many flows still
     wait. Those keep their old hops, and no room is taken for them.
@@ -219,7 +219,7 @@ def _gather(
         if place < tops and scratch.top[place] == held[i]:
             scratch.chosen[place] = True
     for i in range(count):
-        amount += demand[scratch.waiting[i]]
+        amount += demand[scratch.unplaced[i]]
     if used + _fewest(scratch, tops, amount, most - used) > most:
         return most + 1, shyness, tries, count
     for t in range(tops):
@@ -298,7 +298,7 @@ def confine(
             continue
         held, count = _tops_in_use(hops, rows, middle, last, upper, in_use), middle - first
         for j in range(count):
-            scratch.waiting[j] = rows[first + j]
+            scratch.unplaced[j] = rows[first + j]
             for column in range(hops.shape[1]):
                 known[j, column] = hops[rows[first + j], column]
         _charge(room, hops, rows, first, middle, demand, 1.0)
@@ -310,7 +310,7 @@ def confine(
             continue
         failed += 1
         _charge(room, hops, rows, first, middle, demand, 1.0)
-        _charge(room, hops, scratch.waiting, 0, count, demand, -1.0)
+        _charge(room, hops, scratch.unplaced, 0, count, demand, -1.0)
         for j in range(middle - first):
             for column in range(hops.shape[1]):
                 hops[rows[first + j], column] = known[j, column]

@@ -14,10 +14,10 @@ import numpy as np
 
 from heddle.controller.model.job import JobRequest
 from heddle.controller.planner.ground.clos import Topology
-from heddle.controller.planner.ground.expand import Flows, joined
+from heddle.controller.planner.ground.expand import Flows, joined_flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.loads import heaviest_phases, layers_of
-from heddle.controller.planner.ground.placed import Paths
+from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.segments import Net
 from heddle.controller.planner.incast.confinement import confine, grouped, top_of_paths, with_senders
 from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
@@ -56,7 +56,7 @@ def confined(
     Returns the same `hops` where no flow moves. `bundle` is -1 for a flow that shares no path.
     """
     topology = router.topology
-    crowded_now = crowded_nics(topology, joined((old.flows, new)))
+    crowded_now = crowded_nics(topology, joined_flows((old.flows, new)))
     if not crowded_now.any() or not (crowded_now[new.dst_nic] & (hops[:, 0] >= 0)).any():
         return hops
     if crowded_now.sum() > MAX_FAILURES and crowded_now[new.dst_nic].all() and crowded_now[old.flows.dst_nic].all():
@@ -93,7 +93,7 @@ class _Whole:
     """The flows of running and new jobs with their paths, of which those of new jobs may still change."""
 
     def __init__(self, topology: Topology, jobs: Sequence[JobRequest], old: Paths, new: Flows, hops: Ints) -> None:
-        self.topology, self.jobs, self.flows = topology, jobs, joined((old.flows, new))
+        self.topology, self.jobs, self.flows = topology, jobs, joined_flows((old.flows, new))
         self.hops = np.concatenate((old.hops, hops))
         self.priority = np.array([job.priority for job in jobs], dtype=np.int64)[self.flows.job]
         self.layers = layers_of(self.flows)
@@ -109,20 +109,20 @@ class _Whole:
         """Return the traffic that the flows of a set may add to each link without making a figure of the plan worse."""
         links = self.topology.first_nic_link
         capacity = self.topology.capacity[:links].astype(np.float64)
-        now, load, idle = self.load_of(part.rows), np.zeros(links), np.zeros(links)
+        present, load, idle = self.load_of(part.rows), np.zeros(links), np.zeros(links)
         if part.job >= 0:
             mine = np.flatnonzero(self.flows.job == part.job)
             idle = self.load_of(mine)  # the heaviest phase of the job takes its capacity in any case
-        taken, room = np.maximum(now, idle), np.full(links, np.inf)
+        taken, room = np.maximum(present, idle), np.full(links, np.inf)
         for level in self.levels:
-            own = now.copy() if len(part.rows) == len(self.flows) else self.load_of(self.priority == level)
+            own = present.copy() if len(part.rows) == len(self.flows) else self.load_of(self.priority == level)
             load += own
             if level <= part.level:
                 figure = float((load[own > 0] / capacity[own > 0]).max(initial=0.0))
                 limit = np.minimum(figure * capacity, np.maximum(min(figure, 1.0) * capacity, load))
                 bound = (own > 0) | (level == part.level)
                 room = np.where(bound, np.minimum(room, limit - load + taken), room)
-        return np.floor(np.minimum(room, self._required(part, load) - load + taken) + 2.0**-8) - now
+        return np.floor(np.minimum(room, self._required(part, load) - load + taken) + 2.0**-8) - present
 
     def _required(self, part: _Set, load: Floats) -> Floats:
         """Return the load limit of each link from the `require_utilisation` of jobs that use or may use it."""

@@ -8,7 +8,7 @@ from heddle.controller.model.job import Incast, JobRequest
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Ints
-from heddle.controller.planner.ground.placed import Paths
+from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.incast.confinement import top_of_paths
 from heddle.controller.planner.incast.incast import crowded_nics
@@ -83,23 +83,23 @@ def _note(
     others = len(np.unique(flows.src_nic[(flows.dst_nic == receiver) & (flows.job != flows.job[mine[0]])]))
     beside = f", beside {others} of other jobs" if others else ""
     head = f"incast of {senders} senders into {topology.nic_ids[receiver]}{beside}: "
-    waiting = mine[turns.slots[mine] > 0] if turns is not None else mine[:0]
-    if turns is None or not len(waiting):
+    in_turn = mine[turns.slots[mine] > 0] if turns is not None else mine[:0]
+    if turns is None or not len(in_turn):
         into, out = topology.capacity[topology.first_nic_link :].reshape(2, -1)[::-1, receiver]
         other = " less traffic of no job" if into < out else ""
         how = f"each sends at {_rates(flows.src_nic[mine], rates[mine])} (0.95 of its rate{other} shared)"
         if job.incast == Incast.WINDOWS:
             how += f", {NO_ROOM}"
     else:
-        first = turns.window(int(waiting[0]))
-        senders_in_turn = "they" if len(waiting) == len(mine) else f"{len(np.unique(flows.src_nic[waiting]))} of them"
+        first = turns.window(int(in_turn[0]))
+        senders_in_turn = "they" if len(in_turn) == len(mine) else f"{len(np.unique(flows.src_nic[in_turn]))} of them"
         why = "the job asks for it"
         if job.incast != Incast.WINDOWS:
             size = PORT_BUFFER_BYTES >> 20
             why = f"packets of more than {MAX_UNSYNCHRONISED} at once could be more than a port's {size} MiB"
         how = (
             f"{senders_in_turn} take turns in {first.slots} slots of {_time(first.slot_ns)}, "
-            f"at {_rates(flows.src_nic[waiting], rates[waiting])} each, because {why}"
+            f"at {_rates(flows.src_nic[in_turn], rates[in_turn])} each, because {why}"
         )
     tops = np.unique(top_of_paths(whole.hops[mine], topology.upper))
     count = int((tops >= 0).sum())

@@ -23,7 +23,7 @@ Amounts = dict[int, int]
 class Candidate:
     """A NIC (by number) for every rank, and the effect on the remaining room.
 
-    `opened` counts idle GPUs that come into use, `stranded` the ranks of this shape that still fit into its blocks, and
+    `opened` counts idle GPUs that come into use, `spare` the ranks of this shape that still fit into its blocks, and
     `woken` the blocks that were idle. `turned` is true if every other host has its NICs in reverse order.
     """
 
@@ -33,7 +33,7 @@ class Candidate:
     hosts: int
     leaves: int
     opened: int
-    stranded: int
+    spare: int
     woken: int
     spread: bool = False
     turned: bool = False
@@ -202,7 +202,7 @@ def _candidate(blocks: Sequence[Block], amounts: Amounts, share_milli: int) -> C
         hosts=hosts,
         leaves=len({seat.leaf for seat in seats}),
         opened=opened * -(-share_milli // WHOLE_GPU_MILLI),
-        stranded=sum(block.size for block in used) - len(seats),
+        spare=sum(block.size for block in used) - len(seats),
         woken=sum(block.untouched for block in used),
     )
 

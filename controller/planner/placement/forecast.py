@@ -14,10 +14,10 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible
 from heddle.controller.planner.beside import base_loads, paths_beside, priorities
 from heddle.controller.planner.ground.clos import Live, topology_of
-from heddle.controller.planner.ground.expand import expand, joined
+from heddle.controller.planner.ground.expand import expand, joined_flows
 from heddle.controller.planner.ground.jit import Floats
 from heddle.controller.planner.ground.loads import link_loads, utilisation
-from heddle.controller.planner.ground.placed import Placed, joined_paths, no_paths, paths_of
+from heddle.controller.planner.ground.placed import Placed, placed_paths
 from heddle.controller.planner.ports.pins import refuse_taken_tuples
 from heddle.controller.planner.proof.certificate import own_utilisation
 from heddle.controller.planner.refusal import dead_nic, no_path, too_full
@@ -41,8 +41,7 @@ class Forecast:
         self.live = Live.of(topology, health)
         self._router = Router(topology=topology, live=self.live)
         self._jobs = [request for request, _ in kept]
-        parts = [paths_of(topology, number, job) for number, job in enumerate(kept)]
-        self._old = joined_paths(parts or [no_paths(expand(topology, ()))], topology)
+        self._old = placed_paths(topology, kept)
         self._running = self._old.streams(topology)
         self._base = base_loads(topology, priorities(self._jobs), self._old)
         self.loads_bps: Floats = sum((load for _, load in self._base), np.zeros(len(topology.capacity)))
@@ -52,7 +51,7 @@ class Forecast:
         topology, live, jobs = self._topology, self.live, [*self._jobs, request]
         job_ids = [job.job_id for job in jobs]
         new = expand(topology, (request,), first_job=len(self._jobs))
-        refuse_taken_tuples(topology, job_ids, joined((self._old.flows, new)))
+        refuse_taken_tuples(topology, job_ids, joined_flows((self._old.flows, new)))
         if (why := dead_nic(topology, live, job_ids, new)) is not None:
             return Infeasible(why=why)
         _, hops = paths_beside(self._router, jobs, self._old, self._running, new, base=self._base)

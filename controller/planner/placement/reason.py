@@ -23,7 +23,7 @@ def reason_of(candidate: Candidate, own_utilisation: float, shape: Shape) -> str
     reason = f"{_count(len(candidate.nics), 'rank')} on {hosts} of {leaves}{pods}, {compact}"
     if shape.share_milli < WHOLE_GPU_MILLI:
         reason += f", {_count(candidate.opened, 'idle GPU')} put to use"
-    reason += f", room for {candidate.stranded} more left there" if candidate.stranded else ", no room left there"
+    reason += f", room for {candidate.spare} more left there" if candidate.spare else ", no room left there"
     if candidate.turned:
         reason += ", every other host's NICs in reverse so that a ring keeps its rail from host to host"
     if not own_utilisation:

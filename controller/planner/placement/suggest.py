@@ -42,7 +42,7 @@ class _Judged:
         """Return the sort key of a candidate: utilisation to 1 %, then compactness, then fragmentation."""
         one = self.candidate
         compactness = (one.blocks, one.pods, one.opened, one.hosts, one.leaves)
-        return (round(100 * self.own), *compactness, one.stranded, one.woken, one.turned)
+        return (round(100 * self.own), *compactness, one.spare, one.woken, one.turned)
 
 
 def suggest(

@@ -17,7 +17,7 @@ from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.loads import heaviest_phases
-from heddle.controller.planner.ground.placed import Paths
+from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.streams import Streams, tuple_keys
 from heddle.controller.planner.ports.pins import pinned_pairs, taken_along
 from heddle.controller.planner.route import Router
@@ -73,9 +73,9 @@ def _evened(router: Router, old: Paths, new: Flows, mirror: Ints, fixed: Flags) 
     found = router.route(streams, np.zeros(len(streams), dtype=np.int64), [(0, base)], none, {})
     reverse = mirror.copy()
     reverse[free] = found
-    lost = ((found[:, 0] < 0) != (mirror[free, 0] < 0)).any()
+    strands = ((found[:, 0] < 0) != (mirror[free, 0] < 0)).any()
     better = _fullest(topology, taken + stream_counts(topology, new, reverse)) < _fullest(topology, crowd)
-    return reverse if better and not lost else mirror
+    return reverse if better and not strands else mirror
 
 
 def reverse_only_links(topology: Topology, hops: Ints, reverse_hops: Ints) -> frozenset[str]:

@@ -57,11 +57,11 @@ class _Cuts(NamedTuple):
 class _Reach(NamedTuple):
     """Which switches (rows) reach which leaves, and the leaves that each switch s above the leaves does not reach.
 
-    These are `lost[begin[s]:begin[s + 1]]`.
+    These are `unreached[begin[s]:begin[s + 1]]`.
     """
 
     table: Flags
-    lost: Ints
+    unreached: Ints
     begin: Ints
 
 
@@ -226,13 +226,13 @@ def _group_by_links(group_of_leaf: Ints, upper: Ints, reach: _Reach) -> Ints:
     links[0] = upper.shape[0]
     for link in range(upper.shape[0]):
         for i in range(reach.begin[upper[link]], reach.begin[upper[link] + 1]):
-            group = group_of_leaf[reach.lost[i]]
+            group = group_of_leaf[reach.unreached[i]]
             if group < 0:
                 continue
             if split_at[group] != link:
                 split_at[group], rest[group], links[groups] = link, groups, links[group] - 1
                 groups += 1
-            group_of_leaf[reach.lost[i]] = rest[group]
+            group_of_leaf[reach.unreached[i]] = rest[group]
     return links[:groups]
 
 
@@ -246,8 +246,8 @@ def _bound_of_others(
     for link in range(upper.shape[0]):
         flows, largest = 0, 0
         for i in range(reach.begin[upper[link]], reach.begin[upper[link] + 1]):
-            flows += ends.flows[reach.lost[i]]
-            largest = max(largest, ends.largest[reach.lost[i]])
+            flows += ends.flows[reach.unreached[i]]
+            largest = max(largest, ends.largest[reach.unreached[i]])
         if may_improve(flows, largest, upper.shape[0] - 1, narrowest, best):
             others = np.concatenate((widths[:link], widths[link + 1 :]))
             unable = _without(crossing, far, reach.table[upper[link]])

@@ -137,7 +137,7 @@ def planned_rates(
         return rates
     touched = _touched(flows.src_nic, paths, flows.dst_nic, first, tight)
     part = _Part.of(topology, flows, paths, touched)
-    layer, job_of_layer, heavy = layers_of(flows.job[touched], flows.phase[touched], part.demand_bps)
+    layer, job_of_layer, heavy = heaviest_layers_of(flows.job[touched], flows.phase[touched], part.demand_bps)
     # All heaviest phases compete with each other, so one filling serves them all; each other phase has its own.
     solved, first_members = np.empty(len(touched), dtype=np.int64), np.flatnonzero(heavy[layer])
     solved[first_members] = part.rows(first_members).shares(topology, headroom)
@@ -219,7 +219,7 @@ def _crowded_nics(src_nic: Ints, dst_nic: Ints, demand_bps: Ints, nic_capacity: 
     return crowded
 
 
-def layers_of(job: Ints, phase: Ints, demand_bps: Ints) -> tuple[Ints, Ints, Flags]:
+def heaviest_layers_of(job: Ints, phase: Ints, demand_bps: Ints) -> tuple[Ints, Ints, Flags]:
     """Return the layer (a phase of a job) of each flow, the job of each layer, and which are the heaviest of a job."""
     begins = np.ones(len(job), dtype=np.bool_)
     begins[1:] = (job[1:] != job[:-1]) | (phase[1:] != phase[:-1])

@@ -55,8 +55,8 @@ class HashedLoads:
 
     def _follow(self, segments: Segments, jobs: Sequence[JobRequest], flows: Flows) -> None:
         """Remove what has left or takes other paths now, and add what is new."""
-        now = {request.job_id: number for number, request in enumerate(jobs)}
-        stays = {name: job for name, job in self._jobs.items() if name in now and jobs[now[name]] is job.request}
+        places = {request.job_id: number for number, request in enumerate(jobs)}
+        stays = {name: job for name, job in self._jobs.items() if name in places and jobs[places[name]] is job.request}
         gone = [job.pairs for name, job in self._jobs.items() if name not in stays]
         again = self._disturbed(segments, list(stays.values()))
         self._enter([*gone, *again], -1)
@@ -65,7 +65,7 @@ class HashedLoads:
         begins = np.searchsorted(flows.job, np.arange(len(jobs) + 1)).tolist()
         new = {
             name: self._job(jobs[number], flows.rows(slice(begins[number], begins[number + 1])))
-            for name, number in now.items()
+            for name, number in places.items()
             if name not in stays
         }
         self._enter([*again, *(job.pairs for job in new.values())], 1)
@@ -102,9 +102,9 @@ class HashedLoads:
 
 def _changed(before: Segments, after: Segments) -> Flags:
     """Return whether the segments of each switch differ."""
-    was, now = np.diff(before.start), np.diff(after.start)
-    changed: Flags = was != now
-    leaf = np.repeat(np.arange(len(now)), now)
+    earlier, later = np.diff(before.start), np.diff(after.start)
+    changed: Flags = earlier != later
+    leaf = np.repeat(np.arange(len(later)), later)
     rows = np.flatnonzero(~changed[leaf])
     old = rows - after.start[leaf[rows]] + before.start[leaf[rows]]
     for name in ("first", "second", "top", "middle"):

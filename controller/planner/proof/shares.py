@@ -22,7 +22,7 @@ class Shares(NamedTuple):
 
     def falls_below(self, other: "Shares") -> bool:
         """Return whether any job has less than in `other`."""
-        return any((now < (1 - FALLS) * was).any() for now, was in zip(self, other, strict=True))
+        return any((mine < (1 - FALLS) * theirs).any() for mine, theirs in zip(self, other, strict=True))
 
     def rises_above(self, other: "Shares") -> bool:
         """Return whether any job has more than in `other`."""

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topology
-from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel, kernel
-from heddle.controller.planner.ground.rows import row
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel, kernel, row
 from heddle.controller.planner.ground.segments import LoadedNet, Segments, admissible, segment_link
 from heddle.controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
 

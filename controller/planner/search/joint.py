@@ -9,12 +9,13 @@ from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.grid import FAR
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, kernel
 from heddle.controller.planner.ground.loads import heaviest_phases, layers_of
+from heddle.controller.planner.ground.paths import packed
 from heddle.controller.planner.ground.segments import LoadedNet, Segments
 from heddle.controller.planner.search.layers import GUARD, Higher, Phased, phased
 from heddle.controller.planner.search.moving import Moving
 from heddle.controller.planner.search.on_link import Lists
-from heddle.controller.planner.search.relax import ROUNDING, Goal, even_out, place, relax
-from heddle.controller.planner.search.slowed import CROWD, FULL, TALLY, Crowded, slow_fewer
+from heddle.controller.planner.search.relax import FULL, ROUNDING, Goal, even_out, place, relax
+from heddle.controller.planner.search.slowed import CROWD, TALLY, Crowded, slow_fewer
 
 CLOSE = 0.001
 """Relative distance to the goal at which the search for a lower maximum ends."""
@@ -79,7 +80,7 @@ class Joint:
         no_limit = Goal(limit=np.inf, cap=np.inf, by_flow=False, in_phase=1.0)
         relax(net, loads, moving, no_limit, 0, 0, 0)  # no search: it enters the flows into the loads
         place(net, loads, moving, order)
-        return _packed(moving.hops)
+        return packed(moving.hops)
 
     def lowered(self, hops: Ints, goal: float, free: Flags) -> Ints:
         """Return paths with a lower maximum where the search finds them; it stops at `goal`.
@@ -93,7 +94,7 @@ class Joint:
             net, loads, moving = self._begin(start, free)
             wanted = Goal(limit=limit, cap=np.inf, by_flow=False, in_phase=1.0)
             missed, paths = relax(net, loads, moving, wanted, MAX_MOVES, paths, PATIENCE)
-            start = _packed(moving.hops)
+            start = packed(moving.hops)
             full = self.fullest(start)
             if full < worst and _kept(net, moving):
                 hops, worst = start, full
@@ -110,7 +111,7 @@ class Joint:
         net, loads, moving = self._begin(hops, free)
         goal = Goal(limit=1.0, cap=worst * (1 + 1e-9), by_flow=True, in_phase=1.0)
         relax(net, loads, moving, goal, MAX_MOVES, MAX_PATHS_SETTLED, PATIENCE_SETTLED)
-        return _packed(moving.hops)
+        return packed(moving.hops)
 
     def slowed_least(self, hops: Ints, free: Flags) -> Ints:
         """Return paths of no larger maximum on which fewer flows have a fair share below their demand.
@@ -134,14 +135,14 @@ class Joint:
             np.zeros(1, TALLY), _fullest(use, hops) * (1 + ROUNDING),
         )  # fmt: skip
         slow_fewer(net, crowded, penalties, MAX_MOVES, MAX_PATHS_SLOWED, PATIENCE_SLOWED)
-        return _packed(crowded.hops)
+        return packed(crowded.hops)
 
     def evened(self, hops: Ints, free: Flags) -> Ints:
         """Return paths of no larger maximum whose links are more evenly used."""
         cap = self.fullest(hops) * (1 + ROUNDING)
         net, loads, moving = self._begin(hops, free)
         even_out(net, loads, moving, cap, MAX_SWEEPS, MAX_PATHS_EVENED)
-        return _packed(moving.hops)
+        return packed(moving.hops)
 
     def fullest(self, hops: Ints) -> float:
         """Return the largest utilisation of the links that these paths use."""
@@ -208,16 +209,3 @@ def above(row: Ints, load: Floats, limit: Floats) -> Higher:
     guard: Rows = np.zeros(load.shape, dtype=GUARD)
     guard["load"], guard["limit"] = load, limit
     return Higher(row, guard)
-
-
-@kernel
-def _packed(hops: Ints) -> Ints:
-    """Return paths as rows of links, padded with -1 at the end."""
-    packed = np.full(hops.shape, -1, np.int64)
-    for f in range(hops.shape[0]):
-        length = 0
-        for step in range(hops.shape[1]):
-            if hops[f, step] >= 0:
-                packed[f, length] = hops[f, step]
-                length += 1
-    return packed

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel, row
 from heddle.controller.planner.ground.loads import Layers
-from heddle.controller.planner.ground.rows import row
 from heddle.controller.planner.ground.segments import LoadedNet
 
 MAX_CELLS = 20_000_000
@@ -74,9 +73,9 @@ def growth(loads: Phased, link: int, layer: int, demand: float) -> tuple[float, 
     for other in range(loads.begin[job], loads.begin[job + 1]):
         if other != layer:
             others = max(others, loads.amount[link, other])
-    now = loads.amount[link, layer]
-    heaviest = max(others, now + demand)
-    return heaviest - max(others, now), heaviest - now - demand
+    own = loads.amount[link, layer]
+    heaviest = max(others, own + demand)
+    return heaviest - max(others, own), heaviest - own - demand
 
 
 @bare_kernel

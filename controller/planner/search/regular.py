@@ -3,12 +3,12 @@
 import numpy as np
 
 from heddle.controller.planner.exact.slots import least_level, slotted
-from heddle.controller.planner.ground.clos import NO_LINK, Live, Topology
+from heddle.controller.planner.ground.clos import NO_LINK, Live
 from heddle.controller.planner.ground.grid import FAR, Grid, grid_of, hops_of
 from heddle.controller.planner.ground.jit import Floats, Ints
 from heddle.controller.planner.ground.shape import Shape
 from heddle.controller.planner.search.repair import lower
-from heddle.controller.planner.search.spread import put_all, spread
+from heddle.controller.planner.search.spread import GridFlows, put_all, spread
 from heddle.controller.planner.search.wander import out_of_reach, wander
 
 CHAIN = 48
@@ -33,8 +33,7 @@ MAX_PATHS_SEEN = 40_000_000
 
 
 def regular_paths(
-    topology: Topology, live: Live, shape: Shape, leaves: Ints, source: Ints, target: Ints, demand: Ints, base: Floats,
-    sets: int = 1,
+    live: Live, shape: Shape, leaves: Ints, source: Ints, target: Ints, demand: Ints, base: Floats, sets: int = 1
 ) -> Ints | None:  # fmt: skip
     """Route flows between `leaves` (switch numbers) beside the load `base` in bit/s; return their hops.
 
@@ -42,75 +41,86 @@ def regular_paths(
     searches. Returns None where the grid has no path for some flow; `balance` may still find one.
     """
     part = FULL_SEARCHES / max(FULL_SEARCHES, sets)
-    row = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
+    row = np.full(len(live.topology.switch_ids), NO_LINK, dtype=np.int64)
     row[leaves] = np.arange(len(leaves))
-    start, end, wanted = row[source], row[target], demand.astype(np.float64)
-    grid = grid_of(topology, live, shape, base)
-    goal = _goal(grid, start, end, demand)
-    column, core = np.full(len(start), -1, dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
+    start, end = row[source], row[target]
+    grid = grid_of(live.topology, live, shape, base)
+    goal, none = _goal(grid, start, end, demand), np.full(len(start), -1, dtype=np.int64)
+    flows = GridFlows(start, end, demand.astype(np.float64), none, none.copy())
     if demand[0] > 0 and (demand == demand[0]).all():
-        column, core, level = slotted(grid, start, end, int(demand[0]))
-        if (column >= 0).all():
-            return hops_of(grid, start, end, column, core)
-        goal = max(goal, level)
-        worst = _searched(grid, start, end, wanted, column, core, goal, part)
-        if worst > goal * (1 + 1e-9) and goal > 1:
-            even = slotted(grid, start, end, int(demand[0]), even=True)
-            full = _searched(grid, start, end, wanted, even.column, even.core, goal, part)
-            if full < worst:
-                column, core, worst = even.column, even.core, full
-        if goal < worst < np.inf:
-            _wandered(grid, start, end, wanted, column, core, goal, worst, part)
-        return hops_of(grid, start, end, column, core) if worst < np.inf else None
-    worst = _searched(grid, start, end, wanted, column, core, goal, part)
+        flows, worst = _equal(grid, flows, int(demand[0]), goal, part)
+    else:
+        flows, worst = _unequal(grid, flows, demand, goal, part)
+    return hops_of(grid, start, end, flows.column, flows.core) if worst < np.inf else None
+
+
+def _equal(grid: Grid, flows: GridFlows, demand: int, goal: float, part: float) -> tuple[GridFlows, float]:
+    """Return paths for flows of one demand and the largest utilisation; infinity where one has no path."""
+    start, end = flows.source, flows.target
+    column, core, level = slotted(grid, start, end, demand)
+    flows = flows._replace(column=column, core=core)
+    if (column >= 0).all():
+        return flows, level
+    goal = max(goal, level)
+    worst = _searched(grid, flows, goal, part)
+    if worst > goal * (1 + 1e-9) and goal > 1:
+        even = slotted(grid, start, end, demand, even=True)
+        other = flows._replace(column=even.column, core=even.core)
+        full = _searched(grid, other, goal, part)
+        if full < worst:
+            flows, worst = other, full
+    if goal < worst < np.inf:
+        _wander(grid, flows, goal, worst, part)
+    return flows, worst
+
+
+def _unequal(grid: Grid, flows: GridFlows, demand: Ints, goal: float, part: float) -> tuple[GridFlows, float]:
+    """Return paths for flows of any demands and the largest utilisation; infinity where one has no path."""
+    worst = _searched(grid, flows, goal, part)
     if worst > goal * (1 + CLOSE) and worst < np.inf:
-        other_column, other_core = _by_size(grid, start, end, demand, goal)
-        other = _searched(grid, start, end, wanted, other_column, other_core, goal, part)
-        if other < worst:
-            column, core, worst = other_column, other_core, other
+        column, core = _by_size(grid, flows.source, flows.target, demand, goal)
+        other = flows._replace(column=column, core=core)
+        full = _searched(grid, other, goal, part)
+        if full < worst:
+            flows, worst = other, full
         if worst > goal * (1 + CLOSE):
-            _wandered(grid, start, end, wanted, column, core, goal, worst, part)
-    return hops_of(grid, start, end, column, core) if worst < np.inf else None
+            _wander(grid, flows, goal, worst, part)
+    return flows, worst
 
 
-def _wandered(
-    grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float, worst: float,
-    part: float,
-) -> None:  # fmt: skip
-    """Search by bisection for a lower maximum between `goal` and `worst`; write the paths found to `column`, `core`.
+def _wander(grid: Grid, flows: GridFlows, goal: float, worst: float, part: float) -> None:
+    """Search by bisection for a lower maximum between `goal` and `worst`; write the paths found to `flows`.
 
     `part` is the part of the limits that this search may use.
     """
     steps, paths = int(part * MAX_STEPS), int(part * MAX_PATHS_WALKED)
     # Where all demands are multiples of one grain there may be no other value in between.
-    limit, grain = goal, float(np.gcd.reduce(demand.astype(np.int64))) * float(grid.inverse.min())
+    limit, grain = goal, float(np.gcd.reduce(flows.demand.astype(np.int64))) * float(grid.inverse.min())
     for _ in range(HALVINGS):
-        now = grid._replace(load=grid.load.copy())
-        put_all(now, start, end, demand, column, core)
-        to_column, to_core = column.copy(), core.copy()
+        loaded = grid._replace(load=grid.load.copy())
+        put_all(loaded, *flows)
+        to = flows._replace(column=flows.column.copy(), core=flows.core.copy())
         above = limit * (1 + 1e-9)
-        failed = bool(grid.load.any()) and out_of_reach(grid, start, end, demand, above)
-        if failed or wander(now, start, end, demand, to_column, to_core, above, steps, paths):
+        failed = bool(grid.load.any()) and out_of_reach(grid, flows.source, flows.target, flows.demand, above)
+        if failed or wander(loaded, *to, above, steps, paths):
             goal = limit
         else:
-            column[:], core[:] = to_column, to_core
-            worst = float((now.load * now.inverse).max())
+            flows.column[:], flows.core[:] = to.column, to.core
+            worst = float((loaded.load * loaded.inverse).max())
         if worst <= max(goal * (1 + CLOSE), goal + grain * (1 + 1e-9)):
             return
         limit = (goal + worst) / 2
 
 
-def _searched(
-    grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float, part: float
-) -> float:
+def _searched(grid: Grid, flows: GridFlows, goal: float, part: float) -> float:
     """Place the flows without a column and improve; return the largest utilisation, infinity where one has no path."""
     grid = grid._replace(load=grid.load.copy())
-    put_all(grid, start, end, demand, column, core)
-    waiting = np.flatnonzero(column < 0)
-    order = waiting[np.argsort(-demand[waiting], kind="stable")]
-    if spread(grid, start, end, demand, order, column, core):
+    put_all(grid, *flows)
+    unplaced = np.flatnonzero(flows.column < 0)
+    order = unplaced[np.argsort(-flows.demand[unplaced], kind="stable")]
+    if spread(grid, *flows, order):
         return np.inf
-    return lower(grid, start, end, demand, column, core, goal, int(part * MAX_PATHS_SEEN), CHAIN, ATTEMPTS)
+    return lower(grid, flows, goal, int(part * MAX_PATHS_SEEN), CHAIN, ATTEMPTS)
 
 
 def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> tuple[Ints, Ints]:

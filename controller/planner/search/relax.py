@@ -255,7 +255,7 @@ def _copy(to: Ints, row: int, source: Ints, source_row: int) -> None:
 
 @bare_kernel
 def _choose(
-    net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, now: int, draw: int
+    net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, at_step: int, draw: int
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Return the flow to move off a random link above the limit, its new segments, and the paths evaluated."""
     link = over.links[(draw >> 8) % over.length[0]]
@@ -271,7 +271,7 @@ def _choose(
         if not counts and _yields(moving, goal):
             counts = breach(net, moving.higher, moving.higher.row[f], link, -below, False) > 0
         skip -= 1
-        if skip < 0 and counts and moving.until[f] <= now and moving.free[f] and moving.demand[f] > 0:
+        if skip < 0 and counts and moving.until[f] <= at_step and moving.free[f] and moving.demand[f] > 0:
             tried += 1
             before = _along(net, loads, moving, goal, f)
             before += breach_added(net, loads, moving, f, -1, -1) if _yields(moving, goal) else 0.0
@@ -309,11 +309,11 @@ def _walk(
 
     Returns the moves, the moves up to the least excess, and the paths that are left to evaluate.
     """
-    draw, now, moves, best, excess, least = 1, 0, 0, 0, 0.0, -1e-12
-    while over.length[0] > 0 and moves < undo.flow.shape[0] and paths > 0 and now < best + patience:
-        now += 1
+    draw, at_step, moves, best, excess, least = 1, 0, 0, 0, 0.0, -1e-12
+    while over.length[0] > 0 and moves < undo.flow.shape[0] and paths > 0 and at_step < best + patience:
+        at_step += 1
         draw = (draw * 1103515245 + 12345) & 0x7FFFFFFF
-        f, u, w, seen = _choose(net, loads, moving, goal, over, now, draw)
+        f, u, w, seen = _choose(net, loads, moving, goal, over, at_step, draw)
         paths -= seen
         if f < 0:
             continue
@@ -323,7 +323,7 @@ def _walk(
         excess += _take(net, loads, moving, goal, over, f, -1)
         write_path(net, moving.hops, f, u, w)
         excess += _take(net, loads, moving, goal, over, f, 1)
-        moving.until[f] = now + LINGER + (draw >> 11) % LINGER
+        moving.until[f] = at_step + LINGER + (draw >> 11) % LINGER
         if excess < least or over.length[0] == 0:
             least, best = excess - 1e-12, moves
     return moves, best, paths
@@ -386,12 +386,12 @@ def even_out(net: LoadedNet, loads: Phased, moving: Moving, cap: float, sweeps: 
         for f in range(moving.hops.shape[0]):
             if not moving.free[f] or moving.hops[f, 0] < 0 or paths <= 0:
                 continue
-            now = _along(net, loads, moving, goal, f)
+            cost = _along(net, loads, moving, goal, f)
             _carry_along(net, loads, moving, f, -1)
-            now -= _along(net, loads, moving, goal, f)
+            cost -= _along(net, loads, moving, goal, f)
             u, w, least, seen = _best(net, loads, moving, goal, f, f, no_link)
             paths -= seen
-            if u >= 0 and least < now - EVEN * ROUNDING:
+            if u >= 0 and least < cost - EVEN * ROUNDING:
                 write_path(net, moving.hops, f, u, w)
                 moves += 1
             _carry_along(net, loads, moving, f, 1)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.controller.planner.ground.grid import Grid, best_core, best_path, link_of, put
-from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel, kernel
-from heddle.controller.planner.ground.rows import row
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, bare_kernel, kernel, row
 from heddle.controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
+from heddle.controller.planner.search.spread import GridFlows
 
 SCANNED_PER_PATH = 4
 """The flows on a link that are scanned in the time in which one path is evaluated."""
@@ -224,12 +224,12 @@ def _flip(grid: Grid, search: Search, link: int, a: int, b: int, limit: float, t
             if core[f] >= 0:
                 core_there, _, _ = best_core(grid, source[f], target[f], other, demand[f], 0.0, 1e29)
             if core[f] < 0 or core_there >= 0:
-                now = _excess(grid, search, f, column[f], core[f], 0.0, limit)
+                here = _excess(grid, search, f, column[f], core[f], 0.0, limit)
                 then = _excess(grid, search, f, column[f], core[f], -demand[f], limit)
                 there = _excess(grid, search, f, other, core_there, demand[f], limit)
                 there -= _excess(grid, search, f, other, core_there, 0.0, limit)
-                if there + then - now < least:
-                    chosen, least = f, there + then - now
+                if there + then - here < least:
+                    chosen, least = f, there + then - here
         node = search.lists.after[node]
     return chosen
 
@@ -296,11 +296,8 @@ def _tournament(grid: Grid) -> Floats:
     return tree
 
 
-def lower(
-    grid: Grid, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints, goal: float, paths: int,
-    longest: int, attempts: int,
-) -> float:  # fmt: skip
-    """Lower the largest utilisation and return it; `column` and `core` receive the paths.
+def lower(grid: Grid, flows: GridFlows, goal: float, paths: int, longest: int, attempts: int) -> float:
+    """Lower the largest utilisation and return it; the columns and cores of `flows` receive the paths.
 
     Stops at `goal`, after evaluating `paths` paths, or at a dead end: a link from which `attempts` rounds of chains of
     up to `longest` flows, each in another order, found no improvement.
@@ -308,7 +305,7 @@ def lower(
     worst = float((grid.load * grid.inverse).max(initial=0.0))
     if worst <= goal * (1 + 1e-9):
         return worst  # the search, a fifth of all kernels that a first plan compiles, is not needed
-    return _lowered(grid, source, target, demand, column, core, goal, paths, longest, attempts)
+    return _lowered(grid, *flows, goal, paths, longest, attempts)
 
 
 @kernel

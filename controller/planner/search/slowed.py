@@ -9,21 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, bare_kernel, kernel
-from heddle.controller.planner.ground.rows import row
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, bare_kernel, kernel, row
 from heddle.controller.planner.ground.segments import LoadedNet, admissible, segment_link
 from heddle.controller.planner.search.on_link import Lists, depart, join
+from heddle.controller.planner.search.relax import EVEN, FULL, LINGER, MAX_TRIED, ROUNDING
 
-LINGER = 5
-"""The least number of steps that a moved flow stays in place; a random number below this is added."""
-MAX_TRIED = 32
-"""The number of flows of a link that one step tries."""
-EVEN = 1e-7
-"""The weight of the squares of the utilisations beside a slowed flow: of equal plans, the more even one wins."""
 MAX_FILLINGS = 8
 """The passes over the flows of a link that compute its fair share; where it takes more, too many flows count."""
-ROUNDING = 1e-9
-FULL = 1e20
 
 CROWD = row([("room", np.float64), ("share", np.float64), ("flows", np.int64), ("place", np.int64)])
 """A link: its capacity in bit/s beside other traffic, the demand above which it slows a flow (FULL for a link within
@@ -212,13 +204,13 @@ def _best(net: LoadedNet, s: Crowded, f: int, turn: int, shun: int) -> tuple[int
 
 
 @bare_kernel
-def _choose(net: LoadedNet, s: Crowded, now: int, draw: int) -> tuple[int, int, int, int]:
+def _choose(net: LoadedNet, s: Crowded, at_step: int, draw: int) -> tuple[int, int, int, int]:
     """Return the flow to move off a random link over 1, its new segments, and the paths evaluated."""
     link = s.over[(draw >> 8) % s.tally[0].over]
     chosen, to_u, to_w, least, paths, tried, node = -1, -1, -1, FULL, 1, 0, s.lists.head[link]
     while node >= 0 and tried < MAX_TRIED:
         f, following = node >> 2, s.lists.after[node]
-        if s.until[f] <= now and s.free[f] and s.demand[f] > 0:
+        if s.until[f] <= at_step and s.free[f] and s.demand[f] > 0:
             tried += 1
             change = _take(net, s, f, -1)
             u, w, more, seen = _best(net, s, f, draw >> 5, link)
@@ -239,11 +231,20 @@ def _walk(
     Returns the moves, the moves up to the lowest cost, and the flows that are slowed there. `flow` and `before` take
     the flow and the former path of each move.
     """
-    draw, now, moves, best, cost, least, slowed, enough = 1, 0, 0, 0, 0.0, -1e-12, s.tally[0].slowed, paths - patience
+    draw, at_step, moves, best, cost, least, slowed, enough = (
+        1,
+        0,
+        0,
+        0,
+        0.0,
+        -1e-12,
+        s.tally[0].slowed,
+        paths - patience,
+    )
     while s.tally[0].over > 0 and moves < flow.shape[0] and paths > max(enough, 0):
-        now += 1
+        at_step += 1
         draw = (draw * 1103515245 + 12345) & 0x7FFFFFFF
-        f, u, w, seen = _choose(net, s, now, draw)
+        f, u, w, seen = _choose(net, s, at_step, draw)
         paths -= seen
         if f < 0:
             continue
@@ -253,7 +254,7 @@ def _walk(
             before[moves, step], s.hops[f, step] = s.hops[f, step], segment_link(net, u, w, step)
         cost += _take(net, s, f, 1)
         moves += 1
-        s.until[f] = now + LINGER + (draw >> 11) % LINGER
+        s.until[f] = at_step + LINGER + (draw >> 11) % LINGER
         if s.tally[0].above == 0 and cost < least:
             least, best, slowed, enough = cost - 1e-12, moves, s.tally[0].slowed, paths - patience
     return moves, best, slowed

@@ -4,10 +4,25 @@ Between pods, the column is chosen by its own links and the mean load of its pla
 Evaluating every core of every plane would cost ten times as much and gain less than the search that follows.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from heddle.controller.planner.ground.grid import Grid, best_core, best_path, put
 from heddle.controller.planner.ground.jit import Floats, Ints, bare_kernel, kernel
+
+
+class GridFlows(NamedTuple):
+    """Flows between leaves of a grid: the numbers of the leaves, demands in bit/s, and the path; -1 where it has none.
+
+    Kernels take these columns in this order.
+    """
+
+    source: Ints
+    target: Ints
+    demand: Floats
+    column: Ints
+    core: Ints
 
 
 @bare_kernel
@@ -38,7 +53,7 @@ def _quick(grid: Grid, plane_load: Floats, plane_inverse: Floats, a: int, b: int
 
 @kernel
 def spread(
-    grid: Grid, source: Ints, target: Ints, demand: Floats, order: Ints, column: Ints, core: Ints
+    grid: Grid, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints, order: Ints
 ) -> int:  # fmt: skip
     """Place the flows of `order` that have no column yet; return how many have no path."""
     load, inverse = grid.load, grid.inverse

@@ -125,15 +125,15 @@ def wander(
             count += 1
     for f in range(flows):
         _enter(grid, lists, f, source[f], target[f], column[f], core[f])
-    until, draw, now = np.zeros(flows, np.int64), 1, 0
-    while 0 < count < steps // 4 and now < steps and paths > 0:
-        now += 1
+    until, draw, at_step = np.zeros(flows, np.int64), 1, 0
+    while 0 < count < steps // 4 and at_step < steps and paths > 0:
+        at_step += 1
         draw = (draw * 1103515245 + 12345) & 0x7FFFFFFF
         node = lists.head[over[(draw >> 8) % count]]
         chosen, to_column, to_core, least = -1, -1, -1, 1e20
         while node >= 0:
             f = node >> 2
-            if until[f] <= now and demand[f] > 0:
+            if until[f] <= at_step and demand[f] > 0:
                 a, b, d = source[f], target[f], demand[f]
                 paths -= columns * (1 if pod[a] == pod[b] else grid.cores)
                 j, c, cost = _cheapest(grid, a, b, column[f], d, limit, (draw >> 5) % columns)
@@ -153,7 +153,7 @@ def wander(
         column[f], core[f] = to_column, to_core
         _enter(grid, lists, f, a, b, to_column, to_core)
         count = _load(grid, a, b, to_column, to_core, d, limit, over, place, count)
-        until[f] = now + LINGER + (draw >> 11) % LINGER
+        until[f] = at_step + LINGER + (draw >> 11) % LINGER
     return count
 
 

@@ -10,7 +10,7 @@ that it can be undone exactly, lists included.
 
 from heddle.controller.planner.ground.jit import Rows, bare_kernel
 from heddle.controller.planner.session.paths import growth, set_path, undo
-from heddle.controller.planner.session.table import DEAD, State
+from heddle.controller.planner.session.table import DEAD, Arrays
 
 MAX_FLOWS_READ = 24
 """The flows of a full link that a step of a chain reads at most."""
@@ -19,15 +19,15 @@ CANDIDATES = 4
 
 
 @bare_kernel
-def may_move(s: State, g: int) -> bool:
+def may_move(s: Arrays, g: int) -> bool:
     """Return whether a flow may move for the one at hand; a flow that this event has placed or moved always may."""
-    flow, now = s.flow[g], s.counter[0]
-    same = flow.job == now.job if now.who == 1 else flow.tenant == now.tenant
-    return flow.held == 0 and (flow.fresh == now.event or now.who == 3 or (now.who > 0 and same))
+    flow, at_hand = s.flow[g], s.counter[0]
+    same = flow.job == at_hand.job if at_hand.who == 1 else flow.tenant == at_hand.tenant
+    return flow.held == 0 and (flow.fresh == at_hand.event or at_hand.who == 3 or (at_hand.who > 0 and same))
 
 
 @bare_kernel
-def charged(s: State, mark: int) -> int:
+def charged(s: Arrays, mark: int) -> int:
     """Return how many flows moved since `mark` count towards the budget."""
     s.counter[0].tick += 1
     tick, event, moved = s.counter[0].tick, s.counter[0].event, 0
@@ -40,7 +40,7 @@ def charged(s: State, mark: int) -> int:
 
 
 @bare_kernel
-def commit(s: State, mark: int) -> bool:
+def commit(s: Arrays, mark: int) -> bool:
     """Charge the flows moved since `mark` to the budget and return True; undo the moves where they exceed it."""
     event, moved = s.counter[0].event, charged(s, mark)
     if moved > s.counter[0].budget - s.counter[0].used:
@@ -53,20 +53,20 @@ def commit(s: State, mark: int) -> bool:
 
 
 @bare_kernel
-def _vertex(s: State, g: int, level: int, plane: int, right: bool) -> int:
+def _vertex(s: Arrays, g: int, level: int, plane: int, right: bool) -> int:
     """Return the vertex at an end of a flow: its leaf (level 0), or its pod's switch of a plane (level 1)."""
     leaf = s.flow[g].target if right else s.flow[g].source
     return leaf if level == 0 else s.pod[leaf] * s.planes + plane
 
 
 @bare_kernel
-def wire(s: State, level: int, vertex: int, column: int, right: bool) -> int:
+def wire(s: Arrays, level: int, vertex: int, column: int, right: bool) -> int:
     """Return the link of a column at a vertex: the cable upwards on the left, downwards on the right."""
     return (s.up_leaf if level == 0 else s.up_plane)[vertex, column] + (s.cables if right else 0)
 
 
 @bare_kernel
-def use(s: State, link: int, demand: float, row: int) -> float:
+def use(s: Arrays, link: int, demand: float, row: int) -> float:
     """Return the utilisation of a link with `demand` more in a layer (-1: none); `DEAD` for a dead one."""
     if s.inverse[link] >= DEAD:
         return DEAD
@@ -75,11 +75,11 @@ def use(s: State, link: int, demand: float, row: int) -> float:
 
 @bare_kernel
 def walk(
-    s: State, f: int, level: int, plane: int, into: int, out: int, right: bool, limit: float, longest: int
+    s: Arrays, f: int, level: int, plane: int, into: int, out: int, right: bool, limit: float, longest: int
 ) -> int:  # fmt: skip
     """Walk the chain that f starts by taking column `into`, whose link at one end (`right` or left) is full.
 
-    Writes the flows that must change columns to `State.chain` and returns their number; -1 where the chain is blocked
+    Writes the flows that must change columns to `Arrays.chain` and returns their number; -1 where the chain is blocked
     or longer than `longest`.
     """
     s.counter[0].tick += 1
@@ -117,7 +117,7 @@ def walk(
 
 
 @bare_kernel
-def shift(s: State, g: int, level: int, plane: int, column: int) -> None:
+def shift(s: Arrays, g: int, level: int, plane: int, column: int) -> None:
     """Move a flow to a column (level 0) or core (level 1); a flow that changes planes has no core afterwards."""
     path, u, v = s.flow[g].path, _vertex(s, g, level, plane, False), _vertex(s, g, level, plane, True)
     up, down = wire(s, level, u, column, False), wire(s, level, v, column, True)
@@ -128,7 +128,7 @@ def shift(s: State, g: int, level: int, plane: int, column: int) -> None:
 
 
 @bare_kernel
-def _swap(s: State, f: int, level: int, plane: int, into: int, out: int, right: bool, limit: float) -> int:
+def _swap(s: Arrays, f: int, level: int, plane: int, into: int, out: int, right: bool, limit: float) -> int:
     """Walk a chain again and carry it out, f included; return its length, or -1 without a change."""
     length = walk(s, f, level, plane, into, out, right, limit, s.chain.shape[0] - 1)
     mark = s.counter[0].logged
@@ -149,7 +149,7 @@ def _swap(s: State, f: int, level: int, plane: int, into: int, out: int, right: 
 
 
 @bare_kernel
-def search(s: State, f: int, level: int, plane: int, limit: float, shortest: int, longest: int, best: Rows) -> int:
+def search(s: Arrays, f: int, level: int, plane: int, limit: float, shortest: int, longest: int, best: Rows) -> int:
     """Write chains for f of `shortest` to `longest` flows to `best` and return their number."""
     found, columns = 0, s.up_leaf.shape[1] if level == 0 else s.up_plane.shape[1]
     u, v = _vertex(s, f, level, plane, False), _vertex(s, f, level, plane, True)
@@ -177,7 +177,7 @@ def search(s: State, f: int, level: int, plane: int, limit: float, shortest: int
 
 
 @bare_kernel
-def find_core(s: State, f: int, plane: int, limit: float) -> bool:
+def find_core(s: Arrays, f: int, plane: int, limit: float) -> bool:
     """Put a flow that has its column on a core of that plane, by a chain if need be; False where that is impossible."""
     left, right = _vertex(s, f, 1, plane, False), _vertex(s, f, 1, plane, True)
     core, worst = _best_core(s, left, right, s.flow[f].demand, s.flow[f].layer, DEAD)
@@ -193,7 +193,7 @@ def find_core(s: State, f: int, plane: int, limit: float) -> bool:
 
 
 @bare_kernel
-def _from_first(s: State, link: int, demand: float) -> bool:
+def _from_first(s: Arrays, link: int, demand: float) -> bool:
     """Return whether columns are tried from the first on, instead of from one that depends on both ends.
 
     So it is where moves are limited: free columns then are the same at more pairs of leaves. Where no other flow may
@@ -203,7 +203,7 @@ def _from_first(s: State, link: int, demand: float) -> bool:
 
 
 @bare_kernel
-def _best_core(s: State, u: int, v: int, demand: float, row: int, below: float) -> tuple[int, float]:
+def _best_core(s: Arrays, u: int, v: int, demand: float, row: int, below: float) -> tuple[int, float]:
     """Return the core of a plane whose two links stay emptiest, and their maximum; -1 where none is below `below`."""
     cores = s.up_plane.shape[1]
     best, chosen = below, -1
@@ -220,7 +220,7 @@ def _best_core(s: State, u: int, v: int, demand: float, row: int, below: float) 
 
 
 @bare_kernel
-def direct(s: State, f: int) -> tuple[int, int, float]:
+def direct(s: Arrays, f: int) -> tuple[int, int, float]:
     """Return column, core and maximum of the live path whose fullest link stays emptiest with f on it; -1 for none."""
     u, v, demand, row = s.flow[f].source, s.flow[f].target, s.flow[f].demand, s.flow[f].layer
     columns = s.up_leaf.shape[1]
@@ -248,7 +248,7 @@ def direct(s: State, f: int) -> tuple[int, int, float]:
 
 
 @bare_kernel
-def put(s: State, f: int, column: int, core: int) -> None:
+def put(s: Arrays, f: int, column: int, core: int) -> None:
     """Put a flow that is on no link on a path, given by its column and its core (-1: none)."""
     shift(s, f, 0, 0, column)
     if core >= 0:
@@ -256,7 +256,7 @@ def put(s: State, f: int, column: int, core: int) -> None:
 
 
 @bare_kernel
-def carry_out(s: State, f: int, into: int, out: int, right: bool, limit: float) -> bool:
+def carry_out(s: Arrays, f: int, into: int, out: int, right: bool, limit: float) -> bool:
     """Carry out a chain of columns, and find a core for each flow that it moved to another plane."""
     length = _swap(s, f, 0, 0, into, out, right, limit)
     for i in range(length + 1):

@@ -11,6 +11,7 @@ from heddle.controller.planner.ground.clos import NO_LINK, Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.flow_table import path_links
 from heddle.controller.planner.ground.jit import Flags, Ints, Rows, bare_kernel
+from heddle.controller.planner.ground.paths import packed
 from heddle.controller.planner.session.state import Store
 
 
@@ -48,7 +49,7 @@ class Delta:
     """The changes of one event; iteration builds each `Change` on demand.
 
     `job` and `index` identify a flow by the number of its job and its index among the job's flows. `old` and `new` are
-    its links by role, valid where `had` and `has` are true. `placed` flows were new or had lost their path, `moved`
+    its links by role, valid where `had` and `has` are true. `placed` flows were new or severed, `moved`
     flows made room for others, `stranded` flows have no live path, and `shared` flows are on links above the bounds of
     their own cuts.
     """
@@ -89,15 +90,6 @@ class Delta:
                 path_links(self.topology, ends[0], old[row], ends[1]) if self.had[row] else None,
                 path_links(self.topology, ends[0], new[row], ends[1]) if self.has[row] else None,
             )
-
-
-def packed(paths: Ints) -> Ints:
-    """Return links by role (up, up to the core, down from the core, down) as hops, padded with -1 at the end."""
-    through = paths[:, 1] >= 0
-    if not (through & (paths[:, 2] < 0)).any() and not (~through & (paths[:, 2] >= 0)).any():
-        return np.asarray(np.where(through[:, None], paths, paths[:, [0, 3, 1, 2]]), dtype=np.int64)
-    order = np.argsort(paths < 0, axis=1, kind="stable")
-    return np.asarray(np.take_along_axis(paths, order, axis=1), dtype=np.int64)
 
 
 def hops_of_rows(store: Store, rows: Ints) -> Ints:
@@ -169,8 +161,8 @@ def changes(store: Store, placed: Ints) -> Changes:
     had: Flags = np.empty(limit, dtype=np.bool_)
     has: Flags = np.empty(limit, dtype=np.bool_)
     found, count, moved = _changes(
-        s.log[:logged], s.flow, store.index, placed, store.new_tick(), store.new_tick(), store.before_event, store.lost,
-        row, job, index, old, new, had, has,
+        s.log[:logged], s.flow, store.index, placed, store.new_tick(), store.new_tick(), store.before_event,
+        store.stranded, row, job, index, old, new, had, has,
     )  # fmt: skip
     return Changes(
         row[:found], job[:found], index[:found], old[:found], new[:found], had[:found], has[:found], count, moved
@@ -203,7 +195,7 @@ def _touched(log: Rows, flow: Rows, tick: int, rows: Ints) -> int:
 
 @bare_kernel
 def _changes(
-    log: Rows, flow: Rows, number: Ints, placed: Ints, mine: int, seen: int, was_lost: Flags, lost: Flags,
+    log: Rows, flow: Rows, number: Ints, placed: Ints, mine: int, seen: int, was_stranded: Flags, stranded: Flags,
     rows: Ints, job: Ints, index: Ints, old: Ints, new: Ints, had: Flags, has: Flags,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Fill columns of `Changes`; return how many rows they have, and how many of these are placed and moved.
@@ -216,20 +208,20 @@ def _changes(
     for entry in range(log.shape[0]):
         change = log[entry]
         f = change.flow
-        own, now = flow[f].stamp == mine, flow[f]
-        if now.stamp == seen:
+        own, current = flow[f].stamp == mine, flow[f]
+        if current.stamp == seen:
             continue
-        now.stamp = seen
-        other = was_lost[f] != lost[f]
+        current.stamp = seen
+        other = was_stranded[f] != stranded[f]
         for step in range(4):
-            old[found, step], new[found, step] = change.path[step], now.path[step]
-            other = other or change.path[step] != now.path[step]
+            old[found, step], new[found, step] = change.path[step], current.path[step]
+            other = other or change.path[step] != current.path[step]
         if other:
-            rows[found], job[found], index[found] = f, now.job, number[f]
-            had[found], has[found] = not was_lost[f], not lost[f]
+            rows[found], job[found], index[found] = f, current.job, number[f]
+            had[found], has[found] = not was_stranded[f], not stranded[f]
             found += 1
-            count += 1 if own and not lost[f] else 0
-            moved += 1 if not own and not lost[f] and not was_lost[f] else 0
+            count += 1 if own and not stranded[f] else 0
+            moved += 1 if not own and not stranded[f] and not was_stranded[f] else 0
     return found, count, moved
 
 

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from heddle.controller.planner.ground.jit import Ints, Rows, bare_kernel
-from heddle.controller.planner.ground.rows import row
+from heddle.controller.planner.ground.jit import Ints, Rows, bare_kernel, row
 from heddle.controller.planner.session.chains import direct, may_move, put
 from heddle.controller.planner.session.paths import seat_column, set_path, undo
 from heddle.controller.planner.session.place import slowed
 from heddle.controller.planner.session.seats import Seats, back, change, end_of, free_cores, lowest
 from heddle.controller.planner.session.state import UNLIMITED, Store
-from heddle.controller.planner.session.table import State
+from heddle.controller.planner.session.table import Arrays
 
 STEP, MOVE = 1, 4
 """The cost of an ejected flow that the event has placed or moved, and of any other."""
@@ -39,7 +38,7 @@ MAX_LIFTED = 1024
 """The flows that share links and get other places in one event."""
 
 _WORD = np.int64
-FRAME = row([(name, _WORD) for name in ("flow", "waiting", "left", "ejects", "next", "direct", "cost", "mark")])
+FRAME = row([(name, _WORD) for name in ("flow", "unplaced", "left", "ejects", "next", "direct", "cost", "mark")])
 """A flow for which places are tried, as the last of so many that wait: what is left to spend, how many flows a place
 may eject, the next place, the free places tried, the cost of the last place, and the trail before it."""
 LIFTED = row([("flow", _WORD), ("path", _WORD, 4)])
@@ -69,7 +68,7 @@ def _owners(t: Seats, f: int, column: int, core: int) -> tuple[int, int, int, in
 
 
 @bare_kernel
-def _price(s: State, g: int, tick: int) -> int:
+def _price(s: Arrays, g: int, tick: int) -> int:
     """Return the cost of ejecting the owner of a link."""
     if g == -1:
         return 0
@@ -103,7 +102,7 @@ def _next_direct(t: Seats, frame: Any, columns: int) -> bool:
 
 
 @bare_kernel
-def _next_ejecting(t: Seats, s: State, frame: Any, tick: int) -> bool:
+def _next_ejecting(t: Seats, s: Arrays, frame: Any, tick: int) -> bool:
     """Advance to the next place that ejects `frame.ejects` flows within its cost; return False where there is none."""
     f, width, cores = frame.flow, 1 << t.shift, s.up_plane.shape[1]
     across = _cores_of(t, f) > 0
@@ -124,7 +123,7 @@ def _next_ejecting(t: Seats, s: State, frame: Any, tick: int) -> bool:
 
 
 @bare_kernel
-def _advance(t: Seats, s: State, frame: Any, tick: int) -> bool:
+def _advance(t: Seats, s: Arrays, frame: Any, tick: int) -> bool:
     """Advance to the next place of a flow, the cheapest kind first; return False after the last."""
     if frame.ejects == 0:
         if _next_direct(t, frame, s.up_leaf.shape[1]):
@@ -140,14 +139,14 @@ def _advance(t: Seats, s: State, frame: Any, tick: int) -> bool:
 
 
 @bare_kernel
-def _take(t: Seats, frame: Any, waiting: Ints) -> int:
+def _take(t: Seats, frame: Any, unplaced: Ints) -> int:
     """Put a flow on its place and append the flows that it ejects to those that wait; return how many wait then."""
-    f, column, count = frame.flow, frame.next >> t.shift, frame.waiting - 1
+    f, column, count = frame.flow, frame.next >> t.shift, frame.unplaced - 1
     core = frame.next & ((1 << t.shift) - 1) if _cores_of(t, f) > 0 else -1
     for g in _owners(t, f, column, core):
         if g >= 0:
             change(t, g, -1, -1)
-            waiting[count] = g
+            unplaced[count] = g
             count += 1
     change(t, f, column, core)
     frame.next += 1
@@ -166,47 +165,47 @@ def _is_direct(t: Seats, g: int) -> bool:
 
 
 @bare_kernel
-def _open(s: State, frame: Any, waiting: Ints, count: int, left: int, mark: int, tick: int) -> None:
+def _open(s: Arrays, frame: Any, unplaced: Ints, count: int, left: int, mark: int, tick: int) -> None:
     """Begin to try places for the last flow that waits."""
-    frame.flow, frame.waiting, frame.left, frame.mark = waiting[count - 1], count, left, mark
+    frame.flow, frame.unplaced, frame.left, frame.mark = unplaced[count - 1], count, left, mark
     frame.ejects, frame.next, frame.direct, frame.cost = 0, 0, 0, 0
     s.flow[frame.flow].stamp = tick
 
 
 @bare_kernel
-def _search(t: Seats, s: State, frames: Rows, waiting: Ints, count: int, left: int, steps: Ints, most: int) -> bool:
+def _search(t: Seats, s: Arrays, frames: Rows, unplaced: Ints, count: int, left: int, steps: Ints, most: int) -> bool:
     """Find places for flows that wait and all that they eject, at a cost of at most `left`; they are in the trail.
 
-    `State.counter.tick` is the stamp of flows that must not be ejected. At most so many steps are taken.
+    `Arrays.counter.tick` is the stamp of flows that must not be ejected. At most so many steps are taken.
     """
     tick, depth, end = s.counter[0].tick, 0, max(0, steps[0] - most)
     if count > 0:
-        _open(s, frames[0], waiting, count, left, t.used[0], tick)
+        _open(s, frames[0], unplaced, count, left, t.used[0], tick)
     while depth >= 0 and count > 0:
         frame = frames[depth]
         back(t, frame.mark)
-        waiting[frame.waiting - 1] = frame.flow
+        unplaced[frame.unplaced - 1] = frame.flow
         if not _advance(t, s, frame, tick):
             s.flow[frame.flow].stamp = 0
             depth -= 1
             continue
-        count, need = _take(t, frame, waiting), frame.cost
-        for i in range(frame.waiting - 1, count):
-            need += 0 if _is_direct(t, waiting[i]) else STEP
+        count, need = _take(t, frame, unplaced), frame.cost
+        for i in range(frame.unplaced - 1, count):
+            need += 0 if _is_direct(t, unplaced[i]) else STEP
         if count == 0 or need > frame.left or depth + 1 == frames.shape[0]:
             continue
         steps[0] -= 1
         if steps[0] <= end:
             break
         depth += 1
-        _open(s, frames[depth], waiting, count, frame.left - frame.cost, t.used[0], tick)
+        _open(s, frames[depth], unplaced, count, frame.left - frame.cost, t.used[0], tick)
     if count > 0:
         back(t, 0)
     return count == 0
 
 
 @bare_kernel
-def _settle(t: Seats, s: State) -> None:
+def _settle(t: Seats, s: Arrays) -> None:
     """Carry out the changes of the trail, and charge flows that move for the first time in this event."""
     s.counter[0].tick += 1
     tick, event = s.counter[0].tick, s.counter[0].event
@@ -225,7 +224,7 @@ def _settle(t: Seats, s: State) -> None:
 
 
 @bare_kernel
-def _full(s: State, f: int, limit: float) -> int:
+def _full(s: Arrays, f: int, limit: float) -> int:
     """Return how many links of a flow are above a limit."""
     count = 0
     for step in range(4):
@@ -235,7 +234,7 @@ def _full(s: State, f: int, limit: float) -> int:
 
 
 @bare_kernel
-def _lift(s: State, lifted: Rows, limit: float) -> int:
+def _lift(s: Arrays, lifted: Rows, limit: float) -> int:
     """Take flows off their paths until no link is above a limit, those of the event first; return their number."""
     count = 0
     for link in range(s.load.shape[0]):
@@ -258,20 +257,20 @@ def _lift(s: State, lifted: Rows, limit: float) -> int:
 
 
 @bare_kernel
-def _goes_on(s: State, steps: Ints) -> bool:
+def _goes_on(s: Arrays, steps: Ints) -> bool:
     """Return whether steps are left, and rows of the log for what they change and for flows that go back."""
     return steps[0] > 0 and s.counter[0].logged + 4 * MAX_LIFTED < s.log.shape[0] - s.counter[0].reserve
 
 
 @bare_kernel
-def _start(t: Seats, s: State, f: int, waiting: Ints) -> None:
+def _start(t: Seats, s: Arrays, f: int, unplaced: Ints) -> None:
     """Begin a search for a flow."""
     s.counter[0].tick += 1
-    waiting[0], t.used[0] = f, 0
+    unplaced[0], t.used[0] = f, 0
 
 
 @bare_kernel
-def _spread(t: Seats, s: State, lifted: Rows, count: int, frames: Rows, waiting: Ints, steps: Ints) -> int:
+def _spread(t: Seats, s: Arrays, lifted: Rows, count: int, frames: Rows, unplaced: Ints, steps: Ints) -> int:
     """Give lifted flows links of their own, the cheapest first; return how many find none."""
     rest = 0
     for cost in range(MAX_COST + 1):
@@ -286,15 +285,15 @@ def _spread(t: Seats, s: State, lifted: Rows, count: int, frames: Rows, waiting:
                 left = cost - (0 if s.flow[f].fresh == s.counter[0].event else MOVE)
                 if left < 0 or not _goes_on(s, steps) or cost // MOVE > s.counter[0].budget - s.counter[0].used:
                     continue
-                _start(t, s, f, waiting)
-                if _search(t, s, frames, waiting, 1, left, steps, MAX_STEPS):
+                _start(t, s, f, unplaced)
+                if _search(t, s, frames, unplaced, 1, left, steps, MAX_STEPS):
                     _settle(t, s)
                     lifted[i].flow, placed = -1, True
     return rest
 
 
 @bare_kernel
-def _go_back(t: Seats, s: State, frames: Rows, waiting: Ints, steps: Ints) -> int:
+def _go_back(t: Seats, s: Arrays, frames: Rows, unplaced: Ints, steps: Ints) -> int:
     """Put flows that moved in this event back on their old paths where that moves no others; return their number."""
     count, event, tick = 0, s.counter[0].event, 0
     for i in range(s.counter[0].logged):
@@ -305,15 +304,15 @@ def _go_back(t: Seats, s: State, frames: Rows, waiting: Ints, steps: Ints) -> in
             continue
         if not _goes_on(s, steps):
             break
-        _start(t, s, f, waiting)
+        _start(t, s, f, unplaced)
         tick, s.flow[f].stamp = s.counter[0].tick, s.counter[0].tick
         change(t, f, -1, -1)
         one, two, three, four = _owners(t, f, column, core)
         cost = _price(s, one, tick) + _price(s, two, tick) + _price(s, three, tick) + _price(s, four, tick)
-        frames[0].flow, frames[0].next, frames[0].waiting = f, (column << t.shift) + max(core, 0), 1
+        frames[0].flow, frames[0].next, frames[0].unplaced = f, (column << t.shift) + max(core, 0), 1
         if cost >= MOVE:
             back(t, 0)
-        elif _search(t, s, frames, waiting, _take(t, frames[0], waiting), MOVE - 1 - cost, steps, MAX_STEPS_BACK):
+        elif _search(t, s, frames, unplaced, _take(t, frames[0], unplaced), MOVE - 1 - cost, steps, MAX_STEPS_BACK):
             _settle(t, s)
             s.flow[f].fresh = old
             s.counter[0].used -= 1
@@ -322,13 +321,13 @@ def _go_back(t: Seats, s: State, frames: Rows, waiting: Ints, steps: Ints) -> in
 
 
 @bare_kernel
-def spread_out(t: Seats, s: State, limit: float, lifted: Rows, frames: Rows, waiting: Ints, steps: Ints) -> None:
+def spread_out(t: Seats, s: Arrays, limit: float, lifted: Rows, frames: Rows, unplaced: Ints, steps: Ints) -> None:
     """Give flows on links above a limit links of their own, within the budget.
 
     The others of the event share links as evenly as paths allow, and those of no event keep their paths.
     """
     count = _lift(s, lifted, limit)
-    while _spread(t, s, lifted, count, frames, waiting, steps) > 0 and _go_back(t, s, frames, waiting, steps) > 0:
+    while _spread(t, s, lifted, count, frames, unplaced, steps) > 0 and _go_back(t, s, frames, unplaced, steps) > 0:
         pass
     for i in range(count):
         f, path = lifted[i].flow, lifted[i].path
@@ -350,8 +349,8 @@ def make_room(store: Store, limit: float) -> float:
         return store.fullest()[0]
     mark, used, score = int(counter.logged[0]), int(counter.used[0]), (store.fullest()[0], slowed(s, store.used))
     lifted, frames = np.empty(MAX_LIFTED, dtype=LIFTED), np.empty(MAX_DEPTH, dtype=FRAME)
-    waiting, steps = np.empty(4 * MAX_DEPTH, dtype=np.int64), np.array([MAX_ALL_STEPS], dtype=np.int64)
-    spread_out(store.seats, s, limit, lifted, frames, waiting, steps)
+    unplaced, steps = np.empty(4 * MAX_DEPTH, dtype=np.int64), np.array([MAX_ALL_STEPS], dtype=np.int64)
+    spread_out(store.seats, s, limit, lifted, frames, unplaced, steps)
     if (store.fullest()[0], slowed(s, store.used)) > score:
         undo(s, mark)
         counter.used[0] = used

@@ -10,11 +10,12 @@ import numpy as np
 
 from heddle.controller.model.plan import Infeasible
 from heddle.controller.planner.ground.clos import NO_LINK, Topology
-from heddle.controller.planner.ground.expand import joined
+from heddle.controller.planner.ground.expand import joined_flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.paths import packed
 from heddle.controller.planner.refusal import dead_nic, no_path, too_full
 from heddle.controller.planner.route import Router
-from heddle.controller.planner.session.delta import Delta, SessionJob, changes, no_paths, packed, touched
+from heddle.controller.planner.session.delta import Delta, SessionJob, changes, no_paths, touched
 from heddle.controller.planner.session.moves import Movable, Moves
 from heddle.controller.planner.session.paths import set_paths, undo
 from heddle.controller.planner.session.place import above_bounds, place
@@ -54,7 +55,7 @@ class Engine:
         store.begin_event(Movable.NONE, 0)
         store.reserve_log(len(rows))
         set_paths(store.s, rows, np.where(dead[:, None], NO_LINK, paths))
-        store.find_lost(rows)
+        store.mark_stranded(rows)
         self._over = self._over_limit(store.fullest()[0])
 
     def handle(
@@ -69,19 +70,19 @@ class Engine:
         job that has just left the session; the delta includes its flows.
         """
         store, goal = self._store, self._store.cuts.lower_bound()
-        was_lost, reached = store.before_event, self._reached
+        without, reached = store.before_event, self._reached
         shared, worst, link = self._place(rows, goal, moves, of, improve)
         whole = moves.free and (worst > SLACK * max(goal, self._reached) or not self._alike()) and self._replan(worst)
         if whole:
             worst, link = store.fullest()
             shared = int(self._on_fuller(rows, goal).sum())
-        stranded = rows[store.lost[rows]]
+        stranded = rows[store.stranded[rows]]
         why = self._no_path(stranded) if len(stranded) else ""
         over = self._over_limit(worst)
         if refuses and (why or over - self._over):
             refusal = Infeasible(why=why or self._too_full(min(over - self._over), goal))
             undo(store.s, 0)
-            store.lost[:] = was_lost
+            store.stranded[:] = without
             self._reached = reached
             return refusal
         self._over = over
@@ -94,7 +95,7 @@ class Engine:
         """Undo the path changes since `Store.begin_event`."""
         store = self._store
         undo(store.s, 0)
-        store.lost[:] = store.before_event
+        store.stranded[:] = store.before_event
         self._over = self._over_limit(store.fullest()[0])
 
     def ease(self) -> None:
@@ -131,7 +132,7 @@ class Engine:
         if not self._in_steps():
             if len(rows):
                 self._route(rows)
-                store.find_lost(rows)
+                store.mark_stranded(rows)
             if improve and not moves.free and store.fullest()[0] > goal * HAIR:
                 self._reroute(goal, moves, of)
             return int(self._on_fuller(rows, goal).sum()), *store.fullest()
@@ -152,7 +153,7 @@ class Engine:
             if not (settled or moves.free) and len(rows) and score(store, goal) > PERFECT:
                 self._or_beside(rows, goal, moves, of, mark)
             fullest = store.fullest()
-        store.find_lost(rows)
+        store.mark_stranded(rows)
         return above_bounds(store.s, rows, store.cuts.bound), *fullest
 
     def _prepare(self, rows: Ints) -> None:
@@ -220,14 +221,14 @@ class Engine:
         store, budget = self._store, moves.budget or 0
         candidates = crowded(store, self._movable(moves, of), goal * HAIR)
         for size in sorted({min(budget, len(candidates)) >> 2 * step for step in range(3)} - {0}, reverse=True):
-            mark, before, lost = int(store.counter.logged[0]), score(store, goal), store.lost.copy()
+            mark, before, without = int(store.counter.logged[0]), score(store, goal), store.stranded.copy()
             self._prepare(candidates[:size])
             self._route(candidates[:size])
-            store.find_lost(candidates[:size])
-            if score(store, goal) < before and not (store.lost & ~lost).any():
+            store.mark_stranded(candidates[:size])
+            if score(store, goal) < before and not (store.stranded & ~without).any():
                 break
             undo(store.s, mark)
-            store.lost[:] = lost
+            store.stranded[:] = without
 
     def _movable(self, moves: Moves, of: SessionJob | None) -> list[SessionJob]:
         """Return the jobs whose flows may move."""
@@ -295,14 +296,14 @@ class Engine:
     def _replan(self, worst: float) -> bool:
         """Plan everything again; keep the result if it is better, or if priorities or pins need the full planner."""
         store = self._store
-        mark, lost = int(store.counter.logged[0]), store.lost.copy()
+        mark, without = int(store.counter.logged[0]), store.stranded.copy()
         store.reserve_log(len(store.s.flow))
         self._set(store.used)
-        store.find_lost(np.flatnonzero(store.used))
+        store.mark_stranded(np.flatnonzero(store.used))
         self._reached = min(worst, store.fullest()[0])
         if self._alike() and store.fullest()[0] * HAIR >= worst:
             undo(store.s, mark)
-            store.lost[:] = lost
+            store.stranded[:] = without
             return False
         return True
 
@@ -356,8 +357,8 @@ class Engine:
         store = self._store
         jobs = [self._jobs[number] for number in sorted(set(store.s.flow["job"][rows].tolist()))]
         every = np.concatenate([job.rows for job in jobs])
-        chosen = store.lost[every]
-        flows = joined([job.flows.as_job(number) for number, job in enumerate(jobs)]).rows(chosen)
+        chosen = store.stranded[every]
+        flows = joined_flows([job.flows.as_job(number) for number, job in enumerate(jobs)]).rows(chosen)
         ids = [job.request.job_id for job in jobs]
         live, hops = self._router().live, packed(store.paths[every[chosen]])
         return dead_nic(self._topology, live, ids, flows) or no_path(self._topology, live, ids, flows, hops) or ""
@@ -381,7 +382,7 @@ class Engine:
             placed=found.placed,
             moved=found.moved,
             shared=shared,
-            stranded=int(store.lost[placed].sum()),
+            stranded=int(store.stranded[placed].sum()),
             why_stranded=why,
             replanned=whole,
             max_link_utilisation=worst,

@@ -24,7 +24,7 @@ from heddle.controller.planner.session.chains import (
     wire,
 )
 from heddle.controller.planner.session.paths import growth, set_path, undo
-from heddle.controller.planner.session.table import DEAD, State
+from heddle.controller.planner.session.table import DEAD, Arrays
 
 BY_CORES, BY_EJECTION = -1, -2
 """Values of a chain's `out` where no columns are exchanged: moves between cores, and ejections."""
@@ -33,7 +33,7 @@ MAX_EJECTIONS = 256
 
 
 @bare_kernel
-def fewest(s: State, f: int, limit: float, most: int) -> int:
+def fewest(s: Arrays, f: int, limit: float, most: int) -> int:
     """Place a flow that is on no link within a limit; return how many moves count, or -1 without a change.
 
     At most `most` moves may count, with that of the flow itself where it is none of the event's.
@@ -51,8 +51,8 @@ def fewest(s: State, f: int, limit: float, most: int) -> int:
 
 
 @bare_kernel
-def _carry_out(s: State, f: int, limit: float, chain: Any) -> bool:
-    """Make room as a row of `State.best` says; where it returns False, the caller must undo its changes."""
+def _carry_out(s: Arrays, f: int, limit: float, chain: Any) -> bool:
+    """Make room as a row of `Arrays.best` says; where it returns False, the caller must undo its changes."""
     s.counter[0].budget = s.counter[0].used + chain.allowed
     if chain.out == BY_EJECTION:
         return _push(s, f, chain.into, chain.core, limit, chain.allowed)
@@ -63,7 +63,7 @@ def _carry_out(s: State, f: int, limit: float, chain: Any) -> bool:
 
 
 @bare_kernel
-def _try(s: State, f: int, limit: float, trial: Any, best: Any) -> None:
+def _try(s: Arrays, f: int, limit: float, trial: Any, best: Any) -> None:
     """Make room as `trial` says and undo it; copy it to `best` if fewer moves count."""
     mark = s.counter[0].logged
     if _carry_out(s, f, limit, trial):
@@ -75,7 +75,7 @@ def _try(s: State, f: int, limit: float, trial: Any, best: Any) -> None:
 
 
 @bare_kernel
-def _by_cores(s: State, f: int, limit: float, own: int, trial: Any, best: Any) -> None:
+def _by_cores(s: Arrays, f: int, limit: float, own: int, trial: Any, best: Any) -> None:
     """Try the columns with room at both ends, where flows must move between cores."""
     u, v, demand, row = s.flow[f].source, s.flow[f].target, s.flow[f].demand, s.flow[f].layer
     for column in range(s.up_leaf.shape[1]):
@@ -86,7 +86,7 @@ def _by_cores(s: State, f: int, limit: float, own: int, trial: Any, best: Any) -
 
 
 @bare_kernel
-def _by_columns(s: State, f: int, limit: float, own: int, trial: Any, best: Any) -> None:
+def _by_columns(s: Arrays, f: int, limit: float, own: int, trial: Any, best: Any) -> None:
     """Try the chains of all pairs of columns."""
     u, v, demand, row = s.flow[f].source, s.flow[f].target, s.flow[f].demand, s.flow[f].layer
     columns, longest = s.up_leaf.shape[1], s.chain.shape[0] - 1
@@ -107,7 +107,7 @@ def _by_columns(s: State, f: int, limit: float, own: int, trial: Any, best: Any)
 
 
 @bare_kernel
-def _by_ejection(s: State, f: int, limit: float, own: int, trial: Any, best: Any) -> None:
+def _by_ejection(s: Arrays, f: int, limit: float, own: int, trial: Any, best: Any) -> None:
     """Try all paths on which at most two links would be too full."""
     across, tried = s.planes > 0 and s.pod[s.flow[f].source] != s.pod[s.flow[f].target], 0
     for column in range(s.up_leaf.shape[1]):
@@ -123,7 +123,7 @@ def _by_ejection(s: State, f: int, limit: float, own: int, trial: Any, best: Any
 
 
 @bare_kernel
-def _blocked(s: State, f: int, column: int, core: int, limit: float) -> int:
+def _blocked(s: Arrays, f: int, column: int, core: int, limit: float) -> int:
     """Return how many links of a path would be above a limit with a flow on them; many where one of them is dead."""
     count, demand, row = 0, s.flow[f].demand, s.flow[f].layer
     u, v = s.flow[f].source, s.flow[f].target
@@ -139,7 +139,7 @@ def _blocked(s: State, f: int, column: int, core: int, limit: float) -> int:
 
 
 @bare_kernel
-def _may_push(s: State, f: int, column: int, limit: float, left: int) -> bool:
+def _may_push(s: Arrays, f: int, column: int, limit: float, left: int) -> bool:
     """Return False where `_push` is bound to fail at a leaf's link of that column; read without a change."""
     for right in (False, True):
         link = wire(s, 0, s.flow[f].target if right else s.flow[f].source, column, right)
@@ -156,13 +156,13 @@ def _may_push(s: State, f: int, column: int, limit: float, left: int) -> bool:
 
 
 @bare_kernel
-def _has_room(s: State, g: int) -> bool:
+def _has_room(s: Arrays, g: int) -> bool:
     """Return whether both leaves of a flow have a link without a flow in one column; needs the tables of `seats`."""
     return s.free[s.flow[g].source] & s.free[s.free.shape[0] // 2 + s.flow[g].target] != 0
 
 
 @bare_kernel
-def _push(s: State, f: int, column: int, core: int, limit: float, left: int) -> bool:
+def _push(s: Arrays, f: int, column: int, core: int, limit: float, left: int) -> bool:
     """Put a flow on a path and move one flow off each of its links that is above a limit; at most `left` count."""
     put(s, f, column, core)
     for step in range(4):
@@ -176,7 +176,7 @@ def _push(s: State, f: int, column: int, core: int, limit: float, left: int) -> 
 
 
 @bare_kernel
-def _eject(s: State, f: int, link: int, limit: float, left: int) -> int:
+def _eject(s: Arrays, f: int, link: int, limit: float, left: int) -> int:
     """Move a flow other than f off a link above a limit, to a path with room; return 1 if it counts, or -1 for none."""
     node, seen = s.head[link], 0
     while node >= 0 and seen < MAX_FLOWS_READ:

@@ -5,7 +5,7 @@ They keep loads, the list of flows of each link and the seat tables current, and
 
 from heddle.controller.planner.ground.clos import NO_LINK
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, bare_kernel
-from heddle.controller.planner.session.table import DEAD, State
+from heddle.controller.planner.session.table import DEAD, Arrays
 
 
 @bare_kernel
@@ -30,12 +30,12 @@ def reset_flows(
 
 
 @bare_kernel
-def find_lost(flows: Rows, rows: Ints, dead_leaf: Ints, lost: Flags) -> None:
+def mark_stranded(flows: Rows, rows: Ints, dead_leaf: Ints, stranded: Flags) -> None:
     """Mark which of these flows have no path, or are within a leaf that is dead."""
     for i in range(rows.shape[0]):
         flow = flows[rows[i]]
         inside = flow.source == flow.target
-        lost[rows[i]] = dead_leaf[flow.source] > 0 if inside else flow.path[0] < 0
+        stranded[rows[i]] = dead_leaf[flow.source] > 0 if inside else flow.path[0] < 0
 
 
 @bare_kernel
@@ -58,17 +58,17 @@ def fullest_link(load: Floats, inverse: Floats, divisor: Floats) -> tuple[float,
 
 
 @bare_kernel
-def growth(s: State, link: int, row: int, amount: float) -> float:
+def growth(s: Arrays, link: int, row: int, amount: float) -> float:
     """Return by how much the load of a link grows with `amount` more in a layer: the job's heaviest phase counts."""
-    was, now = 0.0, 0.0
+    before, after = 0.0, 0.0
     for other in range(s.layer_span[row].first, s.layer_span[row].end):
         load = s.layer_load[other, link]
-        was, now = max(was, load), max(now, load + amount if other == row else load)
-    return now - was
+        before, after = max(before, load), max(after, load + amount if other == row else load)
+    return after - before
 
 
 @bare_kernel
-def _add_load(s: State, f: int, link: int, amount: int) -> None:
+def _add_load(s: Arrays, f: int, link: int, amount: int) -> None:
     """Add a demand to the load of a link; for a job of several phases, only the increase of its heaviest phase."""
     row = s.flow[f].layer
     if row < 0:
@@ -79,7 +79,7 @@ def _add_load(s: State, f: int, link: int, amount: int) -> None:
 
 
 @bare_kernel
-def _mark_seat(s: State, link: int) -> None:
+def _mark_seat(s: Arrays, link: int) -> None:
     """Update a link's owner in the seat tables: a flow, or -1: free, -2: dead, -3: several flows."""
     seat, node = s.seat_of[link], s.head[link]
     if seat < 0:
@@ -91,14 +91,14 @@ def _mark_seat(s: State, link: int) -> None:
 
 
 @bare_kernel
-def mark_seats(s: State, links: Ints) -> None:
+def mark_seats(s: Arrays, links: Ints) -> None:
     """Update the seat tables for links that failed or came back."""
     for i in range(links.shape[0]):
         _mark_seat(s, links[i])
 
 
 @bare_kernel
-def seat_column(s: State, up: int, down: int) -> int:
+def seat_column(s: Arrays, up: int, down: int) -> int:
     """Return the column of two links; -1 where there is none, -2 where they have different ones."""
     if up < 0:
         return -1
@@ -107,14 +107,14 @@ def seat_column(s: State, up: int, down: int) -> int:
 
 
 @bare_kernel
-def _mark_spot(s: State, f: int) -> None:
+def _mark_spot(s: Arrays, f: int) -> None:
     """Update column and core of a flow in the seat tables; -2 where it does not go up and down by the same one."""
     path, spot = s.flow[f].path, s.spot[f]
     spot.column, spot.core = seat_column(s, path[0], path[3]), seat_column(s, path[1], path[2])
 
 
 @bare_kernel
-def _leave(s: State, f: int, step: int) -> None:
+def _leave(s: Arrays, f: int, step: int) -> None:
     """Remove a flow from the link at a step of its path."""
     flow = s.flow[f]
     link, after, before = flow.path[step], flow.after[step], flow.before[step]
@@ -131,7 +131,7 @@ def _leave(s: State, f: int, step: int) -> None:
 
 
 @bare_kernel
-def _enter(s: State, f: int, step: int, link: int, after: int, before: int) -> None:
+def _enter(s: Arrays, f: int, step: int, link: int, after: int, before: int) -> None:
     """Put a flow on a link at a step of its path, between two nodes of its list."""
     flow = s.flow[f]
     flow.path[step], flow.after[step], flow.before[step] = link, after, before
@@ -148,7 +148,7 @@ def _enter(s: State, f: int, step: int, link: int, after: int, before: int) -> N
 
 
 @bare_kernel
-def set_path(s: State, f: int, up: int, core_up: int, core_down: int, down: int) -> None:
+def set_path(s: Arrays, f: int, up: int, core_up: int, core_down: int, down: int) -> None:
     """Put a flow on a path, at the head of the list of each link that is new to it, and log its old path."""
     flow, path = s.flow[f], (up, core_up, core_down, down)
     entry = s.log[s.counter[0].logged]
@@ -168,14 +168,14 @@ def set_path(s: State, f: int, up: int, core_up: int, core_down: int, down: int)
 
 
 @bare_kernel
-def set_paths(s: State, rows: Ints, paths: Ints) -> None:
+def set_paths(s: Arrays, rows: Ints, paths: Ints) -> None:
     """Put flows on given paths."""
     for i in range(rows.shape[0]):
         set_path(s, rows[i], paths[i, 0], paths[i, 1], paths[i, 2], paths[i, 3])
 
 
 @bare_kernel
-def undo(s: State, mark: int) -> None:
+def undo(s: Arrays, mark: int) -> None:
     """Undo the changes logged since `mark`, the last first; lists are as before, order included, and so is `fresh`."""
     while s.counter[0].logged > mark:
         s.counter[0].logged -= 1

@@ -17,7 +17,7 @@ from heddle.controller.planner.session.chains import (
 )
 from heddle.controller.planner.session.fewest import fewest
 from heddle.controller.planner.session.paths import set_path, undo
-from heddle.controller.planner.session.table import State
+from heddle.controller.planner.session.table import Arrays
 
 MAX_FLOWS_TRIED = 24
 """The flows of a full link for which other paths are tried."""
@@ -28,7 +28,7 @@ MAX_TRIES = 1024
 
 
 @bare_kernel
-def _make_room(s: State, f: int, limit: float) -> bool:
+def _make_room(s: Arrays, f: int, limit: float) -> bool:
     """Place a flow for which no path has room below the limit, by a chain; return False without a change."""
     if s.counter[0].thrifty != 0:
         return fewest(s, f, limit, 0) >= 0
@@ -56,7 +56,7 @@ def _make_room(s: State, f: int, limit: float) -> bool:
 
 
 @bare_kernel
-def _calmest(s: State, f: int, limit: float) -> tuple[int, int]:
+def _calmest(s: Arrays, f: int, limit: float) -> tuple[int, int]:
     """Return column and core of the path within a limit that has the fewest links above 1 with f on it.
 
     Of equal paths, one whose links above 1 have the fewest flows of other jobs at their head wins.
@@ -79,7 +79,7 @@ def _calmest(s: State, f: int, limit: float) -> tuple[int, int]:
 
 
 @bare_kernel
-def place(s: State, rows: Ints, bound: Floats, goal: float) -> None:
+def place(s: Arrays, rows: Ints, bound: Floats, goal: float) -> None:
     """Place flows again, each within the bounds of the cuts it crosses if possible, else within `goal`.
 
     `bound` has leaves out, leaves in, pods out, pods in. Where moves are limited, only flows of the event move here.
@@ -107,7 +107,7 @@ def place(s: State, rows: Ints, bound: Floats, goal: float) -> None:
 
 
 @bare_kernel
-def leave(s: State, f: int, limit: float, most: int) -> int:
+def leave(s: Arrays, f: int, limit: float, most: int) -> int:
     """Move a flow to links within a limit; return how many moves count, or -1 without a change, where above `most`."""
     mark = s.counter[0].logged
     if s.flow[f].fresh != s.counter[0].event and most <= 0:
@@ -125,7 +125,7 @@ def leave(s: State, f: int, limit: float, most: int) -> int:
 
 
 @bare_kernel
-def _lighten(s: State, link: int, limit: float, most: int) -> bool:
+def _lighten(s: Arrays, link: int, limit: float, most: int) -> bool:
     """Move the flow off a link that needs the fewest moves; return False without a change where that is above `most`.
 
     A flow is moved to links within the limit.
@@ -144,7 +144,7 @@ def _lighten(s: State, link: int, limit: float, most: int) -> bool:
 
 
 @bare_kernel
-def relieve(s: State, limit: float, whole: bool, charge: int) -> bool:
+def relieve(s: Arrays, limit: float, whole: bool, charge: int) -> bool:
     """Move flows off links above a limit to links within it, the cheapest moves first; return whether none remains.
 
     At most `charge` moves count for one flow that leaves. With `whole`, end at the first link for which no moves are
@@ -169,7 +169,7 @@ def relieve(s: State, limit: float, whole: bool, charge: int) -> bool:
 
 
 @bare_kernel
-def slowed(s: State, used: Flags) -> float:
+def slowed(s: Arrays, used: Flags) -> float:
     """Return by how much flows are slowed: the sum of 1 - 1 / u over flows whose fullest link has utilisation u > 1."""
     total = 0.0
     for f in range(used.shape[0]):
@@ -183,7 +183,7 @@ def slowed(s: State, used: Flags) -> float:
 
 
 @bare_kernel
-def above_bounds(s: State, rows: Ints, bound: Floats) -> int:
+def above_bounds(s: Arrays, rows: Ints, bound: Floats) -> int:
     """Return how many of these flows are on links above the bounds of their own cuts; `bound` is as in `place`."""
     leaves, pods, count = s.up_leaf.shape[0], s.up_plane.shape[0] // max(s.planes, 1), 0
     for i in range(rows.shape[0]):

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Topology
-from heddle.controller.planner.ground.expand import Flows, joined
+from heddle.controller.planner.ground.expand import Flows, joined_flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.loads import heaviest_phases, link_loads
+from heddle.controller.planner.ground.paths import packed
 from heddle.controller.planner.ground.streams import Streams
 from heddle.controller.planner.ports.pins import bundles, given_paths
 from heddle.controller.planner.route import Router
-from heddle.controller.planner.session.delta import SessionJob, by_role, packed
+from heddle.controller.planner.session.delta import SessionJob, by_role
 from heddle.controller.planner.session.state import Store
 
 
@@ -35,7 +36,7 @@ def replanned(router: Router, jobs: Sequence[SessionJob], paths: Ints, again: Fl
     running = _streams(topology, old, stay)
     bundle = bundles(topology, running, new, priority[new.job])
     given = given_paths(running, bundle)
-    # A kept flow may have lost its path: it does not determine the path of others.
+    # A kept flow may be stranded: it does not determine the path of others.
     given = {key: path for key, path in given.items() if path[0] >= 0}
     found = router.route(new, priority[new.job], base, bundle, given)
     return by_role(found, topology.cables)
@@ -48,7 +49,7 @@ def beside(router: Router, jobs: Sequence[SessionJob], store: Store, rows: Ints)
     """
     number = store.s.flow["job"][rows]
     order = [rows[number == job.number] for job in jobs]
-    flows = joined(
+    flows = joined_flows(
         [job.flows.rows(store.index[mine]).as_job(n) for n, (job, mine) in enumerate(zip(jobs, order, strict=True))]
     )
     level, free = jobs[0].request.priority, np.full(len(flows), -1, dtype=np.int64)
@@ -82,13 +83,13 @@ def crowded(store: Store, jobs: Sequence[SessionJob], bound: float) -> Ints:
     used = np.append(store.s.load / store.divisor, 0.0)
     fullest = used[store.paths[rows]].max(axis=1, initial=0.0)
     order = np.lexsort((-fullest, priority))
-    leaves = (fullest > bound) & ~store.lost[rows]
+    leaves = (fullest > bound) & ~store.stranded[rows]
     return rows[order[leaves[order]]]
 
 
 def _numbered(jobs: Sequence[SessionJob]) -> Flows:
     """Return the flows of all jobs, numbered in their order."""
-    return joined([job.flows.as_job(number) for number, job in enumerate(jobs)])
+    return joined_flows([job.flows.as_job(number) for number, job in enumerate(jobs)])
 
 
 def _streams(topology: Topology, flows: Flows, hops: Ints) -> Streams:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.controller.planner.ground.bits import lowest_bit
-from heddle.controller.planner.ground.jit import Floats, Ints, Rows, Small, bare_kernel
-from heddle.controller.planner.ground.rows import row
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, Small, bare_kernel, row
 
 MAX_FRONT = 128
 """The chains that are followed at once for a flow."""
@@ -345,7 +344,7 @@ def _seat(t: Seats, f: int) -> bool:
 def seat(t: Seats, rows: Ints, begin: int, limit: int, bound: Floats, below: float) -> int:
     """Seat flows in order, from index `begin` on, and record them in the trail, up to `limit` rows.
 
-    Returns the index of the first flow that cannot be seated, or the number of flows. `bound` is as in `chains.place`;
+    Returns the index of the first flow that cannot be seated, or the number of flows. `bound` is as in `place.place`;
     a flow whose cuts have a bound of `below` or more is left to `place`: its links hold several flows.
     """
     pods = (t.right - t.leaves) // max(t.planes, 1)
@@ -369,7 +368,7 @@ def chosen(
 ) -> int:  # fmt: skip
     """Write each flow of the trail whose path changes to `rows`, and its new path to `paths`; return their number.
 
-    `tick` is a stamp that no flow has yet; the others are fields of `table.State` (a whole `State` takes 7 us a call).
+    `tick` is a stamp that no flow has yet; the others are fields of `table.Arrays`, which takes 7 us a call as a whole.
     """
     found = 0
     for i in range(t.used[0]):

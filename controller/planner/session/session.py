@@ -1,16 +1,33 @@
 """Incremental planning: jobs come and go, cables fail and return, and each event changes few paths.
 
-A `Session` holds the paths of all jobs of a fabric. Each event returns the `Delta` of paths that it caused, or an
-`Infeasible` without any change. The flows of the event are placed; others move for them only as far as `Moves` allows.
-Where any number of any flows may move, a result more than `SLACK` above the lower bound is planned again as a whole,
-and the full plan replaces it if it is better.
+A `Session` holds the jobs of a fabric and a path for each of their flows. The rules that it keeps:
 
-A physical failure cannot be refused: `link_down` and `switch_down` always take effect, every affected flow that has a
-live path gets one, and the delta reports the others (`stranded`, `why_stranded`). Those wait without a path until an
-event brings one back. A drain is a request: it is refused where it would strand a flow.
+1. An event is all or nothing. It returns the `Delta` of the paths that it changed, or an `Infeasible`, and then nothing
+   has changed. Every change of a path is logged, and the log read backwards restores the state exactly.
+2. A request may be refused, a fact may not. `add` is refused where a flow would have no path, or a job would newly
+   exceed its `require_utilisation`; so is a `drain`. A failure always takes effect. The flows that it severs get other
+   paths; where no live path is left, a flow is stranded, and the delta counts it (`stranded`, `why_stranded`).
+3. A stranded flow keeps its row and loads no link. The events that return a cable or a switch, and `apply` and
+   `rebalance`, try to place it again.
+4. The flows of the event (those of a new job, the severed ones) are placed first and cost nothing. Other flows move
+   only for them or for a lower fullest link, and only as `Moves` allows: whose, and how many. A flow that the event has
+   placed or moved may move again at no cost.
+5. Flows do not move without a gain. `cuts` knows a lower bound of the fullest link that holds for any paths of the same
+   demands. Where any number of any flows may move, a result within `SLACK` of it is left as it is, unless a gain is
+   requested (`rebalance`). Beyond `SLACK`, and beyond that of the last full plan, everything is planned again, and the
+   new plan stays if it is better.
+6. Better means: a lower fullest link, down to the bound; then less that slows flows. With a limit on moves, they go
+   where they buy most. What an arrival or a departure leaves of a budget may make room for later jobs (see `Moves`).
+7. Equal events give equal paths. Nothing reads a clock or draws a number; work is limited in steps.
 
-The full planner places jobs of several priorities, pins by addresses, and all flows on fabrics that are no regular
-Clos, beside the load of the other flows; those then move only when everything is planned again.
+Three layers keep them. This module knows names: jobs, cables, switches, and which events there are. `Engine` knows the
+order in which things are tried. The kernels know numbers only: they work on the arrays of a `Store`, and try the cheap
+before the dear: a link that is free (`seats`), a chain of moves between two columns (`chains`), the fewest moves
+(`fewest`), and a search over both tiers (`ejections`).
+
+The full planner (`replan`) places jobs of several priorities or phases, pins by addresses, and all flows on fabrics
+that are no regular Clos, beside the load of the other flows. Where several priorities or pins are in the session, and
+any number of any flows may move, each event plans everything again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -116,7 +133,7 @@ class Session:
 
     def stranded(self) -> list[tuple[str, str]]:
         """Return the job id and the flow id of every flow that has no live path, or a NIC out of use."""
-        rows, store = self._waiting(), self._store
+        rows, store = self._stranded(), self._store
         found = {
             (self._jobs[number], index)
             for number, index in zip(store.s.flow["job"][rows].tolist(), store.index[rows].tolist(), strict=True)
@@ -212,7 +229,7 @@ class Session:
         victims = flows_of(store, np.concatenate((cables, cables + topology.cables)))
         for leaf in np.flatnonzero(store.dead_leaf).tolist():
             victims = np.union1d(victims, store.flows_inside(leaf))
-        return _delta(self._engine.handle(np.union1d(victims, self._waiting()), moves, refuses=False))
+        return _delta(self._engine.handle(np.union1d(victims, self._stranded()), moves, refuses=False))
 
     def set_background(self, loads_bps: Floats) -> None:
         """Set the load in bit/s that traffic of no job puts on each link between switches."""
@@ -228,7 +245,7 @@ class Session:
         self._store.begin_event(moves.who, moves.budget)
         self._engine.ease()
         job = None if job_id is None else self._job(job_id)
-        return _delta(self._engine.handle(self._waiting(), moves, refuses=False, improve=True, of=job))
+        return _delta(self._engine.handle(self._stranded(), moves, refuses=False, improve=True, of=job))
 
     def _cable(self, cable_id: str) -> str:
         if cable_id not in self._topology.cable_index:
@@ -290,12 +307,12 @@ class Session:
         self._store.begin_event(moves.who, moves.budget)
         self._take_out(target, why, -1)
         self._engine.ease()
-        return _delta(self._engine.handle(self._waiting(), moves, refuses=False))
+        return _delta(self._engine.handle(self._stranded(), moves, refuses=False))
 
-    def _waiting(self) -> Ints:
+    def _stranded(self) -> Ints:
         """Return the rows of flows that have no path."""
         store = self._store
-        return np.flatnonzero(store.lost & store.used)
+        return np.flatnonzero(store.stranded & store.used)
 
     def _enter(self, request: JobRequest, flows: Flows) -> SessionJob:
         """Add a job and its flows to the arrays, without paths."""

@@ -8,14 +8,14 @@ from heddle.controller.planner.ground.jit import Floats, Ints, bare_kernel
 from heddle.controller.planner.session.chains import commit, may_move, wire
 from heddle.controller.planner.session.paths import set_path, undo
 from heddle.controller.planner.session.place import leave
-from heddle.controller.planner.session.table import DEAD, State
+from heddle.controller.planner.session.table import DEAD, Arrays
 
 MAX_GATHERED = 256
 """The flows for which chains are searched to slow fewer jobs."""
 
 
 @bare_kernel
-def _excess(s: State, background: Floats, leaf: int, right: bool, size: int) -> float:
+def _excess(s: Arrays, background: Floats, leaf: int, right: bool, size: int) -> float:
     """Return by how much a leaf's flows exceed what its links carry beside traffic of no job.
 
     With a size above 0, that is whole flows of this size.
@@ -31,7 +31,7 @@ def _excess(s: State, background: Floats, leaf: int, right: bool, size: int) -> 
 
 
 @bare_kernel
-def widen(s: State, background: Floats, size: int, limit: float, links: Ints, before: Floats) -> int:
+def widen(s: Arrays, background: Floats, size: int, limit: float, links: Ints, before: Floats) -> int:
     """Widen as many links above a limit as each leaf must have; return their number.
 
     `background` is the load of traffic of no job in bit/s per link. Writes the links, and their inverse capacities
@@ -52,7 +52,7 @@ def widen(s: State, background: Floats, size: int, limit: float, links: Ints, be
 
 
 @bare_kernel
-def _list_slowed(s: State, limit: float, links: Ints, on: Ints) -> int:
+def _list_slowed(s: Arrays, limit: float, links: Ints, on: Ints) -> int:
     """Write the flows on these links and on all above a limit, some of them twice; return how many were written."""
     count = 0
     for i in range(links.shape[0] + s.load.shape[0]):
@@ -65,7 +65,7 @@ def _list_slowed(s: State, limit: float, links: Ints, on: Ints) -> int:
 
 
 @bare_kernel
-def _has_job(s: State, on: Ints, job: int, other: int) -> bool:
+def _has_job(s: Arrays, on: Ints, job: int, other: int) -> bool:
     """Return whether a flow of the list other than `other` is of a job."""
     found, i = False, 0
     while i < on.shape[0] and not found:
@@ -75,7 +75,7 @@ def _has_job(s: State, on: Ints, job: int, other: int) -> bool:
 
 
 @bare_kernel
-def _jobs(s: State, on: Ints) -> int:
+def _jobs(s: Arrays, on: Ints) -> int:
     """Return how many jobs the flows of a list have."""
     count = 0
     for i in range(on.shape[0]):
@@ -84,7 +84,7 @@ def _jobs(s: State, on: Ints) -> int:
 
 
 @bare_kernel
-def _exchange(s: State, x: int, z: int, link: int, narrow: float, limit: float) -> bool:
+def _exchange(s: Arrays, x: int, z: int, link: int, narrow: float, limit: float) -> bool:
     """Move x off a widened link and z of the same leaf to it; return False, with changes, where that is impossible."""
     left, wide = s.counter[0].budget - s.counter[0].used, s.inverse[link]
     set_path(s, z, -1, -1, -1, -1)
@@ -96,7 +96,7 @@ def _exchange(s: State, x: int, z: int, link: int, narrow: float, limit: float) 
 
 
 @bare_kernel
-def _gather(s: State, link: int, narrow: float, limit: float, links: Ints, room: Ints, size: int) -> bool:
+def _gather(s: Arrays, link: int, narrow: float, limit: float, links: Ints, room: Ints, size: int) -> bool:
     """Exchange one flow of a widened link such that fewer jobs are slowed; return False without a change if none is.
 
     The first `size` flows of `room` are slowed now.
@@ -115,15 +115,15 @@ def _gather(s: State, link: int, narrow: float, limit: float, links: Ints, room:
             if not _has_job(s, on, s.flow[z].job, x) or s.counter[0].tries <= 0:
                 continue
             if _exchange(s, x, z, link, narrow, limit):
-                now = room[size:][: _list_slowed(s, limit, links, room[size:])]
-                if now.shape[0] <= size and _jobs(s, now) < _jobs(s, on) and commit(s, mark):
+                left = room[size:][: _list_slowed(s, limit, links, room[size:])]
+                if left.shape[0] <= size and _jobs(s, left) < _jobs(s, on) and commit(s, mark):
                     return True
             undo(s, mark)
     return False
 
 
 @bare_kernel
-def gather(s: State, limit: float, links: Ints, before: Floats, room: Ints) -> None:
+def gather(s: Arrays, limit: float, links: Ints, before: Floats, room: Ints) -> None:
     """Exchange flows of widened links with others of their leaf, one by one, while fewer jobs are slowed by that."""
     s.counter[0].tries = MAX_GATHERED
     for i in range(links.shape[0]):

@@ -14,7 +14,7 @@ from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, Smal
 from heddle.controller.planner.ground.shape import ThreeTier, shape_of
 from heddle.controller.planner.session.chains import CANDIDATES
 from heddle.controller.planner.session.cuts import Cuts
-from heddle.controller.planner.session.paths import find_lost, fullest_link, mark_seats, reset_flows
+from heddle.controller.planner.session.paths import fullest_link, mark_seats, mark_stranded, reset_flows
 from heddle.controller.planner.session.seats import FRONT, MAX_FRONT, MAX_TRAIL, TRAIL, Seats
 from heddle.controller.planner.session.table import (
     CHAIN,
@@ -25,8 +25,8 @@ from heddle.controller.planner.session.table import (
     LINK,
     SPAN,
     SPOT,
+    Arrays,
     Counters,
-    State,
 )
 
 SPARE_LOG = 1 << 16
@@ -69,14 +69,14 @@ class Store:
         self._blocked: Ints = np.zeros(topology.cables, dtype=np.int64)
         self._alive_divisor: Floats = np.where(self._alive_inverse < DEAD, topology.capacity[: self.links], np.inf)
         self.divisor = self._alive_divisor.copy()
-        self.lost: Flags = np.ones(0, dtype=np.bool_)
+        self.stranded: Flags = np.ones(0, dtype=np.bool_)
         self.used: Flags = np.zeros(0, dtype=np.bool_)
-        self.before_event: Flags = self.lost
+        self.before_event: Flags = self.stranded
         self.dead_leaf: Ints = np.zeros(len(leaves), dtype=np.int64)
         self.pins = 0
         self.index: Ints = np.empty(0, dtype=np.int64)
         self._free: Ints = np.empty(0, dtype=np.int64)
-        self.s = self._empty_state(tables)
+        self.s = self._empty_arrays(tables)
         self.counter = Counters(*(self.s.counter[name] for name in Counters._fields))
         self._trail: Rows = np.empty(MAX_TRAIL, dtype=TRAIL)
         self.seat_rows: Ints = np.empty(MAX_TRAIL, dtype=np.int64)
@@ -87,7 +87,7 @@ class Store:
         self.seat_bps = float(widths[0]) if len(self.s.free) and len(widths) == 1 else 0.0
         mark_seats(self.s, np.arange(self.links, dtype=np.int64))
 
-    def _empty_state(self, tables: _Tables) -> State:
+    def _empty_arrays(self, tables: _Tables) -> Arrays:
         plane_at: Ints = np.zeros(self.topology.cables, dtype=np.int64)
         if tables.planes:
             plane_at[tables.up_leaf] = tables.plane_of
@@ -95,7 +95,7 @@ class Store:
         link = _aligned_rows(self.links, LINK)
         link["inverse"], link["head"] = self._alive_inverse, NO_LINK
         shift, seat_of, vertices = _seats_of(tables, self.topology.cables)
-        return State(
+        return Arrays(
             cables=self.topology.cables, planes=tables.planes, inverse=link["inverse"],
             load=link["load"], head=link["head"], flow=_aligned_rows(0, FLOW),
             up_leaf=tables.up_leaf, up_plane=tables.up_plane, plane_of=tables.plane_of, plane_at=plane_at,
@@ -133,7 +133,7 @@ class Store:
         counter.logged[0] = counter.used[0] = 0
         counter.who[0], counter.budget[0] = who, UNLIMITED if budget is None else budget
         counter.thrifty[0] = 0 if budget is None else 1 if budget else 2
-        self.before_event = self.lost.copy()
+        self.before_event = self.stranded.copy()
 
     def new_tick(self) -> int:
         """Return a stamp that no flow has yet."""
@@ -158,16 +158,16 @@ class Store:
         self._free = self._free[: len(self._free) - count]
         columns = (source, target, flows.demand_bps, flows.by_addresses, phases)
         reset_flows(self.s.flow, self.s.spot, rows, self.counter.event[0], number, tenant, *columns)
-        self.index[rows], self.lost[rows], self.used[rows] = np.arange(count), True, True
+        self.index[rows], self.stranded[rows], self.used[rows] = np.arange(count), True, True
         self.pins += int(flows.by_addresses.sum())
         # An event that adds a job begins before the job has rows.
-        self.before_event = self.lost.copy()
+        self.before_event = self.stranded.copy()
         return rows
 
     def release(self, rows: Ints) -> None:
         """Release rows, whose flows have no path any more."""
         self.pins -= int(self.s.flow["held"][rows].sum())
-        self.lost[rows], self.used[rows] = True, False
+        self.stranded[rows], self.used[rows] = True, False
         self._free = np.concatenate((self._free, rows[::-1]))
 
     def _grow(self, wanted: int) -> None:
@@ -179,7 +179,7 @@ class Store:
         spot = _spots(size + more)
         spot[:size] = self.s.spot
         self.s = self.s._replace(flow=flow, spot=spot)
-        self.lost = np.concatenate((self.lost, np.ones(more, dtype=np.bool_)))
+        self.stranded = np.concatenate((self.stranded, np.ones(more, dtype=np.bool_)))
         self.used = np.concatenate((self.used, np.zeros(more, dtype=np.bool_)))
         self.index = np.concatenate((self.index, np.zeros(more, dtype=np.int64)))
         # The lowest rows are allotted first.
@@ -233,9 +233,9 @@ class Store:
         """Return the rows of the flows that begin and end at one leaf."""
         return np.flatnonzero((self.s.flow["source"] == leaf) & (self.s.flow["target"] == leaf) & self.used)
 
-    def find_lost(self, rows: Ints) -> None:
-        """Update `lost`: the flows without a path, or within a leaf that is dead."""
-        find_lost(self.s.flow, rows, self.dead_leaf, self.lost)
+    def mark_stranded(self, rows: Ints) -> None:
+        """Update `stranded`: the flows without a path, or within a leaf that is dead."""
+        mark_stranded(self.s.flow, rows, self.dead_leaf, self.stranded)
 
 
 def _seats_of(tables: _Tables, cables: int) -> tuple[int, Small, int]:

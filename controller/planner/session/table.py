@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.controller.planner.ground.jit import Floats, Ints, Rows, Small
-from heddle.controller.planner.ground.rows import row
+from heddle.controller.planner.ground.jit import Floats, Ints, Rows, Small, row
 
 DEAD = 1e30
 """Inverse capacity and utilisation of a link that cannot carry traffic."""
@@ -21,7 +20,7 @@ FLOW = row(
         ("fresh", _WORD),  # the last event that placed or moved it
         ("held", _WORD),  # 1: bound to the path of its addresses, must not move
         ("job", _WORD),
-        ("layer", _WORD),  # row of `State.layer_load`, -1 where its job has one phase
+        ("layer", _WORD),  # row of `Arrays.layer_load`, -1 where its job has one phase
         ("path", _WORD, 4),  # links: up, up to the core, down from the core, down; -1 for none
         ("after", _WORD, 4),  # the next node in the list of each of these links, -1 for none
         ("before", _WORD, 4),  # the previous node
@@ -39,7 +38,7 @@ CHANGE = row([("flow", _WORD), ("fresh", _WORD), ("path", _WORD, 4), ("after", _
 
 
 class Counters(NamedTuple):
-    """The fields of `State.counter` as arrays of one number: reading these in Python is faster than a record's."""
+    """The fields of `Arrays.counter` as arrays of one number: reading these in Python is faster than a record's."""
 
     logged: Ints  # rows in the log
     tick: Ints  # the last stamp used
@@ -70,7 +69,7 @@ SPAN = row([("first", _WORD), ("end", _WORD)])
 """A range of rows."""
 
 
-class State(NamedTuple):
+class Arrays(NamedTuple):
     """The arrays that the kernels of a session read and change, with a row per flow, link, leaf or column.
 
     `up_leaf[leaf, column]` and `up_plane[pod * planes + plane, core]` are cables; `planes` is 0 in two tiers, and

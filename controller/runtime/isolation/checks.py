@@ -113,8 +113,8 @@ class IsolationChecks:
         else:
             read_s = clock() - began_s
             after = loop.state.networks
-            now = after.gateways.get(name)
-            if now is None or now.session != known.session or after.generation != networks.generation:
+            attached = after.gateways.get(name)
+            if attached is None or attached.session != known.session or after.generation != networks.generation:
                 return
             found = await self._verifier.verify(_request(name, networks, session, tables))
         self._last[name] = _Last(clock(), read_s, known.session)

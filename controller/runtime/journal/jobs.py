@@ -124,11 +124,11 @@ def renumbering(topology: Topology, then: Sequence[str]) -> Ints | None:
     """
     if list(then) == topology.cable_ids:
         return None
-    count, now = len(then), topology.cable_index
+    count, number_of = len(then), topology.cable_index
     found: Ints = np.full(2 * count + 1, NO_LINK, dtype=np.int64)
     for number, cable in enumerate(then):
-        if cable in now:
-            found[number], found[count + number] = now[cable], topology.cables + now[cable]
+        if cable in number_of:
+            found[number], found[count + number] = number_of[cable], topology.cables + number_of[cable]
     return found
 
 

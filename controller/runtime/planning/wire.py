@@ -17,6 +17,7 @@ from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Ints
 from heddle.controller.planner.ground.loads import LinkLoads
+from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.placed import Placed, paths_of
 from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.ports.reverse import reverse_only_links
@@ -150,16 +151,14 @@ def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: 
     else:
         assert columns.rates is not None
         flows = table.flows if isinstance(table, FlowTable) else expand(topology, (request,))
-        hops, ports, reverse_hops, reverse_ports = columns.paths
-        rated = FlowTable(
-            topology, request, flows, hops, ports, reverse_hops, reverse_ports, columns.rates, columns.turns
-        )
+        paths = Paths(flows=flows, **columns.paths._asdict())
+        rated = FlowTable(topology, request, paths, columns.rates, columns.turns)
         base = JobFlows(
             job_id=request.job_id,
             flows=rated,
-            link_loads_bps=LinkLoads(topology, flows, hops),
+            link_loads_bps=LinkLoads(topology, flows, paths.hops),
             pinned=bool(flows.pinned.any()),
-            reverse_links=reverse_only_links(topology, hops, reverse_hops),
+            reverse_links=reverse_only_links(topology, paths.hops, paths.reverse_hops),
         )
         len(base.link_loads_bps)  # computed here instead of in the control loop
     return replace(

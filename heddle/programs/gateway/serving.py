@@ -12,7 +12,7 @@ from heddle.controller.config.access import is_loopback
 from heddle.controller.dashboard.exposition import CONTENT_TYPE
 from heddle.controller.dashboard.http import HttpServer, Page
 from heddle.controller.model.error import PrerequisiteError
-from heddle.controller.model.server_address import joined
+from heddle.controller.model.server_address import address_text
 from heddle.controller.runtime.limits.exposure import warned
 from heddle.dataplane.control.gateway import Gateway
 from heddle.dataplane.control.heartbeats import address_of
@@ -77,7 +77,7 @@ async def status_edges(
         raise PrerequisiteError(f"{kind} {name}: {place}: {error.strerror or error}") from None
     try:
         with warned({} if is_loopback(host) else {"metrics": metrics}):
-            yield {"metrics": joined(host, bound), "window": str(path)}
+            yield {"metrics": address_text(host, bound), "window": str(path)}
     finally:
         await socket.close()
         await http.close()

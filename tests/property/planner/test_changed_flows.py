@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import Plan
 from heddle.controller.planner.ground.flow_table import FlowTable
+from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.planner.solve import solve
 from tests.support.examples import examples
@@ -36,10 +37,8 @@ def edited(draw_rows: dict[str, list[int]], turns: list[int] | None) -> FlowTabl
         columns[name][rows] = np.roll(columns[name], 1, axis=0)[rows] if columns[name].ndim > 1 else 7
     slots = np.array(turns, dtype=np.int64) if turns is not None else None
     found = Turns(slot=np.zeros_like(slots), slots=slots, slot_ns=slots) if slots is not None else None
-    return FlowTable(
-        BEFORE.topology, BEFORE.request, BEFORE.flows, columns["hops"], columns["ports"], columns["reverse_hops"],
-        columns["reverse_ports"], columns["rates"], found,
-    )  # fmt: skip
+    rates = columns.pop("rates")
+    return FlowTable(BEFORE.topology, BEFORE.request, Paths(flows=BEFORE.flows, **columns), rates, found)
 
 
 @given(

@@ -12,7 +12,7 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 from heddle.controller.model.plan import Infeasible, Plan
 from heddle.controller.planner.ground.clos import topology_of
-from heddle.controller.planner.ground.expand import joined
+from heddle.controller.planner.ground.expand import joined_flows
 from heddle.controller.planner.ground.loads import link_loads
 from heddle.controller.planner.session.moves import Movable, Moves
 from heddle.controller.planner.session.session import Session
@@ -88,7 +88,7 @@ class Watched:
         onward = store.paths[rows] >= 0
         flow = store.s.flow[rows]
         neighbours = flow["after"][onward], flow["before"][onward]
-        listed = (store.s.head, *neighbours, store.s.load, store.lost[rows])
+        listed = (store.s.head, *neighbours, store.s.load, store.stranded[rows])
         held = (rows, store.paths[rows], *listed, store.cuts._load, store.cuts._count)
         return [array.copy() for array in held]
 
@@ -140,7 +140,7 @@ class Watched:
         jobs = self.session.jobs
         if not jobs:
             return np.zeros(2 * self.topology.cables)
-        flows = joined([self.session.flows(job.job_id).as_job(number) for number, job in enumerate(jobs)])
+        flows = joined_flows([self.session.flows(job.job_id).as_job(number) for number, job in enumerate(jobs)])
         hops = np.concatenate([self.session.hops(job.job_id) for job in jobs])
         return link_loads(self.topology, flows, hops)[: 2 * self.topology.cables]
 

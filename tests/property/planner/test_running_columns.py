@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import Plan
 from heddle.controller.planner.ground.clos import topology_of
-from heddle.controller.planner.ground.expand import Flows, expand
+from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.flow_table import FlowTable
-from heddle.controller.planner.ground.placed import Placed, joined_paths, no_paths, paths_of
+from heddle.controller.planner.ground.placed import Placed, placed_paths
 from heddle.controller.planner.running import Running
 from heddle.controller.planner.solve import solve
 from tests.support.examples import examples
@@ -45,8 +45,7 @@ def test_columns_follow_the_jobs(steps, replaced):
             assert isinstance(job.flows, FlowTable)
             jobs[0] = request, replace(job, flows=job.flows.with_rates(job.flows.rates))
         found = running.follow(jobs)
-        parts = [paths_of(TOPOLOGY, number, job) for number, job in enumerate(jobs)]
-        expected = joined_paths(parts or [no_paths(expand(TOPOLOGY, ()))], TOPOLOGY)
+        expected = placed_paths(TOPOLOGY, jobs)
         for column in ("hops", "ports", "reverse_hops", "reverse_ports"):
             assert np.array_equal(getattr(found, column), getattr(expected, column))
         for name in (column.name for column in fields(Flows) if column.name != "logical"):  # unique, but not dense

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
-
 from heddle.controller.brain.intent import dead_links
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
@@ -63,16 +61,10 @@ def with_paths(plan: Replan, seen: Seen) -> tuple[JobFlows, ...]:
             for row, path in rows.items():
                 hops[row] = -1
                 hops[row, : len(path) - 2] = [table.topology.link_index[link] for link in path[1:-1]]
-            job = replace(job, flows=_on(table, hops))
+            paths = replace(table.paths, hops=hops)
+            job = replace(job, flows=FlowTable(table.topology, table.request, paths, table.rates, table.turns))
         jobs.append(job)
     return tuple(jobs)
-
-
-def _on(table: FlowTable, hops: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> FlowTable:
-    return FlowTable(
-        table.topology, table.request, table.flows, hops, table.ports, table.reverse_hops, table.reverse_ports,
-        table.rates, table.turns,
-    )  # fmt: skip
 
 
 def is_within_bound(plan: Replan, followed: Replan) -> bool:

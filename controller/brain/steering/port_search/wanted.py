@@ -40,18 +40,18 @@ def _all(job: JobFlows) -> Flags:
 
 def _as_before(job: JobFlows, before: JobFlows, seen: frozenset[str]) -> tuple[JobFlows, Flags]:
     """Return a running job with the old ports of flows on old or seen paths, and which flows are not on old ones."""
-    now, was = job.flows, before.flows
-    if now is was:
+    new, earlier = job.flows, before.flows
+    if new is earlier:
         return job, ~_all(job)
-    assert isinstance(now, FlowTable)
-    assert isinstance(was, FlowTable)
-    differs: Flags = (now.hops != was.hops).any(axis=1)
-    followed: Flags = np.zeros(len(now), dtype=np.bool_)
+    assert isinstance(new, FlowTable)
+    assert isinstance(earlier, FlowTable)
+    differs: Flags = (new.hops != earlier.hops).any(axis=1)
+    followed: Flags = np.zeros(len(new), dtype=np.bool_)
     for row in np.flatnonzero(differs).tolist() if seen else ():
-        followed[row] = now.flow_id(row) in seen
-    old = np.flatnonzero((~differs | followed) & (now.ports != was.ports)).tolist()
+        followed[row] = new.flow_id(row) in seen
+    old = np.flatnonzero((~differs | followed) & (new.ports != earlier.ports)).tolist()
     if old:
-        job = replace(job, flows=now.with_ports({row: int(was.ports[row]) for row in old}))
+        job = replace(job, flows=new.with_ports({row: int(earlier.ports[row]) for row in old}))
     return job, differs
 
 
