@@ -201,11 +201,6 @@ class Lab:
         """Return what each host's agent would report: its queue pairs. Call it like `modify_flow`."""
         return observed_flows(self.fabric, self._runner.list_queue_pairs())
 
-    def pause_from(self, nic_id: str, priority: int, quanta: int) -> None:
-        """Send one PFC frame from a NIC to its switch, as an overloaded host's NIC does; 0 quanta end the pause."""
-        self.nics[nic_id].send_request(op="pause", priority=priority, quanta=quanta)
-        self.nics[nic_id].read_reply()
-
     def storm_from(self, nic_id: str, priority: int, running: bool) -> None:
         """Start or stop a NIC that pauses its switch port without end; also from `run_flows`' `on_progress`."""
         self.nics[nic_id].send_request(op="storm", priority=priority, running=running)

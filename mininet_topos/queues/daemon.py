@@ -5,7 +5,6 @@ input and replies to each:
 
     {"op": "configure", "page": path, **description.to_wire(...)}    once; all programs are attached when it replies
     {"op": "write"}     write the counter page now
-    {"op": "reset"}     reset the maximum depths
     {"op": "report"}    statistics of the daemon itself, see `_report`
 
 At the end of its input it resumes every paused priority and neighbour, and exits. The kernel frees programs and maps
@@ -180,9 +179,6 @@ class QueueDaemon:
         operation = command["op"]
         if operation == "write":
             self._write(time.monotonic_ns())
-        elif operation == "reset":
-            self._switches.clear_maxima()
-            self._longest_tick_ns = 0
         elif operation == "report":
             return {"ok": True, **self._report()}
         else:

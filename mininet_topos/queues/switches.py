@@ -180,10 +180,6 @@ class Switches:
                 priority = int(used[column])
                 self._discards.forget(slot, priority, self._kernel.held_bytes(slot, priority))
 
-    def clear_maxima(self) -> None:
-        """Reset the maximum depths."""
-        self._queues["max_depth_bytes"] = self._queues["max_ingress_bytes"] = 0
-
     def depth_bytes(self) -> int:
         """Return the sum of all egress depths."""
         return int(np.maximum(_signed_depth(self._block()), 0).sum())

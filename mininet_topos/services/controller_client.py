@@ -34,15 +34,12 @@ class ControllerClient:
 
     def await_switches(self, switches: int) -> None:
         """Wait until all switches are connected and have rules; raises UnavailableError after a timeout."""
-        deadline = time.monotonic() + SWITCHES_TIMEOUT_S
-        while True:
-            topology = _call(lambda: self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S))
+
+        def missing(topology: pb.Topology) -> str:
             ready = sum(switch.connected and switch.rules > 0 for switch in topology.switches)
-            if ready >= switches:
-                return
-            if time.monotonic() > deadline:
-                raise UnavailableError(f"{ready} of {switches} switches were ready after {SWITCHES_TIMEOUT_S:.0f} s")
-            time.sleep(POLL_S)
+            return "" if ready >= switches else f"{ready} of {switches} switches were ready"
+
+        self._await(missing)
 
     def submit(self, job: JobRequest) -> pb.JobPlan:
         """Submit a job and return its plan, once every switch has acknowledged the plan's rules."""
@@ -71,25 +68,29 @@ class ControllerClient:
 
     def await_links(self) -> None:
         """Wait until all links are up; raises UnavailableError after a timeout."""
-        deadline = time.monotonic() + SWITCHES_TIMEOUT_S
-        while True:
-            topology = _call(lambda: self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S))
-            down = [link.id for link in topology.links if not link.up]
-            if not down:
-                return
-            if time.monotonic() > deadline:
-                raise UnavailableError(f"link {down[0]} is still down after {SWITCHES_TIMEOUT_S:.0f} s")
-            time.sleep(POLL_S)
+
+        def missing(topology: pb.Topology) -> str:
+            return next((f"link {link.id} is still down" for link in topology.links if not link.up), "")
+
+        self._await(missing)
 
     def await_link(self, link_id: str, *, up: bool) -> None:
         """Wait until the controller knows that a link is up, or down; raises UnavailableError after a timeout."""
+
+        def missing(topology: pb.Topology) -> str:
+            known = any(link.id == link_id and link.up == up for link in topology.links)
+            return "" if known else f"link {link_id} is not {'up' if up else 'down'} for the controller"
+
+        self._await(missing)
+
+    def _await(self, missing: Callable[[pb.Topology], str]) -> None:
+        """Wait until nothing is missing in the topology; raises UnavailableError with what is, after a timeout."""
         deadline = time.monotonic() + SWITCHES_TIMEOUT_S
         while True:
             topology = _call(lambda: self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S))
-            if any(link.id == link_id and link.up == up for link in topology.links):
+            if not (text := missing(topology)):
                 return
             if time.monotonic() > deadline:
-                text = f"link {link_id} is not {'up' if up else 'down'} for the controller"
                 raise UnavailableError(f"{text} after {SWITCHES_TIMEOUT_S:.0f} s")
             time.sleep(POLL_S)
 

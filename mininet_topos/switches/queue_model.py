@@ -49,11 +49,6 @@ class QueueModel:
         """Return the counters that the daemon wrote last, at most some 15 ms ago, without a request to it."""
         return self._page.read()
 
-    def reset_maxima(self) -> None:
-        """Reset the maximum depths, as before a run."""
-        self._child.send_request(op="reset")
-        self._child.read_reply()
-
     def report(self) -> Mapping[str, Any]:
         """Return statistics of the daemon itself: ticks, longest tick, processor time, bytes written off."""
         self._child.send_request(op="report")

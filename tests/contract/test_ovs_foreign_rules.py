@@ -71,6 +71,6 @@ async def test_messages_of_a_real_switch_are_decoded_as_os_ken_decodes_them(ovs_
         )
     session = ovs_lab.server.sessions()["leaf1"]
     parts = await session._request(wire.FLOW_REQUEST, wire.MessageType.MULTIPART_REPLY, wire.MultipartType.FLOW)
-    ours = [entry.rule for part in parts for entry in readback.flow_entries(part)]
+    ours = [entry.rule for part in parts for entry in readback.each_flow_entry(part)]
     assert ours == [os_ken_codec.rule_of(entry) for part in parts for entry in os_ken_codec.parsed(part).body]
     assert len(ours) == 40

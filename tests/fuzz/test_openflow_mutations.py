@@ -17,7 +17,7 @@ from tests.fuzz.openflow_seeds import SEEDS
 CASES = int(os.environ.get("HEDDLE_FUZZ_CASES", "6000"))
 SEED = int(os.environ.get("HEDDLE_FUZZ_SEED", "1"))
 LENGTHS = (0, 1, 4, 7, 8, 16, 0x7FFF, 0xFFFF)
-MULTIPART = {1: readback.flow_entries, 7: readback.groups, 13: decode.ports}
+MULTIPART = {1: lambda part: list(readback.each_flow_entry(part)), 7: readback.groups, 13: decode.ports}
 SINGLE = {
     0: decode.hello_offers_our_version,
     1: decode.error,

@@ -145,11 +145,6 @@ def _applied(actions: bytes) -> list[Action] | None:
 _U16_U16_U32 = Struct("!HHI").unpack_from
 
 
-def flow_entries(part: bytes) -> list[FlowEntry]:
-    """Read one part of a flow statistics reply."""
-    return list(each_flow_entry(part))
-
-
 def each_flow_entry(part: bytes) -> Iterator[FlowEntry]:
     """Read one part of a flow statistics reply, an entry at a time."""
     at, end = _PARTS_AT, len(part)

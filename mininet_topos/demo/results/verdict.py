@@ -33,13 +33,6 @@ def legs_of(
     return [Leg(path_of_port.get(port, ()), packets_on(port), port in broken) for port in ports]
 
 
-def check_links(
-    links: Sequence[str], packets_on: Mapping[str, int], tx_packets: int, rx_packets: int
-) -> tuple[str, ...]:
-    """Return a line for each wrong packet count of a queue pair that stayed on one path; see `check_legs`."""
-    return check_legs([Leg(links, packets_on)], tx_packets, rx_packets)
-
-
 def check_legs(legs: Sequence[Leg], tx_packets: int, rx_packets: int) -> tuple[str, ...]:
     """Return a line for each wrong packet count of one queue pair; empty if it was captured on exactly its links.
 

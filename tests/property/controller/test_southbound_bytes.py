@@ -73,7 +73,7 @@ def as_flow_statistics(flow_mods):
 def test_what_was_written_is_read_back_as_the_same_rules(rules):
     reply = as_flow_statistics(messages(templates.encoded([Change(ChangeOp.RULE_ADD, rule) for rule in rules], 1)))
     check(reply)
-    entries = readback.flow_entries(reply)
+    entries = list(readback.each_flow_entry(reply))
     assert [entry.rule for entry in entries] == rules
     assert all((entry.packets, entry.octets) == (33, 44) for entry in entries)
     assert [os_ken_codec.rule_of(entry) for entry in os_ken_codec.parsed(reply).body] == rules

@@ -21,7 +21,7 @@ def read_rules(socket_path: Path) -> SwitchRules:
         rules, groups = [], []
         connection.sendall(wire.with_xid(wire.FLOW_REQUEST, 1))
         for part in _replies(stream, 1):
-            rules += [entry.rule for entry in readback.flow_entries(part)]
+            rules += [entry.rule for entry in readback.each_flow_entry(part)]
         connection.sendall(wire.with_xid(wire.GROUP_DESC_REQUEST, 2))
         for part in _replies(stream, 2):
             groups += readback.groups(part)

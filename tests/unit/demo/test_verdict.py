@@ -1,8 +1,12 @@
 from types import SimpleNamespace
 
-from heddle.mininet_topos.demo.results.verdict import Leg, check_legs, check_links, legs_of, shortened
+from heddle.mininet_topos.demo.results.verdict import Leg, check_legs, legs_of, shortened
 
 PATH = ("h1>leaf1:3", "leaf1:1>spine1:1", "spine1:2>leaf2:1", "leaf2:3>h2")
+
+
+def check_links(links, packets_on, tx_packets, rx_packets):
+    return check_legs([Leg(links, packets_on)], tx_packets, rx_packets)
 
 
 def counts(*packets):

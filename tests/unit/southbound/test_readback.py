@@ -19,7 +19,7 @@ def match(oxm):
 
 def only_rule(reply):
     check(reply)
-    (entry,) = readback.flow_entries(reply)
+    (entry,) = readback.each_flow_entry(reply)
     return entry.rule
 
 
