@@ -50,7 +50,7 @@ class Delta:
 
     `job` and `index` identify a flow by the number of its job and its index among the job's flows. `old` and `new` are
     its links by role, valid where `had` and `has` are true. `placed` flows were new or severed, `moved`
-    flows made room for others, `stranded` flows have no live path, and `shared` flows are on links above the bounds of
+    flows made room for others, `stranded` flows have no path then, and `shared` flows are on links above the bounds of
     their own cuts.
     """
 
@@ -71,11 +71,6 @@ class Delta:
     max_link_utilisation: float
     lower_bound: float
     bottleneck_link: str
-
-    @property
-    def shortfall(self) -> float:
-        """Return the difference between the largest utilisation and the bound of all demands, at least 0.0."""
-        return max(0.0, self.max_link_utilisation - self.lower_bound)
 
     def __len__(self) -> int:
         return len(self.job)

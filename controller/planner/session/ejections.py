@@ -29,7 +29,7 @@ MAX_COST = 28
 MAX_EJECTED = 2
 """The flows that a flow ejects."""
 MAX_DIRECT = 2
-"""The free places that are tried for a flow while others wait for one."""
+"""The free places that are tried for a flow while others are unplaced."""
 MAX_STEPS, MAX_STEPS_BACK, MAX_ALL_STEPS = 3_000, 300, 60_000
 """The trials in a search, in one for a flow that goes back, and in all searches of an event; a trial is one flow."""
 MAX_DEPTH = 64
@@ -39,7 +39,7 @@ MAX_LIFTED = 1024
 
 _WORD = np.int64
 FRAME = row([(name, _WORD) for name in ("flow", "unplaced", "left", "ejects", "next", "direct", "cost", "mark")])
-"""A flow for which places are tried, as the last of so many that wait: what is left to spend, how many flows a place
+"""A flow for which places are tried, as the last of so many `unplaced`: what is left to spend, how many flows a place
 may eject, the next place, the free places tried, the cost of the last place, and the trail before it."""
 LIFTED = row([("flow", _WORD), ("path", _WORD, 4)])
 """A flow that shares a link, and its path; -1 once it has links of its own."""
@@ -140,7 +140,7 @@ def _advance(t: Seats, s: Arrays, frame: Any, tick: int) -> bool:
 
 @bare_kernel
 def _take(t: Seats, frame: Any, unplaced: Ints) -> int:
-    """Put a flow on its place and append the flows that it ejects to those that wait; return how many wait then."""
+    """Put a flow on its place and append those that it ejects to the unplaced ones; return how many these are then."""
     f, column, count = frame.flow, frame.next >> t.shift, frame.unplaced - 1
     core = frame.next & ((1 << t.shift) - 1) if _cores_of(t, f) > 0 else -1
     for g in _owners(t, f, column, core):
@@ -166,7 +166,7 @@ def _is_direct(t: Seats, g: int) -> bool:
 
 @bare_kernel
 def _open(s: Arrays, frame: Any, unplaced: Ints, count: int, left: int, mark: int, tick: int) -> None:
-    """Begin to try places for the last flow that waits."""
+    """Begin to try places for the last unplaced flow."""
     frame.flow, frame.unplaced, frame.left, frame.mark = unplaced[count - 1], count, left, mark
     frame.ejects, frame.next, frame.direct, frame.cost = 0, 0, 0, 0
     s.flow[frame.flow].stamp = tick
@@ -174,7 +174,7 @@ def _open(s: Arrays, frame: Any, unplaced: Ints, count: int, left: int, mark: in
 
 @bare_kernel
 def _search(t: Seats, s: Arrays, frames: Rows, unplaced: Ints, count: int, left: int, steps: Ints, most: int) -> bool:
-    """Find places for flows that wait and all that they eject, at a cost of at most `left`; they are in the trail.
+    """Find places for unplaced flows and all that they eject, at a cost of at most `left`; they are in the trail.
 
     `Arrays.counter.tick` is the stamp of flows that must not be ejected. At most so many steps are taken.
     """

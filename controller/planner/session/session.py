@@ -75,7 +75,7 @@ class Session:
     def begin(
         fabric: Fabric, health: Health | None = None, kept: Iterable[tuple[JobRequest, JobFlows]] = ()
     ) -> "Session":
-        """Return a session with these failures and jobs; a flow on a dead path waits for an event that places it."""
+        """Return a session with these failures and jobs; a severed flow is stranded until an event places it."""
         session, health = Session(fabric), health or Health()
         for target in sorted(health.down_cables | health.down_switches):
             session._take_out(target, "down")
@@ -86,7 +86,7 @@ class Session:
         return session
 
     def adopt(self, request: JobRequest, job_flows: JobFlows) -> None:
-        """Add a running job with its paths; a flow on a dead path waits for an event that places it."""
+        """Add a running job with its paths; a severed flow is stranded until an event places it."""
         paths = paths_of(self._topology, self._next, (request, job_flows))
         job = self._enter(request, paths.flows)
         self._engine.adopt(job.rows, by_role(paths.hops, self._topology.cables))
@@ -193,7 +193,7 @@ class Session:
         return _delta(self._outage(self._cable(cable_id), "down", moves))
 
     def link_up(self, cable_id: str, moves: Moves = STAY) -> Delta:
-        """Record that a cable is back; only flows that wait for a path, and those that `moves` allows, move there."""
+        """Record that a cable is back; only stranded flows, and those that `moves` allows, move there."""
         return self._return(self._cable(cable_id), "down", moves)
 
     def switch_down(self, switch_id: str, moves: Moves = STAY) -> Delta:
@@ -201,7 +201,7 @@ class Session:
         return _delta(self._outage(self._switch(switch_id), "down", moves))
 
     def switch_up(self, switch_id: str, moves: Moves = STAY) -> Delta:
-        """Record that a switch is back, and place the flows that wait for a path."""
+        """Record that a switch is back, and place stranded flows."""
         return self._return(self._switch(switch_id), "down", moves)
 
     def drain(self, target: str, moves: Moves = STAY) -> Delta | Infeasible:
@@ -213,7 +213,7 @@ class Session:
         return self._return(target, "drained", moves)
 
     def apply(self, health: Health, moves: Moves = STAY) -> Delta:
-        """Record what has failed and returned since, all at once, and place the flows that have no path now."""
+        """Record what has failed and returned since, all at once, and place severed and stranded flows."""
         store, topology = self._store, self._topology
         store.begin_event(moves.who, moves.budget)
         wanted = health.down_cables | health.down_switches
@@ -303,14 +303,14 @@ class Session:
         return result
 
     def _return(self, target: str, why: str, moves: Moves) -> Delta:
-        """Return a cable or switch to use and place the flows that wait for a path."""
+        """Return a cable or switch to use and place stranded flows."""
         self._store.begin_event(moves.who, moves.budget)
         self._take_out(target, why, -1)
         self._engine.ease()
         return _delta(self._engine.handle(self._stranded(), moves, refuses=False))
 
     def _stranded(self) -> Ints:
-        """Return the rows of flows that have no path."""
+        """Return the rows of stranded flows."""
         store = self._store
         return np.flatnonzero(store.stranded & store.used)
 
