@@ -23,12 +23,12 @@ from heddle.dataplane.engine.counters import make_counters
 from heddle.dataplane.engine.graph import arrays_of
 from heddle.dataplane.engine.rings import Injector, PuntReader, empty_ring
 from heddle.dataplane.engine.sleep import sleepers
-from heddle.dataplane.gateway.compiler.compile import compile_tables
 from heddle.dataplane.gateway.graph import graph_of
 from heddle.dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
 from heddle.dataplane.gateway.memory.state import empty_state
 from heddle.dataplane.gateway.run import run
 from heddle.dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.tables.compiler.compile import compile_tables
 
 _LOCAL = LocalConfig(
     gateway_id="warm",

@@ -9,19 +9,19 @@ from heddle.dataplane.balancer.elements.refuse import refuse
 from heddle.dataplane.balancer.elements.send import send
 from heddle.dataplane.balancer.elements.translate import translate
 from heddle.dataplane.balancer.memory.connections import sweep
+from heddle.dataplane.elements.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
+from heddle.dataplane.elements.forward import forward
+from heddle.dataplane.elements.headers.parse import parse
+from heddle.dataplane.elements.underlay import underlay
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.clock import now_ns
 from heddle.dataplane.engine.counters import Counters
 from heddle.dataplane.engine.graph import OUTCOMES, GraphArrays
 from heddle.dataplane.engine.rings import WRITTEN, Ring
 from heddle.dataplane.engine.sleep import is_called, sleep
-from heddle.dataplane.gateway.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
-from heddle.dataplane.gateway.elements.forward import forward
-from heddle.dataplane.gateway.elements.parse import parse
-from heddle.dataplane.gateway.elements.underlay import underlay
 from heddle.dataplane.gateway.memory.ageing import age
 from heddle.dataplane.gateway.run import EMPTY_ROUNDS, TURN_NS
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.io.frames.layout import Ports
 from heddle.dataplane.io.ports import receive
 from heddle.dataplane.jit import Bytes, Rows, kernel, part

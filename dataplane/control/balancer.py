@@ -34,7 +34,7 @@ from heddle.dataplane.control.session.attachment import Health
 from heddle.dataplane.control.shared import Word
 from heddle.dataplane.control.slow.directory import Directory, Tenant
 from heddle.dataplane.control.status import Occupancy
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.tables.schema import Tables
 
 STATES = ("half_open", "established", "closing", "first_datagram", "stream")
 COUNTED = (Count.NEW, Count.REFUSED, Count.UNTRACKED, Count.DISPLACED, Count.MOVED, Count.EXPIRED, Count.ECHOED)

@@ -31,9 +31,9 @@ from heddle.dataplane.control.status import Occupancy, PairStatus, Status, count
 from heddle.dataplane.control.supervisor import Supervisor
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.engine.rings import Injector, PuntReader
-from heddle.dataplane.gateway.compiler.compile import compile_tables
 from heddle.dataplane.gateway.memory import state as words
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.tables.compiler.compile import compile_tables
+from heddle.dataplane.tables.schema import Tables
 
 TICK_S = 0.1
 """Interval of neighbour solicitation and of checks for newly resolved MACs."""

@@ -39,7 +39,7 @@ def _gateway() -> Program:
     from heddle.dataplane.gateway.memory.exchange import exchange
     from heddle.dataplane.gateway.memory.state import STARTED_NS, layout, state_of
     from heddle.dataplane.gateway.run import run
-    from heddle.dataplane.gateway.tables.schema import Tables
+    from heddle.dataplane.tables.schema import Tables
 
     def begin(state: Any, now_ns: int) -> None:
         state.counts[STARTED_NS] = now_ns

@@ -11,7 +11,7 @@ The numbers are constants, so that kernels can compare with them.
 
 from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.engine.graph import Graph, Node
-from heddle.dataplane.gateway.tables.schema import SIDES
+from heddle.dataplane.tables.schema import SIDES
 
 UNDERLAY, EXTERNAL_SIDE, CUSTOMER_SIDE, PROVIDER_SIDE = 0, 1, 2, 3
 """Entries by side, in the order of `schema.SIDES`: check the frame's destination and find its VPC. One outcome.

@@ -11,6 +11,11 @@ A call of `run` returns after `call_ns`, earlier once no packets come, or after 
 other processes. The arrays that it has as arguments cost Python 0.1 ms a call.
 """
 
+from heddle.dataplane.elements.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
+from heddle.dataplane.elements.forward import forward
+from heddle.dataplane.elements.headers.parse import parse
+from heddle.dataplane.elements.underlay import underlay
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.clock import now_ns
 from heddle.dataplane.engine.counters import Counters
@@ -18,26 +23,21 @@ from heddle.dataplane.engine.graph import OUTCOMES, GraphArrays
 from heddle.dataplane.engine.rings import WRITTEN, Ring
 from heddle.dataplane.engine.sleep import is_called, sleep
 from heddle.dataplane.gateway import graph as kinds
-from heddle.dataplane.gateway.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
 from heddle.dataplane.gateway.elements.admit import admit
 from heddle.dataplane.gateway.elements.check_source import check_source
-from heddle.dataplane.gateway.elements.forward import forward
 from heddle.dataplane.gateway.elements.fragment import fragment
 from heddle.dataplane.gateway.elements.output import output
-from heddle.dataplane.gateway.elements.parse import parse
 from heddle.dataplane.gateway.elements.rewrite import rewrite
 from heddle.dataplane.gateway.elements.sides import customer, untagged
 from heddle.dataplane.gateway.elements.track import track
-from heddle.dataplane.gateway.elements.underlay import underlay
 from heddle.dataplane.gateway.memory.ageing import age
 from heddle.dataplane.gateway.memory.connections import free_ended_pairs
 from heddle.dataplane.gateway.memory.state import JOURNAL_HEAD, State
-from heddle.dataplane.gateway.tables.schema import Tables
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.io.frames.layout import Ports
 from heddle.dataplane.io.ports import receive
 from heddle.dataplane.jit import Bytes, Rows, element, kernel, part
 from heddle.dataplane.packet.memory import native64
+from heddle.dataplane.tables.schema import Tables
 
 EMPTY_ROUNDS = 64
 """Rounds without a packet before a call sleeps. They take some microseconds, in which the next packet often arrives."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from heddle.dataplane.gateway.tables import schema
-from heddle.dataplane.gateway.tables.schema import Tables
 from heddle.dataplane.jit import Ints, Row
+from heddle.dataplane.tables import schema
+from heddle.dataplane.tables.schema import Tables
 from heddle.dataplane.verify.search import entries, row_of, unsigned128
 from heddle.dataplane.verify.view import (
     ANY_REALM,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from heddle.dataplane.config.network import Address
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.tables.schema import Tables
 from heddle.dataplane.verify.installed import installed
 from heddle.dataplane.verify.intended import number
 from heddle.dataplane.verify.traffic import ICMP, ROCE_PORT, UDP

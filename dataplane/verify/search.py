@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heddle.dataplane.gateway.tables.schema import EMPTY
 from heddle.dataplane.jit import Grid, Ints
+from heddle.dataplane.tables.schema import EMPTY
 
 Words = NDArray[np.uint64]
 _GOLDEN, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)

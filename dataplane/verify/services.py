@@ -14,7 +14,7 @@ import numpy as np
 from heddle.dataplane.balancer.tables.schema import FULL_NAT, ROCE_PORT
 from heddle.dataplane.config.balancers import LoadBalancer, Mode, Service
 from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
-from heddle.dataplane.gateway.tables.schema import TUNNEL
+from heddle.dataplane.tables.schema import TUNNEL
 from heddle.dataplane.verify.compare import Finding
 from heddle.dataplane.verify.search import entries, unsigned128
 

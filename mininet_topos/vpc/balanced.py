@@ -35,7 +35,7 @@ from heddle.dataplane.config.network import (
     Protocol,
     SecurityRule,
 )
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.tables.schema import Tables
 from heddle.dataplane.verify.installed import installed
 from heddle.dataplane.verify.reach import Judge
 from heddle.mininet_topos.vpc import probes

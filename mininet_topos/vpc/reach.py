@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_interface
 
 from heddle.dataplane.config.network import Address
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.tables.schema import Tables
 from heddle.dataplane.verify.installed import installed
 from heddle.dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, Source, Verdict
 from heddle.mininet_topos.vpc.description import (

@@ -25,8 +25,8 @@ from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.network import NetworkConfig
 from heddle.dataplane.config.wire import border_to, peering_to, vpc_to
 from heddle.dataplane.config.wire_balancers import load_balancer_to
-from heddle.dataplane.gateway.compiler.archive import unpacked
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.tables.compiler.archive import unpacked
+from heddle.dataplane.tables.schema import Tables
 from heddle.dataplane.verify.report import Report, verify
 from heddle.foundation.address import mac_text
 from heddle.mininet_topos.host.signals import stop_deferred

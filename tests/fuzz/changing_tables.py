@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from heddle.dataplane.config.local import PortShare
 from heddle.dataplane.config.network import Direction, NetworkConfig, Protocol, SecurityRule
-from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.tables.compiler.compile import compile_tables, link_of
+from heddle.dataplane.tables.schema import Tables
 from tests.fakes.gateway.gateway_site import EXTERNAL, HOST_C, ROUTER, UNDERLAY
 from tests.fakes.gateway.two_tenants import LOCAL, NEIGHBOURS, NETWORK
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from heddle.dataplane.gateway.memory.state import empty_state
-from heddle.dataplane.gateway.tables.lookup import row1
 from heddle.dataplane.jit import kernel
 from heddle.dataplane.packet.memory import copy, load8, load32, store16
+from heddle.dataplane.tables.lookup import row1
 from tests.fuzz.mutated_gateway import LIMITS
 
 

@@ -10,9 +10,9 @@ from scapy.packet import Packet, Raw
 from heddle.dataplane.config.addresses import gateway_mac
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway import graph as kinds
-from heddle.dataplane.gateway.tables.schema import EXTERNAL as EXTERNAL_HOP
-from heddle.dataplane.gateway.tables.schema import PEER
-from heddle.dataplane.gateway.tables.schema import PROVIDER as PROVIDER_HOP
+from heddle.dataplane.tables.schema import EXTERNAL as EXTERNAL_HOP
+from heddle.dataplane.tables.schema import PEER
+from heddle.dataplane.tables.schema import PROVIDER as PROVIDER_HOP
 from heddle.foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements, Fate
 from tests.fakes.gateway.gateway_frames import NEXT_MACS, RED_11, arriving, dissected, inner, tunnelled

@@ -18,10 +18,10 @@ from scapy.packet import Packet, Raw
 from heddle.dataplane.control.slow.directory import Directory
 from heddle.dataplane.control.slow.next_hops import NextHops
 from heddle.dataplane.control.slow.slow_path import SlowPath
+from heddle.dataplane.elements.memory.punt_share import MAX_BURST, PACKET_NS, may_punt
 from heddle.dataplane.engine.burst import PACKET
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.engine.sleep import sleepers
-from heddle.dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS, may_punt
 from heddle.dataplane.io.frames.layout import FRAMES, FREE
 from heddle.dataplane.jit import Ints, Rows, kernel
 from tests.fakes.gateway.gateway_frames import RED_11, arriving, dissected, inner, tunnelled

@@ -26,9 +26,9 @@ from heddle.dataplane.control.slow.directory import Directory
 from heddle.dataplane.control.slow.next_hops import NextHops
 from heddle.dataplane.control.slow.slow_path import Outcome, SlowPath
 from heddle.dataplane.engine.rings import PUNT_HEADER, PuntReader, Ring, begin_punt, empty_ring, publish, punted_bytes
-from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
 from heddle.dataplane.jit import Bytes, Rows, kernel
 from heddle.dataplane.packet.memory import copy
+from heddle.dataplane.tables.compiler.compile import compile_tables, link_of
 from heddle.foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements
 from tests.fakes.gateway.gateway_frames import RED_10, RED_11, arriving, dissected, inner, tunnelled

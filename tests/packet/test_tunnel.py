@@ -16,7 +16,7 @@ from heddle.dataplane.config.addresses import gateway_mac
 from heddle.dataplane.config.balancers import VirtualIp
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway import graph as kinds
-from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.compile import compile_tables
 from heddle.foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements, Fate
 from tests.fakes.gateway.gateway_frames import RED_10, RED_11, arriving, dissected, inner, tunnelled

@@ -11,8 +11,8 @@ import numpy as np
 
 from heddle.dataplane.engine.burst import PACKET
 from heddle.dataplane.gateway.memory.state import SEED, State
-from heddle.dataplane.gateway.tables import schema
-from heddle.dataplane.gateway.tables.schema import CONNECTION, NEXT_HOP, VPC, Tables
+from heddle.dataplane.tables import schema
+from heddle.dataplane.tables.schema import CONNECTION, NEXT_HOP, VPC, Tables
 
 SOURCE = Path(__file__).with_name("loops.c")
 FLAGS = ("-O3", "-march=native", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")

@@ -10,19 +10,19 @@ from heddle.benchmarks.gateway.wire.head import frame_head
 from heddle.benchmarks.gateway.wire.ours import VNI, encapsulate_burst, tables_for_encapsulation
 from heddle.benchmarks.gateway.wire.traffic import FLOWS, frames
 from heddle.dataplane.config.local import Limits
+from heddle.dataplane.elements.headers.parse import parse
+from heddle.dataplane.elements.underlay import underlay
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.graph import Graph, GraphArrays, Node, arrays_of
-from heddle.dataplane.gateway.elements.parse import parse
 from heddle.dataplane.gateway.elements.rewrite import rewrite
 from heddle.dataplane.gateway.elements.track import track
-from heddle.dataplane.gateway.elements.underlay import underlay
 from heddle.dataplane.gateway.memory.connections import connect
 from heddle.dataplane.gateway.memory.state import State, empty_state
-from heddle.dataplane.gateway.tables.schema import TRANSLATED, Tables
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.io.frames.pool import prefetch_headers
 from heddle.dataplane.jit import Bytes, Ints, Rows, kernel
 from heddle.dataplane.packet.memory import copy
+from heddle.dataplane.tables.schema import TRANSLATED, Tables
 
 ENCAPSULATE, DECAPSULATE, TRANSLATE = range(3)
 NAMES = ("parse, look up, encapsulate", "decapsulate, parse", "parse, connection, translate")

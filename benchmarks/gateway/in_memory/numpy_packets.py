@@ -5,8 +5,8 @@ import numpy as np
 from heddle.benchmarks.gateway.in_memory.cases import Case
 from heddle.benchmarks.gateway.wire.ours import VNI
 from heddle.dataplane.engine.burst import V4_PREFIX
-from heddle.dataplane.gateway.tables.schema import Tables
 from heddle.dataplane.packet.vxlan import OUTER_BYTES
+from heddle.dataplane.tables.schema import Tables
 
 GOLDEN, MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 

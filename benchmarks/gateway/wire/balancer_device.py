@@ -54,10 +54,10 @@ from heddle.dataplane.engine.counters import Counters, imbalance, make_counters
 from heddle.dataplane.engine.graph import arrays_of
 from heddle.dataplane.engine.rings import empty_ring
 from heddle.dataplane.engine.sleep import sleepers
-from heddle.dataplane.gateway.compiler.compile import link_of
 from heddle.dataplane.io.frames.in_memory import MemoryPorts, collect, offer
 from heddle.dataplane.io.frames.layout import Ports
 from heddle.dataplane.jit import Bytes, kernel
+from heddle.dataplane.tables.compiler.compile import link_of
 
 BACK_ENDS, POOL_SIZE, CONNECTIONS = 100, 16, 2 * LIVE
 BACK_END_NET, POOL_NET = 0x0A010000, 0x0A020000

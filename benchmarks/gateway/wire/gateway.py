@@ -46,11 +46,11 @@ from heddle.dataplane.engine.counters import Counters
 from heddle.dataplane.engine.graph import arrays_of
 from heddle.dataplane.engine.rings import empty_ring
 from heddle.dataplane.engine.sleep import sleepers
-from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
 from heddle.dataplane.gateway.graph import graph_of
 from heddle.dataplane.gateway.memory.state import empty_state
 from heddle.dataplane.gateway.run import run
 from heddle.dataplane.io.frames.layout import KIND, TAP, Ports
+from heddle.dataplane.tables.compiler.compile import compile_tables, link_of
 
 RED = 6
 NAT_IP, ASIDE_IP = "203.0.113.1", "203.0.113.254"

@@ -21,20 +21,20 @@ from heddle.benchmarks.gateway.wire.gateway import gateway
 from heddle.benchmarks.gateway.wire.traffic import TARGET_NET
 from heddle.dataplane.config.local import Interface, LocalConfig, Side
 from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.elements.headers.parse import read_headers
 from heddle.dataplane.engine.burst import BURST, drop, new_rows
 from heddle.dataplane.engine.counters import Counters, imbalance, make_counters
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
 from heddle.dataplane.gateway.elements.output import leave
-from heddle.dataplane.gateway.elements.parse import read_headers
-from heddle.dataplane.gateway.tables.lookup import row3
-from heddle.dataplane.gateway.tables.schema import EMPTY, Tables
 from heddle.dataplane.io.forward import forward
 from heddle.dataplane.io.frames.layout import Ports
 from heddle.dataplane.io.opening import Backend, open_ports
 from heddle.dataplane.io.ports import receive, settle
 from heddle.dataplane.io.settings import PortSettings, RingSizes
 from heddle.dataplane.jit import Bytes, Rows, kernel
+from heddle.dataplane.tables.compiler.compile import compile_tables, link_of
+from heddle.dataplane.tables.lookup import row3
+from heddle.dataplane.tables.schema import EMPTY, Tables
 
 VNI, ENDPOINTS = 5, 4096
 ROUNDS = 200

@@ -14,7 +14,7 @@ from heddle.controller.brain.networks.publishing import for_balancer, for_gatewa
 from heddle.controller.runtime.isolation.wire import Found, Verify
 from heddle.dataplane.balancer.compiler.archive import unpacked as services_in
 from heddle.dataplane.config.desired import Desired, Kind
-from heddle.dataplane.gateway.compiler.archive import unpacked
+from heddle.dataplane.tables.compiler.archive import unpacked
 from heddle.dataplane.verify.compare import Finding
 from heddle.dataplane.verify.report import local_of, verify
 from heddle.dataplane.verify.services import service_findings

@@ -6,9 +6,9 @@ import numpy as np
 
 from heddle.dataplane.balancer.maglev import NO_BACK_END, SLOTS
 from heddle.dataplane.balancer.tables.schema import BACK_END, SERVICE, SERVICES_FIELDS, Tables
-from heddle.dataplane.gateway.compiler.archive import arrays_of, compressed, rows_of, tables_of
-from heddle.dataplane.gateway.tables.schema import EMPTY
-from heddle.dataplane.gateway.tables.schema import Tables as GatewayTables
+from heddle.dataplane.tables.compiler.archive import arrays_of, compressed, rows_of, tables_of
+from heddle.dataplane.tables.schema import EMPTY
+from heddle.dataplane.tables.schema import Tables as GatewayTables
 
 _ROWS = {"service_rows": SERVICE, "back_ends": BACK_END}
 _SEARCHED = {"services": 4, "back_end_rows": 4, "own_addresses": 4}

@@ -29,14 +29,14 @@ from heddle.dataplane.config.addresses import gateway_mac, wide
 from heddle.dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Service, balancer_mac
 from heddle.dataplane.config.local import LocalConfig, Side
 from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
-from heddle.dataplane.gateway.compiler.compile import compile_tables
-from heddle.dataplane.gateway.compiler.hops import words_of
-from heddle.dataplane.gateway.compiler.index import indexed
-from heddle.dataplane.gateway.compiler.outside import grid
-from heddle.dataplane.gateway.compiler.site import Adjacency, Site, address_words
-from heddle.dataplane.gateway.tables import schema as gateway
 from heddle.dataplane.jit import Grid, Ints
 from heddle.dataplane.packet.transport import TCP, UDP
+from heddle.dataplane.tables import schema as gateway
+from heddle.dataplane.tables.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.hops import words_of
+from heddle.dataplane.tables.compiler.index import indexed
+from heddle.dataplane.tables.compiler.outside import grid
+from heddle.dataplane.tables.compiler.site import Adjacency, Site, address_words
 
 IPV4_BYTES = 20
 SECOND_NS = 1_000_000_000

@@ -23,18 +23,18 @@ from heddle.dataplane.balancer.memory.open_translated import open_translated
 from heddle.dataplane.balancer.memory.partner import note
 from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count
 from heddle.dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
 from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.quoted import is_error
 from heddle.dataplane.gateway.memory.connections import key_of
 from heddle.dataplane.gateway.memory.state import SEED
-from heddle.dataplane.gateway.tables.lookup import place, row3
-from heddle.dataplane.gateway.tables.schema import EMPTY
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
 from heddle.dataplane.packet.memory import load8
 from heddle.dataplane.packet.transport import TCP, UDP
+from heddle.dataplane.tables.lookup import place, row3
+from heddle.dataplane.tables.schema import EMPTY
 
 FIN, SYN, RST, ACK, FLAGS_AT = 1, 2, 4, 16, 13
 ACCEPTED, REFUSE = -1, -2

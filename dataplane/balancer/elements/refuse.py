@@ -10,10 +10,10 @@ resets are never replied to (RFC 1122, 3.2.2).
 from typing import Any
 
 from heddle.dataplane.balancer.memory.state import Count
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, V4_PREFIX, drop
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.graph import NEXT
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import changed, folded, sum_of
 from heddle.dataplane.packet.ipv4 import DONT_FRAGMENT, IPV4_BYTES

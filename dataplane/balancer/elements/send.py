@@ -10,17 +10,17 @@ The slow path fragments what exceeds a tunnel's MTU: only a path with a smaller 
 
 from typing import Any
 
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import TO_FRAGMENT, drop, punt, transmit
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.elements.output import leave
-from heddle.dataplane.gateway.tables.lookup import place
-from heddle.dataplane.gateway.tables.schema import OWN_VTEP, TUNNEL
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet import ethernet, ipv6
 from heddle.dataplane.packet.checksum import folded, sum_of
 from heddle.dataplane.packet.ipv4 import DONT_FRAGMENT, IPV4_BYTES
 from heddle.dataplane.packet.memory import load8, store16, store32
+from heddle.dataplane.tables.lookup import place
+from heddle.dataplane.tables.schema import OWN_VTEP, TUNNEL
 
 V4_IN_V4, V6_IN_V4 = 4, 41
 """IANA protocol numbers."""

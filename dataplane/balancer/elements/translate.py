@@ -9,12 +9,12 @@ and ports are those of its sender, and the error's own source is kept, unless it
 from typing import Any
 
 from heddle.dataplane.balancer.memory.connections import is_of
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.quoted import is_error
 from heddle.dataplane.gateway.graph import NEXT
 from heddle.dataplane.gateway.memory.connections import VNI, key_of, swapped
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import folded
 from heddle.dataplane.packet.ipv6 import IPV6_BYTES

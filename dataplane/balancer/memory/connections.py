@@ -23,11 +23,11 @@ Rows do not move. A connection of full NAT has two rows that name each other, an
 from typing import Any
 
 from heddle.dataplane.balancer.memory.state import FLOW, Count
+from heddle.dataplane.elements.memory.buckets import SLOTS, first_slot
 from heddle.dataplane.engine.hashing import mixed5
-from heddle.dataplane.gateway.memory.buckets import SLOTS, first_slot
-from heddle.dataplane.gateway.tables.lookup import place
 from heddle.dataplane.jit import CHECKED, Ints, Row, element, inline, kernel
 from heddle.dataplane.packet.intrinsics import first_of_eight, prefetch_to_write
+from heddle.dataplane.tables.lookup import place
 
 HALF_OPEN, ESTABLISHED, CLOSING, FIRST, STREAM = range(1, 6)
 STATES = 6

@@ -27,9 +27,9 @@ from heddle.dataplane.gateway.memory.state import (
     SEED,
     UPDATED,
 )
-from heddle.dataplane.gateway.tables.lookup import row3
-from heddle.dataplane.gateway.tables.schema import EMPTY
 from heddle.dataplane.jit import Row, Rows, element, inline, kernel
+from heddle.dataplane.tables.lookup import row3
+from heddle.dataplane.tables.schema import EMPTY
 
 PORTS = 0xFFFF_FFFF
 RENEW_NS = 60_000_000_000

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from heddle.dataplane.gateway.tables import schema as gateway
+from heddle.dataplane.tables import schema as gateway
 
 
 def _row(*names: str) -> np.dtype[np.void]:

@@ -14,7 +14,7 @@ from heddle.dataplane.config.local import LocalConfig, Side
 from heddle.dataplane.config.pair import Mode, PairConfig
 from heddle.dataplane.control.pair.ownership import Terms
 from heddle.dataplane.control.slow.directory import Duty
-from heddle.dataplane.gateway.tables.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
+from heddle.dataplane.tables.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
 
 ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000)
 """After a takeover; the third is for neighbour caches that ignore updates for a second (Linux's `locktime`)."""

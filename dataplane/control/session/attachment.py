@@ -74,7 +74,7 @@ class Attachment:
             hello: identity of this gateway or host.
             apply: puts a generation into force.
             counters: returns the counters to report once a second; None for none.
-            tables: returns the installed tables, packed by `gateway.compiler.archive`; runs in a thread. None for none.
+            tables: returns the installed tables, packed by `tables.compiler.archive`; runs in a thread. None for none.
             notices: lines for the controller's event log; None for none.
             health: the health of a balancer's back ends; None for none.
             keepalive_ms: probe the controller after so long without a message.

@@ -15,7 +15,7 @@ from heddle.dataplane.control.gateway import Gateway
 from heddle.dataplane.control.pair.duties import roles_of
 from heddle.dataplane.control.shared import Word
 from heddle.dataplane.control.status import Status
-from heddle.dataplane.gateway.compiler.archive import packed
+from heddle.dataplane.tables.compiler.archive import packed
 from heddle.v1 import heddle_pb2 as pb
 
 CONNECTIONS = {"connections", *(f"connections_{name}" for name in STATES)}

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from heddle.dataplane.control.slow.frames import IPV4, ethernet, vxlan
 from heddle.dataplane.control.slow.neighbours import Place
 from heddle.dataplane.control.slow.view import Link
-from heddle.dataplane.gateway.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
 from heddle.dataplane.jit import Bytes, Rows
+from heddle.dataplane.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
 
 _SENDING = (TUNNEL, EXTERNAL, CUSTOMER, PROVIDER)
 _OUTER_SOURCE, _OUTER_TARGET, _OUTER_VNI = slice(26, 30), slice(30, 34), slice(46, 49)

@@ -28,6 +28,7 @@ A packet denied by a rule is dropped silently, and so is a packet from outside w
 
 import numpy as np
 
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, ROUTED, drop, punt
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.elements.adopt import RESET, adopt
@@ -53,17 +54,9 @@ from heddle.dataplane.gateway.memory.connections import (
     key_of,
 )
 from heddle.dataplane.gateway.memory.state import State
-from heddle.dataplane.gateway.tables.schema import (
-    DECIDED,
-    FROM_PARTNER,
-    OUTSIDE,
-    PORT_SIDE,
-    REPLY,
-    Tables,
-)
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, element, inline, kernel, part
 from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
+from heddle.dataplane.tables.schema import DECIDED, FROM_PARTNER, OUTSIDE, PORT_SIDE, REPLY, Tables
 
 QUERIES = 1 << 8 | 1 << 13 | 1 << 15 | 1 << 17
 """Bit mask of ICMP request types: echo, timestamp, information, address mask. Each has an identifier (RFC 792, 950)."""

@@ -13,9 +13,9 @@ from heddle.dataplane.gateway.elements.decide import ACCEPTED, decide, release_m
 from heddle.dataplane.gateway.elements.track import ACK, FLAGS_AT, PROVIDER_SIDE, RST, SYN
 from heddle.dataplane.gateway.memory.connections import NO_ROW, complete_draft, connect, key_of
 from heddle.dataplane.gateway.memory.state import STARTED_NS, State
-from heddle.dataplane.gateway.tables.lookup import row1
-from heddle.dataplane.gateway.tables.schema import OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, PORT_SIDE, Tables
 from heddle.dataplane.jit import Bytes, Row, element, inline
+from heddle.dataplane.tables.lookup import row1
+from heddle.dataplane.tables.schema import OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, PORT_SIDE, Tables
 
 RESET = -4
 """A verdict besides those of `decide` and the reasons of `Drop`: reply to the sender by a RST."""

@@ -7,13 +7,18 @@ customer's source address must be within the prefix of its connection. A packet 
 must not have the gateway's own address or a public address of the gateway as its source.
 """
 
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, drop, punt
 from heddle.dataplane.engine.hashing import mixed3
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.elements.sides import customer_of
 from heddle.dataplane.gateway.graph import CUSTOMER_SIDE, NEXT
-from heddle.dataplane.gateway.tables.lookup import ahead3, place, row1, row3_hashed
-from heddle.dataplane.gateway.tables.schema import (
+from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
+from heddle.dataplane.packet.ethernet import source_mac
+from heddle.dataplane.packet.memory import load8
+from heddle.dataplane.packet.transport import ECHO_REQUEST, ICMP
+from heddle.dataplane.tables.lookup import ahead3, place, row1, row3_hashed
+from heddle.dataplane.tables.schema import (
     CUSTOMER_MASK_HI,
     CUSTOMER_MASK_LO,
     CUSTOMER_PREFIX_HI,
@@ -23,11 +28,6 @@ from heddle.dataplane.gateway.tables.schema import (
     PORT_SIDE,
     Tables,
 )
-from heddle.dataplane.gateway.work import Work
-from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
-from heddle.dataplane.packet.ethernet import source_mac
-from heddle.dataplane.packet.memory import load8
-from heddle.dataplane.packet.transport import ECHO_REQUEST, ICMP
 
 
 @element

@@ -20,8 +20,8 @@ from heddle.dataplane.gateway.memory.connections import (
 from heddle.dataplane.gateway.memory.queues import family_of_mapping
 from heddle.dataplane.gateway.memory.reclaim import ANY_FAMILY, make_room, report_full
 from heddle.dataplane.gateway.memory.state import State
-from heddle.dataplane.gateway.tables.schema import OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, Tables
 from heddle.dataplane.jit import Row, element, inline
+from heddle.dataplane.tables.schema import OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, Tables
 
 MAX_ATTEMPTS = 3
 

@@ -17,8 +17,9 @@ from heddle.dataplane.gateway.elements.translate import (
 from heddle.dataplane.gateway.memory.connections import VNI, swapped
 from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, release_mapping
 from heddle.dataplane.gateway.memory.state import State
-from heddle.dataplane.gateway.tables.lookup import row1, row3
-from heddle.dataplane.gateway.tables.schema import (
+from heddle.dataplane.jit import Row, element, inline, kernel
+from heddle.dataplane.tables.lookup import row1, row3
+from heddle.dataplane.tables.schema import (
     BORDER,
     CUSTOMER,
     DISCARD,
@@ -31,7 +32,6 @@ from heddle.dataplane.gateway.tables.schema import (
     TUNNEL,
     Tables,
 )
-from heddle.dataplane.jit import Row, element, inline, kernel
 
 ACCEPTED, NO_CONNECTION = -1, -2
 """Verdicts besides the reasons of `Drop`: create the connection; forward the packet without a connection."""

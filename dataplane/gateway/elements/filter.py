@@ -1,8 +1,8 @@
 """Security groups and the border firewall: the first rule that matches decides."""
 
-from heddle.dataplane.gateway.tables.schema import Tables
 from heddle.dataplane.jit import element, inline
 from heddle.dataplane.packet.transport import ICMP, ICMPV6
+from heddle.dataplane.tables.schema import Tables
 
 NO_RULE, DENY, ALLOW = -1, 0, 1
 

@@ -14,8 +14,6 @@ from heddle.dataplane.engine.burst import TO_FRAGMENT, drop
 from heddle.dataplane.engine.counters import Counters
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.output import leave
-from heddle.dataplane.gateway.tables.lookup import place
-from heddle.dataplane.gateway.tables.schema import Tables
 from heddle.dataplane.io.frames import pool
 from heddle.dataplane.io.frames.layout import CHUNK_BYTES, FREE, HEADROOM, Ports
 from heddle.dataplane.io.ports import copy_range
@@ -24,6 +22,8 @@ from heddle.dataplane.packet.checksum import folded, sum_of
 from heddle.dataplane.packet.ethernet import ETHERNET_BYTES
 from heddle.dataplane.packet.ipv4 import IPV4_BYTES, MORE_FRAGMENTS
 from heddle.dataplane.packet.memory import load16, store16
+from heddle.dataplane.tables.lookup import place
+from heddle.dataplane.tables.schema import Tables
 
 MAX_FRAGMENTS = 64
 

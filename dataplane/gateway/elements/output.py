@@ -11,15 +11,15 @@ hop whose MAC is not known, and one that must be fragmented and has options. The
 is decremented; the old headers are still in front.
 """
 
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BRIDGED, TO_FRAGMENT, drop, punt, transmit
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.tables.lookup import place
-from heddle.dataplane.gateway.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet import ethernet, ipv4, ipv6
 from heddle.dataplane.packet.memory import load8
 from heddle.dataplane.packet.vxlan import OUTER_BYTES, encapsulate
+from heddle.dataplane.tables.lookup import place
+from heddle.dataplane.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
 
 
 @element

@@ -13,11 +13,11 @@ The error's own source is kept if it is a router outside; from a VPC to the outs
 from heddle.dataplane.engine.burst import LATER_FRAGMENT
 from heddle.dataplane.gateway.memory.connections import NO_ROW, find_connection, key_of, swapped
 from heddle.dataplane.gateway.memory.state import State
-from heddle.dataplane.gateway.tables.schema import OUTSIDE
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import folded, header_is_sound
 from heddle.dataplane.packet.memory import load8, load16, load32, load64, store16, store32
 from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP, checksum_at, is_icmp_error, is_query, query_ports
+from heddle.dataplane.tables.schema import OUTSIDE
 
 HEADER_BYTES = 8
 """Bytes of ICMP in front of the quoted packet; also the least number of bytes of the quoted packet's payload."""

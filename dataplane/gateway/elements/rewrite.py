@@ -6,16 +6,16 @@ UDP checksums cover addresses and ports, ICMP's only the identifier. Later fragm
 translated.
 """
 
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.quoted import is_error, translate_error
 from heddle.dataplane.gateway.graph import NEXT
-from heddle.dataplane.gateway.tables.lookup import place
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import folded
 from heddle.dataplane.packet.memory import load8, load16, load32, store16, store32
 from heddle.dataplane.packet.transport import ICMP, TCP, UDP, is_query
+from heddle.dataplane.tables.lookup import place
 
 WORD = 0xFFFF_FFFF
 CHECKSUM_AT, SOURCE_AT, TARGET_AT = 10, 12, 16

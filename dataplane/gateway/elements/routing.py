@@ -1,8 +1,8 @@
 """Longest-prefix match: one exact search for each prefix length that the VPC has routes of."""
 
-from heddle.dataplane.gateway.tables.lookup import row3
-from heddle.dataplane.gateway.tables.schema import EMPTY, Tables
 from heddle.dataplane.jit import Grid, element, inline
+from heddle.dataplane.tables.lookup import row3
+from heddle.dataplane.tables.schema import EMPTY, Tables
 
 HOST_BITS = 128
 V4_BITS = 96

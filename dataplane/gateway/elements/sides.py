@@ -4,16 +4,16 @@ External and provider frames are untagged and belong to no VPC: `vni` stays OUTS
 address determines one. A customer's frame belongs to the VPC that its VLAN is connected to.
 """
 
+from heddle.dataplane.elements.headers.arrival import begin, is_addressed_to_us
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import drop
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.arrival import begin, is_addressed_to_us
 from heddle.dataplane.gateway.graph import NEXT
-from heddle.dataplane.gateway.tables.lookup import row1
-from heddle.dataplane.gateway.tables.schema import CUSTOMER_VNI, CUSTOMER_VPC, EMPTY, OWN_ACTIVE, Tables
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.ethernet import ARP, TAGGED_BYTES, VLAN, VLAN_MASK
 from heddle.dataplane.packet.memory import load16
+from heddle.dataplane.tables.lookup import row1
+from heddle.dataplane.tables.schema import CUSTOMER_VNI, CUSTOMER_VPC, EMPTY, OWN_ACTIVE, Tables
 
 
 @element

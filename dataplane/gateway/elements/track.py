@@ -18,9 +18,10 @@ Packets from the internet and from the provider's networks have the same VNI in 
 arrive on the side that its connection leads to, it is dropped as MARTIAN.
 """
 
+from heddle.dataplane.elements.fragments import follow
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.fragments import follow
 from heddle.dataplane.gateway.elements.quoted import find_quoted, is_error
 from heddle.dataplane.gateway.graph import HIT, MISS
 from heddle.dataplane.gateway.memory.connections import (
@@ -36,8 +37,11 @@ from heddle.dataplane.gateway.memory.connections import (
 from heddle.dataplane.gateway.memory.journal import note
 from heddle.dataplane.gateway.memory.queues import enqueue
 from heddle.dataplane.gateway.memory.state import UPDATED, State
-from heddle.dataplane.gateway.tables.lookup import place
-from heddle.dataplane.gateway.tables.schema import (
+from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
+from heddle.dataplane.packet.memory import load8
+from heddle.dataplane.packet.transport import TCP
+from heddle.dataplane.tables.lookup import place
+from heddle.dataplane.tables.schema import (
     BORDER,
     CLOSED,
     CLOSING,
@@ -52,10 +56,6 @@ from heddle.dataplane.gateway.tables.schema import (
     TRANSLATED,
     Tables,
 )
-from heddle.dataplane.gateway.work import Work
-from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
-from heddle.dataplane.packet.memory import load8
-from heddle.dataplane.packet.transport import TCP
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 FLAGS_AT = 13

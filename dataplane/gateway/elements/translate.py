@@ -3,13 +3,15 @@
 A mapping is allocated last, when nothing else can refuse the connection: a refused connection changes no state.
 """
 
+from heddle.dataplane.elements.memory.shares import LIMITED, WHOLE_PERCENT
 from heddle.dataplane.engine.burst import V4_PREFIX
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.memory.mappings import ENDPOINT_LIMITED, NO_MAPPING, ROCE_PORT, mapping_for, mapping_from
-from heddle.dataplane.gateway.memory.shares import LIMITED, WHOLE_PERCENT
 from heddle.dataplane.gateway.memory.state import State
-from heddle.dataplane.gateway.tables.lookup import row1, row2, row3
-from heddle.dataplane.gateway.tables.schema import (
+from heddle.dataplane.jit import Row, element, inline
+from heddle.dataplane.packet.transport import TCP, UDP
+from heddle.dataplane.tables.lookup import row1, row2, row3
+from heddle.dataplane.tables.schema import (
     BORDER,
     EMPTY,
     FLOATING,
@@ -25,8 +27,6 @@ from heddle.dataplane.gateway.tables.schema import (
     TRANSLATED,
     Tables,
 )
-from heddle.dataplane.jit import Row, element, inline
-from heddle.dataplane.packet.transport import TCP, UDP
 
 ACCEPTED = -1
 WANTED = -2

@@ -6,7 +6,7 @@ whose fragments did not all arrive are removed in the same way, so that they sto
 also writes a journal record for each connection that had packets since the last round.
 """
 
-from heddle.dataplane.gateway.elements.fragments import remove_fragment
+from heddle.dataplane.elements.fragments import remove_fragment
 from heddle.dataplane.gateway.memory.connections import end_connection
 from heddle.dataplane.gateway.memory.journal import note
 from heddle.dataplane.gateway.memory.state import (
@@ -21,7 +21,9 @@ from heddle.dataplane.gateway.memory.state import (
     UPDATED,
     State,
 )
-from heddle.dataplane.gateway.tables.schema import (
+from heddle.dataplane.jit import Row, element, inline, kernel
+from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
+from heddle.dataplane.tables.schema import (
     CLOSING,
     ESTABLISHED,
     FROM_PARTNER,
@@ -36,8 +38,6 @@ from heddle.dataplane.gateway.tables.schema import (
     SEEN_REPLY,
     Tables,
 )
-from heddle.dataplane.jit import Row, element, inline, kernel
-from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
 
 SECOND_NS = 1_000_000_000
 ROUND_NS = 4 * SECOND_NS

@@ -15,8 +15,7 @@ Packets of a burst refer to rows until they are rewritten. The rows of a connect
 and are not allocated again, until the next burst.
 """
 
-from heddle.dataplane.engine.hashing import mixed3, mixed5
-from heddle.dataplane.gateway.memory.buckets import (
+from heddle.dataplane.elements.memory.buckets import (
     ROW,
     SLOTS,
     first_slot,
@@ -26,10 +25,11 @@ from heddle.dataplane.gateway.memory.buckets import (
     take_out,
     take_row,
 )
+from heddle.dataplane.elements.memory.shares import CONNECTIONS, LIMITED, charge, discharge
+from heddle.dataplane.engine.hashing import mixed3, mixed5
 from heddle.dataplane.gateway.memory.journal import note
 from heddle.dataplane.gateway.memory.mappings import release_mapping
 from heddle.dataplane.gateway.memory.queues import enqueue, leave_queue
-from heddle.dataplane.gateway.memory.shares import CONNECTIONS, LIMITED, charge, discharge
 from heddle.dataplane.gateway.memory.state import (
     ENDED,
     OWNERS_FREED,
@@ -41,10 +41,10 @@ from heddle.dataplane.gateway.memory.state import (
     State,
     empty_state,
 )
-from heddle.dataplane.gateway.tables.lookup import place
-from heddle.dataplane.gateway.tables.schema import FROM_PARTNER, OUTSIDE, REPLY
 from heddle.dataplane.jit import Row, element, inline, kernel
 from heddle.dataplane.packet.intrinsics import prefetch, prefetch_to_write
+from heddle.dataplane.tables.lookup import place
+from heddle.dataplane.tables.schema import FROM_PARTNER, OUTSIDE, REPLY
 
 __all__ = ["LIMITED", "State", "connect", "empty_state", "end_connection", "find_connection", "free_ended_pairs"]
 

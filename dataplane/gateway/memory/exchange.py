@@ -21,9 +21,9 @@ from heddle.dataplane.gateway.memory.state import (
     RESEND_LEFT,
     State,
 )
-from heddle.dataplane.gateway.tables.schema import Tables
 from heddle.dataplane.jit import Bytes, Rows, kernel
 from heddle.dataplane.packet.memory import acquire64, native64, release64
+from heddle.dataplane.tables.schema import Tables
 
 ROWS = 1 << 12
 """Records in each ring, a power of two."""

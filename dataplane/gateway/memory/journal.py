@@ -17,8 +17,8 @@ from heddle.dataplane.gateway.memory.state import (
     RESEND_LEFT,
     State,
 )
-from heddle.dataplane.gateway.tables.schema import REPLY
 from heddle.dataplane.jit import Row, element, inline
+from heddle.dataplane.tables.schema import REPLY
 
 __all__ = ["describe", "note"]
 

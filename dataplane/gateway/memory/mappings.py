@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from heddle.dataplane.elements.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
+from heddle.dataplane.elements.memory.shares import ENDPOINT_PORTS, LIMITED, MAPPINGS, PORTS, charge, discharge
 from heddle.dataplane.engine.hashing import mixed2, mixed3
-from heddle.dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
-from heddle.dataplane.gateway.memory.shares import ENDPOINT_PORTS, LIMITED, MAPPINGS, PORTS, charge, discharge
 from heddle.dataplane.gateway.memory.state import BITMAP_WORDS, MAPPINGS_FREED, MAPPINGS_USED, POOLS_FREED, SEED, State
 from heddle.dataplane.jit import Grid, element, inline
 from heddle.dataplane.packet.transport import ICMP, TCP, UDP

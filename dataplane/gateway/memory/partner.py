@@ -10,11 +10,11 @@ refused and counted, unless that one may give way; so is a record without room. 
 shares (`shares`): its connections count here, but are not refused for the share.
 """
 
+from heddle.dataplane.elements.memory.shares import WHOLE_PERCENT as UNLIMITED
 from heddle.dataplane.gateway.memory.connections import NO_ROW, VNI, connect, end_connection, find_connection
 from heddle.dataplane.gateway.memory.journal import describe
 from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, mapping_for, mapping_from, release_mapping
 from heddle.dataplane.gateway.memory.queues import enqueue
-from heddle.dataplane.gateway.memory.shares import WHOLE_PERCENT as UNLIMITED
 from heddle.dataplane.gateway.memory.state import (
     ENDED,
     GAVE_WAY,
@@ -28,8 +28,8 @@ from heddle.dataplane.gateway.memory.state import (
     UPDATED,
     State,
 )
-from heddle.dataplane.gateway.tables.schema import ALL_FLAGS, DECIDED, FROM_PARTNER, OWN_PER_ENDPOINT, REPLY, Tables
 from heddle.dataplane.jit import Row, Rows, element, inline, kernel
+from heddle.dataplane.tables.schema import ALL_FLAGS, DECIDED, FROM_PARTNER, OWN_PER_ENDPOINT, REPLY, Tables
 
 V4 = 0xFFFF_FFFF
 NO_GENERATION = -1

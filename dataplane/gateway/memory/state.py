@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from heddle.dataplane.cache_lines import zeros_at_a_line
 from heddle.dataplane.config.limit import MAX_VPCS
 from heddle.dataplane.config.local import Limits
-from heddle.dataplane.gateway.memory.buckets import index_slots
-from heddle.dataplane.gateway.tables.schema import CONNECTION
+from heddle.dataplane.elements.memory.buckets import index_slots
 from heddle.dataplane.jit import Grid, Ints, Rows
+from heddle.dataplane.tables.schema import CONNECTION
 
 
 def _row(*names: str) -> np.dtype[np.void]:

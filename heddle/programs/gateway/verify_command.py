@@ -19,9 +19,9 @@ from heddle.dataplane.config.desired import Desired, Kind
 from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.config.wire import border_from, peering_from, vpc_from
 from heddle.dataplane.config.wire_balancers import load_balancer_from, pools_from
-from heddle.dataplane.gateway.compiler.archive import MAX_BYTES, packed, unpacked
-from heddle.dataplane.gateway.compiler.compile import compile_tables
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.tables.compiler.archive import MAX_BYTES, packed, unpacked
+from heddle.dataplane.tables.compiler.compile import compile_tables
+from heddle.dataplane.tables.schema import Tables
 from heddle.dataplane.verify.compare import Finding
 from heddle.dataplane.verify.report import Report, local_of, verify
 from heddle.dataplane.verify.services import service_findings

@@ -5,8 +5,8 @@ import contextlib
 from typing import Any
 
 from heddle.dataplane.control.session.attachment import Attachment
-from heddle.dataplane.gateway.compiler.archive import packed
-from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.archive import packed
+from heddle.dataplane.tables.compiler.compile import compile_tables
 from heddle.v1 import heddle_pb2 as pb
 
 

@@ -10,21 +10,21 @@ import numpy as np
 
 from heddle import dataplane
 from heddle.dataplane.config.local import Limits, LocalConfig
+from heddle.dataplane.elements.forward import forward
+from heddle.dataplane.elements.headers.parse import parse
+from heddle.dataplane.elements.underlay import underlay
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import DROPPED, PACKET, PUNTED, TO_FRAGMENT, TRANSMIT
 from heddle.dataplane.engine.graph import arrays_of
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway import graph as kinds
 from heddle.dataplane.gateway.elements.check_source import check_source
-from heddle.dataplane.gateway.elements.forward import forward
 from heddle.dataplane.gateway.elements.output import output
-from heddle.dataplane.gateway.elements.parse import parse
 from heddle.dataplane.gateway.elements.sides import customer, untagged
-from heddle.dataplane.gateway.elements.underlay import underlay
 from heddle.dataplane.gateway.graph import graph_of
 from heddle.dataplane.gateway.memory.state import empty_state
-from heddle.dataplane.gateway.tables.schema import PEER, Tables
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import CHECKED
+from heddle.dataplane.tables.schema import PEER, Tables
 from heddle.kernels.cache import digest, keep_on_disk
 
 STRIDE, HEAD_ROOM = 16384, 256

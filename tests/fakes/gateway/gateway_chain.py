@@ -6,12 +6,12 @@ from pathlib import Path
 import numba
 
 from heddle import dataplane
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.gateway.elements.fragment import fragment
 from heddle.dataplane.gateway.memory.ageing import age
 from heddle.dataplane.gateway.memory.connections import free_ended_pairs
 from heddle.dataplane.gateway.run import walk
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.io.ports import receive, settle
 from heddle.dataplane.jit import CHECKED
 from heddle.kernels.cache import digest, keep_on_disk

@@ -13,8 +13,8 @@ from heddle.dataplane.engine.sleep import sleepers
 from heddle.dataplane.gateway.graph import graph_of
 from heddle.dataplane.gateway.memory.state import empty_state
 from heddle.dataplane.gateway.run import run
-from heddle.dataplane.gateway.tables.schema import Tables
 from heddle.dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.tables.schema import Tables
 
 CALL_NS = 1_000_000
 

@@ -16,9 +16,10 @@ from heddle.dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
-from heddle.dataplane.gateway.tables.schema import Tables
 from heddle.foundation.network import Network
+from heddle.dataplane.tables.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.compile import link_of
+from heddle.dataplane.tables.schema import Tables
 
 UNDERLAY, EXTERNAL, CUSTOMER, PROVIDER = range(4)
 """Port numbers."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from heddle.dataplane.config.local import Timeouts
 from heddle.dataplane.engine.hashing import mixed, mixed2, mixed3
-from heddle.dataplane.gateway.tables import schema
 from heddle.dataplane.jit import kernel
+from heddle.dataplane.tables import schema
 
 
 @kernel

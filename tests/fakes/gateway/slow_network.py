@@ -11,7 +11,7 @@ from heddle.dataplane.control.slow.next_hops import NextHops
 from heddle.dataplane.control.slow.slow_path import Allowance, SlowPath
 from heddle.dataplane.engine.reasons import Punt
 from heddle.dataplane.engine.rings import Punted
-from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.tables import schema
 
 UNDERLAY, EXTERNAL, CUSTOMER, PROVIDER = range(4)
 RED, BLUE = 100, 200

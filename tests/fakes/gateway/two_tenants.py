@@ -16,9 +16,10 @@ from heddle.dataplane.config.network import (
     SecurityRule,
     Vpc,
 )
-from heddle.dataplane.gateway.compiler.compile import compile_tables, link_of
-from heddle.dataplane.gateway.tables.schema import Tables
 from heddle.foundation.network import Network
+from heddle.dataplane.tables.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.compile import link_of
+from heddle.dataplane.tables.schema import Tables
 from tests.fakes.gateway import gateway_site as site
 from tests.fakes.gateway.gateway_site import CUSTOMER, HOST_A, HOST_B, HOST_C, UNDERLAY, endpoint
 

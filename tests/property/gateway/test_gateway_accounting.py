@@ -15,9 +15,9 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
+from heddle.dataplane.elements.memory.punt_share import MAX_BURST, PACKET_NS
 from heddle.dataplane.engine.counters import imbalance
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
 from heddle.dataplane.io.frames.layout import FRAMES, FREE
 from tests.fakes.gateway.gateway_frames import RED_11, arriving, inner, tunnelled
 from tests.fakes.gateway.gateway_loop import GatewayLoop

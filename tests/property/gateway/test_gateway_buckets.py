@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heddle.dataplane.gateway.memory.buckets import SLOTS, likely_slot
+from heddle.dataplane.elements.memory.buckets import SLOTS, likely_slot
 from heddle.dataplane.jit import kernel
 
 BUCKETS = 4

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from heddle.dataplane.gateway.elements.filter import allowed
 from heddle.dataplane.gateway.elements.routing import longest
-from heddle.dataplane.gateway.tables.schema import DISCARD, Tables
 from heddle.dataplane.jit import kernel
+from heddle.dataplane.tables.schema import DISCARD, Tables
 from tests.fakes.gateway.gateway_tables import FakeRule, FakeVpc, make_tables, wide, words
 from tests.oracles.vpc_lookup import best_route, first_verdict
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heddle.dataplane.config.local import Limits
-from heddle.dataplane.gateway.tables.schema import EXTERNAL
+from heddle.dataplane.tables.schema import EXTERNAL
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, Sent, StateBench
 from tests.oracles.inet_checksum import echo, icmp_error, ipv4, read, tcp, udp

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heddle.dataplane.config.local import Limits, Side
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.compile import compile_tables
 from heddle.dataplane.verify.installed import installed
 from heddle.dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, Judge, Source
 from tests.fakes.gateway.state_bench import Passed, StateBench

@@ -7,11 +7,11 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.packet import Raw
 
+from heddle.dataplane.elements.headers.arrival import begin
+from heddle.dataplane.elements.headers.parse import read_any
+from heddle.dataplane.elements.headers.parse_plain import read_plain
+from heddle.dataplane.elements.underlay import open_any, open_plain
 from heddle.dataplane.engine.burst import GROUP, PACKET, ROUTED
-from heddle.dataplane.gateway.elements.arrival import begin
-from heddle.dataplane.gateway.elements.parse import read_any
-from heddle.dataplane.gateway.elements.parse_plain import read_plain
-from heddle.dataplane.gateway.elements.underlay import open_any, open_plain
 from heddle.dataplane.jit import kernel
 from tests.fakes.gateway.gateway_frames import inner, tunnelled
 from tests.fakes.gateway.gateway_site import site_tables

@@ -14,11 +14,11 @@ from heddle.dataplane.config.network import Direction, SecurityRule
 from heddle.dataplane.engine.burst import BURST, PACKET
 from heddle.dataplane.engine.counters import make_counters
 from heddle.dataplane.engine.graph import arrays_of
-from heddle.dataplane.gateway.compiler.index import indexed
 from heddle.dataplane.gateway.graph import graph_of
 from heddle.dataplane.gateway.memory.state import empty_state
-from heddle.dataplane.gateway.tables.schema import FLOATING_VNI
 from heddle.dataplane.io.frames.in_memory import MemoryPorts
+from heddle.dataplane.tables.compiler.index import indexed
+from heddle.dataplane.tables.schema import FLOATING_VNI
 from tests.fakes.gateway import tenant_traffic as traffic
 from tests.fakes.gateway.compiled_packets import started
 from tests.fakes.gateway.gateway_chain import through

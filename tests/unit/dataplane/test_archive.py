@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heddle.dataplane.gateway.compiler.archive import packed, unpacked
-from heddle.dataplane.gateway.compiler.compile import compile_tables
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.tables.compiler.archive import packed, unpacked
+from heddle.dataplane.tables.compiler.compile import compile_tables
+from heddle.dataplane.tables.schema import Tables
 from heddle.dataplane.verify.report import verify
 from tests.fakes.gateway.two_tenants import LOCAL, NETWORK, tenants_tables
 from tests.property.gateway.networks import gateways, networks

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network
 import pytest
 
 from heddle.dataplane.config.network import FloatingIp, NetworkConfig
-from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.compile import compile_tables
 from tests.fakes.gateway.gateway_site import EXTERNAL, LOCAL, NEIGHBOURS, NETWORK
 
 ROUTER, WAN = IPv4Address("203.0.113.1"), IPv4Network("203.0.113.0/24")

@@ -24,9 +24,9 @@ from heddle.dataplane.config.network import (
     Vpc,
 )
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.compiler.compile import compile_tables
-from heddle.dataplane.gateway.compiler.index import indexed
-from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.tables import schema
+from heddle.dataplane.tables.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.index import indexed
 from heddle.dataplane.verify.installed import installed
 from heddle.dataplane.verify.intended import intended
 from heddle.dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, reachable

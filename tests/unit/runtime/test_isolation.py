@@ -16,8 +16,8 @@ from heddle.controller.views.isolation import LATE_MS, STALE_MS, Checked, Verdic
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.desired import Kind
 from heddle.dataplane.config.network import Subnet, Vpc
-from heddle.dataplane.gateway.compiler.archive import packed
-from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.archive import packed
+from heddle.dataplane.tables.compiler.compile import compile_tables
 from heddle.dataplane.verify.compare import MAX_FINDINGS, Finding
 from tests.unit.cli.test_vpc import LOCAL
 

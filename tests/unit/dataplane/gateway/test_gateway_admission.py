@@ -4,8 +4,8 @@ import pytest
 
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.tables import schema
-from heddle.dataplane.gateway.tables.schema import CUSTOMER, DISCARD, EXTERNAL, LOCAL, PEER, PROVIDER
+from heddle.dataplane.tables import schema
+from heddle.dataplane.tables.schema import CUSTOMER, DISCARD, EXTERNAL, LOCAL, PEER, PROVIDER
 from tests.fakes.gateway.gateway_tables import (
     CUSTOMER_PORT,
     EXTERNAL_PORT,

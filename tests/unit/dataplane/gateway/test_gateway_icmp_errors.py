@@ -4,7 +4,7 @@ import pytest
 
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.tables.schema import EXTERNAL
+from heddle.dataplane.tables.schema import EXTERNAL
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import StateBench, hop_of
 from tests.oracles.inet_checksum import echo, faults, icmp_error, tcp, udp

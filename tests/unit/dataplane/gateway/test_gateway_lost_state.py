@@ -5,7 +5,7 @@ import pytest
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.memory.state import STARTED_NS
-from heddle.dataplane.gateway.tables.schema import EXTERNAL, PEER, PROVIDER
+from heddle.dataplane.tables.schema import EXTERNAL, PEER, PROVIDER
 from tests.fakes.gateway.gateway_tables import (
     EXTERNAL_PORT,
     PROVIDER_ADDRESS,

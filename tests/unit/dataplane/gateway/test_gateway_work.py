@@ -15,7 +15,7 @@ from heddle.dataplane.control.messages import Options
 from heddle.dataplane.control.pair.duties import Work
 from heddle.dataplane.control.slow.directory import Duty
 from heddle.dataplane.engine.rings import INJECT_HEADER, Ring
-from heddle.dataplane.gateway.compiler.compile import compile_tables
+from heddle.dataplane.tables.compiler.compile import compile_tables
 from tests.fakes.gateway.gateway_site import EXTERNAL, LOCAL, NETWORK, UNDERLAY
 from tests.fakes.gateway.ring_reader import oldest
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from heddle.dataplane.engine.hashing import mixed, mixed2, mixed3
-from heddle.dataplane.gateway.tables.schema import EMPTY
 from heddle.dataplane.jit import Grid, inline
 from heddle.dataplane.packet.intrinsics import prefetch
+from heddle.dataplane.tables.schema import EMPTY
 
 
 @inline

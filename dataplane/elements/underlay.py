@@ -6,14 +6,12 @@ to the VTEP's own address, go to the slow path.
 """
 
 from heddle.dataplane.config.balancers import POOL_MAC_BASE
+from heddle.dataplane.elements.headers.arrival import begin, fail, is_addressed_to_us
+from heddle.dataplane.elements.headers.parse_plain import plain_total
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BRIDGED, GROUP, ROUTED, drop, punt
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.elements.arrival import begin, fail, is_addressed_to_us
-from heddle.dataplane.gateway.elements.parse_plain import plain_total
 from heddle.dataplane.gateway.graph import NEXT
-from heddle.dataplane.gateway.tables.lookup import place, row1, row2
-from heddle.dataplane.gateway.tables.schema import EMPTY, OWN_ACTIVE, OWN_TAKEN_VTEP, PORT_ADDRESS, PORT_MAC, Tables
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.ethernet import ARP, ETHERNET_BYTES, IPV4, VLAN, is_group, target_mac
 from heddle.dataplane.packet.faults import SHORT
@@ -21,6 +19,8 @@ from heddle.dataplane.packet.ipv4 import IPV4_BYTES, MORE_FRAGMENTS, OFFSET, hea
 from heddle.dataplane.packet.memory import load8, load16, load32
 from heddle.dataplane.packet.transport import ICMP, UDP
 from heddle.dataplane.packet.vxlan import OUTER_BYTES, UDP_BYTES, VXLAN_BYTES, VXLAN_PORT, has_vni, inner_of, vni_of
+from heddle.dataplane.tables.lookup import place, row1, row2
+from heddle.dataplane.tables.schema import EMPTY, OWN_ACTIVE, OWN_TAKEN_VTEP, PORT_ADDRESS, PORT_MAC, Tables
 
 VTEP_BITS = 32
 POOL_MACS = POOL_MAC_BASE >> VTEP_BITS

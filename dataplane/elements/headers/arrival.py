@@ -2,11 +2,11 @@
 
 from heddle.dataplane.engine.burst import GROUP, ROUTED, drop
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.tables.lookup import place
-from heddle.dataplane.gateway.tables.schema import PORT_MAC, Tables
 from heddle.dataplane.jit import Bytes, Row, inline
 from heddle.dataplane.packet.ethernet import ETHERNET_BYTES, is_group, target_mac
 from heddle.dataplane.packet.faults import BAD_FRAGMENT, BAD_TRANSPORT, MARTIAN, SHORT
+from heddle.dataplane.tables.lookup import place
+from heddle.dataplane.tables.schema import PORT_MAC, Tables
 
 
 @inline

@@ -11,8 +11,8 @@ endpoint of the VPC has it is ENDPOINT_PORTS + (`endpoint's address << 8 | proto
 is not 0. Packets without a VPC use the account of OUTSIDE.
 """
 
+from heddle.dataplane.elements.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
 from heddle.dataplane.engine.hashing import mixed2
-from heddle.dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
 from heddle.dataplane.gateway.memory.state import ACCOUNTS_FREED, SEED, State
 from heddle.dataplane.jit import element, inline
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from heddle.dataplane.engine.hashing import mixed, mixed2, mixed3
-from heddle.dataplane.gateway.tables.schema import EMPTY
 from heddle.dataplane.jit import Grid, Ints, kernel
+from heddle.dataplane.tables.schema import EMPTY
 
 MIN_SLOTS = 8
 

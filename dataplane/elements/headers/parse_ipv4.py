@@ -1,9 +1,9 @@
 """Read the IPv4 header of an accepted packet."""
 
+from heddle.dataplane.elements.headers.arrival import fail
+from heddle.dataplane.elements.headers.flow import ends_at, finish, fragment_kind
 from heddle.dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX, drop
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.arrival import fail
-from heddle.dataplane.gateway.elements.flow import ends_at, finish, fragment_kind
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet import ipv4
 from heddle.dataplane.packet.ecn import LOST, decapsulated

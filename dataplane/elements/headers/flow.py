@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from heddle.dataplane.elements.headers.arrival import fail
 from heddle.dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.arrival import fail
 from heddle.dataplane.gateway.memory.connections import key_of
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import folded, sum_of

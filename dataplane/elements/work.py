@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from heddle.dataplane.engine.graph import GraphArrays
 from heddle.dataplane.gateway.memory.state import State
-from heddle.dataplane.gateway.tables.schema import Tables
 from heddle.dataplane.jit import Bytes, Rows
+from heddle.dataplane.tables.schema import Tables
 
 
 class Work(NamedTuple):

@@ -5,6 +5,7 @@
 
 from typing import Any
 
+from heddle.dataplane.elements.memory.punt_share import may_punt
 from heddle.dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT, drop
 from heddle.dataplane.engine.counters import Counters
 from heddle.dataplane.engine.reasons import Drop
@@ -18,7 +19,6 @@ from heddle.dataplane.engine.rings import (
     publish,
     punted_bytes,
 )
-from heddle.dataplane.gateway.memory.punt_share import may_punt
 from heddle.dataplane.io.frames.layout import Ports
 from heddle.dataplane.io.ports import copy_in, copy_out, inject, settle
 from heddle.dataplane.jit import Row, Rows, element, inline

@@ -4,9 +4,9 @@ Packets of any other kind are left unchanged for `parse.read_any`, which defines
 packet that the fast path accepts.
 """
 
+from heddle.dataplane.elements.headers.flow import FLAGS_AT, SYN
 from heddle.dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX
 from heddle.dataplane.engine.hashing import mixed5
-from heddle.dataplane.gateway.elements.flow import FLAGS_AT, SYN
 from heddle.dataplane.gateway.memory.connections import key_of
 from heddle.dataplane.jit import Bytes, Row, inline
 from heddle.dataplane.packet import ethernet, ipv4

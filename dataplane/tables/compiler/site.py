@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from heddle.dataplane.config.local import LocalConfig, Side
 from heddle.dataplane.config.network import Address
-from heddle.dataplane.gateway.tables.schema import SIDES
+from heddle.dataplane.tables.schema import SIDES
 
 VXLAN_OVERHEAD_BYTES = 50
 """Bytes around an inner IP packet: Ethernet 14, VXLAN 8, UDP 8, IPv4 20 (RFC 7348, 5)."""

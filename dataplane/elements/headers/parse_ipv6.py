@@ -1,9 +1,9 @@
 """Read the IPv6 header of an accepted packet, and the chain of extension headers behind it."""
 
+from heddle.dataplane.elements.headers.arrival import fail
+from heddle.dataplane.elements.headers.flow import ends_at, finish, fragment_kind
 from heddle.dataplane.engine.burst import GROUP, LATER_FRAGMENT, NOT_A_FRAGMENT, ROUTED, drop, punt
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.elements.arrival import fail
-from heddle.dataplane.gateway.elements.flow import ends_at, finish, fragment_kind
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet import ipv6
 from heddle.dataplane.packet.ecn import LOST, decapsulated

@@ -7,17 +7,17 @@ packet without DF that exceeds the MTU continues: `output` punts it once it is t
 the next hop.
 """
 
+from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, ROUTED, drop, punt
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.graph import REWRITTEN, UNCHANGED
-from heddle.dataplane.gateway.tables.lookup import place
-from heddle.dataplane.gateway.tables.schema import DISCARD, LOCAL, TUNNEL
-from heddle.dataplane.gateway.work import Work
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet import ipv4, ipv6
 from heddle.dataplane.packet.ethernet import target_mac
 from heddle.dataplane.packet.memory import load8, load16
 from heddle.dataplane.packet.transport import is_icmp_error
+from heddle.dataplane.tables.lookup import place
+from heddle.dataplane.tables.schema import DISCARD, LOCAL, TUNNEL
 
 
 @element

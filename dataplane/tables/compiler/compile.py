@@ -27,15 +27,16 @@ from heddle.dataplane.config.check_local import local_problems
 from heddle.dataplane.config.check_served import served_problems
 from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
-from heddle.dataplane.gateway.compiler.hops import NETWORKS, Hops
-from heddle.dataplane.gateway.compiler.index import indexed
-from heddle.dataplane.gateway.compiler.outside import Outside, grid
-from heddle.dataplane.gateway.compiler.routes import Routes, route_vpc
-from heddle.dataplane.gateway.compiler.rules import Rules
-from heddle.dataplane.gateway.compiler.site import Site, link_of
-from heddle.dataplane.gateway.tables import schema
-from heddle.dataplane.gateway.tables.schema import Tables
+from heddle.dataplane.gateway.compiler.hops import NETWORKS
 from heddle.dataplane.jit import Grid, Ints, Rows
+from heddle.dataplane.tables import schema
+from heddle.dataplane.tables.compiler.hops import REALMS, Hops
+from heddle.dataplane.tables.compiler.index import indexed
+from heddle.dataplane.tables.compiler.outside import Outside, grid
+from heddle.dataplane.tables.compiler.routes import Routes, route_vpc
+from heddle.dataplane.tables.compiler.rules import Rules
+from heddle.dataplane.tables.compiler.site import Site, link_of
+from heddle.dataplane.tables.schema import Tables
 
 __all__ = ["compile_tables", "link_of"]
 

@@ -7,11 +7,12 @@ import numpy as np
 
 from heddle.dataplane.config.addresses import contains, gateway_mac, link_local, wide, wide_length
 from heddle.dataplane.config.network import Address, Prefix, Vpc
-from heddle.dataplane.gateway.compiler.hops import NETWORKS, Hops, words_of
-from heddle.dataplane.gateway.compiler.index import indexed
-from heddle.dataplane.gateway.compiler.site import Site, signed
-from heddle.dataplane.gateway.tables import schema
+from heddle.dataplane.gateway.compiler.hops import NETWORKS
 from heddle.dataplane.jit import Grid
+from heddle.dataplane.tables import schema
+from heddle.dataplane.tables.compiler.hops import REALMS, Hops, words_of
+from heddle.dataplane.tables.compiler.index import indexed
+from heddle.dataplane.tables.compiler.site import Site, signed
 
 HOST_BITS = 128
 LENGTH_SHIFT = 8

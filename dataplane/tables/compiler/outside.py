@@ -6,12 +6,12 @@ import numpy as np
 
 from heddle.dataplane.config.addresses import wide, wide_length
 from heddle.dataplane.config.network import Vpc
-from heddle.dataplane.gateway.compiler.hops import words_of
-from heddle.dataplane.gateway.compiler.index import indexed
-from heddle.dataplane.gateway.compiler.rules import FULL
-from heddle.dataplane.gateway.compiler.site import Site
-from heddle.dataplane.gateway.tables.schema import FLOATING_ENDPOINT, FLOATING_PUBLIC, FLOATING_VNI
 from heddle.dataplane.jit import Grid
+from heddle.dataplane.tables.compiler.hops import words_of
+from heddle.dataplane.tables.compiler.index import indexed
+from heddle.dataplane.tables.compiler.rules import FULL
+from heddle.dataplane.tables.compiler.site import Site
+from heddle.dataplane.tables.schema import FLOATING_ENDPOINT, FLOATING_PUBLIC, FLOATING_VNI
 
 VLAN_BITS = 12
 

@@ -10,15 +10,15 @@ or when it times out. If all 16 rows are in use, or if the VPC has reached its s
 is dropped and counted: packets in progress keep their rows.
 """
 
+from heddle.dataplane.elements.memory.shares import FRAGMENTS, LIMITED, charge, discharge
 from heddle.dataplane.engine.burst import FIRST_FRAGMENT
 from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.memory.shares import FRAGMENTS, LIMITED, charge, discharge
 from heddle.dataplane.gateway.memory.state import FRAGMENTS_HELD, SEED, State
-from heddle.dataplane.gateway.tables.schema import OWN_FRAGMENT_TIMEOUT_S, OWN_VPC_PERCENT, Tables
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.ipv4 import MORE_FRAGMENTS
 from heddle.dataplane.packet.memory import load16
+from heddle.dataplane.tables.schema import OWN_FRAGMENT_TIMEOUT_S, OWN_VPC_PERCENT, Tables
 
 SLOTS = 8
 SECOND_NS = 1_000_000_000

@@ -16,10 +16,12 @@ import numpy as np
 
 from heddle.dataplane.config.addresses import gateway_mac, wide
 from heddle.dataplane.config.network import Vpc
-from heddle.dataplane.gateway.compiler.site import Adjacency, Site, address_words
-from heddle.dataplane.gateway.tables import schema
 from heddle.dataplane.jit import Bytes, Grid, Ints, Rows
 from heddle.foundation.network import Network
+from heddle.dataplane.tables import schema
+from heddle.dataplane.tables.compiler.site import Adjacency
+from heddle.dataplane.tables.compiler.site import Site
+from heddle.dataplane.tables.compiler.site import address_words
 
 TEMPLATE_BYTES = 50
 TEMPLATE_STRIDE = 64

@@ -1,0 +1,1 @@
+"""Read the headers of every accepted packet into its row."""

@@ -1,1 +1,0 @@
-"""Compile a gateway's configuration into the tables of one generation. Pure: the same input gives the same arrays."""

@@ -1,1 +1,0 @@
-"""The tables of one generation: their schema, and how kernels search them."""
