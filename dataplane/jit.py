@@ -29,6 +29,12 @@ Row = Any
 """A row of a structured array in kernels: `row.field` reads and writes it."""
 Rows = NDArray[np.void]
 
+
+def row_type(*names: str) -> np.dtype[np.void]:
+    """Return the type of a row whose fields are words."""
+    return np.dtype([(name, np.int64) for name in names])
+
+
 CHECKED = os.environ.get("HEDDLE_BOUNDS_CHECK", "") == "1"
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

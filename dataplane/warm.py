@@ -17,6 +17,7 @@ from heddle.dataplane.balancer.memory.state import empty_state as empty_balancer
 from heddle.dataplane.config.balancers import BalancerConfig
 from heddle.dataplane.config.local import Interface, Limits, LocalConfig, Side
 from heddle.dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.elements.memory.exchange import ControlEnd, empty_exchange
 from heddle.dataplane.engine.burst import new_rows
 from heddle.dataplane.engine.clock import CLOCK_BYTES
 from heddle.dataplane.engine.counters import make_counters
@@ -24,7 +25,7 @@ from heddle.dataplane.engine.graph import arrays_of
 from heddle.dataplane.engine.rings import Injector, PuntReader, empty_ring
 from heddle.dataplane.engine.sleep import sleepers
 from heddle.dataplane.gateway.graph import graph_of
-from heddle.dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
+from heddle.dataplane.gateway.memory.exchange import exchange
 from heddle.dataplane.gateway.memory.state import empty_state
 from heddle.dataplane.gateway.run import run
 from heddle.dataplane.io.frames.in_memory import MemoryPorts

@@ -4,8 +4,8 @@
                                          |                        +--(unchanged)------^
                                          +--refused--> refuse ------------------------^
 
-`underlay`, `parse` and `forward` are the gateway's. An element itself drops, punts or transmits packets. An outcome
-names the next node of the packets that continue.
+`underlay`, `parse` and `forward` are shared with the gateway (`dataplane.elements`). An element itself drops, punts or
+transmits packets. An outcome names the next node of the packets that continue.
 """
 
 from heddle.dataplane.config.local import LocalConfig, Side
@@ -28,7 +28,6 @@ REFUSE = 6
 SEND = 7
 """Write the tunnel headers and transmit. No outcome."""
 
-NEXT = 0
 SENT, REFUSED = 0, 1
 
 _LINKS = {

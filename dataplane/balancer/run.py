@@ -1,4 +1,8 @@
-"""The balancer's run loop: as the gateway's (`gateway.run`), with the balancer's elements and connections."""
+"""The balancer's run loop: as the gateway's (`gateway.run`), with the balancer's elements and connections.
+
+Numba compiles a caller together with all that it calls, so neither loop can call the other's parts by an argument; what
+both do with a burst is in `elements.bursts`.
+"""
 
 from typing import Any
 
@@ -9,28 +13,37 @@ from heddle.dataplane.balancer.elements.refuse import refuse
 from heddle.dataplane.balancer.elements.send import send
 from heddle.dataplane.balancer.elements.translate import translate
 from heddle.dataplane.balancer.memory.connections import sweep
-from heddle.dataplane.elements.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
+from heddle.dataplane.balancer.memory.state import State
+from heddle.dataplane.elements.bursts import (
+    EMPTY_ROUNDS,
+    SLOW_PATH,
+    TURN_NS,
+    abandon,
+    arrived,
+    copy_punted,
+    nodes_behind,
+    put_at_entries,
+    settle_burst,
+    stands_at,
+)
 from heddle.dataplane.elements.forward import forward
+from heddle.dataplane.elements.fragments import age_fragments
 from heddle.dataplane.elements.headers.parse import parse
 from heddle.dataplane.elements.underlay import underlay
 from heddle.dataplane.elements.work import Work
-from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.clock import now_ns
 from heddle.dataplane.engine.counters import Counters
-from heddle.dataplane.engine.graph import OUTCOMES, GraphArrays
+from heddle.dataplane.engine.graph import GraphArrays
 from heddle.dataplane.engine.rings import WRITTEN, Ring
 from heddle.dataplane.engine.sleep import is_called, sleep
-from heddle.dataplane.gateway.memory.ageing import age
-from heddle.dataplane.gateway.run import EMPTY_ROUNDS, TURN_NS
 from heddle.dataplane.io.frames.layout import Ports
-from heddle.dataplane.io.ports import receive
 from heddle.dataplane.jit import Bytes, Rows, kernel, part
 from heddle.dataplane.packet.memory import native64
 
 
 @kernel
 def run(
-    ports: Ports, graph: GraphArrays, tables: Any, state: Any, counters: Counters, punts: Ring, injects: Ring,
+    ports: Ports, graph: GraphArrays, tables: Any, state: State, counters: Counters, punts: Ring, injects: Ring,
     packets: Rows, clock: Bytes, sleepers: Bytes, call_ns: int, sleep_ms: int,
 ) -> int:  # fmt: skip
     """Forward packets for about `call_ns`; return how many of these nanoseconds had packets to process.
@@ -44,14 +57,11 @@ def run(
             if turn >= begun and native64(punts.words, WRITTEN) != punted:
                 break
             turn = now
-            age(tables, state, now)  # fragments: no connection of the gateway's kind exists
+            age_fragments(tables, state, now)
             sweep(state, tables.timeouts, now)
         done = 0
         for port in range(SLOW_PATH, graph.entry.size):
-            if port == SLOW_PATH:
-                count = enter(ports, injects, packets, counters)
-            else:
-                count = receive(ports, port, packets, BURST, counters)
+            count = arrived(ports, port, injects, packets, counters)
             if count:
                 walk(Work(packets, count, ports.memory, graph, tables, state, now))
                 copy_punted(ports, packets, count, punts, state, now)
@@ -78,18 +88,11 @@ def run(
 def walk(work: Work) -> None:
     """Process a burst from its entry nodes until every packet has a fate."""
     packets, count, graph = work.packets, work.size, work.graph
-    waiting = 0
-    for i in range(count):
-        packet = packets[i]
-        packet.node = graph.entry[packet.in_port]
-        packet.start = packet.at
-        waiting |= 1 << packet.node
+    waiting = put_at_entries(packets, count, graph)
     for node in range(graph.kind.size):
         if waiting >> node & 1 == 0 or not stands_at(node, packets, count):
             continue
-        for outcome in range(OUTCOMES):
-            if graph.next[node, outcome] >= 0:
-                waiting |= 1 << graph.next[node, outcome]
+        waiting |= nodes_behind(graph, node)
         kind = graph.kind[node]
         if kind == kinds.UNDERLAY:
             underlay(node, work)

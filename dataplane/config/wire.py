@@ -40,7 +40,7 @@ _DIRECTIONS = {direction.value: direction for direction in Direction}
 _NETWORKS = {realm.value: realm for realm in Network}
 
 
-class Reader:
+class FieldReader:
     """Parses text fields and collects problems; a placeholder replaces an invalid value, so that all are found."""
 
     def __init__(self, subject: str) -> None:
@@ -114,7 +114,7 @@ class Reader:
 
 def vpc_from(message: pb.Vpc) -> Vpc:
     """Decode a VPC; raises ConfigError."""
-    read = Reader(f"vpc {message.id or '?'}")
+    read = FieldReader(f"vpc {message.id or '?'}")
     vpc = Vpc(
         id=message.id,
         tenant=message.tenant,
@@ -157,7 +157,7 @@ def vpc_from(message: pb.Vpc) -> Vpc:
     return vpc
 
 
-def _rule_from(read: Reader, place: str, rule: pb.SecurityRule) -> SecurityRule:
+def _rule_from(read: FieldReader, place: str, rule: pb.SecurityRule) -> SecurityRule:
     low, high = read.ports(rule.port_min, rule.port_max)
     return SecurityRule(
         allow=rule.allow,
@@ -218,7 +218,7 @@ def peering_to(peering: Peering) -> pb.Peering:
 
 def border_from(message: pb.Border) -> tuple[BorderRule, ...]:
     """Decode the border rules; raises ConfigError."""
-    read = Reader("border")
+    read = FieldReader("border")
     found = []
     for i, rule in enumerate(message.rules):
         low, high = read.ports(rule.port_min, rule.port_max)

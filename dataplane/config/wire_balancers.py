@@ -20,7 +20,7 @@ from heddle.dataplane.config.balancers import (
 )
 from heddle.dataplane.config.network import Address
 from heddle.dataplane.config.refusal import ConfigError, refuse
-from heddle.dataplane.config.wire import Reader
+from heddle.dataplane.config.wire import FieldReader
 from heddle.v1 import heddle_pb2 as pb
 
 _PROTOCOLS = {each.value: each for each in Service}
@@ -33,7 +33,7 @@ Pools = dict[str, tuple[Address, ...]]
 
 def load_balancer_from(message: pb.LoadBalancer) -> LoadBalancer:
     """Decode a load balancer; raises ConfigError."""
-    read = Reader(f"load balancer {message.id or '?'}")
+    read = FieldReader(f"load balancer {message.id or '?'}")
     found = LoadBalancer(
         id=message.id,
         tenant=message.tenant,
@@ -58,7 +58,7 @@ def load_balancer_from(message: pb.LoadBalancer) -> LoadBalancer:
     return found
 
 
-def _check_from(read: Reader, check: pb.HealthCheck) -> HealthCheck:
+def _check_from(read: FieldReader, check: pb.HealthCheck) -> HealthCheck:
     interval_ms = check.interval_ms or _CHECK.interval_ms
     return HealthCheck(
         kind=read.choice("health_check.kind", check.kind, _PROBES, default=Probe.TCP.value),
@@ -105,7 +105,7 @@ def _check_to(check: HealthCheck) -> pb.HealthCheck:
 
 def virtual_ip_from(message: pb.VirtualIp) -> VirtualIp:
     """Decode a virtual IP; raises ConfigError."""
-    read = Reader(f"virtual IP {message.ip or '?'} of vpc {message.vpc_id or '?'}")
+    read = FieldReader(f"virtual IP {message.ip or '?'} of vpc {message.vpc_id or '?'}")
     found = VirtualIp(
         vpc=message.vpc_id,
         ip=read.address("ip", message.ip),
@@ -128,7 +128,7 @@ def virtual_ip_to(virtual_ip: VirtualIp) -> pb.VirtualIp:
 
 def pools_from(messages: Iterable[pb.SourcePool]) -> Pools:
     """Decode source pools; raises ConfigError."""
-    read = Reader("hello")
+    read = FieldReader("hello")
     found: Pools = {}
     for i, each in enumerate(messages):
         place = f"source_pools[{i}]"

@@ -23,15 +23,15 @@ from heddle.dataplane.balancer.memory.state import Count
 from heddle.dataplane.config.balancers import BackEndState, BalancerConfig, LoadBalancer, Mode, balancer_mac
 from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.config.network import Address
+from heddle.dataplane.control.back_end_health import BackEndHealth
 from heddle.dataplane.control.gateway import POLL_S, Gateway, Wanted
-from heddle.dataplane.control.messages import Options
-from heddle.dataplane.control.pair.duties import ALONE, Work
+from heddle.dataplane.control.pair.duties import ALONE, PairWork
 from heddle.dataplane.control.probing.prober import Prober
 from heddle.dataplane.control.probing.probes import Target
-from heddle.dataplane.control.programs import BALANCER
-from heddle.dataplane.control.segment import Shape
-from heddle.dataplane.control.session.attachment import Health
-from heddle.dataplane.control.shared import Word
+from heddle.dataplane.control.process.messages import Options
+from heddle.dataplane.control.process.programs import BALANCER
+from heddle.dataplane.control.process.segment import Shape
+from heddle.dataplane.control.process.shared import Word
 from heddle.dataplane.control.slow.directory import Directory, Tenant
 from heddle.dataplane.control.status import Occupancy
 from heddle.dataplane.tables.schema import Tables
@@ -92,7 +92,13 @@ class Balancer(Gateway):
     wanted: WantedServices
 
     def __init__(
-        self, local: LocalConfig, options: Options, first: BalancerConfig, *, work: Work = ALONE, paired: bool = False
+        self,
+        local: LocalConfig,
+        options: Options,
+        first: BalancerConfig,
+        *,
+        work: PairWork = ALONE,
+        paired: bool = False,
     ) -> None:
         """Compile the first tables; raises ValueError if the configuration is invalid."""
         self._numbering = Numbering()
@@ -100,7 +106,7 @@ class Balancer(Gateway):
         self._turned = asyncio.Event()
         self._turns: dict[BackEndName, bool] = {}
         self._slots_written = 0
-        self.health = Health(self._states)
+        self.health = BackEndHealth(self._states)
         """The health of back ends, for the controller."""
         super().__init__(local, options, replace(wanted_of(first), work=work), paired=paired)
         self._write_slots(self._made.slots)

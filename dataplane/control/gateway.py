@@ -19,16 +19,17 @@ from heddle.dataplane.config.balancers import VirtualIp
 from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.config.network import Address, NetworkConfig
 from heddle.dataplane.control.full_shares import FullShares
-from heddle.dataplane.control.messages import Options, Ready
-from heddle.dataplane.control.pair.duties import ALONE, Work, on_duty
-from heddle.dataplane.control.programs import GATEWAY
-from heddle.dataplane.control.segment import Shape
-from heddle.dataplane.control.shared import Word
+from heddle.dataplane.control.pair.duties import ALONE, PairWork, on_duty
+from heddle.dataplane.control.process.messages import Options, Ready
+from heddle.dataplane.control.process.programs import GATEWAY
+from heddle.dataplane.control.process.segment import Shape
+from heddle.dataplane.control.process.shared import Word
+from heddle.dataplane.control.process.supervisor import Supervisor
 from heddle.dataplane.control.slow.directory import Directory
 from heddle.dataplane.control.slow.next_hops import NextHops
 from heddle.dataplane.control.slow.slow_path import Send, SlowPath
 from heddle.dataplane.control.status import Occupancy, PairStatus, Status, counted
-from heddle.dataplane.control.supervisor import Supervisor
+from heddle.dataplane.elements.memory.state import FRAGMENTS_HELD
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.engine.rings import Injector, PuntReader
 from heddle.dataplane.gateway.memory import state as words
@@ -58,7 +59,7 @@ class Wanted:
     """Desired state of a gateway."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
-    work: Work = ALONE
+    work: PairWork = ALONE
     """Its part of a pair's work."""
     gateways: tuple[IPv4Address, ...] = ()
     """VTEPs of other gateways."""
@@ -132,7 +133,7 @@ class Gateway:
             await self._renew(change(self.wanted))
             return self._generation
 
-    def set_work(self, work: Work) -> int:
+    def set_work(self, work: PairWork) -> int:
         """Change this gateway's part of a pair's work; return the generation of tables.
 
         Nothing is compiled, and a compilation in progress is not waited for. Frames queued for the former work are
@@ -270,4 +271,4 @@ def _occupancy(counts: list[int], local: LocalConfig) -> Mapping[str, Occupancy]
         "endpoints_with_connections": (words.OWNERS_USED, words.OWNERS_FREED, local.limits.connections),
     }
     found = {name: Occupancy(used=counts[ever] - counts[back], room=room) for name, (ever, back, room) in used.items()}
-    return {**found, "fragments": Occupancy(used=counts[words.FRAGMENTS_HELD], room=local.limits.fragments)}
+    return {**found, "fragments": Occupancy(used=counts[FRAGMENTS_HELD], room=local.limits.fragments)}

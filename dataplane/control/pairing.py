@@ -15,7 +15,7 @@ from heddle.dataplane.control.pair.duties import roles_of, work_of
 from heddle.dataplane.control.pair.ownership import Announce, Serve
 from heddle.dataplane.control.record_links import RecordLinks
 from heddle.dataplane.control.status import PairStatus
-from heddle.dataplane.gateway.memory.exchange import ControlEnd
+from heddle.dataplane.elements.memory.exchange import ControlEnd
 
 log = logging.getLogger("heddle.gateway")
 

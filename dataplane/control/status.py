@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from heddle.dataplane.config.local import LocalConfig
-from heddle.dataplane.control.shared import Shared, Word
+from heddle.dataplane.control.process.shared import Shared, Word
 from heddle.dataplane.engine.counters import PORT_COUNTERS
 from heddle.dataplane.engine.reasons import Drop, Punt
 

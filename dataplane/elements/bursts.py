@@ -1,4 +1,6 @@
-"""The start and the end of a burst, in every program on this engine: injected frames enter, every packet gets a fate.
+"""What the run loops of gateway and balancer share: the start, the way through the graph and the end of a burst.
+
+Each program has its own `run` and `walk`, as Numba compiles a caller together with what it calls.
 
 `state` is any named tuple with the array `punt_dues` (`memory.punt_share`).
 """
@@ -8,6 +10,7 @@ from typing import Any
 from heddle.dataplane.elements.memory.punt_share import may_punt
 from heddle.dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT, drop
 from heddle.dataplane.engine.counters import Counters
+from heddle.dataplane.engine.graph import OUTCOMES, GraphArrays
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.engine.rings import (
     INJECT_HEADER,
@@ -20,13 +23,47 @@ from heddle.dataplane.engine.rings import (
     punted_bytes,
 )
 from heddle.dataplane.io.frames.layout import Ports
-from heddle.dataplane.io.ports import copy_in, copy_out, inject, settle
+from heddle.dataplane.io.ports import copy_in, copy_out, inject, receive, settle
 from heddle.dataplane.jit import Row, Rows, element, inline
 from heddle.dataplane.packet.memory import native64
 
 BAD_STATE, PUNT_FULL, PUNT_LIMITED = int(Drop.BAD_STATE), int(Drop.PUNT_FULL), int(Drop.PUNT_LIMITED)
 SLOW_PATH = -1
 """In place of a port number: the ring of frames that the slow path sends."""
+EMPTY_ROUNDS = 64
+"""Rounds without a packet before a call sleeps. They take some microseconds, in which the next packet often arrives."""
+TURN_NS = 1_000_000
+"""Interval at which a call checks the age of connections, and whether other processes wait for it to return."""
+
+
+@inline
+def arrived(ports: Ports, port: int, injects: Ring, packets: Rows, counters: Counters) -> int:
+    """Take a burst from a port, or from the slow path; return its size."""
+    if port == SLOW_PATH:
+        return enter(ports, injects, packets, counters)
+    return receive(ports, port, packets, BURST, counters)
+
+
+@inline
+def put_at_entries(packets: Rows, count: int, graph: GraphArrays) -> int:
+    """Put a burst at its entry nodes; return these, a bit for each."""
+    entered = 0
+    for i in range(count):
+        packet = packets[i]
+        packet.node = graph.entry[packet.in_port]
+        packet.start = packet.at
+        entered |= 1 << packet.node
+    return entered
+
+
+@inline
+def nodes_behind(graph: GraphArrays, node: int) -> int:
+    """Return the nodes that a node leads to, a bit for each."""
+    found = 0
+    for outcome in range(OUTCOMES):
+        if graph.next[node, outcome] >= 0:
+            found |= 1 << graph.next[node, outcome]
+    return found
 
 
 @inline

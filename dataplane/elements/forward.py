@@ -3,14 +3,13 @@
 A packet for the gateway itself, a packet whose TTL expires, and a packet that exceeds the MTU and must not be
 fragmented go to the slow path before translation and with their TTL unchanged, because an ICMP error quotes the
 original packet. A packet that no ICMP error may be sent about (RFC 1122, 3.2.2; RFC 4443, 2.4 e) is dropped. An IPv4
-packet without DF that exceeds the MTU continues: `output` punts it once it is translated, and its fragments leave by
+packet without DF that exceeds the MTU continues: `leave` punts it once it is translated, and its fragments leave by
 the next hop.
 """
 
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, ROUTED, drop, punt
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.graph import REWRITTEN, UNCHANGED
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet import ipv4, ipv6
 from heddle.dataplane.packet.ethernet import target_mac
@@ -18,6 +17,9 @@ from heddle.dataplane.packet.memory import load8, load16
 from heddle.dataplane.packet.transport import is_icmp_error
 from heddle.dataplane.tables.lookup import place
 from heddle.dataplane.tables.schema import DISCARD, LOCAL, TUNNEL
+
+REWRITTEN, UNCHANGED = 0, 1
+"""Outcomes."""
 
 
 @element

@@ -10,18 +10,18 @@ or when it times out. If all 16 rows are in use, or if the VPC has reached its s
 is dropped and counted: packets in progress keep their rows.
 """
 
+from heddle.dataplane.elements.memory.buckets import SLOTS
+from heddle.dataplane.elements.memory.rounds import SECOND_NS, rows_due
 from heddle.dataplane.elements.memory.shares import FRAGMENTS, LIMITED, charge, discharge
+from heddle.dataplane.elements.memory.state import FRAGMENTS_AGED_NS, FRAGMENTS_HELD, FRAGMENTS_NEXT, SEED, Memory
 from heddle.dataplane.engine.burst import FIRST_FRAGMENT
 from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.memory.state import FRAGMENTS_HELD, SEED, State
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.ipv4 import MORE_FRAGMENTS
 from heddle.dataplane.packet.memory import load16
 from heddle.dataplane.tables.schema import OWN_FRAGMENT_TIMEOUT_S, OWN_VPC_PERCENT, Tables
 
-SLOTS = 8
-SECOND_NS = 1_000_000_000
 NONE = -1
 IPV4_OFFSET, IPV6_OFFSET = 0x1FFF, 0xFFF8
 FOLLOWED = -1
@@ -48,7 +48,7 @@ def _is_of(row: Row, packet: Row) -> bool:
 
 
 @inline
-def _find(state: State, packet: Row, oldest_ns: int, wants_free: bool) -> int:
+def _find(state: Memory, packet: Row, oldest_ns: int, wants_free: bool) -> int:
     """Return the row of a packet's first fragment, or NONE.
 
     If there is none and `wants_free` is set, return a free row of the emptier bucket.
@@ -73,7 +73,7 @@ def _find(state: State, packet: Row, oldest_ns: int, wants_free: bool) -> int:
 
 
 @element
-def follow(memory: Bytes, packet: Row, tables: Tables, state: State, now_ns: int) -> int:
+def follow(memory: Bytes, packet: Row, tables: Tables, state: Memory, now_ns: int) -> int:
     """Store a first fragment, or fill in a later one from its first; return FOLLOWED or the drop reason."""
     oldest_ns = now_ns - tables.own[OWN_FRAGMENT_TIMEOUT_S] * SECOND_NS
     is_first = packet.fragment == FIRST_FRAGMENT
@@ -111,7 +111,7 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: State, now_ns: int
 
 
 @inline
-def _take(packet: Row, tables: Tables, state: State, row: Row, oldest_ns: int) -> int:
+def _take(packet: Row, tables: Tables, state: Memory, row: Row, oldest_ns: int) -> int:
     """Assign a row to the packet, unless it has it already, and count it; return FOLLOWED or the drop reason."""
     if row.vni != 0 and row.seen_ns >= oldest_ns:
         return FOLLOWED
@@ -139,8 +139,20 @@ def _has_more(memory: Bytes, packet: Row) -> bool:
 
 
 @inline
-def remove_fragment(state: State, slot: int) -> None:
+def remove_fragment(state: Memory, slot: int) -> None:
     """Free a row."""
     discharge(state, state.fragments[slot].account)
     state.fragments[slot].vni = 0
     state.counts[FRAGMENTS_HELD] -= 1
+
+
+@element
+def age_fragments(tables: Tables, state: Memory, now_ns: int) -> None:
+    """Remove packets whose fragments did not all arrive in time, so that they stop counting against their VPC."""
+    counts, size = state.counts, state.fragments.shape[0]
+    oldest_ns = now_ns - tables.own[OWN_FRAGMENT_TIMEOUT_S] * SECOND_NS
+    for _ in range(rows_due(counts, FRAGMENTS_AGED_NS, size if counts[FRAGMENTS_HELD] != 0 else 0, now_ns)):
+        slot = counts[FRAGMENTS_NEXT]
+        counts[FRAGMENTS_NEXT] = slot + 1 if slot + 1 < size else 0
+        if state.fragments[slot].vni != 0 and state.fragments[slot].seen_ns < oldest_ns:
+            remove_fragment(state, slot)

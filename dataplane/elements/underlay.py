@@ -10,8 +10,8 @@ from heddle.dataplane.elements.headers.arrival import begin, fail, is_addressed_
 from heddle.dataplane.elements.headers.parse_plain import plain_total
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BRIDGED, GROUP, ROUTED, drop, punt
+from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.graph import NEXT
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.ethernet import ARP, ETHERNET_BYTES, IPV4, VLAN, is_group, target_mac
 from heddle.dataplane.packet.faults import SHORT

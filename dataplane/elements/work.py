@@ -1,9 +1,8 @@
 """The argument of every element: one burst of packets, and the arrays that the elements read and write."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from heddle.dataplane.engine.graph import GraphArrays
-from heddle.dataplane.gateway.memory.state import State
 from heddle.dataplane.jit import Bytes, Rows
 from heddle.dataplane.tables.schema import Tables
 
@@ -20,6 +19,7 @@ class Work(NamedTuple):
     graph: GraphArrays
     tables: Tables
     """The generation in use."""
-    state: State
+    state: Any
+    """The state of the program: it has all arrays of `memory.state`, and its own."""
     now_ns: int
     """Time of the burst, CLOCK_MONOTONIC."""

@@ -32,24 +32,21 @@ VPC_COUNTERS = np.dtype(
 
 
 class Counters(NamedTuple):
-    """Counters of the kernels, as views of shared memory."""
+    """Counters of the kernels, as views of shared memory.
+
+    Invariant over all ports, between two bursts: received + injected + fragments = transmitted + dropped + punted,
+    where dropped is the sum of `drops`.
+    """
 
     ports: Rows
     """PORT_COUNTERS by port. `dropped` and `punted` count by the receiving port; but a frame lost after its burst, and
-    an
-    injected frame, count by the output port."""
+    an injected frame, count by the output port."""
     vpcs: Rows
     """VPC_COUNTERS by row of the tables' `vpcs`; reset by each generation that moves a VPC to another row."""
     drops: Ints
     """By `Drop`."""
     punts: Ints
     """By `Punt`."""
-
-
-SHAPES = {"drops": (DROPS, np.int64), "punts": (PUNTS, np.int64)}
-"""`drops` by `Drop`, `punts` by `Punt`. Invariant over all ports, between two bursts:
-
-received + injected + fragments = transmitted + dropped + punted, where dropped is the sum of `drops`."""
 
 
 def make_counters(ports: int, vpcs: int = 1) -> Counters:

@@ -15,6 +15,8 @@ from heddle.dataplane.jit import Grid, Ints
 OUTCOMES = 8
 NO_NODE = -1
 MAX_NODES = 64
+NEXT = 0
+"""The outcome of elements that have only one."""
 
 
 class GraphArrays(NamedTuple):

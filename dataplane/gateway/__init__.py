@@ -1,1 +1,1 @@
-"""The VPC gateway: its graph of packet elements, its tables and state, and the compiler of its configuration."""
+"""The VPC gateway: its graph of packet elements, and what it keeps between packets."""

@@ -28,16 +28,13 @@ ADMIT = 7
 FORWARD = 8
 """Apply the next hop: local delivery, TTL, and the MTU of packets that must not be fragmented.
 
-Outcomes: REWRITTEN, UNCHANGED."""
+Outcomes: `forward.REWRITTEN`, `UNCHANGED`."""
 REWRITE = 9
 """Write the connection's translated addresses and ports. One outcome."""
 OUTPUT = 10
 """Write the link or tunnel headers and transmit. No outcome."""
 
-NEXT = 0
-"""The outcome of elements that have only one."""
 HIT, MISS = 0, 1
-REWRITTEN, UNCHANGED = 0, 1
 
 NAMES = (
     "underlay",

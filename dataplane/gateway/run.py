@@ -11,15 +11,26 @@ A call of `run` returns after `call_ns`, earlier once no packets come, or after 
 other processes. The arrays that it has as arguments cost Python 0.1 ms a call.
 """
 
-from heddle.dataplane.elements.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
+from heddle.dataplane.elements.bursts import (
+    EMPTY_ROUNDS,
+    SLOW_PATH,
+    TURN_NS,
+    abandon,
+    arrived,
+    copy_punted,
+    nodes_behind,
+    put_at_entries,
+    settle_burst,
+    stands_at,
+)
 from heddle.dataplane.elements.forward import forward
 from heddle.dataplane.elements.headers.parse import parse
+from heddle.dataplane.elements.memory.state import JOURNAL_HEAD
 from heddle.dataplane.elements.underlay import underlay
 from heddle.dataplane.elements.work import Work
-from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.clock import now_ns
 from heddle.dataplane.engine.counters import Counters
-from heddle.dataplane.engine.graph import OUTCOMES, GraphArrays
+from heddle.dataplane.engine.graph import GraphArrays
 from heddle.dataplane.engine.rings import WRITTEN, Ring
 from heddle.dataplane.engine.sleep import is_called, sleep
 from heddle.dataplane.gateway import graph as kinds
@@ -32,17 +43,11 @@ from heddle.dataplane.gateway.elements.sides import customer, untagged
 from heddle.dataplane.gateway.elements.track import track
 from heddle.dataplane.gateway.memory.ageing import age
 from heddle.dataplane.gateway.memory.connections import free_ended_pairs
-from heddle.dataplane.gateway.memory.state import JOURNAL_HEAD, State
+from heddle.dataplane.gateway.memory.state import State
 from heddle.dataplane.io.frames.layout import Ports
-from heddle.dataplane.io.ports import receive
 from heddle.dataplane.jit import Bytes, Rows, element, kernel, part
 from heddle.dataplane.packet.memory import native64
 from heddle.dataplane.tables.schema import Tables
-
-EMPTY_ROUNDS = 64
-"""Rounds without a packet before a call sleeps. They take some microseconds, in which the next packet often arrives."""
-TURN_NS = 1_000_000
-"""Interval at which a call checks the age of connections, and whether other processes wait for it to return."""
 
 
 @kernel
@@ -79,10 +84,7 @@ def run(
             age(tables, state, now)
         done = 0
         for port in range(SLOW_PATH, graph.entry.size):
-            if port == SLOW_PATH:
-                count = enter(ports, injects, packets, counters)
-            else:
-                count = receive(ports, port, packets, BURST, counters)
+            count = arrived(ports, port, injects, packets, counters)
             if count:
                 walk(Work(packets, count, ports.memory, graph, tables, state, now))
                 end_burst(ports, packets, count, counters, punts, tables, state, now)
@@ -113,18 +115,11 @@ def walk(work: Work) -> None:
     A node that no earlier node leads to is skipped without reading the packets, which would take longer.
     """
     packets, count, graph = work.packets, work.size, work.graph
-    waiting = 0
-    for i in range(count):
-        packet = packets[i]
-        packet.node = graph.entry[packet.in_port]
-        packet.start = packet.at
-        waiting |= 1 << packet.node
+    waiting = put_at_entries(packets, count, graph)
     for node in range(graph.kind.size):
         if waiting >> node & 1 == 0 or not stands_at(node, packets, count):
             continue
-        for outcome in range(OUTCOMES):
-            if graph.next[node, outcome] >= 0:
-                waiting |= 1 << graph.next[node, outcome]
+        waiting |= nodes_behind(graph, node)
         kind = graph.kind[node]
         if kind == kinds.UNDERLAY:
             underlay(node, work)

@@ -4,14 +4,25 @@ Sums are kept in int64 and folded at the end. Ones' complement addition does not
 B), so headers that are only verified are summed in the machine's order.
 """
 
+from struct import unpack
+
 from heddle.dataplane.jit import Bytes, inline
-from heddle.dataplane.packet.memory import load8, load16, load32, native32
+from heddle.dataplane.packet.memory import WORD, load8, load16, load32, native32, store16, store32
+
+
+def checksum(data: bytes) -> int:
+    """Return the Internet checksum of bytes, for Python; data of odd length is padded with a zero byte."""
+    if len(data) & 1:
+        data += b"\0"
+    total = sum(unpack(f"!{len(data) // 2}H", data))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF
 
 
 @inline
 def folded(total: int) -> int:
     """Return a sum of at most 63 bits, never negative, folded to 16 bits."""
-    total = (total & 0xFFFF_FFFF) + (total >> 32)
+    total = (total & WORD) + (total >> 32)
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)
     return (total & 0xFFFF) + (total >> 16)
@@ -34,7 +45,7 @@ def sum_of(memory: Bytes, at: int, count: int) -> int:
 @inline
 def is_all_ones(total: int) -> bool:
     """Whether a sum of at most 16 words of 32 bits folds to 0xFFFF, as a header with a correct checksum does."""
-    total = (total & 0xFFFF_FFFF) + (total >> 32)
+    total = (total & WORD) + (total >> 32)
     total = (total & 0xFFFF) + (total >> 16)
     return total == 0xFFFF or total == 0x1_FFFE  # it is less than 2^17, where these two do
 
@@ -64,3 +75,25 @@ def grown(checksum: int, more: int) -> int:
     total = (~checksum & 0xFFFF) + more
     total = (total & 0xFFFF) + (total >> 16)
     return ~(total + (total >> 16)) & 0xFFFF
+
+
+@inline
+def replace16(memory: Bytes, at: int, value: int) -> int:
+    """Write 16 bits; return the change of a checksum over them: ~old + new."""
+    change = (~load16(memory, at) & 0xFFFF) + value
+    store16(memory, at, value)
+    return change
+
+
+@inline
+def replace32(memory: Bytes, at: int, value: int) -> int:
+    """Write 32 bits; return the change of a checksum over them."""
+    change = (~load32(memory, at) & WORD) + value
+    store32(memory, at, value)
+    return change
+
+
+@inline
+def update_checksum(memory: Bytes, at: int, change: int) -> int:
+    """Update a checksum by a change of what it covers; return the change of a checksum that covers it."""
+    return replace16(memory, at, ~folded((~load16(memory, at) & 0xFFFF) + change) & 0xFFFF)

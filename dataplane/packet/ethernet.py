@@ -7,7 +7,7 @@
 """
 
 from heddle.dataplane.jit import Bytes, inline
-from heddle.dataplane.packet.memory import load8, load16, load32, load64, store16, store32, store64
+from heddle.dataplane.packet.memory import WORD, load8, load16, load32, load64, store16, store32, store64
 
 ETHERNET_BYTES, TAGGED_BYTES = 14, 18
 IPV4, ARP, VLAN, IPV6, SERVICE_VLAN = 0x0800, 0x0806, 0x8100, 0x86DD, 0x88A8
@@ -37,7 +37,7 @@ def is_group(memory: Bytes, at: int) -> bool:
 def write_header(memory: Bytes, at: int, target: int, source: int, kind: int) -> None:
     """Write an Ethernet header, 14 bytes."""
     store64(memory, at, target << 16 | source >> 32)
-    store32(memory, at + 8, source & 0xFFFF_FFFF)
+    store32(memory, at + 8, source & WORD)
     store16(memory, at + 12, kind)
 
 
@@ -45,6 +45,6 @@ def write_header(memory: Bytes, at: int, target: int, source: int, kind: int) ->
 def write_tagged_header(memory: Bytes, at: int, target: int, source: int, vlan: int, kind: int) -> None:
     """Write an Ethernet header with an 802.1Q tag of priority 0, 18 bytes."""
     store64(memory, at, target << 16 | source >> 32)
-    store32(memory, at + 8, source & 0xFFFF_FFFF)
+    store32(memory, at + 8, source & WORD)
     store32(memory, at + 12, VLAN << 16 | vlan)
     store16(memory, at + 16, kind)

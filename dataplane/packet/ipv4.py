@@ -17,6 +17,8 @@ from heddle.dataplane.packet.faults import BAD_FRAGMENT, BAD_HEADER, SHORT, SOUN
 from heddle.dataplane.packet.memory import load8, load16, load32, store8, store16
 
 IPV4_BYTES = 20
+TTL = 64
+"""Of packets that a program itself makes."""
 PLAIN = 0x45
 """First byte of an IPv4 header without options."""
 DONT_FRAGMENT, MORE_FRAGMENTS, OFFSET = 0x4000, 0x2000, 0x1FFF

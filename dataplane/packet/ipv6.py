@@ -15,7 +15,7 @@ next header 8 | reserved 8 | offset / 8 13 | reserved 2 | more 1 | identificatio
 
 from heddle.dataplane.jit import Bytes, inline
 from heddle.dataplane.packet.faults import BAD_FRAGMENT, BAD_HEADER, SHORT, SOUND
-from heddle.dataplane.packet.memory import load8, load16, load32, store8, store16
+from heddle.dataplane.packet.memory import WORD, load8, load16, load32, store8, store16
 
 IPV6_BYTES, FRAGMENT_BYTES = 40, 8
 HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, NO_NEXT, OPTIONS, MOBILITY = 0, 43, 44, 51, 59, 60, 135
@@ -82,7 +82,7 @@ def is_reserved(high: int, low: int) -> bool:
 
     IPv4-mapped addresses (RFC 6890, 2.2.3) must be refused because they would equal IPv4 addresses in table keys.
     """
-    upper = low >> 32 & 0xFFFF_FFFF
+    upper = low >> 32 & WORD
     return high == 0 and (upper == 0 or upper == _MAPPED)
 
 

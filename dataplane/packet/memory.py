@@ -11,6 +11,9 @@ compiler could move other accesses across them, or hoist the read out of its loo
 from heddle.dataplane.jit import CHECKED, Bytes, inline
 from heddle.dataplane.packet.intrinsics import make_load, make_store, move
 
+WORD = 0xFFFF_FFFF
+"""The low 32 bits of an int64."""
+
 _load8, _store8 = make_load(8, False), make_store(8, False)
 _load16, _load32, _load64 = make_load(16, True), make_load(32, True), make_load(64, True)
 _store16, _store32, _store64 = make_store(16, True), make_store(32, True), make_store(64, True)

@@ -22,6 +22,9 @@ ROUTER_SOLICITATION, ROUTER_ADVERTISEMENT, NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADV
 """Neighbour discovery's types (RFC 4861, 4)."""
 TCP_CHECKSUM, UDP_CHECKSUM, ICMP_CHECKSUM = 16, 6, 2
 """Offsets of the checksum in the header."""
+FLAGS_AT = 13
+FIN, SYN, RST, ACK = 1, 2, 4, 16
+"""TCP's flags, and their offset in the header (RFC 9293, 3.1)."""
 
 
 @inline

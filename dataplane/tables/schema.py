@@ -1,4 +1,4 @@
-"""The gateway's tables: the arrays of a generation, the row of a connection, and the layout of hash tables.
+"""The tables of a gateway, and of a balancer, which adds to them: the arrays of a generation, and hash tables.
 
 `compile` makes `Tables` from a configuration. They are written once, read by the data process, and replaced as a
 whole: a new generation is a new set of arrays. The data process's state (`memory.state`) outlives generations; its
@@ -11,20 +11,14 @@ number of slots is a power of two, and at most half are used; a search starts at
 
 from typing import NamedTuple
 
-import numpy as np
-
-from heddle.dataplane.jit import Bytes, Grid, Ints, Rows
+from heddle.dataplane.jit import Bytes, Grid, Ints, Rows, row_type
 
 EMPTY = -1
 OUTSIDE = 0
 """In place of a VNI in keys: the external and provider sides."""
 
 
-def _row(*names: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in names])
-
-
-VPC = _row(
+VPC = row_type(
     "vni",
     "gateway_mac",  # MAC of the VPC's gateway addresses
     "lengths_v4",  # bit n: there are IPv4 routes of length n
@@ -42,7 +36,7 @@ VPC = _row(
     "realm",
     "nat_shared",  # 1 if other VPCs use the same NAT address
 )
-NEXT_HOP = _row(
+NEXT_HOP = row_type(
     "kind",
     "port",  # output port
     "mtu_bytes",  # of the IP packet that the VPC sees
@@ -60,7 +54,7 @@ NEXT_HOP = _row(
     "spare_0",
     "spare_1",
 )
-RULE = _row("allow", "protocol", "remote_hi", "remote_lo", "mask_hi", "mask_lo", "port_min", "port_max", "family")
+RULE = row_type("allow", "protocol", "remote_hi", "remote_lo", "mask_hi", "mask_lo", "port_min", "port_max", "family")
 """Addresses have the form of a packet's row: IPv4 within ::ffff:0:0/96. `protocol` 0 matches any; ICMP includes ICMPv6.
 `family`, 4 or 6, is that of the remote prefix: without it ::/0 would match IPv4 as well."""
 
@@ -130,43 +124,3 @@ OWN_UDP_EXCHANGE_S = 14
 OWN_ENDPOINT_PERCENT = 15
 """The share of the ports of a public address that one endpoint alone may use."""
 OWN_WORDS = 24
-
-CONNECTION = _row(
-    "source_hi",  # key: the packet as it arrives in this direction
-    "source_lo",
-    "target_hi",
-    "target_lo",
-    "key",  # ports << 32 | protocol << 24 | VNI; the VNI is OUTSIDE for packets from the internet
-    "flags",
-    "next_hop",  # valid only for generation `generation`
-    "generation",
-    "new_source_lo",  # the packet as it leaves
-    "new_target_lo",
-    "new_ports",
-    "last_seen_ns",
-    "packets",
-    "bytes",
-    "pair",  # row of the other direction
-    "out_vni",  # VNI of the target's VPC; OUTSIDE for none
-    "new_source_hi",
-    "new_target_hi",
-    "mapping",  # row of the NAT mapping, or -1
-    "seen_packets",  # `packets` at the last journal record of ageing
-    "owner",  # row of the endpoint that it counts against
-    "older",  # neighbours in a queue of connections that may give way (`memory.queues`), as number of the pair + 1
-    "newer",
-    "queued",  # opener's row: number of the queue + 1, 0 for none; row of the replies: the time at which it was queued
-)
-"""One direction of a connection: three cache lines, of which packets need the first two. A row does not move while the
-connection exists; `key` 0 marks a free row."""
-
-REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BORDER, FIN_OPENER, FIN_REPLIER, CLOSED = (
-    1 << bit for bit in range(11)
-)
-"""Flags of a connection's row: the direction of the replies; addresses or ports are translated; a reply was seen; the
-TCP handshake is complete, or other traffic is more than requests with one reply each; a FIN or RST was seen; received
-from the partner, not seen here; by floating IP; to the provider's networks; a FIN of the opener was seen; one of the
-other side; both, or a RST. Both rows have the same flags except for REPLY."""
-ALL_FLAGS = (1 << 11) - 1
-DECIDED = TRANSLATED | FLOATING | BORDER
-"""The flags that admission decides; the others record what was seen."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from heddle.dataplane.config.network import Address
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.tables.schema import Tables
-from heddle.dataplane.verify.installed import installed
 from heddle.dataplane.verify.intended import number
 from heddle.dataplane.verify.traffic import ICMP, ROCE_PORT, UDP
 from heddle.dataplane.verify.view import ANY_PROTOCOL, Rule, View, VpcView, family_of
@@ -66,11 +64,6 @@ class Verdict:
     def passes(self) -> bool:
         """Whether the packet passes."""
         return self.drop is None
-
-
-def reachable(tables: Tables, source: Source, target: Address, protocol: int, port: int = 0) -> Verdict:
-    """Return the verdict on the first packet of a connection; `port` is the destination port, 0 for none."""
-    return Judge(installed(tables)).verdict(source, target, protocol, port)
 
 
 class Judge:

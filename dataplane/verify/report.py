@@ -7,12 +7,7 @@ from ipaddress import IPv4Address, ip_network
 from heddle.dataplane.config.balancers import VirtualIp
 from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
 from heddle.dataplane.config.network import NetworkConfig
-from heddle.dataplane.tables.schema import PORT_ADDRESS
-from heddle.dataplane.tables.schema import PORT_MAC
-from heddle.dataplane.tables.schema import PORT_MTU
-from heddle.dataplane.tables.schema import PORT_SIDE
-from heddle.dataplane.tables.schema import SIDES
-from heddle.dataplane.tables.schema import Tables
+from heddle.dataplane.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
 from heddle.dataplane.verify.compare import MAX_FINDINGS, Comparison, Finding, Names
 from heddle.dataplane.verify.installed import installed
 from heddle.dataplane.verify.intended import NETWORKS, intended

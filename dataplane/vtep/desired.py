@@ -26,7 +26,7 @@ class Forward(NamedTuple):
     vtep: IPv4Address
 
 
-class Neighbour(NamedTuple):
+class NeighbourEntry(NamedTuple):
     """Neighbour entry: address and MAC of an endpoint or gateway; the host answers requests for it."""
 
     vni: int
@@ -56,7 +56,7 @@ class HostState:
     vnis: frozenset[int] = frozenset()
     spreads: frozenset[Spread] = frozenset()
     forwards: frozenset[Forward] = frozenset()
-    neighbours: frozenset[Neighbour] = frozenset()
+    neighbours: frozenset[NeighbourEntry] = frozenset()
     locals: frozenset[Local] = frozenset()
     virtual: frozenset[Local] = frozenset()
     """Virtual IPs from which endpoints on this host send: back ends of direct return. They reply to no ARP for them."""
@@ -74,17 +74,17 @@ def wanted(
     """
     here = [vpc for vpc in network.vpcs if any(endpoint.vtep == vtep for endpoint in vpc.endpoints)]
     forwards: set[Forward] = set()
-    neighbours: set[Neighbour] = set()
+    neighbours: set[NeighbourEntry] = set()
     for vpc in here:
         gateway = gateways.get(vpc.vni)
         forwards.update(Forward(vpc.vni, e.mac, e.vtep) for e in vpc.endpoints if e.vtep != vtep)
-        neighbours.update(Neighbour(vpc.vni, e.ip, e.mac) for e in vpc.endpoints)
+        neighbours.update(NeighbourEntry(vpc.vni, e.ip, e.mac) for e in vpc.endpoints)
         if gateway is not None:
             forwards.update(Forward(vpc.vni, mac, gateway) for mac in (gateway_mac(vpc.vni), ANY_MAC))
             neighbours.update(_gateways_of(vpc))
     vnis = {vpc.id: vpc.vni for vpc in here}
     served = [each for each in virtual_ips if each.vpc in vnis and each.vteps]
-    neighbours.update(Neighbour(vnis[v.vpc], v.ip, balancer_mac(vnis[v.vpc])) for v in served)
+    neighbours.update(NeighbourEntry(vnis[v.vpc], v.ip, balancer_mac(vnis[v.vpc])) for v in served)
     return HostState(
         vnis=frozenset(vpc.vni for vpc in here),
         forwards=frozenset(forwards),
@@ -106,5 +106,5 @@ def _virtual(here: Sequence[Vpc], vtep: IPv4Address, virtual_ips: Sequence[Virtu
     return found
 
 
-def _gateways_of(vpc: Vpc) -> set[Neighbour]:
-    return {Neighbour(vpc.vni, subnet.gateway, gateway_mac(vpc.vni)) for subnet in vpc.subnets}
+def _gateways_of(vpc: Vpc) -> set[NeighbourEntry]:
+    return {NeighbourEntry(vpc.vni, subnet.gateway, gateway_mac(vpc.vni)) for subnet in vpc.subnets}

@@ -24,7 +24,7 @@ from heddle.dataplane.vtep.bridge_ports import (
     station_changes,
     stations_of,
 )
-from heddle.dataplane.vtep.desired import ANY_MAC, VXLAN_OVERHEAD_BYTES, Forward, HostState, Neighbour, Spread
+from heddle.dataplane.vtep.desired import ANY_MAC, VXLAN_OVERHEAD_BYTES, Forward, HostState, NeighbourEntry, Spread
 from heddle.dataplane.vtep.nexthops import Nexthops, nexthop_changes, nexthops_of, spread_line, spreads_of
 from heddle.dataplane.vtep.port_filters import Chains, filter_changes, filters, listed
 from heddle.foundation.address import mac_text
@@ -60,7 +60,7 @@ class LinuxVtep:
             if link.get("ifname") == device_of(data.get("id", -1)) and data.get("local") == str(self._vtep):
                 vnis.add(int(data["id"]))
         forwards: set[Forward] = set()
-        neighbours: set[Neighbour] = set()
+        neighbours: set[NeighbourEntry] = set()
         spreads: set[Spread] = set()
         nexthops = self._nexthops()
         for vni in vnis:
@@ -191,9 +191,9 @@ def _forwards(vni: int, rows: Iterable[Mapping[str, Any]]) -> set[Forward]:
     return {Forward(vni, _mac(row["mac"]), IPv4Address(row["dst"])) for row in rows if "dst" in row}
 
 
-def _neighbours(vni: int, rows: Iterable[Mapping[str, Any]]) -> set[Neighbour]:
+def _neighbours(vni: int, rows: Iterable[Mapping[str, Any]]) -> set[NeighbourEntry]:
     return {
-        Neighbour(vni, ip_address(row["dst"]), _mac(row["lladdr"]))
+        NeighbourEntry(vni, ip_address(row["dst"]), _mac(row["lladdr"]))
         for row in rows
         if "lladdr" in row and "PERMANENT" in row.get("state", ())
     }

@@ -18,10 +18,10 @@ import numpy as np
 from heddle.dataplane.control.slow.directory import Directory
 from heddle.dataplane.control.slow.next_hops import NextHops
 from heddle.dataplane.control.slow.slow_path import SlowPath
+from heddle.dataplane.elements.memory.state import JOURNAL_LOST, PARTNER_REFUSED, RECORD
 from heddle.dataplane.engine.graph import arrays_of
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.graph import graph_of
-from heddle.dataplane.gateway.memory.state import JOURNAL_LOST, PARTNER_REFUSED, RECORD
 from heddle.dataplane.jit import CHECKED
 from tests.fakes.gateway.compiled_packets import started
 from tests.fakes.gateway.two_tenants import LOCAL

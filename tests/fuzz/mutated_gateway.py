@@ -8,8 +8,10 @@ import numpy as np
 
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.elements.bursts import enter
+from heddle.dataplane.elements.memory.exchange import ControlEnd, empty_exchange
 from heddle.dataplane.elements.memory.punt_share import MAX_BURST, PACKET_NS
 from heddle.dataplane.elements.memory.shares import CONNECTIONS, ENDPOINT_PORTS, FRAGMENTS, MAPPINGS
+from heddle.dataplane.elements.memory.state import FRAGMENTS_HELD
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BURST, PACKET
 from heddle.dataplane.engine.counters import imbalance, make_counters
@@ -17,15 +19,14 @@ from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.engine.rings import Injector, PuntReader, empty_ring
 from heddle.dataplane.gateway.memory.ageing import age
 from heddle.dataplane.gateway.memory.connections import free_ended_pairs
-from heddle.dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
-from heddle.dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, empty_state
+from heddle.dataplane.gateway.memory.exchange import exchange
+from heddle.dataplane.gateway.memory.state import CLOSED, ESTABLISHED, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, empty_state
 from heddle.dataplane.gateway.run import end_burst, walk
 from heddle.dataplane.io.frames.in_memory import MemoryPorts
 from heddle.dataplane.io.frames.layout import FREE
 from heddle.dataplane.io.ports import receive
 from heddle.dataplane.jit import CHECKED
 from heddle.dataplane.packet.transport import TCP
-from heddle.dataplane.tables.schema import CLOSED, ESTABLISHED
 from heddle.kernels.cache import keep_on_disk
 from tests.fakes.gateway.compiled_packets import OPTIONS
 from tests.fakes.gateway.gateway_chain import STAMP

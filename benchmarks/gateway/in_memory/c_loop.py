@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.engine.burst import PACKET
-from heddle.dataplane.gateway.memory.state import SEED, State
+from heddle.dataplane.gateway.memory.state import CONNECTION, TRANSLATED, State
 from heddle.dataplane.tables import schema
-from heddle.dataplane.tables.schema import CONNECTION, NEXT_HOP, VPC, Tables
+from heddle.dataplane.tables.schema import NEXT_HOP, VPC, Tables
 
 SOURCE = Path(__file__).with_name("loops.c")
 FLAGS = ("-O3", "-march=native", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
@@ -39,7 +40,7 @@ def built(directory: Path) -> Any:
     if name is None:
         raise RuntimeError("no C compiler")
     library = directory / "loops.so"
-    words = [f"-DOWN_ACTIVE_WORD={schema.OWN_ACTIVE}", f"-DTRANSLATED_FLAG={schema.TRANSLATED}"]
+    words = [f"-DOWN_ACTIVE_WORD={schema.OWN_ACTIVE}", f"-DTRANSLATED_FLAG={TRANSLATED}"]
     for macro, kind in (("PACKET", PACKET), ("NEXT_HOP", NEXT_HOP), ("CONNECTION", CONNECTION), ("VPC", VPC)):
         assert kind.names is not None
         words.append(f"-D{macro}_FIELDS=" + "".join(f"int64_t {field};" for field in kind.names))

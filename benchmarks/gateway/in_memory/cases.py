@@ -18,11 +18,11 @@ from heddle.dataplane.engine.graph import Graph, GraphArrays, Node, arrays_of
 from heddle.dataplane.gateway.elements.rewrite import rewrite
 from heddle.dataplane.gateway.elements.track import track
 from heddle.dataplane.gateway.memory.connections import connect
-from heddle.dataplane.gateway.memory.state import State, empty_state
+from heddle.dataplane.gateway.memory.state import TRANSLATED, State, empty_state
 from heddle.dataplane.io.frames.pool import prefetch_headers
 from heddle.dataplane.jit import Bytes, Ints, Rows, kernel
 from heddle.dataplane.packet.memory import copy
-from heddle.dataplane.tables.schema import TRANSLATED, Tables
+from heddle.dataplane.tables.schema import Tables
 
 ENCAPSULATE, DECAPSULATE, TRANSLATE = range(3)
 NAMES = ("parse, look up, encapsulate", "decapsulate, parse", "parse, connection, translate")

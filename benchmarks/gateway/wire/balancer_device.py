@@ -46,8 +46,8 @@ from heddle.dataplane.balancer.run import run
 from heddle.dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Site
 from heddle.dataplane.config.local import Interface, Limits, LocalConfig, Side
 from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Vpc
-from heddle.dataplane.control.data_process import CALL_NS
-from heddle.dataplane.control.segment import Shape, make
+from heddle.dataplane.control.process.data_process import CALL_NS
+from heddle.dataplane.control.process.segment import Shape, make
 from heddle.dataplane.engine.burst import new_rows
 from heddle.dataplane.engine.clock import CLOCK_BYTES
 from heddle.dataplane.engine.counters import Counters, imbalance, make_counters

@@ -39,7 +39,7 @@ from heddle.dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from heddle.dataplane.control.data_process import CALL_NS, SLEEP_MS
+from heddle.dataplane.control.process.data_process import CALL_NS, SLEEP_MS
 from heddle.dataplane.engine.burst import new_rows
 from heddle.dataplane.engine.clock import CLOCK_BYTES
 from heddle.dataplane.engine.counters import Counters

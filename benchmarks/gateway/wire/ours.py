@@ -22,10 +22,10 @@ from heddle.benchmarks.gateway.wire.traffic import TARGET_NET
 from heddle.dataplane.config.local import Interface, LocalConfig, Side
 from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
 from heddle.dataplane.elements.headers.parse import read_headers
+from heddle.dataplane.elements.leave import leave
 from heddle.dataplane.engine.burst import BURST, drop, new_rows
 from heddle.dataplane.engine.counters import Counters, imbalance, make_counters
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.elements.output import leave
 from heddle.dataplane.io.forward import forward
 from heddle.dataplane.io.frames.layout import Ports
 from heddle.dataplane.io.opening import Backend, open_ports

@@ -1,9 +1,9 @@
 """Compile what a balancer serves into the tables that its data process reads. Pure: the same input, the same arrays.
 
-The gateway's compiler makes the tables that both have, from the same VPCs with other addresses of their own: virtual
-IPs and pool addresses take the place of the subnets' gateways, so the slow path answers ARP for them. The MAC of all of
-them is `balancer_mac`. The Maglev slots are no part of a generation (`tables.schema`): `Compiled.slots` are the wanted
-ones, by row, and the control process writes those that differ once the generation is in use.
+`tables.compiler` makes the tables that a gateway has as well, from the same VPCs with other addresses of their own:
+virtual IPs and pool addresses take the place of the subnets' gateways, so the slow path answers ARP for them. The MAC
+of all of them is `balancer_mac`. The Maglev slots are no part of a generation (`tables.schema`): `Compiled.slots` are
+the wanted ones, by row, and the control process writes those that differ once the generation is in use.
 """
 
 from collections.abc import Mapping, Set
@@ -29,17 +29,15 @@ from heddle.dataplane.config.addresses import gateway_mac, wide
 from heddle.dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Service, balancer_mac
 from heddle.dataplane.config.local import LocalConfig, Side
 from heddle.dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
+from heddle.dataplane.elements.memory.rounds import SECOND_NS
 from heddle.dataplane.jit import Grid, Ints
 from heddle.dataplane.packet.transport import TCP, UDP
 from heddle.dataplane.tables import schema as gateway
 from heddle.dataplane.tables.compiler.compile import compile_tables
-from heddle.dataplane.tables.compiler.hops import words_of
+from heddle.dataplane.tables.compiler.hops import row_of, words_of
 from heddle.dataplane.tables.compiler.index import indexed
+from heddle.dataplane.tables.compiler.links import Adjacency, Links, address_words
 from heddle.dataplane.tables.compiler.outside import grid
-from heddle.dataplane.tables.compiler.site import Adjacency, Site, address_words
-
-IPV4_BYTES = 20
-SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ def _key(each: LoadBalancer, vni: int) -> tuple[int, int, int]:
 
 
 def seen_network(config: BalancerConfig) -> NetworkConfig:
-    """Return the VPCs as the balancer's slow path and the gateway's compiler see them."""
+    """Return the VPCs as the balancer's slow path and `tables.compiler` see them."""
     own: dict[str, list[Address]] = {vpc.id: [] for vpc in config.network.vpcs}
     for each in config.balancers:
         own[each.vpc].append(each.vip)
@@ -190,12 +188,12 @@ def _slots(back_ends: tuple[BackEnd, ...], weights: list[int], numbers: list[int
 
 
 class _Hops:
-    """The next hops of the gateway's tables, with those to back ends by IP-in-IP behind them."""
+    """The next hops of compiled tables, with those to back ends by IP-in-IP behind them."""
 
     def __init__(
         self, local: LocalConfig, neighbours: Mapping[tuple[int, Address], int], found: gateway.Tables
     ) -> None:
-        self._local, self._site, self._found = local, Site(local, neighbours), found
+        self._local, self._links, self._found = local, Links(local, neighbours), found
         self._in_ip: dict[tuple[int, ...], int] = {}
         endpoints = found.endpoints[found.endpoints[:, 3] != gateway.EMPTY].tolist()
         self._rows = {(vni, hi, lo): row for vni, hi, lo, row in endpoints}
@@ -205,26 +203,24 @@ class _Hops:
         if each.mode is not Mode.IP_IN_IP:
             return self._rows[vni, *_words(end.ip)]
         assert isinstance(end.ip, IPv4Address)
-        fields = self._fields(self._site.to_vtep(end.ip), int(end.ip))
+        fields = self._fields(self._links.to_vtep(end.ip), int(end.ip))
         return len(self._found.next_hops) + self._in_ip.setdefault(fields, len(self._in_ip))
 
     def _fields(self, adjacency: Adjacency, target: int) -> tuple[int, ...]:
         """Return a row of NEXT_HOP; `spare_0` is the target of the outer header."""
         interface = self._local.interfaces[adjacency.port]
         high, low = address_words(adjacency.address)
-        values = {
-            "kind": gateway.EXTERNAL,
-            "port": adjacency.port,
-            "mtu_bytes": interface.mtu_bytes,
-            "target_mac": adjacency.mac,
-            "source_mac": interface.mac,
-            "resolved": int(adjacency.mac != 0),
-            "vpc": -1,
-            "address": low,
-            "address_hi": high,
-            "spare_0": target,
-        }
-        return tuple(values.get(name, 0) for name in gateway.NEXT_HOP.names or ())
+        return row_of(
+            gateway.EXTERNAL,
+            port=adjacency.port,
+            mtu_bytes=interface.mtu_bytes,
+            target_mac=adjacency.mac,
+            source_mac=interface.mac,
+            resolved=int(adjacency.mac != 0),
+            address=low,
+            address_hi=high,
+            spare_0=target,
+        )
 
     def tables(self) -> gateway.Tables:
         """Return the tables with all next hops."""

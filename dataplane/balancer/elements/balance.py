@@ -14,29 +14,29 @@ that full NAT needs, so that the cache misses of a burst overlap. What a packet'
 
 from typing import Any
 
-from heddle.dataplane.balancer.elements.quoted import NO_QUOTE, become_flow, quoted_transport
+from heddle.dataplane.balancer.elements.quoted import become_flow
 from heddle.dataplane.balancer.graph import REFUSED, SENT
 from heddle.dataplane.balancer.maglev import SLOTS as MAGLEV_SLOTS
 from heddle.dataplane.balancer.memory import connections as table
 from heddle.dataplane.balancer.memory.connections import NO_ROW
 from heddle.dataplane.balancer.memory.open_translated import open_translated
 from heddle.dataplane.balancer.memory.partner import note
-from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count
+from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count, State
 from heddle.dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
+from heddle.dataplane.elements.headers.flow import is_error
+from heddle.dataplane.elements.headers.quoted import NO_QUOTE, quoted_protocol, quoted_transport
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
+from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.quoted import is_error
-from heddle.dataplane.gateway.memory.connections import key_of
-from heddle.dataplane.gateway.memory.state import SEED
 from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
 from heddle.dataplane.packet.memory import load8
-from heddle.dataplane.packet.transport import TCP, UDP
+from heddle.dataplane.packet.transport import ACK, FIN, FLAGS_AT, RST, SYN, TCP, UDP
 from heddle.dataplane.tables.lookup import place, row3
 from heddle.dataplane.tables.schema import EMPTY
 
-FIN, SYN, RST, ACK, FLAGS_AT = 1, 2, 4, 16, 13
 ACCEPTED, REFUSE = -1, -2
 """Verdicts besides the reasons of `Drop`."""
 NEW, UNTRACKED, MOVED = int(Count.NEW), int(Count.UNTRACKED), int(Count.MOVED)
@@ -69,7 +69,7 @@ def balance(node: int, work: Work) -> None:
 
 
 @inline
-def _prefetch_rows(node: int, packets: Rows, count: int, state: Any) -> None:
+def _prefetch_rows(node: int, packets: Rows, count: int, state: State) -> None:
     """Store the likely row of each packet in `connection`; prefetch it and the row of the other direction."""
     for i in range(count):
         packet = packets[i]
@@ -82,7 +82,7 @@ def _prefetch_rows(node: int, packets: Rows, count: int, state: Any) -> None:
 
 
 @inline
-def _route(memory: Bytes, packet: Row, tables: Any, state: Any, tick: int) -> int:
+def _route(memory: Bytes, packet: Row, tables: Any, state: State, tick: int) -> int:
     """Route a packet by its connection, found or made; return a verdict."""
     key, row = key_of(packet.ports, packet.protocol, packet.vni), packet.connection
     if row == NO_ROW or not _is_live(packet, tables, state, key, row, tick):
@@ -108,7 +108,7 @@ def _route(memory: Bytes, packet: Row, tables: Any, state: Any, tick: int) -> in
 
 
 @inline
-def _is_live(packet: Row, tables: Any, state: Any, key: int, row: int, tick: int) -> bool:
+def _is_live(packet: Row, tables: Any, state: State, key: int, row: int, tick: int) -> bool:
     """Whether the prefetched row is the packet's connection."""
     word = state.words[place(row)]
     return (
@@ -121,7 +121,7 @@ def _is_live(packet: Row, tables: Any, state: Any, key: int, row: int, tick: int
 
 
 @element
-def _find(packet: Row, tables: Any, state: Any, hashed: int, key: int, tick: int) -> int:
+def _find(packet: Row, tables: Any, state: State, hashed: int, key: int, tick: int) -> int:
     return table.find(
         state,
         hashed,
@@ -144,43 +144,43 @@ def _flags_of(memory: Bytes, packet: Row) -> int:
 
 
 @inline
-def _follow(packet: Row, tables: Any, state: Any, row: int, seen: int, tick: int) -> None:
+def _follow(packet: Row, tables: Any, state: State, row: int, seen: int, tick: int) -> None:
     """Follow the state of a connection by a packet of the client; a row of full NAT takes its pair along."""
     before = table.state_of_word(state.words[place(row)])
-    now, flow = before, state.flows[place(row)]
+    after, flow = before, state.flows[place(row)]
     if seen & (FIN | RST):
-        now = table.CLOSING
+        after = table.CLOSING
     elif flow.pair == 0 or flow.flags & SEEN_REPLY:
-        if now == table.HALF_OPEN and seen & (SYN | ACK) == ACK:
-            now = table.ESTABLISHED
-        elif now == table.FIRST:
-            now = table.STREAM
-    table.touch(state, row, now, tick)
+        if after == table.HALF_OPEN and seen & (SYN | ACK) == ACK:
+            after = table.ESTABLISHED
+        elif after == table.FIRST:
+            after = table.STREAM
+    table.touch(state, row, after, tick)
     if flow.pair > 0:
-        table.touch(state, flow.pair - 1, now, tick)
+        table.touch(state, flow.pair - 1, after, tick)
         state.flows[flow.pair - 1].back_end = packet.outer_source
-    if now != before:
+    if after != before:
         note(tables, state, row, tick)
 
 
 @element
-def _reply(memory: Bytes, packet: Row, tables: Any, state: Any, row: int, tick: int) -> int:
+def _reply(memory: Bytes, packet: Row, tables: Any, state: State, row: int, tick: int) -> int:
     """Route a back end's packet of full NAT to the client."""
     flow = state.flows[row]
     pair = flow.pair - 1
-    now = table.state_of_word(state.words[pair])
+    after = table.state_of_word(state.words[pair])
     state.flows[pair].flags |= SEEN_REPLY
     if _flags_of(memory, packet) & (FIN | RST):
-        now = table.CLOSING
-    table.touch(state, row, now, tick)
-    table.touch(state, pair, now, tick)
+        after = table.CLOSING
+    table.touch(state, row, after, tick)
+    table.touch(state, pair, after, tick)
     packet.connection = row
     packet.translation = row
     return _towards_client(packet, tables, state, row)
 
 
 @inline
-def _towards_client(packet: Row, tables: Any, state: Any, row: int) -> int:
+def _towards_client(packet: Row, tables: Any, state: State, row: int) -> int:
     """Set the next hop of a reply: the client, or the gateway that the client's last packet came from."""
     client = state.flows[state.flows[row].pair - 1]
     hop = row3(tables.endpoints, packet.vni, client.source_hi, client.source_lo)
@@ -191,7 +191,7 @@ def _towards_client(packet: Row, tables: Any, state: Any, row: int) -> int:
 
 
 @element
-def _open(packet: Row, tables: Any, state: Any, seen: int, key: int, tick: int) -> int:
+def _open(packet: Row, tables: Any, state: State, seen: int, key: int, tick: int) -> int:
     """Choose a back end for a packet without a connection, and make the connection; return a verdict."""
     if packet.protocol != TCP and packet.protocol != UDP:
         return _of_no_service(packet, tables)
@@ -264,10 +264,10 @@ def _of_no_service(packet: Row, tables: Any) -> int:
 
 
 @element
-def _route_error(memory: Bytes, packet: Row, tables: Any, state: Any, tick: int) -> int:
+def _route_error(memory: Bytes, packet: Row, tables: Any, state: State, tick: int) -> int:
     """Route an ICMP error as the flow that it is about; return ACCEPTED or a drop reason."""
     transport = quoted_transport(memory, packet)
-    if transport == NO_QUOTE:
+    if transport == NO_QUOTE or quoted_protocol(memory, packet) not in (TCP, UDP):
         return Drop.NO_STATE.value
     own_hi, own_lo, own_protocol = packet.source_hi, packet.source_lo, packet.protocol
     become_flow(memory, packet, transport)
@@ -283,7 +283,7 @@ def _route_error(memory: Bytes, packet: Row, tables: Any, state: Any, tick: int)
 
 
 @inline
-def _route_quoted(packet: Row, tables: Any, state: Any, row: int, key: int) -> int:
+def _route_quoted(packet: Row, tables: Any, state: State, row: int, key: int) -> int:
     if row != NO_ROW and state.flows[row].flags & REPLY:
         packet.translation = row
         return _towards_client(packet, tables, state, row)

@@ -12,12 +12,12 @@ from heddle.dataplane.balancer.memory.connections import prefetch_words
 from heddle.dataplane.balancer.tables.schema import ROCE_PORT
 from heddle.dataplane.elements.fragments import follow
 from heddle.dataplane.elements.headers.flow import hash_of
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import NOT_A_FRAGMENT, ROUTED, drop
+from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.hashing import mixed3
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.graph import NEXT
-from heddle.dataplane.gateway.memory.state import SEED
 from heddle.dataplane.jit import Row, Rows, element, inline
 from heddle.dataplane.packet.transport import UDP
 from heddle.dataplane.tables.lookup import ahead3, place, row3, row3_hashed

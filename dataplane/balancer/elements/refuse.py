@@ -7,24 +7,27 @@ address `client` has checked: a spoofed packet of another endpoint causes nothin
 resets are never replied to (RFC 1122, 3.2.2).
 """
 
-from typing import Any
-
-from heddle.dataplane.balancer.memory.state import Count
+from heddle.dataplane.balancer.memory.state import Count, State
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, V4_PREFIX, drop
+from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.graph import NEXT
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import changed, folded, sum_of
-from heddle.dataplane.packet.ipv4 import DONT_FRAGMENT, IPV4_BYTES
+from heddle.dataplane.packet.ipv4 import DONT_FRAGMENT, IPV4_BYTES, TTL
 from heddle.dataplane.packet.ipv6 import IPV6_BYTES
-from heddle.dataplane.packet.memory import load8, load16, load32, store8, store16, store32, store64
+from heddle.dataplane.packet.memory import WORD, load8, load16, load32, store8, store16, store32, store64
 from heddle.dataplane.packet.transport import (
+    ACK,
     ECHO_REPLY,
     ECHO_REQUEST,
+    FIN,
+    FLAGS_AT,
     ICMP,
+    ICMP_BYTES,
     ICMP_CHECKSUM,
     ICMPV6,
+    RST,
     TCP,
     TCP_BYTES,
     V6_ECHO_REPLY,
@@ -32,9 +35,6 @@ from heddle.dataplane.packet.transport import (
 )
 
 REFUSED, ECHOED = int(Count.REFUSED), int(Count.ECHOED)
-FIN, SYN, RST, ACK, FLAGS_AT = 1, 2, 4, 16, 13
-TTL = 64
-ICMP_BYTES = 8
 MAX_V4_BYTES, MAX_V6_BYTES = 576, 1280
 """Of a whole error (RFC 1812, 4.3.2.3; RFC 4443, 2.4 c)."""
 
@@ -62,7 +62,7 @@ def refuse(node: int, work: Work) -> None:
 
 
 @element
-def _echo(memory: Bytes, packet: Row, state: Any) -> None:
+def _echo(memory: Bytes, packet: Row, state: State) -> None:
     """Make an echo request its reply; drop any other ICMP packet."""
     request, reply = (ECHO_REQUEST, ECHO_REPLY) if packet.family == 4 else (V6_ECHO_REQUEST, V6_ECHO_REPLY)
     is_whole = packet.fragment == NOT_A_FRAGMENT and (packet.protocol == ICMP) == (packet.family == 4)
@@ -117,7 +117,7 @@ def _pseudo_sum(memory: Bytes, packet: Row, l4: int, count: int, protocol: int) 
 
 
 @element
-def _reset(memory: Bytes, packet: Row, state: Any) -> None:
+def _reset(memory: Bytes, packet: Row, state: State) -> None:
     """Make a segment the reset of its connection (RFC 9293, 3.10.7.1)."""
     l4 = packet.l4
     seen, ports = load8(memory, l4 + FLAGS_AT), packet.ports
@@ -134,7 +134,7 @@ def _reset(memory: Bytes, packet: Row, state: Any) -> None:
     else:
         following = sequence + payload + (seen >> 1 & 1) + (seen & FIN)
         store32(memory, l4 + 4, 0)
-        store32(memory, l4 + 8, following & 0xFFFF_FFFF)
+        store32(memory, l4 + 8, following & WORD)
         store32(memory, l4 + 12, 0x5000_0000 | (RST | ACK) << 16)
     store32(memory, l4 + 16, 0)
     _write_ip(memory, packet, l4, TCP_BYTES, TCP)
@@ -143,7 +143,7 @@ def _reset(memory: Bytes, packet: Row, state: Any) -> None:
 
 
 @element
-def _unreachable(memory: Bytes, packet: Row, state: Any) -> None:
+def _unreachable(memory: Bytes, packet: Row, state: State) -> None:
     """Put a packet behind an ICMP port unreachable that quotes as much of it as fits."""
     is_v4 = packet.family == 4
     header, most = (IPV4_BYTES, MAX_V4_BYTES) if is_v4 else (IPV6_BYTES, MAX_V6_BYTES)

@@ -1,6 +1,6 @@
 """Write the headers towards the next hop and transmit.
 
-    an endpoint of the VPC     outer headers from the hop's template | Ethernet | packet          the gateway's `leave`
+    an endpoint of the VPC     outer headers from the hop's template | Ethernet | packet          `elements.leave`
     a back end by IP-in-IP     Ethernet | IPv4, protocol 4 or 41 | packet                         RFC 2003, RFC 4213
 
 The outer header of IP-in-IP has type of service of the inner one (RFC 6040, 4.1), DF, and its target from the hop's
@@ -10,21 +10,20 @@ The slow path fragments what exceeds a tunnel's MTU: only a path with a smaller 
 
 from typing import Any
 
+from heddle.dataplane.elements.leave import leave
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import TO_FRAGMENT, drop, punt, transmit
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.elements.output import leave
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet import ethernet, ipv6
 from heddle.dataplane.packet.checksum import folded, sum_of
-from heddle.dataplane.packet.ipv4 import DONT_FRAGMENT, IPV4_BYTES
+from heddle.dataplane.packet.ipv4 import DONT_FRAGMENT, IPV4_BYTES, TTL
 from heddle.dataplane.packet.memory import load8, store16, store32
 from heddle.dataplane.tables.lookup import place
 from heddle.dataplane.tables.schema import OWN_VTEP, TUNNEL
 
 V4_IN_V4, V6_IN_V4 = 4, 41
 """IANA protocol numbers."""
-TTL = 64
 
 
 @element

@@ -20,11 +20,8 @@ packets follow their hash.
 Rows do not move. A connection of full NAT has two rows that name each other, and both are freed together.
 """
 
-from typing import Any
-
-from heddle.dataplane.balancer.memory.state import FLOW, Count
+from heddle.dataplane.balancer.memory.state import FLOW, Count, State
 from heddle.dataplane.elements.memory.buckets import SLOTS, first_slot
-from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.jit import CHECKED, Ints, Row, element, inline, kernel
 from heddle.dataplane.packet.intrinsics import first_of_eight, prefetch_to_write
 from heddle.dataplane.tables.lookup import place
@@ -69,19 +66,13 @@ def is_unproven(word: int) -> bool:
 
 
 @inline
-def hash_of(row: Row, seed: int) -> int:
-    """Return the hash of a row's key."""
-    return mixed5(row.source_hi, row.source_lo, row.target_hi, row.target_lo, row.key, seed)
-
-
-@inline
-def prefetch_words(state: Any, hashed: int) -> None:
+def prefetch_words(state: State, hashed: int) -> None:
     """Prefetch the first bucket of a hash."""
     prefetch_to_write(state.words, first_slot(state.words, hashed, 0), 0)
 
 
 @inline
-def prefetch_flow(state: Any, hashed: int) -> int:
+def prefetch_flow(state: State, hashed: int) -> int:
     """Prefetch the row that a search for a hash most likely finds; return it, or NO_ROW."""
     row = _likely(state.words, hashed, 0)
     if row != NO_ROW:
@@ -90,7 +81,7 @@ def prefetch_flow(state: Any, hashed: int) -> int:
 
 
 @inline
-def prefetch_pair(state: Any, row: int) -> None:
+def prefetch_pair(state: State, row: int) -> None:
     """Prefetch the other direction of a row of full NAT, both its word and its key; nothing for a direct one."""
     pair = state.flows[place(row)].pair - 1
     if 0 <= pair < state.words.shape[0]:
@@ -124,7 +115,7 @@ def is_of(flow: Row, source_hi: int, source_lo: int, target_hi: int, target_lo: 
 
 @element
 def find(
-    state: Any, hashed: int, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int, timeouts: Ints,
+    state: State, hashed: int, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int, timeouts: Ints,
     tick: int,
 ) -> int:  # fmt: skip
     """Return the row of a key, or NO_ROW; an expired row that is met is freed."""
@@ -144,7 +135,7 @@ def find(
 
 
 @element
-def free(state: Any, row: int) -> None:
+def free(state: State, row: int) -> None:
     """Free a row, and with it the row of the other direction."""
     pair = state.flows[row].pair - 1
     _clear(state, row)
@@ -153,14 +144,14 @@ def free(state: Any, row: int) -> None:
 
 
 @inline
-def _clear(state: Any, row: int) -> None:
+def _clear(state: State, row: int) -> None:
     state.counters[STATE_COUNTS + state_of_word(state.words[row])] -= 1
     state.words[row] = 0
     state.flows[row].pair = 0
 
 
 @inline
-def touch(state: Any, row: int, now_state: int, tick: int) -> None:
+def touch(state: State, row: int, now_state: int, tick: int) -> None:
     """Record a packet of a row, which has `now_state` from now on."""
     word = state.words[row]
     before = state_of_word(word)
@@ -171,7 +162,7 @@ def touch(state: Any, row: int, now_state: int, tick: int) -> None:
 
 
 @element
-def _room(state: Any, hashed: int, timeouts: Ints, tick: int, kept: int) -> int:
+def _room(state: State, hashed: int, timeouts: Ints, tick: int, kept: int) -> int:
     """Return a row for a new connection, free or taken from another one; NO_ROW if none may be. Not the row `kept`."""
     best, least = 0, SLOTS + 1
     for bucket in range(2):
@@ -194,7 +185,7 @@ def _room(state: Any, hashed: int, timeouts: Ints, tick: int, kept: int) -> int:
 
 
 @inline
-def _victim(state: Any, at: int, tick: int, kept: int) -> int:
+def _victim(state: State, at: int, tick: int, kept: int) -> int:
     """Return a free row of a bucket, or one that gives way: the oldest unproven one, else the oldest that closes."""
     open_row, unproven, closing = NO_ROW, NO_ROW, NO_ROW
     count, oldest, oldest_closing = 0, -1, -1
@@ -216,7 +207,7 @@ def _victim(state: Any, at: int, tick: int, kept: int) -> int:
 
 @element
 def create(
-    state: Any, hashed: int, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int, timeouts: Ints,
+    state: State, hashed: int, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int, timeouts: Ints,
     tick: int, first_state: int, kept: int,
 ) -> int:  # fmt: skip
     """Make a row for a key that has none; return it, or NO_ROW without room. The row `kept` is not displaced."""
@@ -241,7 +232,7 @@ def create(
 
 
 @kernel
-def sweep(state: Any, timeouts: Ints, now_ns: int) -> None:
+def sweep(state: State, timeouts: Ints, now_ns: int) -> None:
     """Free expired rows, a few with each call; a round over all rows takes ROUND_NS."""
     counters, rows = state.counters, state.words.shape[0]
     elapsed_ns = min(now_ns - counters[SWEPT_NS], ROUND_NS)

@@ -7,10 +7,10 @@ The port is a pseudo-random one that no other connection to the same back end us
 from typing import Any
 
 from heddle.dataplane.balancer.memory.connections import NO_ROW, create, find, free
-from heddle.dataplane.balancer.memory.state import REPLY
+from heddle.dataplane.balancer.memory.state import REPLY, State
+from heddle.dataplane.elements.memory.state import SEED
+from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.hashing import mixed2, mixed5
-from heddle.dataplane.gateway.memory.connections import key_of
-from heddle.dataplane.gateway.memory.state import SEED
 from heddle.dataplane.jit import Row, element
 
 TRIES = 32
@@ -19,7 +19,7 @@ FIRST_PORT, PORTS = 1024, 64_512
 
 @element
 def open_translated(
-    packet: Row, tables: Any, state: Any, service: Row, back_end: Row, key: int, tick: int, first_state: int
+    packet: Row, tables: Any, state: State, service: Row, back_end: Row, key: int, tick: int, first_state: int
 ) -> int:
     """Make both rows of a connection; return the client's, or NO_ROW without a free port or room for a row."""
     seed = state.counts[SEED]

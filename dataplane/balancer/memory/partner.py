@@ -1,6 +1,6 @@
-"""Copies of connections between two balancers, by the gateways' records, rings and journal.
+"""Copies of connections between two balancers, by the records, rings and journal that gateways use as well.
 
-A record (`gateway.memory.state.RECORD`) has the key of the client's row, the back end as new target, for full NAT the
+A record (`elements.memory.state.RECORD`) has the key of the client's row, the back end as new target, for full NAT the
 pool address as new source, and the state in `flags`. Numbers of back ends are each balancer's own: the receiver looks
 its own up by the address.
 
@@ -13,11 +13,10 @@ from typing import Any
 
 from heddle.dataplane.balancer.memory import connections as table
 from heddle.dataplane.balancer.memory.connections import NO_ROW
-from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count
+from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count, State
 from heddle.dataplane.balancer.tables.schema import FULL_NAT, service_key
-from heddle.dataplane.engine.hashing import mixed5
-from heddle.dataplane.gateway.memory.connections import VNI, key_of
-from heddle.dataplane.gateway.memory.state import (
+from heddle.dataplane.elements.memory.exchange import describe
+from heddle.dataplane.elements.memory.state import (
     JOURNAL_HEAD,
     JOURNAL_LOST,
     JOURNAL_ON,
@@ -27,11 +26,13 @@ from heddle.dataplane.gateway.memory.state import (
     SEED,
     UPDATED,
 )
+from heddle.dataplane.engine.flow_key import VNI, key_of
+from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.jit import Row, Rows, element, inline, kernel
+from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.tables.lookup import row3
 from heddle.dataplane.tables.schema import EMPTY
 
-PORTS = 0xFFFF_FFFF
 RENEW_NS = 60_000_000_000
 """Interval at which connections that had packets are sent again."""
 RENEWED_NS, RENEWING = int(Count.RENEWED_NS), int(Count.RENEWING)
@@ -42,7 +43,7 @@ key_of_service = inline(find_key)
 
 
 @kernel
-def start_journal(state: Any) -> None:
+def start_journal(state: State) -> None:
     """Start the journal for a partner, beginning with all connections."""
     state.counts[JOURNAL_ON] = 1
     state.counts[JOURNAL_TAIL] = state.counts[JOURNAL_HEAD]
@@ -51,14 +52,14 @@ def start_journal(state: Any) -> None:
 
 
 @kernel
-def stop_journal(state: Any) -> None:
+def stop_journal(state: State) -> None:
     """Stop the journal."""
     state.counts[JOURNAL_ON] = 0
     state.counts[RESEND_LEFT] = 0
 
 
 @element
-def note(tables: Any, state: Any, row: int, tick: int) -> None:
+def note(tables: Any, state: State, row: int, tick: int) -> None:
     """Append a record of a connection, given by the client's row, if a partner is attached."""
     counts = state.counts
     if counts[JOURNAL_ON] == 0:
@@ -73,7 +74,7 @@ def note(tables: Any, state: Any, row: int, tick: int) -> None:
 
 
 @inline
-def _describe(tables: Any, state: Any, record: Row, row: int, tick: int) -> bool:
+def _describe(tables: Any, state: State, record: Row, row: int, tick: int) -> bool:
     """Write the state of a connection into a record; return False if its back end is gone."""
     flow, word = state.flows[row], state.words[row]
     back_end = tables.back_ends[flow.back_end & (tables.back_ends.shape[0] - 1)]
@@ -104,27 +105,8 @@ def _describe(tables: Any, state: Any, record: Row, row: int, tick: int) -> bool
     return True
 
 
-@inline
-def _copy(to: Row, record: Row) -> None:
-    to.what = record.what
-    to.source_hi = record.source_hi
-    to.source_lo = record.source_lo
-    to.target_hi = record.target_hi
-    to.target_lo = record.target_lo
-    to.key = record.key
-    to.new_source_hi = record.new_source_hi
-    to.new_source_lo = record.new_source_lo
-    to.new_target_hi = record.new_target_hi
-    to.new_target_lo = record.new_target_lo
-    to.new_ports = record.new_ports
-    to.out_vni = record.out_vni
-    to.flags = record.flags
-    to.mapped = record.mapped
-    to.idle_ns = record.idle_ns
-
-
 @kernel
-def collect(tables: Any, state: Any, records: Rows, now_ns: int) -> int:
+def collect(tables: Any, state: State, records: Rows, now_ns: int) -> int:
     """Write the next records for the partner into RECORD rows, between two bursts; return how many."""
     counts, found, tick = state.counts, 0, table.tick_of(now_ns)
     if state.counters[RENEWED_NS] == 0:
@@ -134,7 +116,8 @@ def collect(tables: Any, state: Any, records: Rows, now_ns: int) -> int:
         state.counters[RENEWING] = 1
         state.counters[RENEWED_NS] = now_ns
     while found < records.shape[0] and counts[JOURNAL_TAIL] < counts[JOURNAL_HEAD]:
-        _copy(records[found], state.journal[counts[JOURNAL_TAIL] & (state.journal.shape[0] - 1)])
+        record = state.journal[counts[JOURNAL_TAIL] & (state.journal.shape[0] - 1)]
+        describe(records[found], record.what, record, record.mapped, record.idle_ns)
         counts[JOURNAL_TAIL] += 1
         found += 1
     for _ in range(MAX_SCANNED):
@@ -153,7 +136,7 @@ def collect(tables: Any, state: Any, records: Rows, now_ns: int) -> int:
 
 
 @kernel
-def apply_records(tables: Any, state: Any, records: Rows, count: int, now_ns: int) -> int:
+def apply_records(tables: Any, state: State, records: Rows, count: int, now_ns: int) -> int:
     """Apply `count` of the partner's records, between two bursts; return how many were refused."""
     refused = 0
     for number in range(count):
@@ -171,14 +154,14 @@ def _is_sound(record: Row) -> bool:
         record.what == UPDATED
         and 0 < state < table.STATES
         and record.flags & ~15 == 0
-        and 0 <= record.new_ports <= PORTS
+        and 0 <= record.new_ports <= WORD
         and record.key & VNI != 0
         and record.idle_ns >= 0
     )
 
 
 @element
-def _apply(tables: Any, state: Any, record: Row, now_ns: int) -> bool:
+def _apply(tables: Any, state: State, record: Row, now_ns: int) -> bool:
     """Make or refresh the connection of a record; return False without its back end, or room, or on a conflict."""
     key, tick = record.key, table.tick_of(max(now_ns - record.idle_ns, 0))
     now_tick, seed, wanted = table.tick_of(now_ns), state.counts[SEED], record.flags & 7
@@ -210,7 +193,7 @@ def _apply(tables: Any, state: Any, record: Row, now_ns: int) -> bool:
 
 
 @inline
-def _refresh(tables: Any, state: Any, record: Row, row: int, at: int, tick: int, wanted: int) -> bool:
+def _refresh(tables: Any, state: State, record: Row, row: int, at: int, tick: int, wanted: int) -> bool:
     """Take over state and time of a connection that both have; return False if it has another back end here."""
     flow, word = state.flows[row], state.words[row]
     if flow.flags & REPLY or flow.back_end != tables.back_ends[at].number or (flow.pair > 0) != (record.mapped == 1):
@@ -224,7 +207,7 @@ def _refresh(tables: Any, state: Any, record: Row, row: int, at: int, tick: int,
 
 
 @inline
-def _pair(tables: Any, state: Any, record: Row, row: int, at: int, tick: int, wanted: int) -> bool:
+def _pair(tables: Any, state: State, record: Row, row: int, at: int, tick: int, wanted: int) -> bool:
     """Make the row of the replies of full NAT; without room the connection ends."""
     back_end, protocol = tables.back_ends[at], record.key >> 24 & 0xFF
     key = key_of(back_end.port << 16 | record.new_ports >> 16, protocol, record.key & VNI)

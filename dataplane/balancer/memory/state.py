@@ -1,38 +1,31 @@
-"""The data process's state between packets: that of a gateway, by the same names, and the balancer's connections.
+"""The data process's state between packets: what every program has, and the balancer's connections.
 
-The gateway's own connection and NAT arrays have their least size here; its seed, fragments, accounts and rate limits
-are used as they are. All zeros is the initial state.
+All zeros is the initial state.
 """
 
-from collections import namedtuple
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heddle.dataplane.cache_lines import zeros_at_a_line
 from heddle.dataplane.config.local import Limits
-from heddle.dataplane.gateway.memory import state as gateway
+from heddle.dataplane.elements.memory import state as shared
+from heddle.dataplane.jit import Ints, Rows, row_type
 
 SLOTS_PER_CONNECTION = 2
 """A direct connection has one row, a translated one two."""
-FLOW = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "source_hi",  # the packet as it arrives in this direction
-            "source_lo",
-            "target_hi",
-            "target_lo",
-            "key",  # ports << 32 | protocol << 24 | VNI
-            "back_end",  # its number; of a reply row: the VTEP of the client's gateway, 0 for a client of the VPC
-            "pair",  # row of the other direction + 1, 0 for none
-            "flags",
-        )
-    ]
+FLOW = row_type(
+    "source_hi",  # the packet as it arrives in this direction
+    "source_lo",
+    "target_hi",
+    "target_lo",
+    "key",  # ports << 32 | protocol << 24 | VNI
+    "back_end",  # its number; of a reply row: the VTEP of the client's gateway, 0 for a client of the VPC
+    "pair",  # row of the other direction + 1, 0 for none
+    "flags",
 )
 """One direction of a connection: one cache line."""
 REPLY, SEEN_REPLY = 1, 2
@@ -64,31 +57,42 @@ class Count(IntEnum):
 
 
 COUNTERS = 32
-FIELDS = ("words", "flows", "counters")
-"""words: by row, `tag << 32 | state << 29 | tick`, 0 for a free row; eight make a bucket.
-flows: FLOW rows.
-counters: by `Count`.
-"""
-make_type: Any = namedtuple
-State: Any = make_type("State", (*gateway.State._fields, *FIELDS), module=__name__)
+
+
+class State(NamedTuple):
+    """All state arrays; the first ones are those of every program (`elements.memory.state`)."""
+
+    fragments: Rows
+    journal: Rows
+    counts: Ints
+    punt_dues: Ints
+    accounts: Rows
+    account_index: Ints
+    freed_accounts: Ints
+    words: Ints
+    """By row, `tag << 32 | state << 29 | tick`, 0 for a free row; eight make a bucket."""
+    flows: Rows
+    """FLOW rows."""
+    counters: Ints
+    """By `Count`."""
 
 
 def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Return shape and type of each array, by name, in the order of `State`."""
+    """Return shape and type of each array, by name."""
     rows, word = max(limits.connections * SLOTS_PER_CONNECTION, 16), np.dtype(np.int64)
     return {
-        **gateway.layout(replace(limits, connections=2, mappings=2)),
+        **shared.layout(limits.fragments, 0),
         "words": ((rows,), word),
         "flows": ((rows,), FLOW),
         "counters": ((COUNTERS,), word),
     }
 
 
-def state_of(arrays: Mapping[str, NDArray[Any]]) -> Any:
+def state_of(arrays: Mapping[str, NDArray[Any]]) -> State:
     """Return the state in given arrays, for example in shared memory."""
     return State(**arrays)
 
 
-def empty_state(limits: Limits) -> Any:
+def empty_state(limits: Limits) -> State:
     """Return the initial state in the process's own memory; rows and buckets are aligned to cache lines."""
     return state_of({name: zeros_at_a_line(shape, dtype) for name, (shape, dtype) in layout(limits).items()})

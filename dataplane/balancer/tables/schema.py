@@ -1,6 +1,6 @@
-"""The balancer's tables: those of a gateway, by the same names, and its services and back ends.
+"""The balancer's tables: those that a gateway has as well, by the same names, and its services and back ends.
 
-The gateway's elements find what they read by name, so they work on these tables too: `underlay` decapsulates by
+Shared elements find what they read by name, so they work on these tables too: `underlay` decapsulates by
 `vnis`, `vteps` and `ports`, `leave` sends by `next_hops` and `templates`. An address `::a.b.c.d` in `endpoints`, which
 no packet can have (RFC 4291, 2.5.5.1), is the gateway with the VTEP a.b.c.d: the next hop towards clients outside of
 the VPC.
@@ -11,16 +11,10 @@ the VPC.
 from collections import namedtuple
 from typing import Any
 
-import numpy as np
+from heddle.dataplane.jit import row_type
+from heddle.dataplane.tables import schema as shared
 
-from heddle.dataplane.tables import schema as gateway
-
-
-def _row(*names: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in names])
-
-
-SERVICE = _row(
+SERVICE = row_type(
     "vni",
     "slots",  # its row in `slots`
     "open",  # 1 if new connections are accepted; 0 if no back end is up: they are refused
@@ -29,7 +23,7 @@ SERVICE = _row(
     "pool_count",
 )
 """A virtual IP's port."""
-BACK_END = _row(
+BACK_END = row_type(
     "number",  # of this back end in this service; never given to another one. -1: a free row
     "up",  # 0: datagrams and RoCE move to another back end
     "next_hop",  # row of `next_hops`
@@ -64,7 +58,7 @@ slots: int32, shape (services, SLOTS): rows of `back_ends`.
 VIRTUAL, POOL = range(2)
 make_type: Any = namedtuple
 """Under another name, because a type checker knows named tuples of literal fields alone."""
-Tables: Any = make_type("Tables", (*gateway.Tables._fields, *SERVICES_FIELDS), module=__name__)
+Tables: Any = make_type("Tables", (*shared.Tables._fields, *SERVICES_FIELDS), module=__name__)
 ROCE_PORT = 4791
 
 

@@ -8,7 +8,15 @@ of them again. The receiver acknowledges records only once they are kept: they s
 from collections.abc import Callable
 from typing import NamedTuple
 
-from heddle.dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode, session_key
+from heddle.dataplane.control.pair.stream import (
+    Hello,
+    Message,
+    MessageKind,
+    MessageReader,
+    RecordStreamError,
+    encode,
+    session_key,
+)
 
 MAX_IN_FLIGHT = 8
 TIMEOUT_NS = 3_000_000_000
@@ -22,9 +30,6 @@ class Collected(NamedTuple):
 
     records: bytes
     exhausted: bool
-
-
-Collect = Callable[[int], Collected]
 
 
 class Write(NamedTuple):
@@ -58,7 +63,7 @@ class Sender:
         self.stalls = 0
         """Times that sending stopped because MAX_IN_FLIGHT messages were unacknowledged."""
         self._own, self._partner, self._secret = own, partner, secret
-        self._reader = Reader(b"", TO_SENDER)
+        self._reader = MessageReader(b"", TO_SENDER)
         self._key = b""
         self._welcomed = False
         self._sequence = 0
@@ -68,7 +73,7 @@ class Sender:
 
     def begin(self) -> list[SenderEffect]:
         """Return the HELLO that opens the connection."""
-        return [Write(encode(Message(Kind.HELLO, 0, self._own.content()), b"", TO_RECEIVER))]
+        return [Write(encode(Message(MessageKind.HELLO, 0, self._own.content()), b"", TO_RECEIVER))]
 
     def received(self, data: bytes, now_ns: int) -> list[SenderEffect]:
         """Process bytes from the partner: HELLO, then acknowledgements. Raises RecordStreamError."""
@@ -78,7 +83,7 @@ class Sender:
             self._heard_ns = now_ns
             if not self._welcomed:
                 effects += self._welcome(message)
-            elif message.kind is Kind.TAKEN and self._taken <= message.sequence <= self._sequence:
+            elif message.kind is MessageKind.TAKEN and self._taken <= message.sequence <= self._sequence:
                 self._taken = message.sequence
                 self.complete = self.complete or (self._complete_at is not None and self._taken >= self._complete_at)
             else:
@@ -86,7 +91,7 @@ class Sender:
         return effects
 
     def _welcome(self, message: Message) -> list[SenderEffect]:
-        if message.kind is not Kind.HELLO:
+        if message.kind is not MessageKind.HELLO:
             raise RecordStreamError(f"{message.kind.name} before HELLO")
         hello = Hello.read(message.content)
         _check(hello, self._own, self._partner)
@@ -115,20 +120,20 @@ class Sender:
             if not records:
                 break
             self.sent_records += len(records) // self._own.record_bytes
-            effects.append(self._message(Kind.RECORDS, records, now_ns))
+            effects.append(self._message(MessageKind.RECORDS, records, now_ns))
         self.stalls += self._sequence - self._taken >= MAX_IN_FLIGHT and not exhausted
         if exhausted and self._complete_at is None:
-            effects.append(self._message(Kind.COMPLETE, b"", now_ns))
+            effects.append(self._message(MessageKind.COMPLETE, b"", now_ns))
             self._complete_at = self._sequence
         if not effects and now_ns - self._sent_ns >= KEEPALIVE_NS and self._sequence == self._taken:
-            effects.append(self._message(Kind.RECORDS, b"", now_ns))
+            effects.append(self._message(MessageKind.RECORDS, b"", now_ns))
         return effects
 
     def copy_restarted(self) -> None:
         """Record that the source lost records and sends all of them again: until then the copy is incomplete."""
         self.complete, self._complete_at = False, None
 
-    def _message(self, kind: Kind, content: bytes, now_ns: int) -> Write:
+    def _message(self, kind: MessageKind, content: bytes, now_ns: int) -> Write:
         self._sequence += 1
         self._sent_ns = now_ns
         if self._sequence == self._taken + 1:
@@ -144,7 +149,7 @@ class Receiver:
         """Whether all connections of the partner are kept here."""
         self.received_records = 0
         self._own, self._partner, self._secret = own, partner, secret
-        self._reader = Reader(b"", TO_RECEIVER)
+        self._reader = MessageReader(b"", TO_RECEIVER)
         self._key = b""
         self._welcomed = False
         self._sequence = 0
@@ -162,22 +167,22 @@ class Receiver:
         return effects
 
     def _welcome(self, message: Message) -> list[ReceiverEffect]:
-        if message.kind is not Kind.HELLO:
+        if message.kind is not MessageKind.HELLO:
             raise RecordStreamError(f"{message.kind.name} before HELLO")
         hello = Hello.read(message.content)
         _check(hello, self._own, self._partner)
         self._key = self._reader.key = session_key(self._secret, hello, self._own)
         self._welcomed = True
-        return [Write(encode(Message(Kind.HELLO, 0, self._own.content()), b"", TO_SENDER))]
+        return [Write(encode(Message(MessageKind.HELLO, 0, self._own.content()), b"", TO_SENDER))]
 
     def _records(self, message: Message) -> list[ReceiverEffect]:
-        if message.sequence != self._sequence + 1 or message.kind not in (Kind.RECORDS, Kind.COMPLETE):
+        if message.sequence != self._sequence + 1 or message.kind not in (MessageKind.RECORDS, MessageKind.COMPLETE):
             raise RecordStreamError(f"{message.kind.name} of {message.sequence} after {self._sequence}")
         if len(message.content) % self._own.record_bytes:
             raise RecordStreamError(f"{len(message.content)} bytes are not a whole number of records")
         self._sequence = message.sequence
         self.received_records += len(message.content) // self._own.record_bytes
-        if message.kind is Kind.COMPLETE:
+        if message.kind is MessageKind.COMPLETE:
             self._complete_at = message.sequence
         return [Keep(message.sequence, message.content)]
 
@@ -185,7 +190,7 @@ class Receiver:
         """Acknowledge all records up to this message; messages are acknowledged in order."""
         self._kept = sequence
         self.complete = self._complete_at is not None and sequence >= self._complete_at
-        return [Write(encode(Message(Kind.TAKEN, sequence), self._key, TO_SENDER))]
+        return [Write(encode(Message(MessageKind.TAKEN, sequence), self._key, TO_SENDER))]
 
     def check(self, now_ns: int) -> None:
         """Raise RecordStreamError if nothing has arrived for TIMEOUT_NS."""

@@ -21,7 +21,7 @@ ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class PairWork:
     """The work of one gateway: input of the table compiler and of the slow path."""
 
     active: bool
@@ -29,11 +29,11 @@ class Work:
     duty: Duty
 
 
-ALONE = Work(active=True, taken_vtep=None, duty=Duty())
+ALONE = PairWork(active=True, taken_vtep=None, duty=Duty())
 """The work of a gateway without a partner."""
 
 
-def on_duty(tables: Tables, work: Work, generation: int) -> Tables:
+def on_duty(tables: Tables, work: PairWork, generation: int) -> Tables:
     """Return tables that share all arrays but `own`: a takeover changes two words only."""
     own = tables.own.copy()
     own[OWN_ACTIVE] = work.active
@@ -60,14 +60,14 @@ def terms_of(me: str, pair: PairConfig) -> Terms:
     )
 
 
-def work_of(local: LocalConfig, pair: PairConfig, held: frozenset[str]) -> Work:
+def work_of(local: LocalConfig, pair: PairConfig, held: frozenset[str]) -> PairWork:
     """Return the work of a gateway that holds these roles."""
     me, roles = local.gateway_id, roles_of(local.gateway_id, pair)
     numbers = {interface.name: number for number, interface in enumerate(local.interfaces)}
     taken = {numbers[name]: address for name, address in pair.takes_over if name in numbers}
     taken = taken if pair.partner_id in held else {}
     vteps = [address for number, address in taken.items() if local.interfaces[number].side is Side.UNDERLAY]
-    return Work(
+    return PairWork(
         active=bool(held),
         taken_vtep=vteps[0] if vteps else None,
         duty=Duty(own=me in held or me not in roles, public=min(roles) in held, taken=taken),

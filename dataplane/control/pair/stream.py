@@ -25,7 +25,7 @@ _HEAD: Final = struct.Struct("!BQ")
 _BEYOND = _HEAD.size + SEAL_BYTES
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """Kind of message."""
 
     HELLO = 1
@@ -41,7 +41,7 @@ class Kind(IntEnum):
 class Message(NamedTuple):
     """One message."""
 
-    kind: Kind
+    kind: MessageKind
     sequence: int
     content: bytes = b""
 
@@ -88,7 +88,7 @@ def encode(message: Message, key: bytes, direction: bytes) -> bytes:
     return _LENGTH.pack(len(body) + SEAL_BYTES) + body + seal(key, direction + body)
 
 
-class Reader:
+class MessageReader:
     """Incremental decoder: bytes in, messages out."""
 
     def __init__(self, key: bytes, direction: bytes) -> None:
@@ -112,9 +112,9 @@ class Reader:
         if not hmac.compare_digest(seal(self.key, self._direction + body), sealed):
             raise RecordStreamError("a message is not sealed with our key")
         kind, sequence = _HEAD.unpack_from(body)
-        if kind not in Kind.__members__.values():
+        if kind not in MessageKind.__members__.values():
             raise RecordStreamError(f"a message of unknown kind {kind}")
-        return Message(Kind(kind), sequence, body[_HEAD.size :])
+        return Message(MessageKind(kind), sequence, body[_HEAD.size :])
 
     def _size(self) -> int:
         (size,) = _LENGTH.unpack_from(self._bytes)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from heddle.dataplane.control import messages
 from heddle.dataplane.control.probing.probes import Target
+from heddle.dataplane.control.process import messages
 
 MAX_KEYS = 256
 """Targets in one message, whose size is limited."""

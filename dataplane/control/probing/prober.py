@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from heddle.dataplane.control import messages
 from heddle.dataplane.control.probing.orders import MAX_KEYS, Forget, Turned, Watch, read_messages
 from heddle.dataplane.control.probing.probes import Target
+from heddle.dataplane.control.process import messages
 from heddle.foundation.backoff import Backoff
 
 COMMAND = (sys.executable, "-m", "heddle.dataplane.control.probing.process")

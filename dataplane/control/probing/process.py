@@ -9,9 +9,9 @@ import sys
 from typing import Any
 
 from heddle.dataplane.balancer.health import Health, probed
-from heddle.dataplane.control import messages
 from heddle.dataplane.control.probing.orders import Forget, Turned, Watch, read_messages
 from heddle.dataplane.control.probing.probes import Target, probe
+from heddle.dataplane.control.process import messages
 
 
 class Probing:

@@ -8,17 +8,17 @@ reason and the previous generation stays in force.
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 
 import grpc
 import grpc.aio
 
-from heddle.dataplane.config.balancers import BackEndState
 from heddle.dataplane.config.desired import Desired
 from heddle.dataplane.config.refusal import ConfigError
 from heddle.dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
 from heddle.dataplane.config.wire_balancers import states_to
+from heddle.dataplane.control.back_end_health import BackEndHealth
 from heddle.foundation.backoff import Backoff
 from heddle.foundation.channel import aio_channel_to
 from heddle.foundation.keepalive import KEEPALIVE_MS, client_options
@@ -26,15 +26,6 @@ from heddle.foundation.leader_address import LeaderAddress
 from heddle.foundation.tls_files import Tls
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The health of a balancer's back ends: a function that returns it, and an event that is set when it changes."""
-
-    states: Callable[[], Iterable[BackEndState]]
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
 
 Apply = Callable[[Desired], Awaitable[None]]
 """Put a generation into force; raises ValueError (such as ConfigError) with a one-line reason if it cannot."""
@@ -51,6 +42,22 @@ MAX_WAITING = 64
 log = logging.getLogger("heddle.gateway")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where the reports to the controller come from; None: there are none of the kind."""
+
+    counters: Callable[[], pb.GatewayCounters] | None = None
+    """Returns the counters, which are reported once a second."""
+    tables: Callable[[], bytes] | None = None
+    """Returns the installed tables, packed by `tables.compiler.archive`; runs in a thread."""
+    notices: asyncio.Queue[str] | None = None
+    """Lines for the controller's event log."""
+    health: BackEndHealth | None = None
+
+
+NO_SOURCES = Sources()
+
+
 class Attachment:
     """The session of one gateway or host; `generation` is the one in force, 0 for none."""
 
@@ -59,11 +66,8 @@ class Attachment:
         server: str,
         hello: pb.GatewayHello,
         apply: Apply,
-        counters: Callable[[], pb.GatewayCounters] | None = None,
-        tables: Callable[[], bytes] | None = None,
+        sources: Sources = NO_SOURCES,
         *,
-        notices: "asyncio.Queue[str] | None" = None,
-        health: "Health | None" = None,
         keepalive_ms: int = KEEPALIVE_MS,
         tls: Tls | None = None,
     ) -> None:
@@ -73,16 +77,12 @@ class Attachment:
             server: the controller's address, host:port or unix:/path; of several all, with commas between them.
             hello: identity of this gateway or host.
             apply: puts a generation into force.
-            counters: returns the counters to report once a second; None for none.
-            tables: returns the installed tables, packed by `tables.compiler.archive`; runs in a thread. None for none.
-            notices: lines for the controller's event log; None for none.
-            health: the health of a balancer's back ends; None for none.
+            sources: of the reports.
             keepalive_ms: probe the controller after so long without a message.
             tls: the certificate for the controller, of which each session uses the files of its moment; None: none.
         """
-        self._server, self._hello, self._apply, self._counters = LeaderAddress(server), hello, apply, counters
-        self._tables, self._notices, self._keepalive_ms = tables, notices, keepalive_ms
-        self._health, self._tls = health, tls
+        self._server, self._hello, self._apply, self._sources = LeaderAddress(server), hello, apply, sources
+        self._keepalive_ms, self._tls = keepalive_ms, tls
         self.generation = 0
         self.attached = False
 
@@ -155,9 +155,9 @@ class Attachment:
     async def _send_tables(self, request: int, reports: asyncio.Queue[pb.GatewayReport]) -> None:
         """Send the installed tables in parts, or the reason why there are none."""
         try:
-            if self._tables is None:
+            if self._sources.tables is None:
                 raise ValueError("this agent has no tables")
-            data = await asyncio.to_thread(self._tables)
+            data = await asyncio.to_thread(self._sources.tables)
         except (OSError, ValueError) as error:
             part = pb.TablesPart(request=request, last=True, refused=str(error) or "it cannot read its tables")
             await reports.put(pb.GatewayReport(tables=part))
@@ -168,27 +168,27 @@ class Attachment:
 
     async def _report_counters(self, reports: asyncio.Queue[pb.GatewayReport]) -> None:
         """Report counters once a second."""
-        while self._counters is not None:
+        while self._sources.counters is not None:
             await asyncio.sleep(COUNTERS_S)
             if self.attached and not reports.full():
-                reports.put_nowait(pb.GatewayReport(counters=self._counters()))
+                reports.put_nowait(pb.GatewayReport(counters=self._sources.counters()))
 
     async def _report_notices(self, reports: asyncio.Queue[pb.GatewayReport]) -> None:
         """Report notices while attached, once a second at most; meanwhile they wait."""
-        while self._notices is not None:
+        while self._sources.notices is not None:
             await asyncio.sleep(NOTICE_S)
-            if self.attached and not reports.full() and not self._notices.empty():
-                reports.put_nowait(pb.GatewayReport(notice=pb.GatewayNotice(text=self._notices.get_nowait())))
+            if self.attached and not reports.full() and not self._sources.notices.empty():
+                reports.put_nowait(pb.GatewayReport(notice=pb.GatewayNotice(text=self._sources.notices.get_nowait())))
 
     async def _report_health(self, reports: asyncio.Queue[pb.GatewayReport]) -> None:
         """Report the health of all back ends when the session begins, and after each change."""
-        if self._health is None:
+        if self._sources.health is None:
             return
-        self._health.changed.set()
+        self._sources.health.changed.set()
         while True:
-            await self._health.changed.wait()
-            self._health.changed.clear()
-            await reports.put(pb.GatewayReport(health=states_to(self._health.states())))
+            await self._sources.health.changed.wait()
+            self._sources.health.changed.clear()
+            await reports.put(pb.GatewayReport(health=states_to(self._sources.health.states())))
             await asyncio.sleep(HEALTH_S)
 
 

@@ -13,7 +13,7 @@ from heddle.dataplane.config.refusal import refuse
 from heddle.dataplane.control.balancer import STATES, Balancer
 from heddle.dataplane.control.gateway import Gateway
 from heddle.dataplane.control.pair.duties import roles_of
-from heddle.dataplane.control.shared import Word
+from heddle.dataplane.control.process.shared import Word
 from heddle.dataplane.control.status import Status
 from heddle.dataplane.tables.compiler.archive import packed
 from heddle.v1 import heddle_pb2 as pb

@@ -8,7 +8,8 @@
 
 from typing import Final, NamedTuple
 
-from heddle.dataplane.control.slow.frames import ARP, BROADCAST, ethernet
+from heddle.dataplane.control.slow.frames import BROADCAST, ethernet
+from heddle.dataplane.packet.ethernet import ARP
 
 REQUEST, REPLY = 1, 2
 _FIXED: Final = bytes.fromhex("000108000604")

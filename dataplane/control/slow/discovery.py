@@ -9,8 +9,11 @@ advertisement  | 136 | 0 | checksum | R S O reserved (4) | target (16) | option 
 
 from typing import Final, NamedTuple
 
-from heddle.dataplane.control.slow.frames import ICMPV6, IPV6, checksum, ethernet, icmpv6, ipv6
+from heddle.dataplane.control.slow.frames import ethernet, icmpv6, ipv6
 from heddle.dataplane.control.slow.view import Ip
+from heddle.dataplane.packet.checksum import checksum
+from heddle.dataplane.packet.ethernet import IPV6
+from heddle.dataplane.packet.transport import ICMPV6
 
 ROUTER_SOLICITATION, SOLICITATION, ADVERTISEMENT = 133, 135, 136
 _SOURCE_MAC, _TARGET_MAC = 1, 2

@@ -6,8 +6,10 @@ RFC 792, 1122 (3.2.2) and 1812 (4.3.2) for IPv4, RFC 4443 for IPv6.
 from enum import Enum
 from typing import Final
 
-from heddle.dataplane.control.slow.frames import CONTROL_DSCP, ICMP, ICMPV6, checksum, icmp, icmpv6, ip
+from heddle.dataplane.control.slow.frames import CONTROL_DSCP, icmp, icmpv6, ip
 from heddle.dataplane.control.slow.view import Ip, is_single_host
+from heddle.dataplane.packet.checksum import checksum
+from heddle.dataplane.packet.transport import ICMP, ICMPV6
 
 _UNREACHABLE_4, _EXCEEDED_4 = 3, 11
 _UNREACHABLE_6, _TOO_BIG_6, _EXCEEDED_6 = 1, 2, 3

@@ -2,8 +2,8 @@
 
 import struct
 
-from heddle.dataplane.control.slow.frames import checksum
 from heddle.dataplane.control.slow.view import Ip
+from heddle.dataplane.packet.checksum import checksum
 
 _MORE = 0x2000
 _COPIED = 0x80

@@ -8,24 +8,17 @@ import struct
 import zlib
 from typing import Final
 
-IPV4, ARP, VLAN, IPV6 = 0x0800, 0x0806, 0x8100, 0x86DD
-ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
+from heddle.dataplane.packet.checksum import checksum
+from heddle.dataplane.packet.ethernet import IPV4, IPV6, VLAN
+from heddle.dataplane.packet.transport import ICMPV6, UDP
+from heddle.dataplane.packet.vxlan import VXLAN_PORT
+
 BROADCAST: Final = b"\xff" * 6
-VXLAN_PORT = 4789
 HOP_LIMIT = 64
 CONTROL_DSCP = 0xC0
 """Internetwork control (RFC 1812, 4.3.2.5): the traffic class of ICMP errors."""
 _DONT_FRAGMENT = 0x4000
 _SOURCE_PORTS = 49_152
-
-
-def checksum(data: bytes) -> int:
-    """Return the Internet checksum (RFC 1071); data of odd length is padded with a zero byte."""
-    if len(data) & 1:
-        data += b"\0"
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
 
 
 def ethernet(target: bytes, source: bytes, kind: int, payload: bytes, vlan: int = 0) -> bytes:

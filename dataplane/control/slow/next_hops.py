@@ -7,10 +7,11 @@ next hop is unknown: the newest few packets wait for the MAC (RFC 1122, 2.3.2.2)
 from collections import deque
 from typing import NamedTuple
 
-from heddle.dataplane.control.slow.frames import IPV4, ethernet, vxlan
+from heddle.dataplane.control.slow.frames import ethernet, vxlan
 from heddle.dataplane.control.slow.neighbours import Place
-from heddle.dataplane.control.slow.view import Link
+from heddle.dataplane.control.slow.view import EthernetFrame
 from heddle.dataplane.jit import Bytes, Rows
+from heddle.dataplane.packet.ethernet import IPV4
 from heddle.dataplane.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
 
 _SENDING = (TUNNEL, EXTERNAL, CUSTOMER, PROVIDER)
@@ -85,7 +86,7 @@ def _packed(high: int, low: int) -> bytes:
     return (high & (1 << 64) - 1).to_bytes(8, "big") + (low & (1 << 64) - 1).to_bytes(8, "big")
 
 
-def frame_out(hop: Hop, mac: bytes, link: Link, packet: bytes) -> bytes:
+def frame_out(hop: Hop, mac: bytes, link: EthernetFrame, packet: bytes) -> bytes:
     """Return the frame that carries a packet to a next hop; `link` is the header with which the packet arrived.
 
     A frame addressed to the endpoint's own MAC keeps its source MAC: it is bridged, not routed.
@@ -104,7 +105,7 @@ class Parked(NamedTuple):
     """A packet that waits for its next hop's MAC."""
 
     hop: Hop
-    link: Link
+    link: EthernetFrame
     packet: bytes
 
 

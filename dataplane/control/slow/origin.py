@@ -10,9 +10,12 @@ from dataclasses import dataclass
 
 from heddle.dataplane.config.local import Side
 from heddle.dataplane.control.slow.directory import Directory, Port, Tenant
-from heddle.dataplane.control.slow.frames import IPV4, UDP, VXLAN_PORT, ethernet, vxlan
-from heddle.dataplane.control.slow.view import Ip, Link, read_ip, read_link
+from heddle.dataplane.control.slow.frames import ethernet, vxlan
+from heddle.dataplane.control.slow.view import EthernetFrame, Ip, read_ip, read_link
 from heddle.dataplane.engine.rings import Punted
+from heddle.dataplane.packet.ethernet import IPV4
+from heddle.dataplane.packet.transport import UDP
+from heddle.dataplane.packet.vxlan import VXLAN_PORT
 
 _TUNNEL_BYTES = 16
 """Size of the UDP and VXLAN headers."""
@@ -23,7 +26,7 @@ _HAS_VNI = 0x08
 class Tunnel:
     """Outer headers of a VXLAN packet."""
 
-    link: Link
+    link: EthernetFrame
     ip: Ip
     vni: int
 
@@ -35,7 +38,7 @@ class Origin:
     number: int
     """Port number."""
     port: Port
-    link: Link
+    link: EthernetFrame
     missing_bytes: int
     """Bytes of the frame that were not punted: only the start of a jumbo frame is."""
     tunnel: Tunnel | None
@@ -108,7 +111,7 @@ def read_origin(punted: Punted, directory: Directory) -> Origin | None:
     )
 
 
-def _read_tunnel(link: Link, missing_bytes: int) -> Tunnel | None:
+def _read_tunnel(link: EthernetFrame, missing_bytes: int) -> Tunnel | None:
     ip = read_ip(link.kind, link.payload, missing_bytes) if link.kind == IPV4 else None
     if ip is None or ip.protocol != UDP or ip.is_fragment or len(ip.payload) < _TUNNEL_BYTES:
         return None

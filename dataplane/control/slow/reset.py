@@ -2,11 +2,10 @@
 
 import struct
 
-from heddle.dataplane.control.slow.frames import TCP, checksum, ip
+from heddle.dataplane.control.slow.frames import ip
 from heddle.dataplane.control.slow.view import Ip, is_single_host
-
-_TCP_BYTES = 20
-_FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
+from heddle.dataplane.packet.checksum import checksum
+from heddle.dataplane.packet.transport import ACK, FIN, RST, SYN, TCP, TCP_BYTES
 
 
 def reset_by(packet: Ip) -> tuple[int, bytes] | None:
@@ -14,7 +13,7 @@ def reset_by(packet: Ip) -> tuple[int, bytes] | None:
 
     Every whole segment gets one, except another RST.
     """
-    return None if packet.is_fragment or not packet.complete else _reset(packet, _RST, 0)
+    return None if packet.is_fragment or not packet.complete else _reset(packet, RST, 0)
 
 
 def reset_of(packet: Ip) -> tuple[int, bytes] | None:
@@ -23,7 +22,7 @@ def reset_of(packet: Ip) -> tuple[int, bytes] | None:
     Only segments with ACK and without SYN get one: its sequence number is the one that they acknowledge, which their
     sender accepts.
     """
-    return _reset(packet, _SYN | _RST | _ACK, _ACK)
+    return _reset(packet, SYN | RST | ACK, ACK)
 
 
 def _reset(packet: Ip, examined: int, wanted: int) -> tuple[int, bytes] | None:
@@ -32,7 +31,7 @@ def _reset(packet: Ip, examined: int, wanted: int) -> tuple[int, bytes] | None:
     None for any other packet, and for a wrong checksum; that of a cut or fragmented packet cannot be verified.
     """
     segment = packet.payload
-    if packet.protocol != TCP or packet.fragment_offset or len(segment) < _TCP_BYTES:
+    if packet.protocol != TCP or packet.fragment_offset or len(segment) < TCP_BYTES:
         return None
     source, target, sequence, acknowledged, offset, flags = struct.unpack_from("!HHIIBB", segment)
     data = len(segment) - (offset >> 4) * 4
@@ -41,12 +40,12 @@ def _reset(packet: Ip, examined: int, wanted: int) -> tuple[int, bytes] | None:
     is_whole = packet.complete and not packet.more_fragments
     if is_whole and checksum(_pseudo(packet.source, packet.target, len(segment)) + segment):
         return None
-    if flags & _ACK:
-        words = (target, source, acknowledged, 0, 5 << 12 | _RST)
+    if flags & ACK:
+        words = (target, source, acknowledged, 0, 5 << 12 | RST)
     else:
-        after = sequence + data + bool(flags & _SYN) + bool(flags & _FIN)
-        words = (target, source, 0, after & 0xFFFF_FFFF, 5 << 12 | _RST | _ACK)
-    head = _pseudo(packet.target, packet.source, _TCP_BYTES)
+        after = sequence + data + bool(flags & SYN) + bool(flags & FIN)
+        words = (target, source, 0, after & 0xFFFF_FFFF, 5 << 12 | RST | ACK)
+    head = _pseudo(packet.target, packet.source, TCP_BYTES)
     total = checksum(head + struct.pack("!HHIIHHHH", *words, 0, 0, 0))
     return ip(packet.target, packet.source, TCP, struct.pack("!HHIIHHHH", *words, 0, total, 0))
 

@@ -16,7 +16,7 @@ from heddle.dataplane.control.slow import arp, discovery
 from heddle.dataplane.control.slow.directory import Directory, Duty, Station, neighbour_key
 from heddle.dataplane.control.slow.errors import Problem, echo_reply, error_about, may_be_answered
 from heddle.dataplane.control.slow.fragment import fragments
-from heddle.dataplane.control.slow.frames import ARP, BROADCAST, UDP
+from heddle.dataplane.control.slow.frames import BROADCAST
 from heddle.dataplane.control.slow.neighbours import Neighbours, Place
 from heddle.dataplane.control.slow.next_hops import Hop, NextHops, Parked, Waiting, frame_out
 from heddle.dataplane.control.slow.origin import Origin, read_origin
@@ -25,6 +25,8 @@ from heddle.dataplane.control.slow.tokens import Buckets
 from heddle.dataplane.control.slow.view import Ip, is_one_station
 from heddle.dataplane.engine.reasons import Punt
 from heddle.dataplane.engine.rings import Punted
+from heddle.dataplane.packet.ethernet import ARP
+from heddle.dataplane.packet.transport import UDP
 
 _LINK_LOCAL: Final = bytes.fromhex("fe80000000000000")
 

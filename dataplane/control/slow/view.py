@@ -12,14 +12,15 @@
 import struct
 from typing import NamedTuple
 
-from heddle.dataplane.control.slow.frames import IPV4, IPV6, VLAN, checksum
+from heddle.dataplane.packet.checksum import checksum
+from heddle.dataplane.packet.ethernet import IPV4, IPV6, VLAN
 
 _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS, _MOBILITY = 0, 43, 44, 51, 60, 135
 _EXTENSIONS = frozenset((_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS, _MOBILITY))
 _MAX_EXTENSIONS = 8
 
 
-class Link(NamedTuple):
+class EthernetFrame(NamedTuple):
     """An Ethernet frame: `vlan` is 0 without an 802.1Q tag, `kind` the EtherType."""
 
     target: bytes
@@ -61,17 +62,17 @@ class Ip(NamedTuple):
         return self.more_fragments or self.fragment_offset > 0
 
 
-def read_link(frame: bytes) -> Link | None:
+def read_link(frame: bytes) -> EthernetFrame | None:
     """Parse an Ethernet header, with an 802.1Q tag if there is one."""
     if len(frame) < 14:
         return None
     kind = int.from_bytes(frame[12:14], "big")
     if kind != VLAN:
-        return Link(frame[:6], frame[6:12], 0, kind, frame[14:])
+        return EthernetFrame(frame[:6], frame[6:12], 0, kind, frame[14:])
     if len(frame) < 18:
         return None
     tag, kind = struct.unpack_from("!HH", frame, 14)
-    return Link(frame[:6], frame[6:12], tag & 0xFFF, kind, frame[18:])
+    return EthernetFrame(frame[:6], frame[6:12], tag & 0xFFF, kind, frame[18:])
 
 
 def read_ip(kind: int, packet: bytes, missing_bytes: int = 0) -> Ip | None:

@@ -4,16 +4,13 @@ from typing import Any
 
 from heddle.dataplane.elements.headers.arrival import fail
 from heddle.dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, drop
+from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.memory.connections import key_of
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import folded, sum_of
-from heddle.dataplane.packet.memory import load8
-from heddle.dataplane.packet.transport import TCP, ports_of
-
-SYN, FLAGS_AT = 2, 13
-"""The flag and the offset of the flags in a TCP header (RFC 9293, 3.1)."""
+from heddle.dataplane.packet.memory import WORD, load8
+from heddle.dataplane.packet.transport import FLAGS_AT, ICMP, ICMPV6, SYN, TCP, is_icmp_error, ports_of
 
 
 @inline
@@ -73,7 +70,7 @@ def _segment_is_sound(memory: Bytes, packet: Row, l4: int, l4_bytes: int) -> boo
 @inline
 def _halves(word: int) -> int:
     """Return the sum of both halves of a word of 64 bits."""
-    return (word >> 32 & 0xFFFF_FFFF) + (word & 0xFFFF_FFFF)
+    return (word >> 32 & WORD) + (word & WORD)
 
 
 @inline
@@ -81,3 +78,11 @@ def hash_of(packet: Row, seed: int) -> Any:
     """Return the flow hash of a packet, which selects the bucket of its connection."""
     key = key_of(packet.ports, packet.protocol, packet.vni)
     return mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key, seed)
+
+
+@inline
+def is_error(memory: Bytes, packet: Row) -> bool:
+    """Return whether a packet is an ICMP error."""
+    if (packet.protocol != ICMP and packet.protocol != ICMPV6) or packet.fragment == LATER_FRAGMENT:
+        return False
+    return is_icmp_error(memory, packet.l4, packet.protocol)

@@ -11,11 +11,11 @@ an outer header is transferred to the inner IP header here (RFC 6040, 4.2).
 from heddle.dataplane.elements.headers.parse_ipv4 import read_ipv4
 from heddle.dataplane.elements.headers.parse_ipv6 import read_ipv6
 from heddle.dataplane.elements.headers.parse_plain import read_plain
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import drop, punt
+from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.graph import NEXT
-from heddle.dataplane.gateway.memory.state import SEED
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet import ethernet
 from heddle.dataplane.packet.memory import load16

@@ -4,17 +4,14 @@ Packets of any other kind are left unchanged for `parse.read_any`, which defines
 packet that the fast path accepts.
 """
 
-from heddle.dataplane.elements.headers.flow import FLAGS_AT, SYN
 from heddle.dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX
+from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.hashing import mixed5
-from heddle.dataplane.gateway.memory.connections import key_of
 from heddle.dataplane.jit import Bytes, Row, inline
 from heddle.dataplane.packet import ethernet, ipv4
 from heddle.dataplane.packet.checksum import is_all_ones
-from heddle.dataplane.packet.memory import load8, load16, load32, load64
-from heddle.dataplane.packet.transport import TCP, TCP_BYTES, UDP, UDP_BYTES
-
-WORD = 0xFFFF_FFFF
+from heddle.dataplane.packet.memory import WORD, load8, load16, load32, load64
+from heddle.dataplane.packet.transport import FLAGS_AT, SYN, TCP, TCP_BYTES, UDP, UDP_BYTES
 
 
 @inline

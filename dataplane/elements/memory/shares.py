@@ -12,8 +12,8 @@ is not 0. Packets without a VPC use the account of OUTSIDE.
 """
 
 from heddle.dataplane.elements.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
+from heddle.dataplane.elements.memory.state import ACCOUNTS_FREED, SEED, Memory
 from heddle.dataplane.engine.hashing import mixed2
-from heddle.dataplane.gateway.memory.state import ACCOUNTS_FREED, SEED, State
 from heddle.dataplane.jit import element, inline
 
 CONNECTIONS, MAPPINGS, FRAGMENTS, PORTS = range(4)
@@ -24,12 +24,12 @@ WHOLE_PERCENT = 100
 
 
 @inline
-def _hash_of(state: State, about: int, vni: int) -> int:
+def _hash_of(state: Memory, about: int, vni: int) -> int:
     return mixed2(about ^ state.counts[SEED], vni)
 
 
 @inline
-def _find(state: State, hashed: int, about: int, vni: int) -> int:
+def _find(state: Memory, hashed: int, about: int, vni: int) -> int:
     for bucket in range(2):
         at = first_slot(state.account_index, hashed, bucket)
         for slot in range(at, at + SLOTS):
@@ -43,7 +43,7 @@ def _find(state: State, hashed: int, about: int, vni: int) -> int:
 
 
 @element
-def charge(state: State, about: int, vni: int, free: int, percent: int) -> int:
+def charge(state: Memory, about: int, vni: int, free: int, percent: int) -> int:
     """Count one more entry of a VPC, in a table with `free` free entries; return its account, NO_ACCOUNT or LIMITED."""
     hashed = _hash_of(state, about, vni)
     account = _find(state, hashed, about, vni)
@@ -65,13 +65,13 @@ def charge(state: State, about: int, vni: int, free: int, percent: int) -> int:
 
 
 @element
-def account_of(state: State, about: int, vni: int) -> int:
+def account_of(state: Memory, about: int, vni: int) -> int:
     """Return a VPC's account, or NO_ACCOUNT."""
     return _find(state, _hash_of(state, about, vni), about, vni)
 
 
 @element
-def discharge(state: State, account: int) -> None:
+def discharge(state: Memory, account: int) -> None:
     """Count one entry less."""
     state.accounts[account].count -= 1
     if state.accounts[account].count == 0:

@@ -28,35 +28,21 @@ A packet denied by a rule is dropped silently, and so is a packet from outside w
 
 import numpy as np
 
+from heddle.dataplane.elements.headers.flow import is_error
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, ROUTED, drop, punt
+from heddle.dataplane.engine.flow_key import key_of
+from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.elements.adopt import RESET, adopt
 from heddle.dataplane.gateway.elements.connecting import connect_draft, write_key
 from heddle.dataplane.gateway.elements.decide import ACCEPTED, NO_CONNECTION, decide, release_mappings
-from heddle.dataplane.gateway.elements.quoted import is_error
-from heddle.dataplane.gateway.elements.track import (
-    ACK,
-    FIN,
-    FLAGS_AT,
-    PROVIDER_SIDE,
-    RST,
-    SYN,
-    apply_connection,
-    is_from_expected_side,
-    route_by,
-)
-from heddle.dataplane.gateway.graph import NEXT
-from heddle.dataplane.gateway.memory.connections import (
-    NO_ROW,
-    end_connection,
-    find_connection,
-    key_of,
-)
-from heddle.dataplane.gateway.memory.state import State
+from heddle.dataplane.gateway.elements.track import PROVIDER_SIDE, apply_connection, is_from_expected_side, route_by
+from heddle.dataplane.gateway.memory.connections import NO_ROW, end_connection, find_connection
+from heddle.dataplane.gateway.memory.state import DECIDED, FROM_PARTNER, REPLY, State
 from heddle.dataplane.jit import Bytes, Row, element, inline, kernel, part
-from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
-from heddle.dataplane.tables.schema import DECIDED, FROM_PARTNER, OUTSIDE, PORT_SIDE, REPLY, Tables
+from heddle.dataplane.packet.transport import ACK, FIN, FLAGS_AT, ICMP, ICMPV6, RST, SYN, TCP, V6_ECHO_REQUEST
+from heddle.dataplane.tables.schema import OUTSIDE, PORT_SIDE, Tables
 
 QUERIES = 1 << 8 | 1 << 13 | 1 << 15 | 1 << 17
 """Bit mask of ICMP request types: echo, timestamp, information, address mask. Each has an identifier (RFC 792, 950)."""

@@ -7,13 +7,16 @@ gets a RST from the slow path (RFC 9293, 3.10.7.1), at any time.
 """
 
 from heddle.dataplane.engine.burst import LATER_FRAGMENT
+from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.connecting import lacks_room, write_key
 from heddle.dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
-from heddle.dataplane.gateway.elements.track import ACK, FLAGS_AT, PROVIDER_SIDE, RST, SYN
-from heddle.dataplane.gateway.memory.connections import NO_ROW, complete_draft, connect, key_of
+from heddle.dataplane.gateway.elements.track import PROVIDER_SIDE
+from heddle.dataplane.gateway.memory.connections import NO_ROW, complete_draft, connect
 from heddle.dataplane.gateway.memory.state import STARTED_NS, State
 from heddle.dataplane.jit import Bytes, Row, element, inline
+from heddle.dataplane.packet.memory import WORD
+from heddle.dataplane.packet.transport import ACK, FLAGS_AT, RST, SYN
 from heddle.dataplane.tables.lookup import row1
 from heddle.dataplane.tables.schema import OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, PORT_SIDE, Tables
 
@@ -21,7 +24,6 @@ RESET = -4
 """A verdict besides those of `decide` and the reasons of `Drop`: reply to the sender by a RST."""
 ADOPTION_NS = 300_000_000_000
 """Two of Linux's longest retransmission intervals (TCP_RTO_MAX of 120 s), and some."""
-V4 = 0xFFFF_FFFF
 
 
 @element
@@ -90,4 +92,4 @@ def _takes_mapping(state: State) -> bool:
 
 @inline
 def _is_to_nat_address(packet: Row, tables: Tables) -> bool:
-    return packet.vni == OUTSIDE and row1(tables.nat_in, packet.target_lo & V4) >= 0
+    return packet.vni == OUTSIDE and row1(tables.nat_in, packet.target_lo & WORD) >= 0

@@ -9,13 +9,14 @@ must not have the gateway's own address or a public address of the gateway as it
 
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, drop, punt
+from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.hashing import mixed3
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.elements.sides import customer_of
-from heddle.dataplane.gateway.graph import CUSTOMER_SIDE, NEXT
+from heddle.dataplane.gateway.graph import CUSTOMER_SIDE
 from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
 from heddle.dataplane.packet.ethernet import source_mac
-from heddle.dataplane.packet.memory import load8
+from heddle.dataplane.packet.memory import WORD, load8
 from heddle.dataplane.packet.transport import ECHO_REQUEST, ICMP
 from heddle.dataplane.tables.lookup import ahead3, place, row1, row3_hashed
 from heddle.dataplane.tables.schema import (
@@ -93,7 +94,7 @@ def _check_outsider(memory: Bytes, packet: Row, tables: Tables) -> None:
     if packet.family != 4:
         return
     own = tables.ports[packet.in_port, PORT_ADDRESS]
-    source, target = packet.source_lo & 0xFFFF_FFFF, packet.target_lo & 0xFFFF_FFFF
+    source, target = packet.source_lo & WORD, packet.target_lo & WORD
     if source == own or is_public(source, tables):
         drop(packet, Drop.SPOOFED_SOURCE)
     elif _is_ping(memory, packet) and _is_own(target, own, tables):

@@ -5,18 +5,10 @@ most; only then the connection is refused.
 """
 
 from heddle.dataplane.engine.burst import BURST
+from heddle.dataplane.engine.flow_key import VNI, key_of
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
-from heddle.dataplane.gateway.memory.connections import (
-    CONFLICT,
-    ENDPOINT_FULL,
-    LIMITED,
-    NO_ROW,
-    VNI,
-    connect,
-    free_pairs,
-    key_of,
-)
+from heddle.dataplane.gateway.memory.connections import CONFLICT, ENDPOINT_FULL, LIMITED, NO_ROW, connect, free_pairs
 from heddle.dataplane.gateway.memory.queues import family_of_mapping
 from heddle.dataplane.gateway.memory.reclaim import ANY_FAMILY, make_room, report_full
 from heddle.dataplane.gateway.memory.state import State

@@ -4,6 +4,7 @@ The caller writes the packet's key into the first row of the draft. `decide` wri
 fields of the second row that do not follow from the first.
 """
 
+from heddle.dataplane.engine.flow_key import VNI, swapped
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.filter import allowed
 from heddle.dataplane.gateway.elements.routing import longest
@@ -14,13 +15,12 @@ from heddle.dataplane.gateway.elements.translate import (
     translate_source,
     translate_target,
 )
-from heddle.dataplane.gateway.memory.connections import VNI, swapped
 from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, release_mapping
-from heddle.dataplane.gateway.memory.state import State
+from heddle.dataplane.gateway.memory.state import BORDER, State
 from heddle.dataplane.jit import Row, element, inline, kernel
+from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.tables.lookup import row1, row3
 from heddle.dataplane.tables.schema import (
-    BORDER,
     CUSTOMER,
     DISCARD,
     EMPTY,
@@ -54,7 +54,7 @@ def decide(tables: Tables, state: State) -> int:
     forward.new_source_lo = forward.source_lo
     forward.new_target_hi = forward.target_hi
     forward.new_target_lo = forward.target_lo
-    forward.new_ports = forward.key >> 32 & 0xFFFF_FFFF
+    forward.new_ports = forward.key >> 32 & WORD
     forward.flags = 0
     forward.mapping = NO_MAPPING
     back.mapping = NO_MAPPING
@@ -91,7 +91,7 @@ def _has_equal_reply_key(forward: Row) -> bool:
         and forward.new_source_lo == forward.target_lo
         and forward.new_source_hi == forward.target_hi
         and forward.out_vni == forward.key & VNI
-        and swapped(forward.new_ports) == forward.key >> 32 & 0xFFFF_FFFF
+        and swapped(forward.new_ports) == forward.key >> 32 & WORD
     )
 
 

@@ -10,10 +10,10 @@ packet is dropped as TRANSMIT_FULL; one that would become more than MAX_FRAGMENT
 would be an attack on the receiver's reassembly.
 """
 
+from heddle.dataplane.elements.leave import leave
 from heddle.dataplane.engine.burst import TO_FRAGMENT, drop
 from heddle.dataplane.engine.counters import Counters
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.output import leave
 from heddle.dataplane.io.frames import pool
 from heddle.dataplane.io.frames.layout import CHUNK_BYTES, FREE, HEADROOM, Ports
 from heddle.dataplane.io.ports import copy_range

@@ -6,21 +6,21 @@ UDP checksums cover addresses and ports, ICMP's only the identifier. Later fragm
 translated.
 """
 
+from heddle.dataplane.elements.headers.flow import is_error
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
+from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.quoted import is_error, translate_error
-from heddle.dataplane.gateway.graph import NEXT
+from heddle.dataplane.gateway.elements.quoted import translate_error
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import folded
-from heddle.dataplane.packet.memory import load8, load16, load32, store16, store32
-from heddle.dataplane.packet.transport import ICMP, TCP, UDP, is_query
+from heddle.dataplane.packet.memory import WORD, load8, load16, load32, store16, store32
+from heddle.dataplane.packet.transport import ICMP, ICMP_CHECKSUM, TCP, TCP_CHECKSUM, UDP, UDP_CHECKSUM, is_query
 from heddle.dataplane.tables.lookup import place
 
-WORD = 0xFFFF_FFFF
 CHECKSUM_AT, SOURCE_AT, TARGET_AT = 10, 12, 16
 """Offsets in an IPv4 header (RFC 791)."""
-TCP_CHECKSUM_AT, UDP_CHECKSUM_AT, ICMP_CHECKSUM_AT, ICMP_IDENTIFIER_AT = 16, 6, 2, 4
+ICMP_IDENTIFIER_AT = 4
 
 
 @element
@@ -62,16 +62,16 @@ def translated(memory: Bytes, packet: Row, connection: Row) -> None:
         return
     if packet.protocol == TCP:
         change += (~load32(memory, l4) & WORD) + ports
-        store16(memory, l4 + TCP_CHECKSUM_AT, updated_checksum(memory, l4 + TCP_CHECKSUM_AT, change))
+        store16(memory, l4 + TCP_CHECKSUM, updated_checksum(memory, l4 + TCP_CHECKSUM, change))
         store32(memory, l4, ports)
     elif packet.protocol == UDP:
-        if load16(memory, l4 + UDP_CHECKSUM_AT) != 0:
+        if load16(memory, l4 + UDP_CHECKSUM) != 0:
             change += (~load32(memory, l4) & WORD) + ports
-            checksum = updated_checksum(memory, l4 + UDP_CHECKSUM_AT, change)
-            store16(memory, l4 + UDP_CHECKSUM_AT, checksum if checksum else 0xFFFF)
+            checksum = updated_checksum(memory, l4 + UDP_CHECKSUM, change)
+            store16(memory, l4 + UDP_CHECKSUM, checksum if checksum else 0xFFFF)
         store32(memory, l4, ports)
     elif packet.protocol == ICMP and is_query(load8(memory, l4), ICMP):
         identifier = (ports >> 16 | ports) & 0xFFFF  # one of the two is 0
         change = (~load16(memory, l4 + ICMP_IDENTIFIER_AT) & 0xFFFF) + identifier
-        store16(memory, l4 + ICMP_CHECKSUM_AT, updated_checksum(memory, l4 + ICMP_CHECKSUM_AT, change))
+        store16(memory, l4 + ICMP_CHECKSUM, updated_checksum(memory, l4 + ICMP_CHECKSUM, change))
         store16(memory, l4 + ICMP_IDENTIFIER_AT, identifier)

@@ -7,8 +7,8 @@ address determines one. A customer's frame belongs to the VPC that its VLAN is c
 from heddle.dataplane.elements.headers.arrival import begin, is_addressed_to_us
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import drop
+from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.graph import NEXT
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.ethernet import ARP, TAGGED_BYTES, VLAN, VLAN_MASK
 from heddle.dataplane.packet.memory import load16

@@ -19,10 +19,13 @@ arrive on the side that its connection leads to, it is dropped as MARTIAN.
 """
 
 from heddle.dataplane.elements.fragments import follow
+from heddle.dataplane.elements.headers.flow import is_error
+from heddle.dataplane.elements.memory.state import UPDATED
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
+from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.quoted import find_quoted, is_error
+from heddle.dataplane.gateway.elements.quoted import find_quoted
 from heddle.dataplane.gateway.graph import HIT, MISS
 from heddle.dataplane.gateway.memory.connections import (
     NO_ROW,
@@ -30,35 +33,29 @@ from heddle.dataplane.gateway.memory.connections import (
     find_connection,
     free_ended_pairs,
     is_of,
-    key_of,
     prefetch_row,
     prefetch_slots,
 )
 from heddle.dataplane.gateway.memory.journal import note
 from heddle.dataplane.gateway.memory.queues import enqueue
-from heddle.dataplane.gateway.memory.state import UPDATED, State
-from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
-from heddle.dataplane.packet.memory import load8
-from heddle.dataplane.packet.transport import TCP
-from heddle.dataplane.tables.lookup import place
-from heddle.dataplane.tables.schema import (
+from heddle.dataplane.gateway.memory.state import (
     BORDER,
     CLOSED,
     CLOSING,
     ESTABLISHED,
     FIN_OPENER,
     FIN_REPLIER,
-    OUTSIDE,
-    PORT_SIDE,
     REPLY,
     SEEN_REPLY,
-    SIDES,
     TRANSLATED,
-    Tables,
+    State,
 )
+from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
+from heddle.dataplane.packet.memory import load8
+from heddle.dataplane.packet.transport import ACK, FIN, FLAGS_AT, RST, SYN, TCP
+from heddle.dataplane.tables.lookup import place
+from heddle.dataplane.tables.schema import OUTSIDE, PORT_SIDE, SIDES, Tables
 
-FIN, SYN, RST, ACK = 1, 2, 4, 16
-FLAGS_AT = 13
 """Offset in a TCP header (RFC 9293, 3.1)."""
 PROVIDER_SIDE = SIDES.index("provider")
 

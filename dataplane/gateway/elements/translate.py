@@ -5,16 +5,16 @@ A mapping is allocated last, when nothing else can refuse the connection: a refu
 
 from heddle.dataplane.elements.memory.shares import LIMITED, WHOLE_PERCENT
 from heddle.dataplane.engine.burst import V4_PREFIX
+from heddle.dataplane.engine.flow_key import VNI
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.memory.mappings import ENDPOINT_LIMITED, NO_MAPPING, ROCE_PORT, mapping_for, mapping_from
-from heddle.dataplane.gateway.memory.state import State
+from heddle.dataplane.gateway.memory.state import BORDER, FLOATING, TRANSLATED, State
 from heddle.dataplane.jit import Row, element, inline
+from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.packet.transport import TCP, UDP
 from heddle.dataplane.tables.lookup import row1, row2, row3
 from heddle.dataplane.tables.schema import (
-    BORDER,
     EMPTY,
-    FLOATING,
     FLOATING_ENDPOINT,
     FLOATING_PUBLIC,
     FLOATING_VNI,
@@ -24,15 +24,12 @@ from heddle.dataplane.tables.schema import (
     OWN_VPC_PERCENT,
     PORT_ADDRESS,
     PROVIDER,
-    TRANSLATED,
     Tables,
 )
 
 ACCEPTED = -1
 WANTED = -2
 """In place of a mapping: find or create one."""
-VNI = 0xFF_FFFF
-V4 = 0xFFFF_FFFF
 DCCP, AUTHENTICATION, UDP_LITE = 33, 51, 136
 
 
@@ -46,7 +43,7 @@ def is_roce(forward: Row) -> bool:
 @inline
 def is_ours(tables: Tables, address: int) -> bool:
     """Return whether an address is a public address of this gateway's VPCs."""
-    return row1(tables.floating_in, address & V4) != EMPTY or row1(tables.nat_in, address & V4) != EMPTY
+    return row1(tables.floating_in, address & WORD) != EMPTY or row1(tables.nat_in, address & WORD) != EMPTY
 
 
 @inline
@@ -64,7 +61,7 @@ def translate_source(tables: Tables, forward: Row, vpc: int, kind: int) -> int:
     if kind == PROVIDER:
         public = tables.ports[tables.next_hops[forward.next_hop].port, PORT_ADDRESS]
     else:
-        floating = row2(tables.floating_out, forward.key & VNI, forward.source_lo & V4)
+        floating = row2(tables.floating_out, forward.key & VNI, forward.source_lo & WORD)
         if floating != EMPTY:
             forward.new_source_lo = V4_PREFIX | tables.floating[floating, FLOATING_PUBLIC]
             forward.flags |= TRANSLATED | FLOATING
@@ -81,7 +78,7 @@ def translate_source(tables: Tables, forward: Row, vpc: int, kind: int) -> int:
 @element
 def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> int:
     """Write the endpoint behind a public address and its next hop; return ACCEPTED or the drop reason."""
-    public, ports, protocol = forward.target_lo & V4, forward.new_ports, forward.key >> 24 & 0xFF
+    public, ports, protocol = forward.target_lo & WORD, forward.new_ports, forward.key >> 24 & 0xFF
     floating = row1(tables.floating_in, public)
     if floating != EMPTY:
         inside, port = tables.floating[floating, FLOATING_ENDPOINT], ports & 0xFFFF
@@ -114,8 +111,8 @@ def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> i
 def take_mappings(tables: Tables, state: State, forward: Row, back: Row) -> int:
     """Reference the mappings of a draft, and create the WANTED one; return ACCEPTED or the drop reason."""
     if forward.mapping == WANTED:
-        key = (forward.key >> 48 & 0xFFFF) << 32 | forward.key & V4
-        public = forward.new_source_lo & V4
+        key = (forward.key >> 48 & 0xFFFF) << 32 | forward.key & WORD
+        public = forward.new_source_lo & WORD
         first, last, percent = tables.own[OWN_NAT_FIRST], tables.own[OWN_NAT_LAST], tables.own[OWN_VPC_PERCENT]
         of_ports = percent
         if not forward.flags & BORDER:
@@ -123,7 +120,7 @@ def take_mappings(tables: Tables, state: State, forward: Row, back: Row) -> int:
             first, last = vpc.nat_first, vpc.nat_last
             of_ports = percent if vpc.nat_shared else WHOLE_PERCENT
         mapping = mapping_for(
-            state, forward.source_lo & V4, key, public, first, last, -1, percent, of_ports,
+            state, forward.source_lo & WORD, key, public, first, last, -1, percent, of_ports,
             tables.own[OWN_ENDPOINT_PERCENT],
         )  # fmt: skip
         if mapping < 0:

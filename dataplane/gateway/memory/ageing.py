@@ -1,33 +1,28 @@
 """End connections that were idle for too long, a few with each call.
 
-A round over all rows in use takes ROUND_NS, however often the data process calls: each call checks as many rows as the
-elapsed time allows, MAX_PER_CALL at most. A connection thus lives for its timeout plus one round at most. Packets
-whose fragments did not all arrive are removed in the same way, so that they stop counting against their VPC. A round
-also writes a journal record for each connection that had packets since the last round.
+A connection lives for its timeout plus one round (`rounds`) at most. Packets whose fragments did not all arrive are
+removed in the same way. A round also writes a journal record for each connection that had packets since the last round.
 """
 
-from heddle.dataplane.elements.fragments import remove_fragment
+from heddle.dataplane.elements.fragments import age_fragments
+from heddle.dataplane.elements.memory.rounds import SECOND_NS, rows_due
+from heddle.dataplane.elements.memory.state import JOURNAL_ON, UPDATED
 from heddle.dataplane.gateway.memory.connections import end_connection
 from heddle.dataplane.gateway.memory.journal import note
 from heddle.dataplane.gateway.memory.state import (
     AGED_ENDED,
     AGED_NEXT,
     AGED_NS,
-    FRAGMENTS_AGED_NS,
-    FRAGMENTS_HELD,
-    FRAGMENTS_NEXT,
-    JOURNAL_ON,
-    PAIRS_USED,
-    UPDATED,
-    State,
-)
-from heddle.dataplane.jit import Row, element, inline, kernel
-from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
-from heddle.dataplane.tables.schema import (
     CLOSING,
     ESTABLISHED,
     FROM_PARTNER,
-    OWN_FRAGMENT_TIMEOUT_S,
+    PAIRS_USED,
+    SEEN_REPLY,
+    State,
+)
+from heddle.dataplane.jit import Row, inline, kernel
+from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
+from heddle.dataplane.tables.schema import (
     OWN_ICMP_TIMEOUT_S,
     OWN_OTHER_TIMEOUT_S,
     OWN_TCP_TIMEOUT_S,
@@ -35,13 +30,9 @@ from heddle.dataplane.tables.schema import (
     OWN_UDP_EXCHANGE_S,
     OWN_UDP_TIMEOUT_S,
     OWN_UDP_UNANSWERED_S,
-    SEEN_REPLY,
     Tables,
 )
 
-SECOND_NS = 1_000_000_000
-ROUND_NS = 4 * SECOND_NS
-MAX_PER_CALL = 256
 FIRST_REGISTERED_PORT = 1024
 """RFC 4787, REQ-5 a: a NAT may end mappings towards lower ports, the well-known ones, early."""
 
@@ -67,44 +58,15 @@ def timeout_s(tables: Tables, key: int, flags: int) -> int:
 def age(tables: Tables, state: State, now_ns: int) -> int:
     """Check the pairs that are due, between two bursts; return how many connections ended."""
     counts = state.counts
-    _age_fragments(tables, state, now_ns)
-    used = counts[PAIRS_USED]
-    elapsed_ns = min(now_ns - counts[AGED_NS], ROUND_NS)
-    if used == 0 or elapsed_ns < 0:
-        counts[AGED_NS] = now_ns
-        return 0
-    due = elapsed_ns * used // ROUND_NS
-    if due == 0:
-        return 0
-    counts[AGED_NS] = now_ns
-    ended = 0
-    for _ in range(min(due, MAX_PER_CALL)):
+    age_fragments(tables, state, now_ns)
+    used, ended = counts[PAIRS_USED], 0
+    for _ in range(rows_due(counts, AGED_NS, used, now_ns)):
         pair = counts[AGED_NEXT]
         counts[AGED_NEXT] = pair + 1 if pair + 1 < used else 0
         if pair < used and state.connections[2 * pair].key != 0:
             ended += _check(tables, state, 2 * pair, now_ns)
     counts[AGED_ENDED] += ended
     return ended
-
-
-@element
-def _age_fragments(tables: Tables, state: State, now_ns: int) -> None:
-    """Check the rows of fragments that are due."""
-    counts, size = state.counts, state.fragments.shape[0]
-    elapsed_ns = min(now_ns - counts[FRAGMENTS_AGED_NS], ROUND_NS)
-    if counts[FRAGMENTS_HELD] == 0 or elapsed_ns < 0:
-        counts[FRAGMENTS_AGED_NS] = now_ns
-        return
-    due = elapsed_ns * size // ROUND_NS
-    if due == 0:
-        return
-    counts[FRAGMENTS_AGED_NS] = now_ns
-    oldest_ns = now_ns - tables.own[OWN_FRAGMENT_TIMEOUT_S] * SECOND_NS
-    for _ in range(min(due, MAX_PER_CALL)):
-        slot = counts[FRAGMENTS_NEXT]
-        counts[FRAGMENTS_NEXT] = slot + 1 if slot + 1 < size else 0
-        if state.fragments[slot].vni != 0 and state.fragments[slot].seen_ns < oldest_ns:
-            remove_fragment(state, slot)
 
 
 @inline

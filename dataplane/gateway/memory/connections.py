@@ -1,6 +1,6 @@
 """The connection table: find, create and end connections.
 
-A connection is a pair of rows (`schema.CONNECTION`), 2 n and 2 n + 1, that never move: the direction of the opener and
+A connection is a pair of rows (`state.CONNECTION`), 2 n and 2 n + 1, that never move: the direction of the opener and
 the direction of the replies. The key of each row is a packet as it arrives, so one search finds a translated
 connection from either side. Keys contain the VNI (OUTSIDE for packets that do not come from a VPC): two tenants with
 equal addresses have different keys. The only reference to a generation's tables is `next_hop`, valid for `generation`
@@ -26,45 +26,34 @@ from heddle.dataplane.elements.memory.buckets import (
     take_row,
 )
 from heddle.dataplane.elements.memory.shares import CONNECTIONS, LIMITED, charge, discharge
+from heddle.dataplane.elements.memory.state import ENDED, SEED, UPDATED
+from heddle.dataplane.engine.flow_key import VNI, key_of, swapped
 from heddle.dataplane.engine.hashing import mixed3, mixed5
 from heddle.dataplane.gateway.memory.journal import note
 from heddle.dataplane.gateway.memory.mappings import release_mapping
 from heddle.dataplane.gateway.memory.queues import enqueue, leave_queue
 from heddle.dataplane.gateway.memory.state import (
-    ENDED,
+    FROM_PARTNER,
     OWNERS_FREED,
     PAIRS_ENDED,
     PAIRS_FREED,
     PAIRS_USED,
-    SEED,
-    UPDATED,
+    REPLY,
     State,
     empty_state,
 )
 from heddle.dataplane.jit import Row, element, inline, kernel
 from heddle.dataplane.packet.intrinsics import prefetch, prefetch_to_write
+from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.tables.lookup import place
-from heddle.dataplane.tables.schema import FROM_PARTNER, OUTSIDE, REPLY
+from heddle.dataplane.tables.schema import OUTSIDE
 
 __all__ = ["LIMITED", "State", "connect", "empty_state", "end_connection", "find_connection", "free_ended_pairs"]
 
 SECOND_LINE = 64
 """Offset of the second cache line of a row: the translation and the counters."""
-VNI = 0xFF_FFFF
 NO_ROW, ENDPOINT_FULL, CONFLICT = -1, -4, -5
 """In place of a row: there is none; the endpoint has reached its limit; the replies belong to another connection."""
-
-
-@inline
-def key_of(ports: int, protocol: int, vni: int) -> int:
-    """Return the `key` of a row."""
-    return ports << 32 | protocol << 24 | vni
-
-
-@inline
-def swapped(ports: int) -> int:
-    """Return the ports of the reverse direction."""
-    return (ports & 0xFFFF) << 16 | ports >> 16 & 0xFFFF
 
 
 @inline
@@ -209,7 +198,7 @@ def complete_draft(state: State) -> None:
     back.new_source_lo = forward.target_lo
     back.new_target_hi = forward.source_hi
     back.new_target_lo = forward.source_lo
-    back.new_ports = swapped(key >> 32 & 0xFFFF_FFFF)
+    back.new_ports = swapped(key >> 32 & WORD)
     back.out_vni = key & VNI
     back.flags = forward.flags | REPLY
     back.generation = forward.generation

@@ -4,43 +4,12 @@ Changes write to the ring and `partner.collect` reads it. If it is full, the rec
 connections are sent again in small steps; the partner detects a lost end by its own timeouts.
 """
 
-from typing import Any
-
 import numpy as np
 
-from heddle.dataplane.gateway.memory.state import (
-    JOURNAL_HEAD,
-    JOURNAL_LOST,
-    JOURNAL_ON,
-    JOURNAL_TAIL,
-    PAIRS_USED,
-    RESEND_LEFT,
-    State,
-)
-from heddle.dataplane.jit import Row, element, inline
-from heddle.dataplane.tables.schema import REPLY
-
-__all__ = ["describe", "note"]
-
-
-@inline
-def describe(record: Row, what: int, forward: Row, mapped: Any, idle_ns: int) -> None:
-    """Write the state of a connection into a record."""
-    record.what = what
-    record.source_hi = forward.source_hi
-    record.source_lo = forward.source_lo
-    record.target_hi = forward.target_hi
-    record.target_lo = forward.target_lo
-    record.key = forward.key
-    record.new_source_hi = forward.new_source_hi
-    record.new_source_lo = forward.new_source_lo
-    record.new_target_hi = forward.new_target_hi
-    record.new_target_lo = forward.new_target_lo
-    record.new_ports = forward.new_ports
-    record.out_vni = forward.out_vni
-    record.flags = forward.flags
-    record.mapped = mapped
-    record.idle_ns = idle_ns
+from heddle.dataplane.elements.memory.exchange import describe
+from heddle.dataplane.elements.memory.state import JOURNAL_HEAD, JOURNAL_LOST, JOURNAL_ON, JOURNAL_TAIL, RESEND_LEFT
+from heddle.dataplane.gateway.memory.state import PAIRS_USED, REPLY, State
+from heddle.dataplane.jit import element
 
 
 @element

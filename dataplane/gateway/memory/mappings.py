@@ -22,14 +22,15 @@ import numpy as np
 
 from heddle.dataplane.elements.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
 from heddle.dataplane.elements.memory.shares import ENDPOINT_PORTS, LIMITED, MAPPINGS, PORTS, charge, discharge
+from heddle.dataplane.elements.memory.state import SEED
+from heddle.dataplane.engine.flow_key import VNI
 from heddle.dataplane.engine.hashing import mixed2, mixed3
-from heddle.dataplane.gateway.memory.state import BITMAP_WORDS, MAPPINGS_FREED, MAPPINGS_USED, POOLS_FREED, SEED, State
+from heddle.dataplane.gateway.memory.state import BITMAP_WORDS, MAPPINGS_FREED, MAPPINGS_USED, POOLS_FREED, State
 from heddle.dataplane.jit import Grid, element, inline
 from heddle.dataplane.packet.transport import ICMP, TCP, UDP
 
 NO_MAPPING, ENDPOINT_LIMITED = -1, -3
 """In place of a mapping: there is none; the endpoint has reached its share of the ports."""
-VNI = 0xFF_FFFF
 ROCE_PORT = 4791
 FIRST_UNPRIVILEGED = 1024
 LAST_PORT = 65535

@@ -10,28 +10,27 @@ refused and counted, unless that one may give way; so is a record without room. 
 shares (`shares`): its connections count here, but are not refused for the share.
 """
 
+from heddle.dataplane.elements.memory.exchange import describe
 from heddle.dataplane.elements.memory.shares import WHOLE_PERCENT as UNLIMITED
-from heddle.dataplane.gateway.memory.connections import NO_ROW, VNI, connect, end_connection, find_connection
-from heddle.dataplane.gateway.memory.journal import describe
-from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, mapping_for, mapping_from, release_mapping
-from heddle.dataplane.gateway.memory.queues import enqueue
-from heddle.dataplane.gateway.memory.state import (
+from heddle.dataplane.elements.memory.state import (
     ENDED,
     GAVE_WAY,
     JOURNAL_HEAD,
     JOURNAL_ON,
     JOURNAL_TAIL,
-    PAIRS_USED,
     PARTNER_REFUSED,
-    RESEND_ALL,
     RESEND_LEFT,
     UPDATED,
-    State,
 )
+from heddle.dataplane.engine.flow_key import VNI
+from heddle.dataplane.gateway.memory.connections import NO_ROW, connect, end_connection, find_connection
+from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, mapping_for, mapping_from, release_mapping
+from heddle.dataplane.gateway.memory.queues import enqueue
+from heddle.dataplane.gateway.memory.state import ALL_FLAGS, DECIDED, FROM_PARTNER, PAIRS_USED, REPLY, RESEND_ALL, State
 from heddle.dataplane.jit import Row, Rows, element, inline, kernel
-from heddle.dataplane.tables.schema import ALL_FLAGS, DECIDED, FROM_PARTNER, OWN_PER_ENDPOINT, REPLY, Tables
+from heddle.dataplane.packet.memory import WORD
+from heddle.dataplane.tables.schema import OWN_PER_ENDPOINT, Tables
 
-V4 = 0xFFFF_FFFF
 NO_GENERATION = -1
 
 
@@ -65,7 +64,6 @@ def collect(state: State, records: Rows, now_ns: int) -> int:
     while found < records.shape[0] and counts[JOURNAL_TAIL] < counts[JOURNAL_HEAD]:
         record = state.journal[counts[JOURNAL_TAIL] & (state.journal.shape[0] - 1)]
         describe(records[found], record.what, record, record.mapped, record.idle_ns)
-        records[found].flags = record.flags
         counts[JOURNAL_TAIL] += 1
         found += 1
     while found < records.shape[0] and counts[RESEND_LEFT] > 0:
@@ -121,7 +119,7 @@ def _is_sound(record: Row) -> bool:
     """Whether the fields of a record are in range, so that no row made of them looks free."""
     return (
         record.key >> 24 & 0xFF != 0
-        and 0 <= record.new_ports <= V4
+        and 0 <= record.new_ports <= WORD
         and 0 <= record.out_vni <= VNI
         and 0 <= record.mapped <= 3
         and record.flags & ~ALL_FLAGS == 0
@@ -200,17 +198,17 @@ def _restore_mappings(state: State, record: Row, forward: Row, back: Row) -> boo
     """Allocate the public ports of a partner's connection; return False if one is in use here."""
     forward.mapping = NO_MAPPING
     back.mapping = NO_MAPPING
-    low = record.key & V4
+    low = record.key & WORD
     if record.mapped & 1:
         key = (record.key >> 48 & 0xFFFF) << 32 | low
-        public, port = record.new_source_lo & V4, record.new_ports >> 16 & 0xFFFF
-        forward.mapping = _mapping(state, record.source_lo & V4, key, public, port)
+        public, port = record.new_source_lo & WORD, record.new_ports >> 16 & 0xFFFF
+        forward.mapping = _mapping(state, record.source_lo & WORD, key, public, port)
         if forward.mapping < 0:
             return False
     if record.mapped & 2:
         key = (record.new_ports & 0xFFFF) << 32 | low & ~VNI | record.out_vni
-        public, port = record.target_lo & V4, record.key >> 32 & 0xFFFF
-        back.mapping = _mapping(state, record.new_target_lo & V4, key, public, port)
+        public, port = record.target_lo & WORD, record.key >> 32 & 0xFFFF
+        back.mapping = _mapping(state, record.new_target_lo & WORD, key, public, port)
         if back.mapping < 0:
             if forward.mapping != NO_MAPPING:
                 release_mapping(state, forward.mapping)

@@ -11,10 +11,9 @@ The queues are lists through the rows of connections: the opener's row is linked
 connection counts against, the row of the replies in those of the endpoint's VPC.
 """
 
-from heddle.dataplane.gateway.memory.state import State
+from heddle.dataplane.gateway.memory.state import CLOSED, ESTABLISHED, SEEN_REPLY, State
 from heddle.dataplane.jit import Grid, Row, element, inline
 from heddle.dataplane.packet.transport import TCP, UDP
-from heddle.dataplane.tables.schema import CLOSED, ESTABLISHED, SEEN_REPLY
 
 UNMAPPED, MAPPED_TCP, MAPPED_UDP, MAPPED_OTHER = range(4)
 FAMILIES = 4

@@ -8,10 +8,11 @@ its queue instead: it may be a stream in one direction. MAX_TRIES bounds the wor
 """
 
 from heddle.dataplane.elements.memory.shares import CONNECTIONS, account_of
+from heddle.dataplane.elements.memory.state import GAVE_WAY
 from heddle.dataplane.engine.hashing import mixed3
 from heddle.dataplane.gateway.memory.connections import end_as, owner_of
 from heddle.dataplane.gateway.memory.queues import FAMILIES, enqueue
-from heddle.dataplane.gateway.memory.state import FULL_ROWS, GAVE_WAY, RECLAIMED, State
+from heddle.dataplane.gateway.memory.state import FULL_ROWS, RECLAIMED, State
 from heddle.dataplane.jit import Grid, element, inline
 
 ANY_FAMILY = (1 << FAMILIES) - 1

@@ -14,16 +14,52 @@ from numpy.typing import NDArray
 from heddle.dataplane.cache_lines import zeros_at_a_line
 from heddle.dataplane.config.limit import MAX_VPCS
 from heddle.dataplane.config.local import Limits
+from heddle.dataplane.elements.memory import state as shared
 from heddle.dataplane.elements.memory.buckets import index_slots
-from heddle.dataplane.jit import Grid, Ints, Rows
-from heddle.dataplane.tables.schema import CONNECTION
+from heddle.dataplane.elements.memory.state import FIRST_OWN_WORD
+from heddle.dataplane.jit import Grid, Ints, Rows, row_type
 
+CONNECTION = row_type(
+    "source_hi",  # key: the packet as it arrives in this direction
+    "source_lo",
+    "target_hi",
+    "target_lo",
+    "key",  # ports << 32 | protocol << 24 | VNI; the VNI is OUTSIDE for packets from the internet
+    "flags",
+    "next_hop",  # valid only for generation `generation`
+    "generation",
+    "new_source_lo",  # the packet as it leaves
+    "new_target_lo",
+    "new_ports",
+    "last_seen_ns",
+    "packets",
+    "bytes",
+    "pair",  # row of the other direction
+    "out_vni",  # VNI of the target's VPC; OUTSIDE for none
+    "new_source_hi",
+    "new_target_hi",
+    "mapping",  # row of the NAT mapping, or -1
+    "seen_packets",  # `packets` at the last journal record of ageing
+    "owner",  # row of the endpoint that it counts against
+    "older",  # neighbours in a queue of connections that may give way (`memory.queues`), as number of the pair + 1
+    "newer",
+    "queued",  # opener's row: number of the queue + 1, 0 for none; row of the replies: the time at which it was queued
+)
+"""One direction of a connection: three cache lines, of which packets need the first two. A row does not move while the
+connection exists; `key` 0 marks a free row."""
 
-def _row(*names: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in names])
+REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BORDER, FIN_OPENER, FIN_REPLIER, CLOSED = (
+    1 << bit for bit in range(11)
+)
+"""Flags of a connection's row: the direction of the replies; addresses or ports are translated; a reply was seen; the
+TCP handshake is complete, or other traffic is more than requests with one reply each; a FIN or RST was seen; received
+from the partner, not seen here; by floating IP; to the provider's networks; a FIN of the opener was seen; one of the
+other side; both, or a RST. Both rows have the same flags except for REPLY."""
+ALL_FLAGS = (1 << 11) - 1
+DECIDED = TRANSLATED | FLOATING | BORDER
+"""The flags that admission decides; the others record what was seen."""
 
-
-MAPPING = _row(
+MAPPING = row_type(
     "inside",  # IPv4 address of the endpoint
     "key",  # port or ICMP identifier << 32 | protocol << 24 | VNI; 0 for a free row
     "public",  # IPv4 address
@@ -38,7 +74,7 @@ MAPPING = _row(
 """A NAT mapping: an endpoint's address and port, and their public address and port towards all hosts (RFC 4787, REQ-1).
 """
 
-OWNER = _row(
+OWNER = row_type(
     "vni",
     "hi",
     "lo",
@@ -47,20 +83,13 @@ OWNER = _row(
 )
 """An endpoint that has connections, and how many."""
 
-POOL = _row(
+POOL = row_type(
     "key",  # public address << 8 | protocol
     "ports_used",
 )
 """The ports of a public address, for one protocol."""
 
-ACCOUNT = _row(
-    "about",  # the table, or public address and protocol (`shares`)
-    "vni",
-    "count",
-)
-"""What a VPC uses of one table or of the ports of one public address, or what an endpoint uses of ports."""
-
-FULL = _row(
+FULL = row_type(
     "reason",  # `Drop` + 1; 0 for a free row
     "vni",
     "hi",  # address of the endpoint
@@ -71,67 +100,20 @@ FULL = _row(
 )
 """A share or table that was full for the connections of an endpoint."""
 
-FRAGMENT = _row(
-    "source_hi",
-    "source_lo",
-    "target_hi",
-    "target_lo",
-    "identification",  # a packet's `fragment_id`
-    "vni",  # + 1; 0 for a free row
-    "protocol",
-    "ports",
-    "hash",
-    "first_bytes",  # payload of the first fragment; later ones must not overlap it
-    "seen_ns",
-    "come_bytes",  # received so far, in all fragments
-    "whole_bytes",  # payload of the whole packet, known from its last fragment on; else 0
-    "account",  # its VPC's account of fragments (`shares`)
-)
-"""A packet whose first fragment has arrived."""
-
-RECORD = _row(
-    "what",  # UPDATED, ENDED or GAVE_WAY
-    "source_hi",  # the opener's row
-    "source_lo",
-    "target_hi",
-    "target_lo",
-    "key",
-    "new_source_hi",
-    "new_source_lo",
-    "new_target_hi",
-    "new_target_lo",
-    "new_ports",
-    "out_vni",
-    "flags",
-    "mapped",  # bit 0: a NAT mapping translates its source; bit 1: the source of the replies
-    "idle_ns",  # since its last packet: the clocks of two machines cannot be compared
-)
-"""The state of a connection, as it is sent to the partner."""
-UPDATED, ENDED, GAVE_WAY = 1, 2, 3
-
-JOURNAL_ROWS = 1 << 13
 BITMAP_WORDS = 1024
 """One bit for each of 65,536 ports."""
 MAPPINGS_PER_POOL = 64
 
-PAIRS_FREED, PAIRS_USED, OWNERS_FREED, OWNERS_USED, MAPPINGS_FREED, MAPPINGS_USED, POOLS_FREED, POOLS_USED = range(8)
+(
+    PAIRS_FREED, PAIRS_USED, OWNERS_FREED, OWNERS_USED, MAPPINGS_FREED, MAPPINGS_USED, POOLS_FREED, POOLS_USED,
+) = range(FIRST_OWN_WORD, FIRST_OWN_WORD + 8)  # fmt: skip
 """Words of `counts`: freed rows, and rows ever used. The difference is the number of rows in use."""
-JOURNAL_ON, JOURNAL_HEAD, JOURNAL_TAIL, JOURNAL_LOST, RESEND_LEFT = range(8, 13)
-"""A partner is attached; records written, read, and lost for lack of room; pairs still to be sent in full."""
-AGED_NS, AGED_NEXT, AGED_ENDED, SEED, PARTNER_REFUSED, PAIRS_ENDED = range(13, 19)
-"""When ageing last ran; the pair that it checks next; connections that it ended; the secret seed of hashes and port
-choices, which never changes; records of the partner that were refused; pairs that ended in this burst."""
-RESEND_ALL = 19
-"""1 while the resend includes the connections received from the partner, for a partner that has restarted."""
-ACCOUNTS_FREED, ACCOUNTS_USED, FRAGMENTS_HELD, FRAGMENTS_AGED_NS, FRAGMENTS_NEXT = range(20, 25)
-"""Accounts as above; packets with stored fragments; when ageing last checked fragments, and the slot that it checks
-next."""
-RECLAIMED, STARTED_NS = 25, 26
-"""Connections that ended to make room for others; when the data process started with an empty state."""
-COUNTS = 32
+AGED_NS, AGED_NEXT, AGED_ENDED, PAIRS_ENDED, RESEND_ALL, RECLAIMED, STARTED_NS = range(POOLS_USED + 1, POOLS_USED + 8)
+"""When ageing last ran; the pair that it checks next; connections that it ended; pairs that ended in this burst; 1
+while the resend includes the connections received from the partner, for a partner that has restarted; connections that
+ended to make room for others; when the data process started with an empty state."""
 QUEUES = 8
 FULL_ROWS = 64
-PUNT_DUES = 1 << 15
 
 
 class State(NamedTuple):
@@ -182,12 +164,14 @@ class State(NamedTuple):
 
 
 def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Return shape and type of each array, by name, in the order of `State`."""
+    """Return shape and type of each array, by name."""
     word = np.dtype(np.int64)
     pools = max(limits.mappings // MAPPINGS_PER_POOL, 8)
-    in_use = min(limits.connections, MAX_VPCS) + 2 * min(limits.mappings, 2 * MAX_VPCS)
-    accounts = 1 << (in_use + min(limits.fragments, MAX_VPCS) + limits.mappings).bit_length()
+    in_use = min(limits.connections, MAX_VPCS) + 2 * min(limits.mappings, 2 * MAX_VPCS) + limits.mappings
+    common = shared.layout(limits.fragments, in_use)
+    (accounts,), _ = common["accounts"]
     return {
+        **common,
         "connections": ((2 * limits.connections,), CONNECTION),
         "slots": ((index_slots(2 * limits.connections),), word),
         "pairs": ((limits.connections,), word),
@@ -202,14 +186,7 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "pool_index": ((index_slots(pools),), word),
         "freed_pools": ((pools,), word),
         "port_bits": ((pools, BITMAP_WORDS), word),
-        "fragments": ((max(limits.fragments, 8),), FRAGMENT),
-        "journal": ((JOURNAL_ROWS,), RECORD),
         "draft": ((2,), CONNECTION),
-        "counts": ((COUNTS,), word),
-        "punt_dues": ((PUNT_DUES,), word),
-        "accounts": ((accounts,), ACCOUNT),
-        "account_index": ((index_slots(accounts),), word),
-        "freed_accounts": ((accounts,), word),
         "endpoint_queues": ((limits.connections, 2 * QUEUES), word),
         "vpc_queues": ((accounts, 2 * QUEUES), word),
         "full": ((FULL_ROWS,), FULL),

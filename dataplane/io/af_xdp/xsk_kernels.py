@@ -24,13 +24,12 @@ from heddle.dataplane.io.frames.layout import (
 from heddle.dataplane.io.frames.pool import LINE, prefetch_headers, prefetch_payload
 from heddle.dataplane.io.system_calls import MSG_DONTWAIT, errno, recvfrom, sendto
 from heddle.dataplane.jit import Row, Rows, element, inline, kernel
-from heddle.dataplane.packet.memory import acquire32, native32, native64, release32, set_native32, set_native64
+from heddle.dataplane.packet.memory import WORD, acquire32, native32, native64, release32, set_native32, set_native64
 
 NEED_WAKEUP = 1
 CONTINUED = 1
 TRANSMIT_FULL, TRANSMIT_FAILED = int(Drop.TRANSMIT_FULL), int(Drop.TRANSMIT_FAILED)
 EAGAIN, EBUSY, ENOBUFS = 11, 16, 105
-WORD = 0xFFFFFFFF
 KICK_FRAMES = 32
 """Least number of frames that the kernel sends per call."""
 MAX_PIECES = 18

@@ -7,16 +7,10 @@ from typing import Any
 
 import numpy as np
 
-
 from heddle.dataplane.jit import Ints
 from heddle.dataplane.packet.vxlan import OUTER_BYTES
+from heddle.dataplane.tables.schema import EMPTY, NEXT_HOP, OWN_WORDS, RULE, VPC, Tables
 from heddle.foundation.network import Network
-from heddle.dataplane.tables.schema import EMPTY
-from heddle.dataplane.tables.schema import NEXT_HOP
-from heddle.dataplane.tables.schema import OWN_WORDS
-from heddle.dataplane.tables.schema import RULE
-from heddle.dataplane.tables.schema import VPC
-from heddle.dataplane.tables.schema import Tables
 
 MAX_BYTES = 1 << 30
 _ROWS = {"vpcs": VPC, "next_hops": NEXT_HOP, "rules": RULE}

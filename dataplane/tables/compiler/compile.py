@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 
 import numpy as np
+from heddle.dataplane.gateway.compiler.hops import NETWORKS
 
 from heddle.dataplane.cache_lines import at_a_line
 from heddle.dataplane.config.addresses import gateway_mac
@@ -27,15 +28,14 @@ from heddle.dataplane.config.check_local import local_problems
 from heddle.dataplane.config.check_served import served_problems
 from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
-from heddle.dataplane.gateway.compiler.hops import NETWORKS
 from heddle.dataplane.jit import Grid, Ints, Rows
 from heddle.dataplane.tables import schema
-from heddle.dataplane.tables.compiler.hops import REALMS, Hops
+from heddle.dataplane.tables.compiler.hops import Hops
 from heddle.dataplane.tables.compiler.index import indexed
+from heddle.dataplane.tables.compiler.links import Links, link_of
 from heddle.dataplane.tables.compiler.outside import Outside, grid
 from heddle.dataplane.tables.compiler.routes import Routes, route_vpc
 from heddle.dataplane.tables.compiler.rules import Rules
-from heddle.dataplane.tables.compiler.site import Site, link_of
 from heddle.dataplane.tables.schema import Tables
 
 __all__ = ["compile_tables", "link_of"]
@@ -70,16 +70,16 @@ def compile_tables(
     problems = [*local_problems(local), *served_problems(local, network)]
     if problems:
         raise ValueError("\n".join(problems))
-    site = Site(local, neighbours)
-    hops = Hops(site, network.vpcs)
+    links = Links(local, neighbours)
+    hops = Hops(links, network.vpcs)
     rules = Rules(local, network)
     routes = Routes()
-    outside = Outside(site, network.vpcs)
+    outside = Outside(links, network.vpcs)
     found = Tables(
         generation=np.array([generation], dtype=np.int64),
-        own=_own(local, site, active, taken_vtep),
+        own=_own(local, links, active, taken_vtep),
         vnis=indexed(grid([(vpc.vni,) for vpc in network.vpcs], 1), np.arange(len(network.vpcs))),
-        vpcs=_vpcs(local, network, rules, _routed(routes, hops, site, network)),
+        vpcs=_vpcs(local, network, rules, _routed(routes, hops, links, network)),
         vteps=_vteps(hops, network.vpcs, partners),
         endpoints=indexed(hops.endpoint_keys(), np.arange(hops.endpoints)),
         routes=routes.table(),
@@ -94,12 +94,12 @@ def compile_tables(
         nat_in=outside.nat_in(),
         vlans=outside.vlans(),
         customers=outside.customers(),
-        ports=grid([site.port_row(port) for port in range(len(local.interfaces))], 4),
+        ports=grid([links.port_row(port) for port in range(len(local.interfaces))], 4),
     )
     return Tables(*(at_a_line(array) for array in found))
 
 
-def _routed(routes: Routes, hops: Hops, site: Site, network: NetworkConfig) -> list[list[int]]:
+def _routed(routes: Routes, hops: Hops, links: Links, network: NetworkConfig) -> list[list[int]]:
     """Add all routes; return the masks of prefix lengths, by row of a VPC."""
     row_of = {vpc.id: row for row, vpc in enumerate(network.vpcs)}
     peers: list[list[int]] = [[] for _ in network.vpcs]
@@ -107,7 +107,7 @@ def _routed(routes: Routes, hops: Hops, site: Site, network: NetworkConfig) -> l
         a, b = row_of[peering.a], row_of[peering.b]
         peers[a].append(b)
         peers[b].append(a)
-    return [route_vpc(routes, hops, site, row, network.vpcs, peers[row]) for row in range(len(network.vpcs))]
+    return [route_vpc(routes, hops, links, row, network.vpcs, peers[row]) for row in range(len(network.vpcs))]
 
 
 def _vpcs(local: LocalConfig, network: NetworkConfig, rules: Rules, lengths: Sequence[Sequence[int]]) -> Rows:
@@ -150,11 +150,11 @@ def _replies(vpcs: Sequence[Vpc], virtual_ips: Sequence[VirtualIp]) -> Grid:
     return indexed(grid(sorted(keys), 1), np.zeros(len(keys), dtype=np.int64))
 
 
-def _own(local: LocalConfig, site: Site, active: bool, taken_vtep: IPv4Address | None) -> Ints:
+def _own(local: LocalConfig, links: Links, active: bool, taken_vtep: IPv4Address | None) -> Ints:
     """Return `Tables.own`."""
     timeouts = local.timeouts
     found = np.zeros(schema.OWN_WORDS, dtype=np.int64)
-    found[schema.OWN_VTEP] = int(site.vtep)
+    found[schema.OWN_VTEP] = int(links.vtep)
     found[schema.OWN_ACTIVE] = active
     found[schema.OWN_TAKEN_VTEP] = int(taken_vtep or 0)
     found[schema.OWN_NAT_FIRST] = local.nat_ports.first

@@ -17,16 +17,15 @@ import numpy as np
 from heddle.dataplane.config.addresses import gateway_mac, wide
 from heddle.dataplane.config.network import Vpc
 from heddle.dataplane.jit import Bytes, Grid, Ints, Rows
-from heddle.foundation.network import Network
+from heddle.dataplane.packet.checksum import checksum
+from heddle.dataplane.packet.ipv4 import TTL
+from heddle.dataplane.packet.memory import WORD
+from heddle.dataplane.packet.vxlan import OUTER_BYTES, VXLAN_PORT
 from heddle.dataplane.tables import schema
-from heddle.dataplane.tables.compiler.site import Adjacency
-from heddle.dataplane.tables.compiler.site import Site
-from heddle.dataplane.tables.compiler.site import address_words
+from heddle.dataplane.tables.compiler.links import Adjacency, Links, address_words
+from heddle.foundation.network import Network
 
-TEMPLATE_BYTES = 50
 TEMPLATE_STRIDE = 64
-VXLAN_PORT = 4789
-TTL = 64
 NETWORKS = tuple(Network)
 """The number of a network in the tables (`realm`) is its position."""
 
@@ -34,8 +33,8 @@ NETWORKS = tuple(Network)
 class Hops:
     """All next hops of one generation; equal ones share a row."""
 
-    def __init__(self, site: Site, vpcs: Sequence[Vpc]) -> None:
-        self._site = site
+    def __init__(self, links: Links, vpcs: Sequence[Vpc]) -> None:
+        self._links = links
         self.counts = np.array([len(vpc.endpoints) for vpc in vpcs], dtype=np.int64)
         self.vnis = np.repeat(np.array([vpc.vni for vpc in vpcs], dtype=np.int64), self.counts)
         self.endpoints = len(self.vnis)
@@ -45,7 +44,7 @@ class Hops:
         pairs = self.vnis << 32 | self.vteps
         self._pairs, self._pair_of = np.unique(pairs, return_inverse=True)
         self._adjacencies = {
-            endpoint.vtep: site.to_vtep(endpoint.vtep)
+            endpoint.vtep: links.to_vtep(endpoint.vtep)
             for endpoint in {e.vtep: e for vpc in vpcs for e in vpc.endpoints}.values()
         }
         self._others: dict[tuple[int, ...], int] = {}
@@ -57,11 +56,11 @@ class Hops:
 
     def vtep_keys(self) -> Grid:
         """Return VNI and VTEP, each pair once."""
-        return np.stack([self._pairs >> 32, self._pairs & 0xFFFF_FFFF], axis=1)
+        return np.stack([self._pairs >> 32, self._pairs & WORD], axis=1)
 
     def local(self, row: int, vni: int) -> int:
         """Return the row of the gateway's own addresses in a VPC."""
-        return self._row(schema.LOCAL, vni=vni, vpc=row, mac=gateway_mac(vni))
+        return self._row(schema.LOCAL, vni=vni, vpc=row, source_mac=gateway_mac(vni))
 
     def discard(self) -> int:
         """Return the row that discards packets."""
@@ -74,13 +73,13 @@ class Hops:
     def neighbour(self, kind: int, neighbour: Adjacency, *, vlan: int = 0, realm: int = 0) -> int:
         """Return the row of a neighbour on a port that is not an underlay port."""
         high, low = address_words(neighbour.address)
-        interface = self._site.interfaces[neighbour.port]
+        interface = self._links.interfaces[neighbour.port]
         return self._row(
             kind,
             port=neighbour.port,
-            mtu=interface.mtu_bytes,
-            target=neighbour.mac,
-            mac=interface.mac,
+            mtu_bytes=interface.mtu_bytes,
+            target_mac=neighbour.mac,
+            source_mac=interface.mac,
             vlan=vlan,
             address=low,
             resolved=int(neighbour.mac != 0),
@@ -88,26 +87,10 @@ class Hops:
             address_hi=high,
         )
 
-    def _row(
-        self,
-        kind: int,
-        *,
-        port: int = -1,
-        mtu: int = 0,
-        target: int = 0,
-        mac: int = 0,
-        vni: int = 0,
-        vpc: int = -1,
-        vlan: int = 0,
-        address: int = 0,
-        resolved: int = 1,
-        realm: int = 0,
-        address_hi: int = 0,
-    ) -> int:
-        """Return the row with these fields, in NEXT_HOP's order; create it if there is none."""
-        mtu = mtu or self._site.inner_mtu_bytes
-        fields = (kind, port, mtu, target, mac, 0, 0, resolved, vni, vpc, vlan, address, realm, address_hi, 0, 0)
-        return self.endpoints + self._others.setdefault(fields, len(self._others))
+    def _row(self, kind: int, **fields: int) -> int:
+        """Return the row with these fields; create it if there is none."""
+        row = row_of(kind, **{"mtu_bytes": self._links.inner_mtu_bytes, **fields})
+        return self.endpoints + self._others.setdefault(row, len(self._others))
 
     def rows(self) -> Rows:
         """Return NEXT_HOP rows."""
@@ -122,7 +105,7 @@ class Hops:
         tunnels["vni"] = self.vnis
         tunnels["vpc"] = np.repeat(np.arange(len(self.counts)), self.counts)
         tunnels["template"] = self._pair_of * TEMPLATE_STRIDE
-        tunnels["template_bytes"] = TEMPLATE_BYTES
+        tunnels["template_bytes"] = OUTER_BYTES
         tunnels["address"] = addresses[self._pair_of]
         tunnels["resolved"] = resolved[self._pair_of]
         if self._others:
@@ -135,12 +118,12 @@ class Hops:
 
     def _adjacencies_of_pairs(self) -> list[Adjacency]:
         by_number = {int(vtep): adjacency for vtep, adjacency in self._adjacencies.items()}
-        return [by_number[vtep] for vtep in (self._pairs & 0xFFFF_FFFF).tolist()]
+        return [by_number[vtep] for vtep in (self._pairs & WORD).tolist()]
 
     def _of_adjacencies(self) -> tuple[Ints, Ints, Ints, Ints]:
         """Return port, inner MTU, address and `resolved`, by pair of VNI and VTEP."""
         adjacencies = self._adjacencies_of_pairs()
-        mtus = [interface.mtu_bytes - TEMPLATE_BYTES for interface in self._site.interfaces]
+        mtus = [interface.mtu_bytes - OUTER_BYTES for interface in self._links.interfaces]
         columns = [
             (each.port, mtus[each.port], address_words(each.address)[1], int(each.mac != 0)) for each in adjacencies
         ]
@@ -153,8 +136,8 @@ class Hops:
         found = np.zeros((len(self._pairs), TEMPLATE_STRIDE), dtype=np.uint8)
         if heads:
             order = {vtep: row for row, vtep in enumerate(heads)}
-            rows = [order[vtep] for vtep in (self._pairs & 0xFFFF_FFFF).tolist()]
-            found[:, :TEMPLATE_BYTES] = np.frombuffer(b"".join(heads.values()), np.uint8).reshape(-1, 50)[rows]
+            rows = [order[vtep] for vtep in (self._pairs & WORD).tolist()]
+            found[:, :OUTER_BYTES] = np.frombuffer(b"".join(heads.values()), np.uint8).reshape(-1, 50)[rows]
         vnis = self._pairs >> 32
         for byte, shift in ((46, 16), (47, 8), (48, 0)):
             found[:, byte] = vnis >> shift & 0xFF
@@ -162,20 +145,20 @@ class Hops:
 
     def _head(self, vtep: int, adjacency: Adjacency) -> bytes:
         """Return the 50 bytes in front of an inner frame to a VTEP, without the VNI."""
-        macs = adjacency.mac.to_bytes(6, "big") + self._site.interfaces[adjacency.port].mac.to_bytes(6, "big")
+        macs = adjacency.mac.to_bytes(6, "big") + self._links.interfaces[adjacency.port].mac.to_bytes(6, "big")
         start = bytes((0x45, 0, 0, 0, 0, 0, 0x40, 0, TTL, 17))
-        ends = self._site.vtep.packed + vtep.to_bytes(4, "big")
-        ip = start + ones_complement(start + ends).to_bytes(2, "big") + ends
+        ends = self._links.vtep.packed + vtep.to_bytes(4, "big")
+        ip = start + checksum(start + ends).to_bytes(2, "big") + ends
         udp = bytes(2) + VXLAN_PORT.to_bytes(2, "big") + bytes(4)
         return macs + b"\x08\x00" + ip + udp + bytes((0x08, 0, 0, 0, 0, 0, 0, 0))
 
 
-def ones_complement(header: bytes) -> int:
-    """Return the Internet checksum of an even number of bytes (RFC 1071)."""
-    total = sum(int.from_bytes(header[at : at + 2], "big") for at in range(0, len(header), 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
+def row_of(kind: int, **fields: int) -> tuple[int, ...]:
+    """Return a row of NEXT_HOP; a field that is not given is 0, of port and VPC -1, and the MAC counts as known."""
+    names = schema.NEXT_HOP.names or ()
+    values = {"port": -1, "vpc": -1, "resolved": 1, "kind": kind, **fields}
+    assert values.keys() <= set(names)
+    return tuple(values.get(name, 0) for name in names)
 
 
 def words_of(numbers: Sequence[int]) -> tuple[Ints, Ints]:

@@ -9,8 +9,8 @@ from heddle.dataplane.config.network import Vpc
 from heddle.dataplane.jit import Grid
 from heddle.dataplane.tables.compiler.hops import words_of
 from heddle.dataplane.tables.compiler.index import indexed
+from heddle.dataplane.tables.compiler.links import Links
 from heddle.dataplane.tables.compiler.rules import FULL
-from heddle.dataplane.tables.compiler.site import Site
 from heddle.dataplane.tables.schema import FLOATING_ENDPOINT, FLOATING_PUBLIC, FLOATING_VNI
 
 VLAN_BITS = 12
@@ -19,8 +19,8 @@ VLAN_BITS = 12
 class Outside:
     """The tables in which packets from the internet or from a customer are looked up."""
 
-    def __init__(self, site: Site, vpcs: Sequence[Vpc]) -> None:
-        self._customer = site.customer
+    def __init__(self, links: Links, vpcs: Sequence[Vpc]) -> None:
+        self._customer = links.customer
         self._floating = [
             (int(floating.public), int(floating.endpoint), vpc.vni, row)
             for row, vpc in enumerate(vpcs)

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 
 import numpy as np
+from heddle.dataplane.gateway.compiler.hops import NETWORKS
 
 from heddle.dataplane.config.addresses import contains, gateway_mac, link_local, wide, wide_length
 from heddle.dataplane.config.network import Address, Prefix, Vpc
-from heddle.dataplane.gateway.compiler.hops import NETWORKS
 from heddle.dataplane.jit import Grid
 from heddle.dataplane.tables import schema
-from heddle.dataplane.tables.compiler.hops import REALMS, Hops, words_of
+from heddle.dataplane.tables.compiler.hops import Hops, words_of
 from heddle.dataplane.tables.compiler.index import indexed
-from heddle.dataplane.tables.compiler.site import Site, signed
+from heddle.dataplane.tables.compiler.links import Links, signed
 
 HOST_BITS = 128
 LENGTH_SHIFT = 8
@@ -50,21 +50,23 @@ class Routes:
         return indexed(np.stack([first, *words_of(self._prefixes)], axis=1), np.array(self._hops, dtype=np.int64))
 
 
-def route_vpc(routes: Routes, hops: Hops, site: Site, row: int, vpcs: Sequence[Vpc], peers: Sequence[int]) -> list[int]:
+def route_vpc(
+    routes: Routes, hops: Hops, links: Links, row: int, vpcs: Sequence[Vpc], peers: Sequence[int]
+) -> list[int]:
     """Add the routes of the VPC in row `row`; the rows of its peers are `peers`.
 
     Returns:
         The masks of prefix lengths for its row: IPv4; IPv6 below 64; IPv6 from 64 on.
     """
     vpc = vpcs[row]
-    found = [*_own(routes, hops, row, vpc), *_customers(routes, hops, site, vpc)]
+    found = [*_own(routes, hops, row, vpc), *_customers(routes, hops, links, vpc)]
     for peer in peers:
         hop = hops.peer(peer, vpcs[peer].vni)
         found += [routes.prefix(vpc.vni, subnet.prefix, hop) for subnet in vpcs[peer].subnets]
     taken = [subnet.prefix for each in (row, *peers) for subnet in vpcs[each].subnets]
     taken += [connect.customer for connect in vpc.direct_connects]
-    found += _provider(routes, hops, site, vpc, taken)
-    found += _external(routes, hops, site, vpc, taken)
+    found += _provider(routes, hops, links, vpc, taken)
+    found += _external(routes, hops, links, vpc, taken)
     masks = {4: 0, 6: 0}
     for version, bit in found:
         masks[version] |= bit
@@ -80,44 +82,44 @@ def _own(routes: Routes, hops: Hops, row: int, vpc: Vpc) -> list[tuple[int, int]
     return found + [routes.prefix(vpc.vni, subnet.prefix, hops.discard()) for subnet in vpc.subnets]
 
 
-def _customers(routes: Routes, hops: Hops, site: Site, vpc: Vpc) -> list[tuple[int, int]]:
-    if site.customer is None:
+def _customers(routes: Routes, hops: Hops, links: Links, vpc: Vpc) -> list[tuple[int, int]]:
+    if links.customer is None:
         return []
     found = []
     for connect in vpc.direct_connects:
-        router = site.to(site.customer, connect.next_hop, connect.vlan)
+        router = links.to(links.customer, connect.next_hop, connect.vlan)
         hop = hops.neighbour(schema.CUSTOMER, router, vlan=connect.vlan)
         found.append(routes.prefix(vpc.vni, connect.customer, hop))
     return found
 
 
-def _provider(routes: Routes, hops: Hops, site: Site, vpc: Vpc, taken: Sequence[Prefix]) -> list[tuple[int, int]]:
+def _provider(routes: Routes, hops: Hops, links: Links, vpc: Vpc, taken: Sequence[Prefix]) -> list[tuple[int, int]]:
     """Route to the provider's networks, past the border firewall."""
-    if site.provider is None:
+    if links.provider is None:
         return []
     found = []
-    for network in site.providers:
+    for network in links.providers:
         realm = NETWORKS.index(network.realm)
         for prefix in network.prefixes:
             if any(contains(mine, prefix) for mine in taken):
                 continue
-            for address, neighbour in site.on_link(site.provider):
+            for address, neighbour in links.on_link(links.provider):
                 if address in prefix and not any(address in mine for mine in taken):
                     hop = hops.neighbour(schema.PROVIDER, neighbour, realm=realm)
                     found.append(routes.host(vpc.vni, address, hop))
-            hop = hops.neighbour(schema.PROVIDER, site.to_router(site.provider), realm=realm)
+            hop = hops.neighbour(schema.PROVIDER, links.to_router(links.provider), realm=realm)
             found.append(routes.prefix(vpc.vni, prefix, hop))
     return found
 
 
-def _external(routes: Routes, hops: Hops, site: Site, vpc: Vpc, taken: Sequence[Prefix]) -> list[tuple[int, int]]:
+def _external(routes: Routes, hops: Hops, links: Links, vpc: Vpc, taken: Sequence[Prefix]) -> list[tuple[int, int]]:
     """Route to the internet, if the VPC has a public address."""
-    if site.external is None or not (vpc.nat or vpc.floating_ips):
+    if links.external is None or not (vpc.nat or vpc.floating_ips):
         return []
-    kept = [*taken, *(prefix for network in site.providers for prefix in network.prefixes)]
+    kept = [*taken, *(prefix for network in links.providers for prefix in network.prefixes)]
     found = []
-    for address, neighbour in site.on_link(site.external):
+    for address, neighbour in links.on_link(links.external):
         if not any(address in prefix for prefix in kept):
             found.append(routes.host(vpc.vni, address, hops.neighbour(schema.EXTERNAL, neighbour)))
-    hop = hops.neighbour(schema.EXTERNAL, site.to_router(site.external))
+    hop = hops.neighbour(schema.EXTERNAL, links.to_router(links.external))
     return [*found, routes.prefix(vpc.vni, EVERYWHERE, hop)]

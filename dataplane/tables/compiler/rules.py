@@ -7,17 +7,11 @@ import numpy as np
 
 from heddle.dataplane.config.addresses import contains, wide, wide_length
 from heddle.dataplane.config.local import LocalConfig
-from heddle.dataplane.config.network import BorderRule
-from heddle.dataplane.config.network import Direction
-from heddle.dataplane.config.network import NetworkConfig
-from heddle.dataplane.config.network import Prefix
-from heddle.dataplane.config.network import Protocol
-from heddle.dataplane.config.network import SecurityRule
-from heddle.dataplane.config.network import Vpc
+from heddle.dataplane.config.network import BorderRule, Direction, NetworkConfig, Prefix, Protocol, SecurityRule, Vpc
 from heddle.dataplane.jit import Rows
-from heddle.foundation.network import Network
 from heddle.dataplane.tables import schema
 from heddle.dataplane.tables.compiler.hops import words_of
+from heddle.foundation.network import Network
 
 LAST_PORT = 65_535
 FULL = (1 << 128) - 1

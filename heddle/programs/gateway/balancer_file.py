@@ -4,7 +4,6 @@ The keys of `vpcs` and `load_balancers` are those of the contract's messages `Vp
 `controller` they come from there, as do the gateways; `sites` stay the balancer's own.
 """
 
-import logging
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -19,7 +18,7 @@ from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_docu
 from heddle.controller.config.text.field import Id, Mac, Shape
 from heddle.controller.config.text.sample_file import sample
 from heddle.controller.config.text.shape_error import shape_problems
-from heddle.controller.config.tls import ClientTlsShape, client_tls
+from heddle.controller.config.tls import ClientTlsShape
 from heddle.controller.model.admission import Problem
 from heddle.dataplane.config.balancers import BalancerConfig, Site
 from heddle.dataplane.config.check import network_problems
@@ -27,11 +26,9 @@ from heddle.dataplane.config.check_balancers import balancer_problems
 from heddle.dataplane.config.check_local import local_problems
 from heddle.dataplane.config.local import Interface, Limits, LocalConfig, PortShare, Side, Timeouts
 from heddle.dataplane.config.network import Address, NetworkConfig
-from heddle.dataplane.config.pair import PairConfig
 from heddle.dataplane.config.refusal import ConfigError
 from heddle.dataplane.config.wire import vpc_from
 from heddle.dataplane.config.wire_balancers import load_balancer_from
-from heddle.foundation.tls_files import Tls
 from heddle.programs.gateway import gateway_file as gateway
 from heddle.programs.gateway.gateway_file import AddressPort, Ip4, Net4, PartnerShape, Server, TimeoutsShape
 from heddle.v1 import heddle_pb2 as pb
@@ -130,22 +127,12 @@ class BalancerShape(Shape):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalancerFile:
+class BalancerFile(gateway.GatewayConfig):
     """The content of a balancer file."""
 
-    local: LocalConfig
     services: BalancerConfig
     """What is served at the start; with a controller, nothing."""
     sites: tuple[Site, ...]
-    partner: PairConfig | None
-    tls: Tls | None
-    metrics: str
-    runtime_dir: Path
-    controller: str | None
-    backend: str
-    busy_poll: bool
-    cpu: int | None
-    log_level: str
 
 
 def load_balancer_file(path: Path) -> BalancerFile:
@@ -164,20 +151,9 @@ def load_balancer_file(path: Path) -> BalancerFile:
     problems = [*local_problems(local), *network_problems(services.network), *balancer_problems(services)]
     if found := [*(Problem("", line) for line in problems), *metrics_problems(shape.metrics, insecure=shape.insecure)]:
         raise refusal(name, found)
-    return BalancerFile(
-        local=local,
-        services=services,
-        sites=sites,
-        partner=gateway.pair_of(name, shape.partner, replace(local, nat_ports=HALF)),
-        tls=client_tls(name, shape.tls, logging.getLogger("heddle.balancer").error),
-        metrics=shape.metrics,
-        controller=shape.controller,
-        runtime_dir=Path(shape.runtime_dir),
-        backend=shape.backend,
-        busy_poll=shape.busy_poll,
-        cpu=shape.cpu,
-        log_level=shape.log_level,
-    )
+    partner = gateway.pair_of(name, shape.partner, replace(local, nat_ports=HALF))
+    common = gateway.process_keys(name, shape, "balancer")
+    return BalancerFile(**common, local=local, partner=partner, services=services, sites=sites)
 
 
 def printed() -> str:
@@ -188,7 +164,7 @@ def printed() -> str:
 def _local(shape: BalancerShape) -> LocalConfig:
     interfaces = []
     for one in shape.interfaces:
-        mac = one.mac or gateway._own_mac(one.name)
+        mac = one.mac or gateway.own_mac(one.name)
         if mac is None:
             raise ValueError(f"interfaces: there is no network device {one.name!r} here; `ip link` lists them")
         interfaces.append(

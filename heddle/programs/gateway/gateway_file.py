@@ -246,7 +246,7 @@ class GatewayShape(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """The content of a gateway file."""
+    """The content of a gateway file, and of a balancer file as far as both have the same keys."""
 
     local: LocalConfig
     controller: str | None
@@ -272,17 +272,22 @@ def load_gateway(path: Path) -> GatewayConfig:
     if found := [*found, *metrics_problems(shape.metrics, insecure=shape.insecure)]:
         raise refusal(name, found)
     return GatewayConfig(
-        local=local,
-        controller=shape.controller,
-        partner=pair_of(name, shape.partner, local),
-        tls=client_tls(name, shape.tls, logging.getLogger("heddle.gateway").error),
-        metrics=shape.metrics,
-        runtime_dir=Path(shape.runtime_dir),
-        backend=shape.backend,
-        busy_poll=shape.busy_poll,
-        cpu=shape.cpu,
-        log_level=shape.log_level,
+        **process_keys(name, shape, "gateway"), local=local, partner=pair_of(name, shape.partner, local)
     )
+
+
+def process_keys(name: str, shape: Any, kind: str) -> dict[str, Any]:
+    """Return the fields of GatewayConfig that are about the process, from the shape of either kind of file."""
+    return {
+        "controller": shape.controller,
+        "tls": client_tls(name, shape.tls, logging.getLogger(f"heddle.{kind}").error),
+        "metrics": shape.metrics,
+        "runtime_dir": Path(shape.runtime_dir),
+        "backend": shape.backend,
+        "busy_poll": shape.busy_poll,
+        "cpu": shape.cpu,
+        "log_level": shape.log_level,
+    }
 
 
 def printed() -> str:
@@ -295,7 +300,7 @@ def _local(name: str, shape: GatewayShape) -> LocalConfig:
     missing = [
         Problem(f"interfaces[{i}].name", f"there is no network device {shown(one.name)} here; `ip link` lists them")
         for i, one in enumerate(shape.interfaces)
-        if one.mac is None and _own_mac(one.name) is None
+        if one.mac is None and own_mac(one.name) is None
     ]
     if missing:
         raise refusal(name, missing)
@@ -305,7 +310,7 @@ def _local(name: str, shape: GatewayShape) -> LocalConfig:
             Interface(
                 name=one.name,
                 side=Side(one.side),
-                mac=one.mac or _own_mac(one.name) or 0,
+                mac=one.mac or own_mac(one.name) or 0,
                 address=one.address,
                 network=one.network,
                 router=one.router,
@@ -363,7 +368,7 @@ def _placed(line: str) -> tuple[str, str]:
     return place, text
 
 
-def _own_mac(device: str) -> int | None:
+def own_mac(device: str) -> int | None:
     """Return a network device's MAC; None if there is no such device, or it has none."""
     request = struct.pack("16s240x", device.encode()[:15])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heddle.dataplane.control import segment
+from heddle.dataplane.control.process import segment
 from heddle.mininet_topos.vpc.gateways import network_file
 from tests.support.controllers.site_controller import ADDRESS, SiteController
 from tests.support.packets.live_streams import assert_streams_continue

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from typing import Any
 
-from heddle.dataplane.control.session.attachment import Attachment
+from heddle.dataplane.control.session.attachment import Attachment, Sources
 from heddle.dataplane.tables.compiler.archive import packed
 from heddle.dataplane.tables.compiler.compile import compile_tables
 from heddle.v1 import heddle_pb2 as pb
@@ -23,7 +23,7 @@ class CompilingGateway:
         ]
         hello = pb.GatewayHello(gateway_id=local.gateway_id, vtep_ip=str(underlay.address), provider_networks=networks)
         self.applied = asyncio.Event()
-        self._attachment = Attachment(server, hello, self._apply, tables=lambda: packed(self.tables))
+        self._attachment = Attachment(server, hello, self._apply, Sources(tables=lambda: packed(self.tables)))
         self._attachment.generation = generation
         self._task = asyncio.create_task(self._attachment.run())
 

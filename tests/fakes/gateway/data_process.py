@@ -10,9 +10,9 @@ import socket
 import sys
 import time
 
-from heddle.dataplane.control import messages, segment
-from heddle.dataplane.control.messages import Failed, Offer, Ready
-from heddle.dataplane.control.shared import Word, shared_of
+from heddle.dataplane.control.process import messages, segment
+from heddle.dataplane.control.process.messages import Failed, Offer, Ready
+from heddle.dataplane.control.process.shared import Word, shared_of
 
 NEVER_S = 600
 

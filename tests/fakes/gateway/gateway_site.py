@@ -16,10 +16,9 @@ from heddle.dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from heddle.foundation.network import Network
-from heddle.dataplane.tables.compiler.compile import compile_tables
-from heddle.dataplane.tables.compiler.compile import link_of
+from heddle.dataplane.tables.compiler.compile import compile_tables, link_of
 from heddle.dataplane.tables.schema import Tables
+from heddle.foundation.network import Network
 
 UNDERLAY, EXTERNAL, CUSTOMER, PROVIDER = range(4)
 """Port numbers."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heddle.dataplane.elements.headers.flow import hash_of
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BURST, DROPPED, FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, PACKET, PUNTED
 from heddle.dataplane.engine.graph import Graph, Node, arrays_of
@@ -13,7 +14,7 @@ from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.elements.admit import admit
 from heddle.dataplane.gateway.elements.rewrite import rewrite
 from heddle.dataplane.gateway.elements.track import track
-from heddle.dataplane.gateway.memory.state import SEED, empty_state
+from heddle.dataplane.gateway.memory.state import empty_state
 from heddle.dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import UNDERLAY_PORT, wide, words
 

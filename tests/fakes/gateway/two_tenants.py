@@ -16,10 +16,9 @@ from heddle.dataplane.config.network import (
     SecurityRule,
     Vpc,
 )
-from heddle.foundation.network import Network
-from heddle.dataplane.tables.compiler.compile import compile_tables
-from heddle.dataplane.tables.compiler.compile import link_of
+from heddle.dataplane.tables.compiler.compile import compile_tables, link_of
 from heddle.dataplane.tables.schema import Tables
+from heddle.foundation.network import Network
 from tests.fakes.gateway import gateway_site as site
 from tests.fakes.gateway.gateway_site import CUSTOMER, HOST_A, HOST_B, HOST_C, UNDERLAY, endpoint
 

@@ -13,8 +13,8 @@ from scapy.packet import Raw
 from heddle.dataplane.balancer.memory.connections import CLOSING, ESTABLISHED, FIRST, HALF_OPEN, STREAM
 from heddle.dataplane.balancer.memory.state import Count
 from heddle.dataplane.config.balancers import BackEnd, HealthCheck, balancer_mac
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.memory.state import SEED
 from heddle.foundation.address import mac_text
 from tests.fakes.balancer_site import (
     BALANCERS,

@@ -11,8 +11,8 @@ from scapy.layers.vxlan import VXLAN
 from heddle.dataplane.balancer.memory.connections import ESTABLISHED, HALF_OPEN
 from heddle.dataplane.balancer.memory.exchange import exchange
 from heddle.dataplane.config.balancers import BackEnd
-from heddle.dataplane.gateway.memory.exchange import ControlEnd, empty_exchange
-from heddle.dataplane.gateway.memory.state import RECORD
+from heddle.dataplane.elements.memory.exchange import ControlEnd, empty_exchange
+from heddle.dataplane.elements.memory.state import RECORD
 from tests.fakes.balancer_site import BALANCERS, HOST_B, VIP, BalancerLoop, changed, tunnelled
 
 pytestmark = pytest.mark.timeout(900)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from heddle.dataplane.config.local import Limits
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.memory.ageing import age
-from heddle.dataplane.gateway.memory.state import SEED
 from heddle.dataplane.tables.schema import EXTERNAL
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, StateBench, hop_of

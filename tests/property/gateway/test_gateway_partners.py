@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.elements.memory.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
+from heddle.dataplane.elements.memory.state import PARTNER_REFUSED, RECORD
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.memory.ageing import age
 from heddle.dataplane.gateway.memory.partner import apply_records, collect, start_journal
-from heddle.dataplane.gateway.memory.state import PARTNER_REFUSED, RECORD
-from heddle.dataplane.tables.schema import ESTABLISHED, EXTERNAL, FROM_PARTNER, REPLY
+from heddle.dataplane.gateway.memory.state import ESTABLISHED, FROM_PARTNER, REPLY
+from heddle.dataplane.tables.schema import EXTERNAL
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import faults, read, tcp, udp

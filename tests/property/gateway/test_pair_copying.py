@@ -20,7 +20,7 @@ from heddle.dataplane.control.pair.copying import (
     Sender,
     Write,
 )
-from heddle.dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode
+from heddle.dataplane.control.pair.stream import Hello, Message, MessageKind, MessageReader, RecordStreamError, encode
 from tests.support.examples import examples
 
 RECORD = 8
@@ -167,7 +167,7 @@ class CopyingMachine(RuleBasedStateMachine):
     def in_flight(self) -> set[int]:
         """Return the connections whose records are in flight or not stored yet, by an independent parser."""
         data = b"".join(keep.records for keep in self.to_keep)
-        reader = Reader(self.sender._key, TO_RECEIVER)
+        reader = MessageReader(self.sender._key, TO_RECEIVER)
         reader.feed(bytes(self.receiver._reader._bytes) + bytes(self.out))
         while (message := reader.next()) is not None:
             data += message.content
@@ -247,11 +247,11 @@ def test_records_of_another_connection_are_refused() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Message(Kind.RECORDS, 2),
-        Message(Kind.RECORDS, 0),
-        Message(Kind.TAKEN, 1),
-        Message(Kind.HELLO, 1),
-        Message(Kind.RECORDS, 1, bytes(RECORD + 1)),
+        Message(MessageKind.RECORDS, 2),
+        Message(MessageKind.RECORDS, 0),
+        Message(MessageKind.TAKEN, 1),
+        Message(MessageKind.HELLO, 1),
+        Message(MessageKind.RECORDS, 1, bytes(RECORD + 1)),
     ],
 )
 def test_records_out_of_sequence_are_refused(message: Message) -> None:

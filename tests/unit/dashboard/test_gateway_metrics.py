@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from heddle.dataplane.control.shared import Word, make_shared, shared_of
+from heddle.dataplane.control.process.shared import Word, make_shared, shared_of
 from heddle.dataplane.control.status import Occupancy, PairStatus, Status, counted
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.programs.gateway.gateway_metrics import FAMILIES, gateway_text

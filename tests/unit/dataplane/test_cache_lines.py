@@ -5,7 +5,8 @@ import pytest
 
 from heddle.dataplane.cache_lines import CACHE_LINE, at_a_line, zeros_at_a_line
 from heddle.dataplane.engine.burst import BURST, PACKET, new_rows
-from heddle.dataplane.tables.schema import CONNECTION, NEXT_HOP
+from heddle.dataplane.gateway.memory.state import CONNECTION
+from heddle.dataplane.tables.schema import NEXT_HOP
 
 
 @pytest.mark.parametrize("shape", [(1,), (7, 3), (1000,)])

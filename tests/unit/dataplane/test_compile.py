@@ -11,14 +11,11 @@ from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 
 from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
-from heddle.dataplane.config.network import Direction
-from heddle.dataplane.config.network import NetworkConfig
-from heddle.dataplane.config.network import Protocol
-from heddle.foundation.network import Network
+from heddle.dataplane.config.network import Direction, NetworkConfig, Protocol
 from heddle.dataplane.tables import schema
-from heddle.dataplane.tables.compiler.compile import compile_tables
-from heddle.dataplane.tables.compiler.compile import link_of
+from heddle.dataplane.tables.compiler.compile import compile_tables, link_of
 from heddle.dataplane.tables.compiler.index import indexed
+from heddle.foundation.network import Network
 from tests.oracles.table_lookup import find, find_endpoint, find_route, signed, wide
 from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, networks, prefixes_of
 from tests.support.examples import examples

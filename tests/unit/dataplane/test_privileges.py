@@ -9,7 +9,7 @@ import pytest
 SHOWN = """
 import numpy, glob, os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-from heddle.dataplane.control.privileges import drop_capabilities
+from heddle.dataplane.control.process.privileges import drop_capabilities
 drop_capabilities()
 for path in glob.glob("/proc/self/task/*/status"):
     print(open(path).read())

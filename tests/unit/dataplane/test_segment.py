@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heddle.dataplane.control import segment
-from heddle.dataplane.control.segment import Segment, SegmentError, Shape
+from heddle.dataplane.control.process import segment
+from heddle.dataplane.control.process.segment import Segment, SegmentError, Shape
 from heddle.dataplane.engine.counters import PORT_COUNTERS
 
 SHAPES = {

@@ -29,7 +29,7 @@ from heddle.dataplane.tables.compiler.compile import compile_tables
 from heddle.dataplane.tables.compiler.index import indexed
 from heddle.dataplane.verify.installed import installed
 from heddle.dataplane.verify.intended import intended
-from heddle.dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, reachable
+from heddle.dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge
 from heddle.dataplane.verify.report import verify
 from heddle.dataplane.verify.search import entries
 from heddle.foundation.network import Network
@@ -309,7 +309,7 @@ CASES = [
 
 @pytest.mark.parametrize(("source", "target", "protocol", "port", "drop"), CASES)
 def test_one_packet_is_judged_by_the_tables(source, target, protocol, port, drop):
-    assert reachable(compiled(), source, ip_address(target), protocol, port).drop == drop
+    assert Judge(installed(compiled())).verdict(source, ip_address(target), protocol, port).drop == drop
 
 
 def _mutated(tables, draw):

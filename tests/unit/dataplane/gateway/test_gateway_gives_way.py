@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from heddle.dataplane.config.local import Limits
+from heddle.dataplane.elements.memory.state import GAVE_WAY, PARTNER_REFUSED, RECORD
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.memory.partner import apply_records, collect, start_journal
-from heddle.dataplane.gateway.memory.state import GAVE_WAY, PARTNER_REFUSED, RECLAIMED, RECORD
+from heddle.dataplane.gateway.memory.state import RECLAIMED
 from heddle.dataplane.tables.schema import EXTERNAL
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, StateBench

@@ -5,8 +5,8 @@ import pytest
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.memory.ageing import age
-from heddle.dataplane.gateway.memory.state import PAIRS_ENDED, PAIRS_FREED, PAIRS_USED
-from heddle.dataplane.tables.schema import CLOSING, ESTABLISHED, EXTERNAL, SEEN_REPLY
+from heddle.dataplane.gateway.memory.state import CLOSING, ESTABLISHED, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, SEEN_REPLY
+from heddle.dataplane.tables.schema import EXTERNAL
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, Sent, StateBench, hop_of
 from tests.oracles.inet_checksum import echo, read, tcp, udp

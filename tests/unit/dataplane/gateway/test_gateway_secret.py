@@ -5,9 +5,10 @@ import pytest
 
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.elements.memory.buckets import SLOTS, first_slot
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.gateway.memory.connections import State, connect, find_connection
-from heddle.dataplane.gateway.memory.state import SEED, empty_state
+from heddle.dataplane.gateway.memory.state import empty_state
 from heddle.dataplane.jit import kernel
 
 pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels

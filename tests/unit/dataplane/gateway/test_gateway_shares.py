@@ -3,8 +3,8 @@
 import pytest
 
 from heddle.dataplane.config.local import Limits
+from heddle.dataplane.elements.memory.state import ACCOUNTS_FREED, ACCOUNTS_USED, FRAGMENTS_AGED_NS
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.memory.state import ACCOUNTS_FREED, ACCOUNTS_USED, FRAGMENTS_AGED_NS
 from heddle.dataplane.tables.schema import EXTERNAL, PROVIDER
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, PROVIDER_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, StateBench

@@ -11,8 +11,8 @@ import pytest
 
 from heddle.dataplane.control import gateway as gateways
 from heddle.dataplane.control.gateway import Gateway, Wanted
-from heddle.dataplane.control.messages import Options
-from heddle.dataplane.control.pair.duties import Work
+from heddle.dataplane.control.pair.duties import PairWork
+from heddle.dataplane.control.process.messages import Options
 from heddle.dataplane.control.slow.directory import Duty
 from heddle.dataplane.engine.rings import INJECT_HEADER, Ring
 from heddle.dataplane.tables.compiler.compile import compile_tables
@@ -20,8 +20,8 @@ from tests.fakes.gateway.gateway_site import EXTERNAL, LOCAL, NETWORK, UNDERLAY
 from tests.fakes.gateway.ring_reader import oldest
 
 TAKEN_VTEP, TAKEN_WAN = IPv4Address("192.168.0.2"), IPv4Address("203.0.113.3")
-NOTHING = Work(active=False, taken_vtep=None, duty=Duty(public=False))
-ALL_OF_IT = Work(
+NOTHING = PairWork(active=False, taken_vtep=None, duty=Duty(public=False))
+ALL_OF_IT = PairWork(
     active=True, taken_vtep=TAKEN_VTEP, duty=Duty(taken={UNDERLAY: TAKEN_VTEP, EXTERNAL: TAKEN_WAN})
 )  # fmt: skip
 LESS = replace(NETWORK, generation=NETWORK.generation + 1, vpcs=NETWORK.vpcs[:1], peerings=frozenset())

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from heddle.dataplane.config.local import Limits
-from heddle.dataplane.gateway.memory.exchange import ROWS, ControlEnd, empty_exchange, exchange
-from heddle.dataplane.gateway.memory.state import ENDED, RECORD, UPDATED, empty_state
+from heddle.dataplane.elements.memory.exchange import ROWS, ControlEnd, empty_exchange
+from heddle.dataplane.elements.memory.state import ENDED, RECORD, UPDATED
+from heddle.dataplane.gateway.memory.exchange import exchange
+from heddle.dataplane.gateway.memory.state import ESTABLISHED, FROM_PARTNER, SEEN_REPLY, empty_state
 from heddle.dataplane.tables.compiler.compile import compile_tables
-from heddle.dataplane.tables.schema import ESTABLISHED, FROM_PARTNER, SEEN_REPLY
 from tests.fakes.gateway.slow_network import RED, local_config, network_config
 
 pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heddle.dataplane.control.liveness import HUNG_SAMPLES, LATE, STUCK_SAMPLES, Liveness
+from heddle.dataplane.control.process.liveness import HUNG_SAMPLES, LATE, STUCK_SAMPLES, Liveness
 from tests.support.examples import examples
 
 INTERVAL_S = 0.05

@@ -1,7 +1,7 @@
 """Messages between a gateway's two processes arrive even if the sender ends at once."""
 
-from heddle.dataplane.control import messages
-from heddle.dataplane.control.messages import Failed
+from heddle.dataplane.control.process import messages
+from heddle.dataplane.control.process.messages import Failed
 
 
 def test_a_message_arrives_from_an_end_that_closed_with_a_message_unread():

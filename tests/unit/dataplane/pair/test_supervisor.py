@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from heddle.dataplane.config.local import Limits
-from heddle.dataplane.control.messages import Options
-from heddle.dataplane.control.shared import Word
-from heddle.dataplane.control.supervisor import DataProcessError, Supervisor
+from heddle.dataplane.control.process.messages import Options
+from heddle.dataplane.control.process.shared import Word
+from heddle.dataplane.control.process.supervisor import DataProcessError, Supervisor
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.engine.rings import Injector, Ring, front
-from heddle.dataplane.gateway.memory.state import SEED
 from heddle.dataplane.jit import kernel
 from tests.fakes.gateway.gateway_site import LOCAL, site_tables
 

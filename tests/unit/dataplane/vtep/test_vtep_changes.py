@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from heddle.dataplane.vtep.bridge_ports import (
     ENDPOINT_FLAGS,
     TUNNEL_FLAGS,
-    Port,
-    Station,
+    BridgeEntry,
+    BridgePort,
     attached,
     device_of,
     port_changes,
     station_changes,
 )
-from heddle.dataplane.vtep.desired import ANY_MAC, Forward, HostState, Local, Neighbour
+from heddle.dataplane.vtep.desired import ANY_MAC, Forward, HostState, Local, NeighbourEntry
 from heddle.dataplane.vtep.linux import changes
 from heddle.dataplane.vtep.port_filters import filter_changes, filters, listed
 
@@ -32,7 +32,7 @@ def states(draw):
         Forward(vni, mac, IPv4Address(draw(st.sampled_from(VTEPS)))) for vni, mac in slots if draw(st.booleans())
     }
     neighbours = {
-        Neighbour(vni, ip_address(ip), draw(st.sampled_from(MACS[1:])))
+        NeighbourEntry(vni, ip_address(ip), draw(st.sampled_from(MACS[1:])))
         for vni in sorted(vnis)
         for ip in ADDRESSES
         if draw(st.booleans())
@@ -126,20 +126,20 @@ NO_FLAGS = "learning off flood off mcast_flood off bcast_flood off"
 
 def test_a_foreign_port_is_detached_from_a_vpcs_bridge_and_an_endpoint_neither_learns_nor_is_flooded():
     masters = {"red": "", "stranger": "hb5", "other": "hb6", "up": "br0"}
-    have = {name: Port(bridge, (True,) * 4) for name, bridge in masters.items()}
-    have["hx5"] = Port("hb5", TUNNEL_FLAGS)
+    have = {name: BridgePort(bridge, (True,) * 4) for name, bridge in masters.items()}
+    have["hx5"] = BridgePort("hb5", TUNNEL_FLAGS)
     assert port_changes(have, ONE_LOCAL, {(5, MACS[1]): "red"}) == [
         "link set dev red master hb5 up",
         f"link set dev red type bridge_slave {NO_FLAGS}",
         "link set dev stranger nomaster",
     ]
-    installed = {"red": Port("hb5", ENDPOINT_FLAGS), "hx5": Port("hb5", TUNNEL_FLAGS)}
+    installed = {"red": BridgePort("hb5", ENDPOINT_FLAGS), "hx5": BridgePort("hb5", TUNNEL_FLAGS)}
     assert port_changes(installed, ONE_LOCAL, {(5, MACS[1]): "red"}) == []
 
 
 @given(st.lists(st.sampled_from([(mac, port) for mac in MACS[1:] for port in ("red", "hx5", "gone")])), st.booleans())
 def test_entries_of_a_bridge_become_the_desired_ones(rows, learns):
-    entries = {Station("hb5", mac, port) for mac, port in dict(rows).items()}
+    entries = {BridgeEntry("hb5", mac, port) for mac, port in dict(rows).items()}
     want = attached(ONE_LOCAL, {(5, MACS[1]): "red"})
     table = {each.mac: each.port for each in entries if each.port != "gone"}
     for line in station_changes((set(), entries) if learns else (entries, set()), want, {5}):

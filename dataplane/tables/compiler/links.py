@@ -26,7 +26,7 @@ class Adjacency:
     mac: int
 
 
-class Site:
+class Links:
     """The gateway's interfaces by side, and its known neighbours."""
 
     def __init__(self, local: LocalConfig, neighbours: Mapping[tuple[int, Address], int]) -> None:

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.dataplane.control import segment
-from heddle.dataplane.control.segment import Segment, Shape
+from heddle.dataplane.control.process import segment
+from heddle.dataplane.control.process.segment import Segment, Shape
+from heddle.dataplane.elements.memory import exchange
+from heddle.dataplane.elements.memory.exchange import Exchange
 from heddle.dataplane.engine.counters import PORT_COUNTERS, VPC_COUNTERS, Counters
 from heddle.dataplane.engine.reasons import DROPS, PUNTS
 from heddle.dataplane.engine.rings import WORDS_BYTES, Ring
-from heddle.dataplane.gateway.memory import exchange
-from heddle.dataplane.gateway.memory.exchange import Exchange
 from heddle.dataplane.jit import Ints
 
 RING_BYTES = 1 << 20

@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heddle.dataplane.config.local import LocalConfig
-from heddle.dataplane.control import messages, segment
-from heddle.dataplane.control.liveness import STUCK_SAMPLES, Liveness
-from heddle.dataplane.control.messages import Failed, Offer, Options, Ready, Start
-from heddle.dataplane.control.programs import GATEWAY, program_named
-from heddle.dataplane.control.segment import Segment, Shape
-from heddle.dataplane.control.shared import Shared, Word, make_shared, shared_of
+from heddle.dataplane.control.process import messages, segment
+from heddle.dataplane.control.process.liveness import STUCK_SAMPLES, Liveness
+from heddle.dataplane.control.process.messages import Failed, Offer, Options, Ready, Start
+from heddle.dataplane.control.process.programs import GATEWAY, program_named
+from heddle.dataplane.control.process.segment import Segment, Shape
+from heddle.dataplane.control.process.shared import Shared, Word, make_shared, shared_of
+from heddle.dataplane.elements.memory.exchange import forget_requests
+from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.engine.counters import count_lost
 from heddle.dataplane.engine.rings import withdraw
-from heddle.dataplane.gateway.memory.exchange import forget_requests
-from heddle.dataplane.gateway.memory.state import SEED
 from heddle.foundation.backoff import Backoff
 
 START_TIMEOUT_S = 900.0
@@ -34,7 +34,7 @@ STOP_TIMEOUT_S = 3.0
 RESTART = Backoff(first_s=0.1, max_s=5.0, steady_s=10.0)
 SAMPLE_S = 0.05
 """Interval at which the turns of the data process's loop are sampled (`liveness`)."""
-COMMAND = (sys.executable, "-m", "heddle.dataplane.control.data_process")
+COMMAND = (sys.executable, "-m", "heddle.dataplane.control.process.data_process")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """Capabilities are a thread's: NumPy starts none that would keep them."""
 

@@ -1,7 +1,7 @@
 """The data process: run the compiled packet loop, and check the control process's requests between two calls of it.
 
-`python -m heddle.dataplane.control.data_process FD`, started by the supervisor; FD is its end of their socket. It never
-waits for the control process. It ends by the STOP word, by SIGTERM or SIGINT, or with its parent.
+`python -m heddle.dataplane.control.process.data_process FD`, started by the supervisor; FD is its end of their socket.
+It never waits for the control process. It ends by the STOP word, by SIGTERM or SIGINT, or with its parent.
 """
 
 import ctypes
@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from heddle.dataplane.control import messages, segment
-from heddle.dataplane.control.messages import Failed, Offer, Ready, Start
-from heddle.dataplane.control.privileges import drop_capabilities
-from heddle.dataplane.control.programs import program_named
-from heddle.dataplane.control.segment import Segment
-from heddle.dataplane.control.shared import Shared, Word, shared_of
+from heddle.dataplane.control.process import messages, segment
+from heddle.dataplane.control.process.messages import Failed, Offer, Ready, Start
+from heddle.dataplane.control.process.privileges import drop_capabilities
+from heddle.dataplane.control.process.programs import program_named
+from heddle.dataplane.control.process.segment import Segment
+from heddle.dataplane.control.process.shared import Shared, Word, shared_of
+from heddle.dataplane.elements.memory.exchange import OUT_WRITTEN
 from heddle.dataplane.engine.burst import new_rows
 from heddle.dataplane.engine.clock import CLOCK_BYTES
 from heddle.dataplane.engine.graph import GraphArrays, arrays_of
 from heddle.dataplane.engine.rings import WRITTEN
 from heddle.dataplane.engine.sleep import sleepers
-from heddle.dataplane.gateway.memory.exchange import OUT_WRITTEN
 from heddle.dataplane.io.fault import PortError
 from heddle.dataplane.io.frames.layout import KIND, TAP
 from heddle.dataplane.io.opening import Backend, OpenPorts, open_ports
