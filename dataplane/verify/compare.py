@@ -162,12 +162,12 @@ class Comparison:
         targets = grouped(near, spans_of(have.outward, want.outward))
         into = _merged((self._both(there.inward, meant.inward, s.one, default), s) for s in sources)
         out = _merged((self._both(have.outward, want.outward, t.one, True), t) for t in targets)
-        for ((_, in_now, in_meant), source), ((_, out_now, out_meant), target) in product(into, out):
+        for ((_, in_actual, in_meant), source), ((_, out_actual, out_meant), target) in product(into, out):
             if family_of(source.one) == family_of(target.one):
-                now, wanted = in_now & out_now, in_meant & out_meant if is_meant else 0
-                self._count(have.realm, there.realm, int(now != 0))
-                if now != wanted:
-                    yield from self._differs(have, there, source, target, now, wanted, in_now ^ in_meant)
+                actual, wanted = in_actual & out_actual, in_meant & out_meant if is_meant else 0
+                self._count(have.realm, there.realm, int(actual != 0))
+                if actual != wanted:
+                    yield from self._differs(have, there, source, target, actual, wanted, in_actual ^ in_meant)
 
     def _differs(
         self,
@@ -175,17 +175,17 @@ class Comparison:
         there: VpcView,
         source: Group,
         target: Group,
-        now: int,
+        actual: int,
         wanted: int,
         inward: int,
     ) -> Iterator[Finding]:
         name, to = self._names.vpc(have.vni), self._names.vpc(there.vni)
-        for kind, classes in (("leak", now & ~wanted), ("missing", wanted & ~now)):
+        for kind, classes in (("leak", actual & ~wanted), ("missing", wanted & ~actual)):
             if not classes:
                 continue
             if inward & classes:
                 cause = f"inward rules of {to}: {_decider(there.inward, source.one)}"
-            elif now & classes and not wanted and there.vni != have.vni:
+            elif actual & classes and not wanted and there.vni != have.vni:
                 cause = "the two VPCs are not peered"
             else:
                 cause = f"outward rules of {name}: {_decider(have.outward, target.one)}"
@@ -199,12 +199,12 @@ class Comparison:
         for address in addresses:
             if route.kind != "customer" and family_of(address) != 4:
                 continue
-            now, wanted = self._leaves(have, route, address), self._leaves(want, route, address)
+            actual, wanted = self._leaves(have, route, address), self._leaves(want, route, address)
             if want.route(address)[:2] != route[:2]:
                 continue  # reported by `_routes`
-            if route.kind == "network" and now:
+            if route.kind == "network" and actual:
                 self._count(have.realm, route.number, 1)
-            for kind, classes in (("leak", now & ~wanted), ("missing", wanted & ~now)):
+            for kind, classes in (("leak", actual & ~wanted), ("missing", wanted & ~actual)):
                 if classes:
                     lists = have.outward if route.kind != "network" else have.at_border(route.number)
                     place = "border" if route.kind == "network" else "outward"
@@ -253,9 +253,9 @@ class Comparison:
         for address in atoms([V4, *marks]):
             if not V4.holds(address):
                 continue
-            now, wanted = self._both(have.inward, want.inward, address, False)
-            now, wanted = now & ~self._traffic.roce, wanted & ~self._traffic.roce
-            for kind, classes in (("leak", now & ~wanted), ("missing", wanted & ~now)):
+            actual, wanted = self._both(have.inward, want.inward, address, False)
+            actual, wanted = actual & ~self._traffic.roce, wanted & ~self._traffic.roce
+            for kind, classes in (("leak", actual & ~wanted), ("missing", wanted & ~actual)):
                 if classes:
                     cause = f"inward rules of {name}: {_decider(have.inward, address)}"
                     source = f"the internet, from {shown(address)} on"
@@ -281,16 +281,16 @@ class Comparison:
         for address in atoms([prefix, *marks]):
             if not prefix.holds(address):
                 continue
-            now, wanted = self._both(there.inward, meant.inward, address, False)
-            for kind, classes in (("leak", now & ~wanted), ("missing", wanted & ~now)):
+            actual, wanted = self._both(there.inward, meant.inward, address, False)
+            for kind, classes in (("leak", actual & ~wanted), ("missing", wanted & ~actual)):
                 if classes:
                     cause = f"inward rules of {name}: {_decider(there.inward, address)}"
                     source = f"the customer on VLAN {vlan}, from {shown(address)} on"
                     yield Finding(kind, source, name, self._traffic.text(classes), cause)
 
-    def _both(self, now: tuple[Rule, ...], meant: tuple[Rule, ...], address: int, default: bool) -> tuple[int, int]:
+    def _both(self, actual: tuple[Rule, ...], meant: tuple[Rule, ...], address: int, default: bool) -> tuple[int, int]:
         """Return the packet classes that rules allow to or from an address, as installed and as intended."""
-        return self._traffic.allowed(now, address, default), self._traffic.allowed(meant, address, default)
+        return self._traffic.allowed(actual, address, default), self._traffic.allowed(meant, address, default)
 
     def _count(self, source: int, target: int, pairs: int) -> None:
         self.pairs += 1
@@ -302,8 +302,8 @@ class Comparison:
 def _merged(groups: Iterable[tuple[tuple[int, int], Group]]) -> list[tuple[tuple[int, int, int], Group]]:
     """Join groups of one family with equal packet classes; keys are (family, installed, intended)."""
     found: dict[tuple[int, int, int], Group] = {}
-    for (now, meant), group in groups:
-        key = family_of(group.one), now, meant
+    for (actual, meant), group in groups:
+        key = family_of(group.one), actual, meant
         known = found.get(key)
         found[key] = Group(known.one, known.size + group.size) if known else group
     return list(found.items())

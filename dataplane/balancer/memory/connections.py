@@ -151,14 +151,14 @@ def _clear(state: State, row: int) -> None:
 
 
 @inline
-def touch(state: State, row: int, now_state: int, tick: int) -> None:
-    """Record a packet of a row, which has `now_state` from now on."""
+def touch(state: State, row: int, state_after: int, tick: int) -> None:
+    """Record a packet of a row, which has `state_after` from now on."""
     word = state.words[row]
     before = state_of_word(word)
-    if before != now_state:
+    if before != state_after:
         state.counters[STATE_COUNTS + before] -= 1
-        state.counters[STATE_COUNTS + now_state] += 1
-    state.words[row] = word >> 32 << 32 | now_state << STATE_SHIFT | tick
+        state.counters[STATE_COUNTS + state_after] += 1
+    state.words[row] = word >> 32 << 32 | state_after << STATE_SHIFT | tick
 
 
 @element
