@@ -123,10 +123,6 @@ class Neighbours:
                 requests.append(request)
         return requests
 
-    def next_due_ns(self) -> int | None:
-        """Return a lower bound of the time at which `tick` returns the next request; None if there is none."""
-        return self._due[0][0] if self._due else None
-
     def mac_of(self, place: Place) -> bytes | None:
         """Return the MAC of a neighbour; None if it is not resolved."""
         entry = self._entries.get(place)

@@ -88,8 +88,8 @@ TestNeighbours.settings = settings(max_examples=examples(120), stateful_step_cou
 def run(neighbours: Neighbours, start: int, end: int, reply_mac: bytes | None = None) -> list[int]:
     """Advance time to `end`; return the times of requests. Each request gets its reply at once, if there is one."""
     requested, now = [], start
-    while (due := neighbours.next_due_ns()) is not None and max(now, due) <= end:
-        now = max(now, due)
+    while neighbours._due and max(now, neighbours._due[0][0]) <= end:
+        now = max(now, neighbours._due[0][0])
         for sent in neighbours.tick(now):
             requested.append(now)
             if reply_mac:
