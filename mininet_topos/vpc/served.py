@@ -18,6 +18,7 @@ from typing import Any
 
 import grpc
 
+from heddle.controller.config.gateways.gateway_file import load_gateway
 from heddle.controller.config.network_file import before_balancers
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.server_address import UNIX
@@ -44,7 +45,6 @@ from heddle.mininet_topos.vpc.lab import VpcLab
 from heddle.mininet_topos.vpc.probes import Probe, Prober
 from heddle.mininet_topos.vpc.processes import NodeProcess
 from heddle.mininet_topos.vpc.reach import Row, all_probes, compared, nodes
-from heddle.programs.gateway.gateway_file import load_gateway
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 

@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 
 import numpy as np
-from heddle.dataplane.gateway.compiler.hops import NETWORKS
 
 from heddle.dataplane.cache_lines import at_a_line
 from heddle.dataplane.config.addresses import gateway_mac
@@ -30,7 +29,7 @@ from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
 from heddle.dataplane.jit import Grid, Ints, Rows
 from heddle.dataplane.tables import schema
-from heddle.dataplane.tables.compiler.hops import Hops
+from heddle.dataplane.tables.compiler.hops import NETWORKS, Hops
 from heddle.dataplane.tables.compiler.index import indexed
 from heddle.dataplane.tables.compiler.links import Links, link_of
 from heddle.dataplane.tables.compiler.outside import Outside, grid

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 
 import numpy as np
-from heddle.dataplane.gateway.compiler.hops import NETWORKS
 
 from heddle.dataplane.config.addresses import contains, gateway_mac, link_local, wide, wide_length
 from heddle.dataplane.config.network import Address, Prefix, Vpc
 from heddle.dataplane.jit import Grid
 from heddle.dataplane.tables import schema
-from heddle.dataplane.tables.compiler.hops import Hops, words_of
+from heddle.dataplane.tables.compiler.hops import NETWORKS, Hops, words_of
 from heddle.dataplane.tables.compiler.index import indexed
 from heddle.dataplane.tables.compiler.links import Links, signed
 

@@ -5,6 +5,7 @@ import json
 import logging
 from pathlib import Path
 
+from heddle.controller.config.gateways.balancer_file import BalancerFile, load_balancer_file
 from heddle.dataplane.balancer.compiler.archive import packed
 from heddle.dataplane.control.balancer import Balancer
 from heddle.dataplane.control.session.attachment import Apply, Sources
@@ -15,7 +16,6 @@ from heddle.dataplane.control.session.membership import (
     tables_reader_for,
 )
 from heddle.programs.console import show as screen
-from heddle.programs.gateway.balancer_file import BalancerFile, load_balancer_file
 from heddle.programs.gateway.balancer_metrics import balancer_text
 from heddle.programs.gateway.serving import Service, run_service
 from heddle.programs.gateway.status_lines import fate_lines, status_of, table_lines

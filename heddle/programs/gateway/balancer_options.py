@@ -36,7 +36,7 @@ def run(
     """
     if context.invoked_subcommand is not None:
         return
-    from heddle.programs.gateway.balancer_file import load_balancer_file, printed
+    from heddle.controller.config.gateways.balancer_file import load_balancer_file, printed
 
     if print_config:
         sys.stdout.write(printed())

@@ -9,13 +9,13 @@ from typing import Any
 
 from rich.table import Table
 
+from heddle.controller.config.gateways.gateway_file import GatewayConfig
 from heddle.controller.config.network_file import load_network
 from heddle.dataplane.config.network import NetworkConfig
 from heddle.dataplane.control.gateway import Gateway, Wanted
 from heddle.dataplane.control.session.attachment import Sources
 from heddle.dataplane.control.session.membership import applier_for, counters_of, hello_of, tables_reader_for
 from heddle.programs.console import show as screen
-from heddle.programs.gateway.gateway_file import GatewayConfig
 from heddle.programs.gateway.gateway_metrics import gateway_text
 from heddle.programs.gateway.serving import Service, run_service
 from heddle.programs.gateway.status_lines import fate_lines, status_of, table_lines

@@ -45,7 +45,7 @@ def run(
     """
     if context.invoked_subcommand is not None:
         return
-    from heddle.programs.gateway.gateway_file import load_gateway, printed
+    from heddle.controller.config.gateways.gateway_file import load_gateway, printed
 
     if print_config:
         sys.stdout.write(printed())

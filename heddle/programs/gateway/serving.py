@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from heddle.controller.config.access import is_loopback
+from heddle.controller.config.gateways.gateway_file import GatewayConfig
 from heddle.controller.dashboard.exposition import CONTENT_TYPE
 from heddle.controller.dashboard.http import HttpServer, Page
 from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError
@@ -26,7 +27,6 @@ from heddle.dataplane.control.process.messages import Options
 from heddle.dataplane.control.process.supervisor import DataProcessError
 from heddle.dataplane.control.session.attachment import Apply, Attachment, Sources
 from heddle.dataplane.control.status_socket import StatusServer, socket_path
-from heddle.programs.gateway.gateway_file import GatewayConfig
 from heddle.v1 import heddle_pb2 as pb
 
 Made = TypeVar("Made", bound=Gateway)

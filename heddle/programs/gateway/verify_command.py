@@ -40,7 +40,7 @@ def offline(
     """Verify a gateway file against a network file; return whether exactly the intended paths are open."""
     if config is None or network is None:
         raise InputError("offline, both --config FILE (the gateway) and --network FILE are needed")
-    from heddle.programs.gateway.gateway_file import load_gateway
+    from heddle.controller.config.gateways.gateway_file import load_gateway
 
     local, wanted = load_gateway(config).local, load_network(network)
     if tables is None:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from heddle.controller.config.gateways.balancer_file import load_balancer_file, printed
 from heddle.controller.model.error import InputError
 from heddle.dataplane.config.balancers import Mode, Probe
-from heddle.programs.gateway.balancer_file import load_balancer_file, printed
 
 WHOLE: Any = {
     "balancer_id": "lb1",

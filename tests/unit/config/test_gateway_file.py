@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
+from heddle.controller.config.gateways.gateway_file import load_gateway, printed
 from heddle.controller.config.network_file import load_network
 from heddle.controller.model.error import InputError
 from heddle.dataplane.config.local import Limits, Side, Timeouts
 from heddle.dataplane.config.network import Direction, Peering, Protocol
 from heddle.dataplane.config.pair import Mode
 from heddle.foundation.network import Network
-from heddle.programs.gateway.gateway_file import load_gateway, printed
 
 SOUND: dict[str, Any] = {
     "gateway_id": "gw1",

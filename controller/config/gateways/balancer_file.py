@@ -13,6 +13,8 @@ from google.protobuf.json_format import ParseDict, ParseError
 from pydantic import Field, ValidationError
 
 from heddle.controller.config.exposure import metrics_problems
+from heddle.controller.config.gateways import gateway_file as gateway
+from heddle.controller.config.gateways.gateway_file import AddressPort, Ip4, Net4, PartnerShape, Server, TimeoutsShape
 from heddle.controller.config.text.complaint import refusal
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from heddle.controller.config.text.field import Id, Mac, Shape
@@ -29,8 +31,6 @@ from heddle.dataplane.config.network import Address, NetworkConfig
 from heddle.dataplane.config.refusal import ConfigError
 from heddle.dataplane.config.wire import vpc_from
 from heddle.dataplane.config.wire_balancers import load_balancer_from
-from heddle.programs.gateway import gateway_file as gateway
-from heddle.programs.gateway.gateway_file import AddressPort, Ip4, Net4, PartnerShape, Server, TimeoutsShape
 from heddle.v1 import heddle_pb2 as pb
 
 _LOCAL = LocalConfig(gateway_id="", interfaces=())

@@ -1,0 +1,1 @@
+"""The files of gateways and balancers: read, check, print."""
