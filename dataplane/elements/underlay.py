@@ -162,7 +162,7 @@ def _open_tunnel(memory: Bytes, packet: Row, tables: Tables, udp: int, count: in
 
 @inline
 def is_own_mac(mac: int, own: int) -> bool:
-    """Whether a frame within a tunnel is for this program: its MAC in the VPC, or a balancers' of pool addresses."""
+    """Whether a frame within a tunnel is for this program: to its MAC in the VPC, or to one of balancers' pools."""
     return mac == own or mac >> VTEP_BITS == POOL_MACS
 
 

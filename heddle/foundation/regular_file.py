@@ -1,4 +1,4 @@
-"""Read regular files within a limit: to open a FIFO waits for its other end, and a device may have no end."""
+"""Read regular files alone, up to a limit: opening a FIFO may wait for ever, and reading a device may never end."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 
 def open_regular(path: Path | str) -> BinaryIO:
-    """Open a regular file for reading; raises OSError without waiting, also for anything else (ValueError for NULs)."""
+    """Open a regular file; raises OSError for anything else, without waiting, and ValueError for a name with NULs."""
     file = open(path, "rb", opener=_at_once)  # noqa: SIM115 - the caller closes it
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

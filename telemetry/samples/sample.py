@@ -1,6 +1,6 @@
 """Samples of a port's cumulative counters as values, and their encoding.
 
-Messages are the contract's `PortSampleBatch` (see `controller/api/proto`). They carry counters, never rates, so a lost
+Messages are the contract's `PortSampleBatch` (`heddle/v1/heddle.proto`). They carry counters, never rates, so a lost
 message costs resolution only. `telemetry.samples.decode` reads the bytes.
 """
 

@@ -78,7 +78,7 @@ class Steering:
         return state, ()
 
     def after_unused_failure(self) -> ReplanWork | None:
-        """Return the replan where a link is down again that was not in use yet."""
+        """Return the replan after a link has failed again before it was back in use."""
         return None
 
     def tick(self, state: State, now: int) -> Step:
@@ -86,7 +86,7 @@ class Steering:
         return Step(state)
 
     def evidence(self, effort: Effort, flows: int, stranded: int, seen: Confirmed | None) -> Effort:
-        """Return what is certified of a job's paths: of its `flows` `stranded` have none; `seen` is what was found."""
+        """Return what is certified of a job's paths: `stranded` of its `flows` have none; probes found `seen`."""
         return effort
 
     def explained(self, state: State, job: Job, flow: FlowPlan) -> Explanation:

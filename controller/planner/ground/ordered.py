@@ -9,7 +9,7 @@ from heddle.controller.planner.ground.jit import Floats, Ints, Small, bare_kerne
 
 @bare_kernel
 def first_from(values: Ints | Small, low: int, high: int, value: int) -> int:
-    """Return the first index from `low` on whose value is at least `value`; `high` where there is none below it."""
+    """Return the first index from `low` on whose value, of ascending ones, is at least `value`; `high` if none is."""
     while low < high:
         half = (low + high) // 2
         if values[half] < value:

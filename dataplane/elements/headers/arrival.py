@@ -1,4 +1,4 @@
-"""First steps of every entry with a row: reset, check the destination MAC, drop it for a header fault."""
+"""The first steps with every packet: reset its row, check its destination MAC; and the drop for a fault of a header."""
 
 from heddle.dataplane.engine.burst import GROUP, ROUTED, drop
 from heddle.dataplane.engine.reasons import Drop

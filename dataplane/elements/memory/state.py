@@ -1,6 +1,7 @@
-"""What the state of every program contains, by the same names: fragments, accounts, rate limits, seed, journal.
+"""What the states of gateway and balancer have in common: fragments, accounts, rate limits, seed, journal.
 
-All zeros is the initial state. A program adds arrays of its own, and words of `counts` from FIRST_OWN_WORD on.
+All zeros is the initial state. Both have these arrays by the same names; a program adds arrays of its own, and words
+of `counts` from FIRST_OWN_WORD on.
 """
 
 from typing import Any, Protocol
@@ -71,7 +72,7 @@ FIRST_OWN_WORD, COUNTS = 16, 32
 
 
 class Memory(Protocol):
-    """The state of any program, as far as shared elements use it by a type."""
+    """The part of either state that shared elements need, as a type for the checker."""
 
     @property
     def counts(self) -> Ints:

@@ -1,1 +1,1 @@
-"""The programs `heddle gateway` and `heddle verify`: options, commands, configuration file and metrics."""
+"""The programs `heddle gateway`, `balancer`, `vtep`, `verify` and `explain`: options, commands and metrics."""

@@ -1,4 +1,4 @@
-"""Compile the underlay for what is out of use, beside the control loop, and use it when it arrives."""
+"""Compile the underlay anew when other links or switches are out of use: beside the control loop, then install it."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ MAX_COMPILE_PAUSE_MS = 5_000
 
 
 def start_compile(state: State, now: int) -> Outcome:
-    """Compile the underlay where it is not for what is out of use now; one compilation at a time.
+    """Compile the underlay where it is not that of what is out of use now; one compilation at a time.
 
     After one, the next waits as long as it took: a fabric that flaps gets its rules in between. The clock may be set.
     """

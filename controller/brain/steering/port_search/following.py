@@ -1,4 +1,4 @@
-"""Follow the hash: where flows were moved by it and the fabric stays within its bound, their paths are those seen.
+"""Follow a changed hash: keep the paths that it gave to running flows, where the fabric stays within its bound.
 
 A flow that keeps its port costs its host nothing; a flow that gets another port is moved by us. So the paths that
 probes have seen are tried first, and planned as they are; only flows that they make too slow are led elsewhere.

@@ -1,4 +1,4 @@
-"""Confirm the ports of running flows again once routers have changed their routes after a link did.
+"""After a link's change, confirm the source ports of running flows again once routers have changed their routes.
 
 A routing protocol may do so after the port that failed was reported, and the hash changes with its routes. How long it
 takes is not known: ports are confirmed at intervals that double, for half a minute.

@@ -1,4 +1,4 @@
-"""Take what samples of running flows have shown: a port that leads elsewhere makes all ports of its leaf suspect."""
+"""React to samples of running flows: a source port that leads elsewhere makes all ports of its leaf suspect."""
 
 from heddle.controller.brain.state import ReplanWork, State
 from heddle.controller.brain.steering.interface import Step
