@@ -18,11 +18,16 @@ Wording = Callable[[Any], Line | None]
 """Returns a value of a class as a line; None for one that says nothing by itself."""
 
 
+def _named(value: Any) -> Line:
+    job_id = getattr(value, "job_id", None)
+    return Line(type(value).__name__, frozenset(() if job_id is None else (job_id,)))
+
+
 class Printed:
-    """An event or effect; `line()` is what `heddle replay` prints of it, by default the name of its class."""
+    """An event or effect; `line()` is what `heddle replay` prints of it: its class, and the job of its `job_id`."""
 
     __slots__ = ()
-    line: ClassVar[Wording] = lambda value: Line(type(value).__name__)
+    line: ClassVar[Wording] = _named
 
 
 class Change(Printed):

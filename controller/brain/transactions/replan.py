@@ -263,16 +263,20 @@ def _harm(flows: JobFlows, stranded: tuple[str, ...], healthy: float | None) -> 
 def rolled_back(state: State, active: Active) -> Outcome:
     """Return jobs to the plans that they had before a transaction whose installation failed.
 
-    Those whose lower rates have been published get theirs back.
+    What callers have changed of them meanwhile stays. Those whose lower rates have been published get theirs back.
     """
     jobs, dirty = dict(state.jobs), set(state.dirty)
     for job_id, job in (active.before or {}).items():
-        now = jobs.get(job_id)
-        if now is not None:
-            dirty |= {*now.pin_rules, *job.pin_rules} if now.pin_rules is not job.pin_rules else set()
-            generation = now.generation + 1 if job_id in active.slowed else job.generation
-            expires, lease_ms = now.lease_expires_unix_ms, now.lease_ms
-            jobs[job_id] = replace(job, lease_expires_unix_ms=expires, lease_ms=lease_ms, generation=generation)
+        held = jobs.get(job_id)
+        if held is not None:
+            dirty |= {*held.pin_rules, *job.pin_rules} if held.pin_rules is not job.pin_rules else set()
+            jobs[job_id] = replace(
+                job,
+                request=held.request,
+                lease_expires_unix_ms=held.lease_expires_unix_ms,
+                lease_ms=held.lease_ms,
+                generation=held.generation + 1 if job_id in active.slowed else job.generation,
+            )
     state = replace(state, jobs=jobs, dirty=frozenset(dirty))
     return state, announced(state, active.slowed)
 

@@ -161,3 +161,14 @@ def test_every_event_and_effect_is_printed_and_holds_no_more_than_its_fields():
     for kind in (*get_args(Event), *get_args(Effect)):
         assert issubclass(kind, Printed)
         assert not hasattr(kind.__new__(kind), "__dict__")
+
+
+def test_a_value_without_words_of_its_own_is_its_class_and_its_job():
+    class Renamed(Printed):
+        job_id = "a"
+
+    class Elsewhere(Printed):
+        pass
+
+    assert Renamed().line() == ("Renamed", frozenset({"a"}))
+    assert Elsewhere().line() == ("Elsewhere", frozenset())
