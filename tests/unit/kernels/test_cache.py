@@ -62,6 +62,47 @@ def test_of_two_processes_that_need_a_kernel_one_compiles_it(tmp_path):
     assert printed == ["42\n", "compiles doubled.doubled\n42\n"]
 
 
+OUTER = """
+import sys
+import numba
+from heddle.kernels.cache import keep_on_disk, on_compile
+
+on_compile(lambda name: print(f"compiles {name.split('-')[0]}"))
+
+def kernel(function):
+    compiled = numba.njit(nogil=True)(function)
+    keep_on_disk(compiled, stamp="of this test")
+    return compiled
+
+@kernel
+def inner(x):
+    return 2 * x
+
+@kernel
+def outer(x):
+    return inner(x) + 1
+
+print(*([inner(21)] if sys.argv[1] == "inner" else [inner(21), outer(21)]))
+"""
+
+
+def test_a_kernel_from_the_cache_is_linked_into_one_that_is_compiled(tmp_path):
+    (tmp_path / "outer.py").write_text(OUTER)
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    printed = [
+        subprocess.run(
+            [sys.executable, "outer.py", which],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for which in ("inner", "outer", "outer")
+    ]
+    assert printed == ["compiles outer.inner\n42\n", "compiles outer.outer\n42 43\n", "42 43\n"]
+
+
 def test_a_lock_that_another_process_keeps_is_waited_for_only_so_long(tmp_path, monkeypatch):
     monkeypatch.setattr(compile_lock, "TIMEOUT_S", 0.1)
     first, second = CompileLock(tmp_path / "lock"), CompileLock(tmp_path / "lock")
