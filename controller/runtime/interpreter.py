@@ -6,6 +6,8 @@ import time
 from typing import Any
 
 SWITCH_INTERVAL_S = 0.001
+COLLECTION_THRESHOLDS = (700, 10, 10)
+"""Python's own. `heddle` starts with a larger first one, whose passes would take milliseconds."""
 LONG_PASS_NS = 5_000_000
 """Objects that a full pass of the garbage collector walks in more processor time are excluded from later ones."""
 _began_ns = 0
@@ -19,6 +21,7 @@ def shorten_pauses() -> None:
     fabric), 300 ms for half a million rules.
     """
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
     gc.collect()
     gc.freeze()
     if _exclude_survivors not in gc.callbacks:

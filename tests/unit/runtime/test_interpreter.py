@@ -1,6 +1,7 @@
 """The garbage collector's pauses: what survives a long full pass is not walked again."""
 
 import gc
+import sys
 
 import pytest
 
@@ -28,3 +29,14 @@ def test_short_passes_and_young_generations_exclude_nothing(frozen, monkeypatch)
     monkeypatch.setattr(interpreter, "LONG_PASS_NS", 10**12)
     gc.collect()
     assert frozen() == 0
+
+
+def test_young_objects_are_collected_as_often_as_python_does_whatever_the_start_has_set(frozen):
+    before, interval_s = gc.get_threshold(), sys.getswitchinterval()
+    try:
+        gc.set_threshold(50_000)
+        interpreter.shorten_pauses()
+        assert gc.get_threshold()[:2] == (700, 10)
+    finally:
+        gc.set_threshold(*before)
+        sys.setswitchinterval(interval_s)
