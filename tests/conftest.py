@@ -76,6 +76,13 @@ LONGEST_FIRST = (
     "test_lab_of_routers",
     "test_lab_traffic",
     "test_balancer_controlled",
+    # end to end, two at a time
+    "test_lab_queues",
+    "test_hog",
+    "test_pfc_storm",
+    "test_closed_loop",
+    "test_lab_congestion",
+    "test_routed_cuts",
 )
 """Files of tests that take long. Workers begin with them: one that a worker takes last leaves the others idle."""
 

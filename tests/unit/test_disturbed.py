@@ -37,11 +37,11 @@ def test_of_the_machine(opened):
 """
 
 
-def outcomes(pytester: pytest.Pytester, readings: list[float], failures: int) -> dict[str, int]:
+def outcomes(pytester: pytest.Pytester, readings: list[float], failures: int, *options: str) -> dict[str, int]:
     """Run a test that fails so many times first, beside a clock of stolen seconds with these readings."""
     pytester.makeconftest(CONFTEST.format(root=str(ROOT), readings=readings))
     pytester.makepyfile(FAILS.format(failures=failures))
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider").parseoutcomes()
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options).parseoutcomes()
 
 
 LITTLE, MUCH = MIN_STOLEN_S / 2, MIN_STOLEN_S * 2
@@ -51,8 +51,10 @@ def test_a_failure_counts_at_once_where_little_was_stolen(pytester):
     assert outcomes(pytester, [5.0, 5.0 + LITTLE], failures=1) == {"failed": 1}
 
 
-def test_a_disturbed_failure_runs_again_and_the_next_try_counts(pytester):
-    assert outcomes(pytester, [5.0, 5.0 + MUCH, 9.0, 9.0 + MUCH], failures=1) == {"disturbed": 1, "passed": 1}
+@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["one process", "a worker"])
+def test_a_disturbed_failure_runs_again_and_the_next_try_counts(pytester, options):
+    readings = [5.0, 5.0 + MUCH, 9.0, 9.0 + MUCH]
+    assert outcomes(pytester, readings, 1, *options) == {"disturbed": 1, "passed": 1}
 
 
 def test_an_undisturbed_failure_after_a_disturbed_one_counts(pytester):
