@@ -158,6 +158,7 @@ def source_port(frame: bytes | bytearray) -> int:
     return int.from_bytes(frame[34:36], "big")
 
 
+@pytest.mark.alone  # each move must be requested within 40 packets of the one before
 def test_twenty_planned_moves_at_full_rate_lose_reorder_and_resend_nothing(pair):
     ports = [0xC000 + number for number in range(21)]
     pair.wire.delay_s = lambda frame: 0.02 if frame[42] in roce.DATA and source_port(frame) % 2 == 0 else 0.0

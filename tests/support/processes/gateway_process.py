@@ -147,7 +147,7 @@ class Running:
             return bool(self.arrived())
 
         self.until(one_passed)
-        self.until(lambda: not self.arrived() and self.at_rest())
+        self.until(lambda: self.at_rest() and not self.arrived())  # in this order: none arrives after the look for them
 
     def at_rest(self) -> bool:
         found = self.status()
