@@ -9,6 +9,7 @@ Commands are JSON lines on standard input, each with one reply on standard outpu
     {"op": "run", "start_ns"}                                           send; a line {"event": "complete"} follows
     {"op": "modify", "qpn", and any of "udp_source_port", "rate_bps", "admission": {"slot", "slots", "slot_ns"},
      "move": "planned" (default) or "failure", "drain_ns", "reason"}  see `path_move`; "reason" is for the report
+    {"op": "pause", "priority", "quanta"}                               send one PFC frame
     {"op": "storm", "priority", "running"}                              start or stop to send PFC frames without end
     {"op": "stop"}                                                      send no more data, continue to receive
     {"op": "counts"}, {"op": "report"}                                  counts since the last reset; and queue pairs
@@ -102,6 +103,10 @@ def _modify(nic: Nic, command: Command) -> str | None:
     return None if nic.modify(command["qpn"], command) else f"no queue pair {command['qpn']} is open"
 
 
+def _pause(nic: Nic, command: Command) -> None:
+    nic.pause_peer({command["priority"]: command["quanta"]})
+
+
 def _storm(nic: Nic, command: Command) -> None:
     nic.storm(command["priority"], command["running"])
 
@@ -118,6 +123,7 @@ _OPERATIONS: dict[str, Callable[[Nic, Command], str | None]] = {
     "open": _open,
     "run": _run,
     "modify": _modify,
+    "pause": _pause,
     "storm": _storm,
     "stop": _stop,
     "reset": _reset,

@@ -28,6 +28,8 @@ BACKENDS = pytest.mark.parametrize("backend", [Backend.AF_XDP, Backend.AF_PACKET
 CHILD = """
 import sys
 from heddle.dataplane.io.fault import PortError
+from heddle.dataplane.io.opening import Backend, open_ports
+from heddle.dataplane.io.settings import PortSettings
 try:
     wanted = [PortSettings(interface=name) for name in sys.argv[2:]]
     ports = open_ports(wanted, backend=Backend(sys.argv[1]), notify=lambda line: print("notice:", line, flush=True))
