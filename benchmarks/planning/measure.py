@@ -1,8 +1,10 @@
 """Measure one case in a process of its own, each method in a fork of it: time, memory, link utilisation, rates.
 
 The parent of the forks holds the fabric, the flows and all compiled kernels; a method's memory is what its fork adds.
-Times are processor time: no method waits, and other load of the machine is not counted. `python -m
-heddle.benchmarks.planning.measure` reads a `Request` as JSON and prints a JSON line for the case and each method.
+Times are processor time: no method waits, and other load of the machine is not counted.
+
+`python -m heddle.benchmarks.planning.measure` reads a `Request` as JSON and prints a JSON line for the case and each
+method.
 """
 
 import ctypes

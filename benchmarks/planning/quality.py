@@ -1,9 +1,10 @@
 """Quality of full plans and the time to choose their paths, case by case.
 
-`python -m heddle.benchmarks quality` measures every family of `cases` at 8,192 and 131,072 flows; `python -m
-heddle.benchmarks.planning.quality --flows 1024 --case failed-q8` measures one. Times are the best of a few runs of
-`Router.route` with kernels loaded. The lower bound is the larger of the planner's own and of one computed here, which
-includes the load of other traffic. Random fabrics and jobs follow (`drawn/`); `--case` leaves them out.
+`python -m heddle.benchmarks quality` measures every family of `cases` at 8,192 and 131,072 flows. With the module's
+own name, `python -m heddle.benchmarks.planning.quality --flows 1024 --case failed-q8`, it measures one. Times are the
+best of a few runs of `Router.route` with kernels loaded. The lower bound is the larger of the planner's own and of one
+computed here, which includes the load of other traffic. Random fabrics and jobs follow (`drawn/`); `--case` leaves
+them out.
 """
 
 import argparse
