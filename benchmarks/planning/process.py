@@ -118,10 +118,12 @@ def _certificate(path: Path) -> dict[str, str]:
 def _tree_with(folder: Path, cache: str) -> Path:
     """Copy the program with a cache of compiled kernels that is missing, torn or not writable."""
     torn = cache == "half of it torn"
-    kept = str(ROOT / "heddle" / "controller" / "planner") if torn else "\0"
-    skip = shutil.ignore_patterns("__pycache__")
-    ignore = lambda place, names: () if place.startswith(kept) else skip(place, names)  # noqa: E731
-    shutil.copytree(ROOT / "heddle", folder / "heddle", ignore=ignore)  # follows the links: real files
+    skipped = shutil.ignore_patterns("__pycache__")
+
+    def ignored(place: str, names: list[str]) -> set[str]:
+        return set() if torn and "/planner" in place else skipped(place, names)
+
+    shutil.copytree(ROOT / "heddle", folder / "heddle", ignore=ignored)  # follows the links: real files
     kernels = folder / "heddle" / "controller" / "planner" / "ground" / "__pycache__"
     if torn:
         for number, path in enumerate(sorted(kernels.glob("*.nb?"))):
