@@ -1,9 +1,12 @@
+import importlib
 import subprocess
 import sys
 
+import numba
 import pytest
+from numba.core.registry import cpu_target
 
-from heddle.kernels import compile_lock
+from heddle.kernels import cache, compile_lock
 from heddle.kernels.cache import digest
 from heddle.kernels.compile_lock import CompileLock
 
@@ -86,20 +89,19 @@ print(*([inner(21)] if sys.argv[1] == "inner" else [inner(21), outer(21)]))
 """
 
 
-def test_a_kernel_from_the_cache_is_linked_into_one_that_is_compiled(tmp_path):
+def printed_in_turn(tmp_path, *arguments):
+    """Return what a process prints that calls the kernels named by each argument, one process after the other."""
     (tmp_path / "outer.py").write_text(OUTER)
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
-    printed = [
-        subprocess.run(
-            [sys.executable, "outer.py", which],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for which in ("inner", "outer", "outer")
+    command = [sys.executable, "outer.py"]
+    return [
+        subprocess.run([*command, each], cwd=tmp_path, env=environment, capture_output=True, text=True).stdout
+        for each in arguments
     ]
+
+
+def test_a_kernel_from_the_cache_is_linked_into_one_that_is_compiled(tmp_path):
+    printed = printed_in_turn(tmp_path, "inner", "outer", "outer")
     assert printed == ["compiles outer.inner\n42\n", "compiles outer.outer\n42 43\n", "42 43\n"]
 
 
@@ -119,3 +121,73 @@ def test_without_a_place_for_the_lock_there_is_none(tmp_path):
     lock = CompileLock(tmp_path / "file" / "lock")
     lock.acquire()
     assert not lock.held
+
+
+KERNELS = """
+import numba
+from heddle.kernels.cache import keep_on_disk
+
+def kernel(function):
+    compiled = numba.njit(nogil=True)(function)
+    keep_on_disk(compiled, stamp="of this test")
+    return compiled
+
+@kernel
+def inner(x):
+    return 2 * x
+
+@kernel
+def hashed(text):
+    return hash(text)
+
+@kernel
+def once(x):
+    return inner(x) + 1
+
+@kernel
+def again(x):
+    return inner(x) + 2
+"""
+
+
+@pytest.fixture
+def loaded(tmp_path, monkeypatch):
+    """Return a function that imports the kernels anew, as another process would, and the names of those it compiles."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "few_kernels.py").write_text(KERNELS)
+    compiled = []
+    monkeypatch.setattr(cache, "_observers", [lambda name: compiled.append(name.split("-")[0].split(".")[-1])])
+
+    def load():
+        monkeypatch.delitem(sys.modules, "few_kernels", raising=False)
+        compiled.clear()
+        return importlib.import_module("few_kernels"), compiled
+
+    return load
+
+
+def test_a_loaded_kernel_is_linked_into_each_that_is_compiled_after_it(loaded):
+    loaded()[0].inner(21)
+    kernels, compiled = loaded()
+    assert (kernels.inner(21), kernels.once(21), kernels.again(21)) == (42, 43, 44)
+    assert compiled == ["once", "again"]
+
+
+def test_only_a_loaded_kernel_that_hashes_text_waits_for_a_refresh_of_the_target(loaded, monkeypatch):
+    first, _ = loaded()
+    first.inner(21), first.hashed("of one process")
+    refreshed = []
+    monkeypatch.setattr(cpu_target.target_context, "refresh", lambda: refreshed.append(True))
+    kernels, compiled = loaded()
+    assert (kernels.inner(21), refreshed) == (42, [])
+    assert (kernels.hashed("of another"), refreshed) == (hash("of another"), [True])
+    assert compiled == []
+
+
+def test_a_damaged_cache_file_costs_a_compilation(loaded, tmp_path):
+    loaded()[0].inner(21)
+    for file in (tmp_path / "cache").rglob("few_kernels.inner*.nb*"):
+        file.write_bytes(b"no pickle")
+    kernels, compiled = loaded()
+    assert (kernels.inner(21), compiled) == (42, ["inner"])
