@@ -1,7 +1,8 @@
 """State what SONiC's YANG models accept in the tables of RoCE settings: keys, fields, values, mandatory fields.
 
-Facts of sonic-net/sonic-buildimage, `src/sonic-yang-models`; tests/data/sonic/facts.yaml has them once more, with the
-commit of each model. The conditions between fields are in `refusals`.
+Facts of sonic-net/sonic-buildimage, `src/sonic-yang-models`, at a commit of master; fields of branches that are not
+merged are refused. tests/data/sonic/facts.yaml has them once more, with what was read. The conditions between fields
+are in `refusals`.
 """
 
 from collections.abc import Mapping
@@ -42,14 +43,10 @@ _INTERFACE_TYPE = pattern(
 _HASH_FIELD = one_of(
     *(f"{inner}{name}" for inner in ("", "INNER_") for name in
       ["DST_MAC", "SRC_MAC", "ETHERTYPE", "IP_PROTOCOL", "DST_IP", "SRC_IP", "L4_DST_PORT", "L4_SRC_PORT"]),
-    *["IN_PORT", "VLAN_ID", "IPV6_FLOW_LABEL", "RDMA_BTH_OPCODE", "RDMA_BTH_DEST_QP"],
+    *["IN_PORT", "VLAN_ID", "IPV6_FLOW_LABEL"],
 )  # fmt: skip
 _HASH_ALGORITHM = one_of("CRC", "XOR", "RANDOM", "CRC_32LO", "CRC_32HI", "CRC_CCITT", "CRC_XOR")
-_HASHES = {
-    f"{kind}_hash{family}": _HASH_FIELD
-    for kind in ("ecmp", "lag")
-    for family in ("", "_ipv4", "_ipv6", "_ipnip", "_ipv4_rdma", "_ipv6_rdma")
-}
+_HASHES = dict.fromkeys(("ecmp_hash", "lag_hash"), _HASH_FIELD)
 _PORT = Model(
     "sonic-port.yang",
     (length(1, 128),),
@@ -58,7 +55,7 @@ _PORT = Model(
         **dict.fromkeys(("alias", "lanes"), length(1, 128)),
         **dict.fromkeys(("link_training", "autoneg", "pfc_asym"), _SWITCH),
         **dict.fromkeys(("mux_cable", "fast_linkup"), _TRUTH),
-        **dict.fromkeys(("asic_port_name", "dhcp_servers", "dhcpv6_servers"), ANY),
+        "asic_port_name": ANY,
         "mode": one_of("routed", "access", "trunk"),
         "description": length(0, 255),
         "speed": _SPEED,
@@ -79,14 +76,14 @@ _PORT = Model(
         "laser_freq": number(-(2**31), 2**31 - 1),
     },
     required=("lanes", "speed"),
-    lists=frozenset({"adv_speeds", "adv_interface_types", "dhcp_servers", "dhcpv6_servers"}),
+    lists=frozenset({"adv_speeds", "adv_interface_types"}),
     texts=frozenset({"adv_speeds", "adv_interface_types"}),
 )
 _QUEUES = {"scheduler": row_of("SCHEDULER"), "wred_profile": row_of("WRED_PROFILE")}
 MODELS: Mapping[str, Model] = {
     "PORT": _PORT,
     "CABLE_LENGTH": Model(
-        "sonic-cable-length.yang", (_NAME,), entries=(row_of("PORT"), pattern("[0-9]+m|None", "metres such as 40m"))
+        "sonic-cable-length.yang", (_NAME,), entries=(row_of("PORT"), pattern("[0-9]+m", "metres such as 40m"))
     ),
     "DSCP_TO_TC_MAP": Model(
         "sonic-dscp-tc-map.yang", (_NAME,), entries=(pattern("6[0-3]|[1-5][0-9]?|[0-9]?", "0..63"), _CLASS)
@@ -131,10 +128,8 @@ MODELS: Mapping[str, Model] = {
                 "none", "green", "yellow", "red", "green_yellow", "green_red", "yellow_red", "all"
             ))),
             **{f"wred_{colour}_enable": _TRUTH for colour in COLOURS},
-            **{f"{own}{colour}_{end}_threshold": _UINT64
-               for own in ("", "ecn_") for colour in COLOURS for end in ("min", "max")},
+            **{f"{colour}_{end}_threshold": _UINT64 for colour in COLOURS for end in ("min", "max")},
             **{f"{colour}_drop_probability": _PERCENT for colour in COLOURS},
-            **{f"ecn_{colour}_mark_probability": _PERCENT for colour in COLOURS},
         },
     ),
     "QUEUE": Model("sonic-queue.yang", (row_of("PORT", "CPU"), ANY), _QUEUES),

@@ -7,23 +7,20 @@ from collections.abc import Callable, Iterator, Mapping
 
 from heddle.controller.sonic.config_db import ConfigDb, Place
 from heddle.controller.sonic.kinds import ValueKind, integer
-from heddle.controller.sonic.models import MODELS, Model
+from heddle.controller.sonic.models import COLOURS, MODELS, Model
 from heddle.controller.sonic.wording import Difference
 
-_MARKING = {
-    "green": ("ecn_green", "ecn_green_yellow", "ecn_green_red", "ecn_all"),
-    "yellow": ("ecn_yellow", "ecn_green_yellow", "ecn_yellow_red", "ecn_all"),
-    "red": ("ecn_red", "ecn_green_red", "ecn_yellow_red", "ecn_all"),
-}
 _CHASSIS_TYPES = ("voq", "chassis-packet", "fabric")
 _CHASSIS_SKUS = ("msft_four_asic_vs", "msft_multi_asic_vs")
 GLOBAL = "GLOBAL"
+_BEFORE_PIR_ALONE = " before sonic-buildimage#29314 (September 2026)"
+"""Releases up to 202605 refuse a `pir` without `cir`; master accepts it since then."""
 
 
 def refusals(config: ConfigDb) -> Iterator[Difference]:
     """Yield what the models refuse of the tables that they know here, in the order of the models."""
     optional = _optional_fields(config)
-    by_host = config.value(Place("DEVICE_METADATA", "localhost", "switch_type")) == "voq"
+    by_host = config.metadata("switch_type") == "voq"
     for table, model in MODELS.items():
         if by_host and table in ("QUEUE", "BUFFER_QUEUE"):
             continue  # their keys name a host and an ASIC as well
@@ -45,11 +42,10 @@ def _refused(place: Place, found: str, wanted: str, reason: str) -> Difference:
 
 def _optional_fields(config: ConfigDb) -> tuple[str, ...]:
     """Return `lanes` where the models ask for none, and for tables to be loaded on top of a switch's own."""
-    meta = {name: config.value(Place("DEVICE_METADATA", "localhost", name)) for name in ("switch_type", "hwsku")}
-    chassis = meta["switch_type"] in _CHASSIS_TYPES or meta["hwsku"] in _CHASSIS_SKUS
-    if chassis and not config.value(Place("DEVICE_METADATA", "localhost", "asic_name")):
+    chassis = config.metadata("switch_type") in _CHASSIS_TYPES or config.metadata("hwsku") in _CHASSIS_SKUS
+    if chassis and not config.metadata("asic_name"):
         return ("lanes",)
-    return () if any("lanes" in row for row in config.tables.get("PORT", {}).values()) else ("lanes",)
+    return () if config.is_whole() else ("lanes",)
 
 
 def _key(config: ConfigDb, model: Model, table: str, key: str) -> Iterator[Difference]:
@@ -106,15 +102,9 @@ def _ordered(config: ConfigDb, low: Place, high: Place, reason: str) -> Iterator
 
 
 def _wred(config: ConfigDb, key: str, row: Mapping[str, object]) -> Iterator[Difference]:
-    file, mode = MODELS["WRED_PROFILE"].file, row.get("ecn")
-    for colour, modes in _MARKING.items():
-        for own in ("", "ecn_"):
-            low, high = (Place("WRED_PROFILE", key, f"{own}{colour}_{end}_threshold") for end in ("min", "max"))
-            yield from _ordered(config, low, high, file)
-        for field in ("min_threshold", "max_threshold", "mark_probability"):
-            place = Place("WRED_PROFILE", key, f"ecn_{colour}_{field}")
-            if place.field in row and mode not in modes:
-                yield _refused(place, config.value(place), f"it only where ecn marks {colour}", file)
+    for colour in COLOURS:
+        low, high = (Place("WRED_PROFILE", key, f"{colour}_{end}_threshold") for end in ("min", "max"))
+        yield from _ordered(config, low, high, MODELS["WRED_PROFILE"].file)
 
 
 def _scheduler(config: ConfigDb, key: str, row: Mapping[str, object]) -> Iterator[Difference]:
@@ -123,9 +113,21 @@ def _scheduler(config: ConfigDb, key: str, row: Mapping[str, object]) -> Iterato
     for low, high in (("cir", "pir"), ("cbs", "pbs")):
         if low in row:
             yield from _ordered(config, places[low], places[high], file)
-    for burst, rate in (("cbs", "cir"), ("pbs", "pir")):
-        if burst in row and not integer(config.value(places[rate])):
-            yield _refused(places[burst], config.value(places[burst]), f"it only with a {rate} above 0", file)
+    for needing, rate in (("pir", "cir"), ("cbs", "cir"), ("pbs", "pir")):
+        if needing in row and not integer(config.value(places[rate])):
+            reason = f"{file}{_BEFORE_PIR_ALONE}" if needing == "pir" else file
+            yield _refused(places[needing], config.value(places[needing]), f"it only with a {rate} above 0", reason)
+
+
+def _pool(config: ConfigDb, key: str, row: Mapping[str, object]) -> Iterator[Difference]:
+    if "percentage" not in row:
+        return
+    place, file = Place("BUFFER_POOL", key, "percentage"), MODELS["BUFFER_POOL"].file
+    if "size" in row:
+        yield _refused(place, config.value(place), "it only without size", file)
+    elif config.is_whole() and config.metadata("buffer_model") != "dynamic":
+        wanted = "it only where DEVICE_METADATA|localhost buffer_model is dynamic"
+        yield _refused(place, config.value(place), wanted, file)
 
 
 def _watchdog(config: ConfigDb, key: str, row: Mapping[str, object]) -> Iterator[Difference]:
@@ -142,5 +144,6 @@ def _watchdog(config: ConfigDb, key: str, row: Mapping[str, object]) -> Iterator
 _CONDITIONS: Mapping[str, Callable[[ConfigDb, str, Mapping[str, object]], Iterator[Difference]]] = {
     "WRED_PROFILE": _wred,
     "SCHEDULER": _scheduler,
+    "BUFFER_POOL": _pool,
     "PFC_WD": _watchdog,
 }

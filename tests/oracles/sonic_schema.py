@@ -10,6 +10,8 @@ import yaml
 
 FACTS = yaml.safe_load((Path(__file__).parents[1] / "data" / "sonic" / "facts.yaml").read_text())
 TABLES = {name: table for name, table in FACTS.items() if name.isupper()}
+SWITCH = "DEVICE_METADATA"
+"""What the switch is; its model is not among the facts."""
 RANGES = {f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)} | {"int32": (-(2**31), 2**31 - 1)}
 
 
@@ -17,6 +19,8 @@ def schema_violations(config):
     """Return (table, key, field) of all that the models refuse; without a field the row, without a key the table."""
     found = set()
     for table, rows in config.items():
+        if table == SWITCH:
+            continue
         if table not in TABLES:
             found.add((table, "", ""))
             continue
@@ -39,10 +43,14 @@ def wrong_fields(table, key, row, rows, config):
         name, kind = table["entry"].values()
         yield from (f for f, value in row.items() if not (fits(name, f, config) and fits(kind, value, config)))
         return
+    switch = config.get(SWITCH, {}).get("localhost", {})
     yield from (field for field, kind in table["fields"].items() if kind.get("mandatory") and field not in row)
     for field, value in row.items():
         kind = table["fields"].get(field)
         if kind is None or not value_fits(kind, value, config) or not condition_holds(kind, key, value, row, rows):
+            yield field
+            continue
+        if not all(switch.get(other) == wanted for other, wanted in kind.get("of_switch", {}).items()):
             yield field
 
 
@@ -83,7 +91,7 @@ def condition_holds(kind, key, value, row, rows):
         ("at_least" not in kind or least(kind["at_least"]))
         and ("at_least_if_set" not in kind or kind["at_least_if_set"] not in row or least(kind["at_least_if_set"]))
         and ("positive" not in kind or number(kind["positive"]))
-        and all(row.get(other) in values for other, values in kind.get("where", {}).items())
+        and kind.get("without") not in row
         and kind.get("row", key) == key
         and kind.get("not_row") != key
         and (row_of_all not in rows or least(shared, rows[row_of_all]))

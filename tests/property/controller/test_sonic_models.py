@@ -151,3 +151,71 @@ def test_queues_of_a_chassis_whose_keys_name_host_and_asic_are_not_checked():
     for table in ("QUEUE", "BUFFER_QUEUE"):
         config[table] = {f"lc1|asic0|{key}": copy.deepcopy(row) for key, row in config[table].items()}
     assert refused(config) == set()
+
+
+def planted(table, key, **fields):
+    config = with_the_hardware_s_own(config_tables({1: 100_000, 2: 100_000}, PortNames(), 40))
+    config[table][key] |= fields
+    return config
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "fields"),
+    [
+        ("WRED_PROFILE", "HEDDLE_100000M", {"ecn_green_min_threshold": "20000"}),
+        ("WRED_PROFILE", "HEDDLE_100000M", {"green_ect_max_threshold": "80000"}),
+        ("SWITCH_HASH", "GLOBAL", {"ecmp_hash_ipv4_rdma": ["SRC_IP", "DST_IP"]}),
+        ("PORT", "Ethernet4", {"dhcp_servers": ["10.7.0.1"]}),
+    ],
+    ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
+)
+def test_fields_of_branches_that_are_not_merged_are_refused(table, key, fields):
+    config = planted(table, key, **fields)
+    assert refused(config) == schema_violations(config) == {(table, key, field) for field in fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"pir": "9"}, {"pir"}),
+        ({"pir": "9", "cir": "0"}, {"pir"}),
+        ({"pir": "9", "cir": "10"}, {"pir"}),
+        ({"pir": "9", "cir": "9"}, set()),
+        ({"cir": "9"}, set()),
+        ({"pir": "9", "pbs": "1"}, {"pir"}),
+    ],
+    ids=str,
+)
+def test_a_peak_rate_needs_a_committed_rate_that_is_not_above_it(fields, wrong):
+    config = planted("SCHEDULER", "HEDDLE_STRICT", **fields)
+    assert refused(config) == schema_violations(config) == {("SCHEDULER", "HEDDLE_STRICT", field) for field in wrong}
+
+
+def test_a_refused_peak_rate_names_the_change_that_accepts_it():
+    (found,) = refusals(ConfigDb(planted("SCHEDULER", "HEDDLE_STRICT", pir="9")))
+    assert found.reason == "sonic-scheduler.yang before sonic-buildimage#29314 (September 2026)"
+
+
+@pytest.mark.parametrize(
+    ("model", "fields", "accepted"),
+    [
+        ("dynamic", {"percentage": "60"}, True),
+        ("dynamic", {"percentage": "60", "size": "90000"}, False),
+        ("dynamic", {"percentage": "256"}, False),
+        ("traditional", {"percentage": "60"}, False),
+        (None, {"percentage": "60"}, False),
+    ],
+    ids=str,
+)
+def test_a_pool_s_percentage_needs_the_dynamic_buffer_model_and_no_size(model, fields, accepted):
+    config = planted("BUFFER_POOL", "egress_lossy_pool", **fields)
+    if model:
+        config["DEVICE_METADATA"] = {"localhost": {"buffer_model": model}}
+    place = ("BUFFER_POOL", "egress_lossy_pool", "percentage")
+    assert refused(config) == schema_violations(config) == (set() if accepted else {place})
+
+
+def test_a_percentage_in_tables_to_be_loaded_on_top_of_a_switch_s_own_is_not_refused():
+    config = config_tables({1: 100_000}, PortNames(), 40)
+    config["BUFFER_POOL"]["egress_lossy_pool"]["percentage"] = "60"
+    assert refused(config) == set()
