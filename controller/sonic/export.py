@@ -63,6 +63,7 @@ def config_tables(speeds: Mapping[int, int], names: PortNames, cable_metres: int
     """Return the config_db tables of a switch: `speeds` is the Mbit/s of each port number."""
     ports = {names.interface(number): speed for number, speed in speeds.items()}
     rates = sorted(set(ports.values()))
+    cable_metres = max(cable_metres, 1)  # SONiC takes 0m for a port without lossless groups
     return {
         "PORT": {port: {"speed": str(speed), "mtu": str(MTU_BYTES)} for port, speed in ports.items()},
         "CABLE_LENGTH": {MAP_NAME: dict.fromkeys(ports, f"{cable_metres}m")},

@@ -23,6 +23,21 @@ def pause_quanta(speed_mbps: int) -> int:
 
 
 def headroom_bytes(speed_mbps: int, cable_metres: int, mtu_bytes: int) -> int:
-    """Return the bytes that arrive after XOFF: cable there and back, the sender's reaction, a frame at each end."""
-    cable = 2 * cable_metres * speed_mbps * 1_000_000 // METRES_PER_S // 8
-    return cable + pause_quanta(speed_mbps) * QUANTUM_BYTES + 2 * mtu_bytes
+    """Return the bytes that arrive after XOFF: cable there and back, the sender's reaction, a frame at each end.
+
+    It is the worst case: a sender that uses all the time that IEEE 802.3 allows, frames of the MTU.
+    """
+    return _cable_bytes(speed_mbps, cable_metres) + pause_quanta(speed_mbps) * QUANTUM_BYTES + 2 * mtu_bytes
+
+
+def least_headroom_bytes(speed_mbps: int, cable_metres: int, mtu_bytes: int, lossless_bytes: int) -> int:
+    """Return the bytes that arrive after XOFF even where the sender stops at once.
+
+    Cable there and back, a frame of the MTU that the pause waits for, and a lossless frame that has begun: SONiC's own
+    calculation (sonic-swss, cfgmgr/buffer_headroom_mellanox.lua) with no delay in the peer, the MAC and the PHY.
+    """
+    return _cable_bytes(speed_mbps, cable_metres) + mtu_bytes + lossless_bytes
+
+
+def _cable_bytes(speed_mbps: int, cable_metres: int) -> int:
+    return 2 * cable_metres * speed_mbps * 1_000_000 // METRES_PER_S // 8

@@ -81,6 +81,7 @@ PLANTS = [
     plant("PFC_WD", "PORT", "action", "forward"),
     plant("PORT", "PORT", "pfc_asym", "on"),
     plant("PORT", "PORT", "mtu", "1500"),
+    plant("CABLE_LENGTH", "HEDDLE", "PORT", "0m"),
     plant("WRED_PROFILE", "PROFILE", "ecn", "ecn_none"),
     plant("WRED_PROFILE", "PROFILE", "green_min_threshold", "7"),
     plant("WRED_PROFILE", "PROFILE", "green_max_threshold", "99999999"),
@@ -100,8 +101,13 @@ PLANTS = [
     plant("SWITCH_HASH", "GLOBAL", "ecmp_hash", [*HASH, "RDMA_BTH_DEST_QP"]),
     plant("SWITCH_HASH", "GLOBAL", "ecmp_hash", None),
     plant("SWITCH_HASH", "GLOBAL", "ecmp_hash_ipv4_rdma", ["SRC_IP", "DST_IP"]),
+    plant("SWITCH_HASH", "GLOBAL", "ecmp_hash_algorithm", "RANDOM"),
+    plant("SCHEDULER", "HEDDLE_STRICT", "pir", "1250"),
+    plant("SCHEDULER", "HEDDLE_SHARED", "cir", "100000000000"),
+    plant("ARS_OBJECT", "ars", "", {}),
     plant("SWITCH_TRIMMING", "GLOBAL", "dscp_value", "48"),
     plant("SWITCH_TRIMMING", "GLOBAL", "queue_index", "3"),
+    plant("SWITCH_TRIMMING", "GLOBAL", "tc_value", "6"),
 ]
 # What a plant hides: a profile that marks nothing has no thresholds to compare.
 HIDES = {
@@ -129,7 +135,7 @@ def test_every_planted_difference_is_named_and_nothing_else(speeds, plants, data
     profile = f"HEDDLE_{config['PORT'][port]['speed']}M"
     planted = set()
     for table, key, field, value in plants:
-        key = key.replace("PORT", port).replace("PROFILE", profile)
+        key, field = key.replace("PORT", port).replace("PROFILE", profile), field.replace("PORT", port)
         row = config.setdefault(table, {}).setdefault(key, {})
         if value is None:
             del row[field]
