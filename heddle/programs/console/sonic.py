@@ -10,15 +10,17 @@ from heddle.controller.config.load import load_fabric
 from heddle.controller.config.text.complaint import one_line, shown
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_text
 from heddle.controller.model.error import InputError
+from heddle.controller.sonic.causes import Cause, causes
 from heddle.controller.sonic.config_db import ConfigDb, Tables
-from heddle.controller.sonic.differences import differences
+from heddle.controller.sonic.differences import comparison
 from heddle.controller.sonic.export import PortNames, config_tables, switch_ports
 from heddle.controller.sonic.models import MAX_SPEED_MBPS
+from heddle.controller.sonic.path_differences import shared_seeds
 from heddle.controller.sonic.refusals import refusals
-from heddle.controller.sonic.wording import Difference
+from heddle.controller.sonic.wording import Difference, Effect
 
-MAX_DIFFERENCES_SHOWN = 1_000
-"""A switch of 64 ports with nothing configured has about 900."""
+MAX_LINES = 1_000
+"""A switch of 64 ports with nothing configured has about 20 causes."""
 
 
 def run_export(path: Path, out: Path | None, names: PortNames, cable_metres: int) -> None:
@@ -51,30 +53,34 @@ def run_export(path: Path, out: Path | None, names: PortNames, cable_metres: int
 
 
 def run_verify(paths: Sequence[Path], as_json: bool, out: TextIO) -> int:
-    """Print what SONiC refuses, and the differences, of every config_db.json.
+    """Print what SONiC refuses, and the differences, of every config_db.json: a line for each cause, the worst first.
 
     Returns 0, 1 if there are any, 2 for malformed files.
     """
     problems: list[str] = []
-    found: dict[str, list[Difference]] = {}
+    configs: dict[str, ConfigDb] = {}
     for path in paths:
         try:
-            config = read_config_db(path)
-            found[one_line(str(path))] = [*refusals(config), *differences(config)]
+            configs[one_line(str(path))] = read_config_db(path)
         except InputError as error:
             problems += error.problems
-    status = 2 if problems else int(any(found.values()))
+    found = {file: [*refusals(config), *comparison(config)] for file, config in configs.items()}
+    notes = list(shared_seeds(configs))
+    status = 2 if problems else int(any(not each.is_note for these in found.values() for each in these))
+    grouped = {file: causes(these, list(configs[file].tables.get("PORT", {}))) for file, these in found.items()}
     if as_json:
-        files = [{"file": file, "differences": [_as_json(each) for each in these]} for file, these in found.items()]
-        json.dump({"files": files, "problems": problems, "exit_status": status}, out, indent=2)
+        files = [_file_as_json(file, these, grouped[file]) for file, these in found.items()]
+        document = {"files": files, "notes": notes, "problems": problems, "exit_status": status}
+        json.dump(document, out, indent=2)
         out.write("\n")
         return status
-    for file, these in found.items():
-        out.writelines(one_line(f"{file}: {each}") + "\n" for each in these[:MAX_DIFFERENCES_SHOWN])
-        if len(these) > MAX_DIFFERENCES_SHOWN:
-            out.write(f"{file}: (+{len(these) - MAX_DIFFERENCES_SHOWN} more; --json prints all)\n")
-        if not these:
+    for file, these in grouped.items():
+        if all(each.effect is Effect.NOTE and not each.refused for each in these):
             out.write(f"{file}: as the plan assumes\n")
+        out.writelines(one_line(f"{file}: {each.line}") + "\n" for each in these[:MAX_LINES])
+        if len(these) > MAX_LINES:
+            out.write(f"{file}: (+{len(these) - MAX_LINES} more; --json prints all)\n")
+    out.writelines(one_line(f"note: {note}") + "\n" for note in notes)
     for problem in problems:
         print(f"heddle: {problem}", file=sys.stderr)
     return status
@@ -93,7 +99,7 @@ def read_config_db(path: Path) -> ConfigDb:
         raise InputError(one_line(f"{name}: no JSON: {error}")) from None
     config = ConfigDb(_tables(value, name))
     if not config.ports():
-        raise InputError(f"{name}: PORT: no port that is not down; name a whole config_db.json of a switch")
+        raise InputError(f"{name}: PORT: no port of the fabric is up; name a whole config_db.json of a switch")
     return config
 
 
@@ -117,11 +123,31 @@ def _tables(value: object, name: str) -> Tables:
     return value
 
 
-def _as_json(each: Difference) -> dict[str, str | bool]:
+def _file_as_json(file: str, these: Sequence[Difference], grouped: Sequence[Cause]) -> dict[str, object]:
+    return {
+        "file": file,
+        "differences": [_as_json(each) for each in these if not each.is_note],
+        "notes": [_as_json(each) for each in these if each.is_note],
+        "causes": [
+            {
+                "line": each.line,
+                "effect": each.effect.name.lower(),
+                "refused": each.refused,
+                "ports": each.ports,
+                "places": [str(difference.place) for difference in each.differences],
+            }
+            for each in grouped
+        ],
+    }
+
+
+def _as_json(each: Difference) -> dict[str, object]:
     return {
         **each.place._asdict(),
         "found": each.found,
         "assumed": each.wanted,
         "reason": each.reason,
         "refused": each.refused,
+        "effect": each.effect.name.lower(),
+        "ports": each.ports,
     }

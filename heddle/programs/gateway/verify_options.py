@@ -57,9 +57,9 @@ def roce(
 ) -> None:
     """Compare SONiC switches with what plans assume, and name every difference, and what SONiC's models refuse.
 
-    Checked on every port that is not down: maps of DSCP, traffic class, queue and priority group, PFC and its watchdog,
-    schedulers, ECN thresholds, headroom, trimming; and the switch's ECMP hash. `heddle export sonic` writes settings
-    without a difference.
+    Checked on every port that is up: maps of DSCP, traffic class, queue and priority group, PFC and its watchdog,
+    schedulers, shapers, ECN thresholds, headroom, trimming; and the switch's ECMP hash. `heddle export sonic` writes
+    settings without a difference. A line for each cause, the worst first; notes are no differences.
 
     Exit status: 0 without differences; 1 with differences; 2 for malformed input.
     """
