@@ -61,6 +61,7 @@ def _group(config: ConfigDb, link: Link, of: TrafficClass) -> Iterator[Differenc
         yield through(config, pool, kind, "ingress", "a group is bounded where packets enter", Effect.DROPS)
     if config.value(Place("BUFFER_PROFILE", name, "headroom_type")) != "dynamic":
         yield from _headroom(config, link, Place("BUFFER_PROFILE", name, "xoff"))
+        yield from _reserved(config, name, config.name(pool))
     xon = Place("BUFFER_PROFILE", name, "xon")
     if not config.value(xon).lstrip("0") and not config.value(Place("BUFFER_PROFILE", name, "xon_offset")):
         yield Difference(xon, config.value(xon), "more than 0", "a pause would end at an empty buffer only")
@@ -87,6 +88,15 @@ def _headroom(config: ConfigDb, link: Link, xoff: Place) -> Iterator[Difference]
             f"the most that IEEE 802.3 allows ({pause_quanta(link.speed_mbps)}) and frames of the MTU need {worst}"
         )
         yield Difference(xoff, config.value(xoff), str(worst), reason, effect=Effect.NOTE)
+
+
+def _reserved(config: ConfigDb, profile: str, pool: str) -> Iterator[Difference]:
+    """Yield, as a note, headroom that neither the profile reserves nor a shared headroom of its pool holds."""
+    size, xoff = (Place("BUFFER_PROFILE", profile, field) for field in ("size", "xoff"))
+    reserved, shared = config.number(size), config.number(Place("BUFFER_POOL", pool, "xoff"))
+    if reserved is not None and reserved < (config.number(xoff) or 0) and not shared:
+        reason = f"less than xoff ({config.value(xoff)}), and BUFFER_POOL|{pool} has no shared headroom (xoff)"
+        yield Difference(size, config.value(size), config.value(xoff), reason, effect=Effect.NOTE)
 
 
 def _computed(config: ConfigDb) -> Iterator[Difference]:

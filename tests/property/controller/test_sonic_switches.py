@@ -153,6 +153,16 @@ def test_headroom_below_what_cable_and_frames_hold_loses_data(config):
     assert "12 m at 100000 Mbit/s" in found(config)[place].reason
 
 
+def test_headroom_that_nothing_reserves_is_a_note_and_a_shared_one_is_none(config):
+    profile = config["BUFFER_PROFILE"]["HEDDLE_100000M"]
+    assert notes(config) == []
+    profile["size"] = str(int(profile["xoff"]) - 1)
+    assert found(config) == {}
+    assert {tuple(each.place) for each in notes(config)} == {("BUFFER_PROFILE", "HEDDLE_100000M", "size")}
+    config["BUFFER_POOL"]["ingress_lossless_pool"]["xoff"] = "1712128"
+    assert notes(config) == []
+
+
 def test_a_cable_of_0m_loses_data_because_sonic_removes_its_groups(config):
     config["CABLE_LENGTH"]["HEDDLE"]["Ethernet4"] = "0m"
     assert effects(config) == {("CABLE_LENGTH", "HEDDLE", "Ethernet4"): Effect.DROPS}
