@@ -38,7 +38,8 @@ from heddle.mininet_topos.wire.pause_frame import ETH_MAC_CONTROL, pause_frame, 
 from heddle.telemetry.counter_page import CounterPageWriter
 
 WINDOW_NS, SAMPLE_NS = 500_000_000, 20_000_000
-"""Stale bytes are sampled every `SAMPLE_NS` and written off at the end of a window; see `stale_bytes`."""
+"""Queues of links that are down are emptied, and stale bytes sampled, every `SAMPLE_NS`; these are written off at the
+end of a window; see `stale_bytes`."""
 SIOCGIFFLAGS, IFF_RUNNING = 0x8913, 0x40
 RECEIVE_BYTES = 256
 QUIET_TICKS = 5

@@ -3,7 +3,8 @@
 A frame that arrives is dropped by the egress program, which counts it. A frame that waited vanishes from the kernel's
 queue uncounted. Its bytes must leave the depth of its queue and the occupancy of the ingress port that it came by, else
 that port would pause its neighbour for ever. The programs count how many bytes went from each ingress port to each
-queue (`crossings`), so both are exact. Frames whose loss was written off before (`stale_bytes`) do not count again.
+queue (`crossings`), so both are exact. Frames that were lost otherwise, as when a cable is pulled, are written off in
+the same way and do not count as discarded.
 
 `queues` is the kernel's table of counters, [ports, priorities].
 """
@@ -37,24 +38,28 @@ class Discards:
 
     def settle(self, slot: int, priority: int, held: Held) -> None:
         """Account for an emptied queue; call it when no frame of the queue is on the link any more."""
-        queue = self._queues[slot, priority]
         self.packets[slot, priority] += self._newly_lost(slot, priority)
-        lost = queue["enqueued_bytes"] - queue["dequeued_bytes"] - queue["written_off_bytes"]
-        self._queues["written_off_bytes"][slot, priority] += lost
-        before = self._written_off.get((slot, priority), {})
-        for arrival, count in held.items():
-            self._queues["arrived_written_off_bytes"][arrival, priority] += count - before.get(arrival, 0)
-        self._written_off[slot, priority] = {**before, **held}
+        queue = self._queues[slot, priority]
+        self._write_off(
+            slot, priority, held, queue["enqueued_bytes"] - queue["dequeued_bytes"] - queue["written_off_bytes"]
+        )
 
     def end(self, slot: int, priority: int) -> None:
         """Record the end of a storm."""
         self._dropped[slot, priority] += self._since_begin(slot, priority)
         del self._dropped_before[slot, priority]
 
-    def forget(self, slot: int, priority: int, held: Held) -> None:
-        """Exclude frames that were lost otherwise and written off: the queue is empty, and holds what it shows."""
+    def forget(self, slot: int, priority: int, held: Held, lost_bytes: int) -> None:
+        """Write off frames that were lost otherwise: `lost_bytes` of the queue, and what each ingress port counts."""
         self._newly_lost(slot, priority)
-        self._written_off[slot, priority] = {**self._written_off.get((slot, priority), {}), **held}
+        self._write_off(slot, priority, held, lost_bytes)
+
+    def _write_off(self, slot: int, priority: int, held: Held, lost_bytes: int) -> None:
+        self._queues["written_off_bytes"][slot, priority] += lost_bytes
+        before = self._written_off.get((slot, priority), {})
+        for arrival, count in held.items():
+            self._queues["arrived_written_off_bytes"][arrival, priority] += count - before.get(arrival, 0)
+        self._written_off[slot, priority] = {**before, **held}
 
     def watchdog_packets(self) -> Longs:
         """Return the packets that the watchdog has discarded, waiting and arriving, of each queue."""

@@ -2,10 +2,11 @@
 
 Depth = enqueued - dequeued is exact while every frame that enters a queue also leaves it. A pulled cable breaks this,
 and so would any loss in the kernel. Uncorrected, the queue would seem occupied for ever, and the ingress ports of the
-lost frames would pause their neighbours for ever. So once per window:
+lost frames would pause their neighbours for ever. The queue of a port that is down is empty (`switches`). The rest is
+found once per window:
 
-- a queue is empty if its port is down, or if it held bytes and neither accepted nor released any for the whole window
-  without being paused: its whole depth is written off (a negative depth is written back);
+- a queue is empty if it held bytes and neither accepted nor released any for the whole window without being paused: its
+  whole depth is written off (a negative depth is written back);
 - in one switch and priority, the ingress occupancies of all ports sum to the egress depths of all ports. The minimum
   excess of the former over all samples of a window is stale; it is written off from ingress ports that held at least
   that much at every sample.
@@ -35,16 +36,14 @@ class StaleBytes:
         self._min_ingress = ingress.copy() if self._min_ingress is None else np.minimum(self._min_ingress, ingress)
         self._min_excess = excess if self._min_excess is None else np.minimum(self._min_excess, excess)
 
-    def end_window(
-        self, depth: Longs, moved: Longs, paused: npt.NDArray[np.bool_], down: npt.NDArray[np.bool_]
-    ) -> tuple[Longs, Longs]:
+    def end_window(self, depth: Longs, moved: Longs, paused: npt.NDArray[np.bool_]) -> tuple[Longs, Longs]:
         """End the window; return the bytes to write off from egress depths, and from ingress occupancies.
 
         `moved` counts every byte that enters or leaves a queue.
         """
         still = np.zeros(depth.shape, np.bool_) if self._moved is None else moved == self._moved
         self._moved = moved.copy()
-        lost = np.where(down[:, None] | (still & ~paused), depth, 0)
+        lost = np.where(still & ~paused, depth, 0)
         arrived = self._stale_ingress()
         self._min_ingress = self._min_excess = None
         return lost, arrived

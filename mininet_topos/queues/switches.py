@@ -1,7 +1,8 @@
 """Emulate PFC in all switches of a lab: send pause frames, obey received ones under a watchdog, provide counters.
 
 `tick` is called repeatedly, and returns after what time at the latest. Bytes that are counted as queued although their
-frames were lost are written off (`stale_bytes`). A port's `slot` is its index in the arrays.
+frames were lost are written off: those of a link that is down at once, others after a while (`stale_bytes`). A port's
+`slot` is its index in the arrays.
 
 Kernel access (`Kernel`) and time are arguments, so the tests of this module need no root.
 """
@@ -162,8 +163,12 @@ class Switches:
         return 0 if self._watchdog is None else int(self._watchdog.longest_stuck_ns.max())
 
     def sample_stale_bytes(self) -> None:
-        """Sample all queues for stale bytes; several samples form a window."""
+        """Empty the queues of ports that are down, and sample all queues for stale bytes; samples form a window."""
         block = self._block()
+        down = self._kernel.ports_down()
+        if down.any():
+            self._write_off(np.where(down[:, None], _signed_depth(block), 0))
+            block = self._block()
         self._stale.sample(np.maximum(_signed_depth(block), 0), _ingress_bytes(block))
 
     def write_off_stale_bytes(self) -> None:
@@ -171,14 +176,16 @@ class Switches:
         block, used = self._block(), self._used
         paused = self._received.paused.reshape(-1, PRIORITIES)[:, used]
         moved = block["enqueued_bytes"] + block["dequeued_bytes"]
-        lost, arrived = self._stale.end_window(_signed_depth(block), moved, paused, self._kernel.ports_down())
-        if lost.any() or arrived.any():
-            self._queues["written_off_bytes"][:, used] += lost
-            self._queues["arrived_written_off_bytes"][:, used] += arrived
-            self.written_off_bytes += int(lost.sum())
-            for slot, column in np.argwhere(lost).tolist():
-                priority = int(used[column])
-                self._discards.forget(slot, priority, self._kernel.held_bytes(slot, priority))
+        lost, arrived = self._stale.end_window(_signed_depth(block), moved, paused)
+        self._queues["arrived_written_off_bytes"][:, used] += arrived
+        self._write_off(lost)
+
+    def _write_off(self, lost: Longs) -> None:
+        """Write bytes [ports, used] off from egress queues, and off from the ingress ports that count them."""
+        self.written_off_bytes += int(lost.sum())
+        for slot, column in np.argwhere(lost).tolist():
+            priority = int(self._used[column])
+            self._discards.forget(slot, priority, self._kernel.held_bytes(slot, priority), int(lost[slot, column]))
 
     def depth_bytes(self) -> int:
         """Return the sum of all egress depths."""

@@ -12,8 +12,7 @@ SECONDS = 4.5
 ACT_S = 1.2
 """The duration of every run, and when something happens in it."""
 RECOVERY_S = 2.0
-"""How soon goodput must be that of the plan in force. After a cut the lab's queues need up to a second of it: only then
-they write off the frames that were lost on the cable, and the pauses that those have caused end."""
+"""How soon goodput must be that of the plan in force."""
 PAYLOAD_PART = 4096 / 4158
 """Payload over frame."""
 

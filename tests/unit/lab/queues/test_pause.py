@@ -53,26 +53,22 @@ def test_paused_time_is_what_a_clock_that_ticks_every_nanosecond_would_count(fra
     assert int(pauses.paused_ns(now)[0]) == 0
 
 
-def test_a_queue_whose_link_is_down_is_written_off_at_egress_and_ingress():
+def test_bytes_of_unknown_queues_are_written_off_at_the_ingress_port_that_held_them_for_a_whole_window():
     stale, zero = StaleBytes(np.array([0, 0, 0])), np.zeros((3, 1), np.int64)
-    depth, inside = np.array([[700], [0], [0]]), np.array([[0], [700], [0]])
-    stale.sample(depth, inside)
-    down = np.array([True, False, False])
-    lost, arrived = stale.end_window(depth, zero, zero > 0, down)
-    assert (lost.ravel().tolist(), arrived.ravel().tolist()) == ([700, 0, 0], [0, 0, 0])
+    inside = np.array([[0], [700], [0]])
     stale.sample(zero, inside + np.array([[0], [50], [0]]))  # the port goes on receiving
     stale.sample(zero + np.array([[0], [50], [0]]), inside + np.array([[0], [50], [0]]))
-    lost, arrived = stale.end_window(zero, zero, zero > 0, down)
+    lost, arrived = stale.end_window(zero, zero, zero > 0)
     assert (lost.ravel().tolist(), arrived.ravel().tolist()) == ([0, 0, 0], [0, 700, 0])
 
 
 def test_a_queue_that_stands_still_without_being_paused_is_empty_after_a_window():
     stale, zero = StaleBytes(np.array([0])), np.zeros((1, 2), np.int64)
-    depth, paused, up = np.array([[500, 500]]), np.array([[False, True]]), np.array([False])
+    depth, paused = np.array([[500, 500]]), np.array([[False, True]])
     found = []
     for moved in (zero, zero, zero + 9):
         stale.sample(depth, zero)
-        found.append(stale.end_window(depth, moved, paused, up)[0].tolist())
+        found.append(stale.end_window(depth, moved, paused)[0].tolist())
     assert found == [[[0, 0]], [[500, 0]], [[0, 0]]]
 
 
@@ -86,7 +82,7 @@ def test_nothing_is_written_off_while_every_byte_is_accounted_for(data):
             inside = depth[[1, 0, 3, 2]]  # each switch holds what came in by its other port
             stale.sample(depth, inside)
         moved = moved + 1
-        lost, arrived = stale.end_window(depth, moved, moved < 0, np.zeros(ports, bool))
+        lost, arrived = stale.end_window(depth, moved, moved < 0)
         assert not lost.any()
         assert not arrived.any()
 
@@ -94,6 +90,7 @@ def test_nothing_is_written_off_while_every_byte_is_accounted_for(data):
 class RecordingKernel:
     def __init__(self) -> None:
         self.frames, self.pauses, self.discards, self.down = [], [], [], np.zeros(2, bool)
+        self.held: dict[int, dict[int, int]] = {}
 
     def send_pause(self, slot, quanta):
         self.frames.append((slot, dict(quanta)))
@@ -108,7 +105,7 @@ class RecordingKernel:
         self.discards.append((slot, priority, False))
 
     def held_bytes(self, slot, priority):
-        return {}
+        return self.held.get(slot, {})
 
     def ports_down(self):
         return self.down
@@ -135,6 +132,22 @@ def test_a_congested_ingress_port_pauses_its_neighbour_and_resumes_it():
     switches.tick(3)
     assert kernel.frames == [(1, {3: 0xFFFF}), (1, {3: 0})]
     assert switches.frames_sent[1].tolist() == [0, 0, 0, 2, 0, 0, 0, 0]
+
+
+def test_the_queue_of_a_pulled_cable_is_empty_at_the_next_sample_and_its_ingress_ports_pause_nobody():
+    switches, queues, kernel = two_ports(QueueSettings())
+    queues["enqueued_bytes"][0, 3] = queues["arrived_bytes"][1, 3] = 50_000
+    switches.tick(1)
+    kernel.down[0], kernel.held[0] = True, {1: 50_000}
+    switches.sample_stale_bytes()
+    switches.tick(2)
+    assert kernel.frames == [(1, {3: 0xFFFF}), (1, {3: 0})]
+    assert (switches.depth_bytes(), switches.ingress_bytes(), switches.written_off_bytes) == (0, 0, 50_000)
+    queues["enqueued_bytes"][0, 3] = queues["arrived_bytes"][1, 3] = 50_700  # the switch still forwards to it
+    kernel.held[0] = {1: 50_700}
+    switches.sample_stale_bytes()
+    switches.write_off_stale_bytes()
+    assert (switches.depth_bytes(), switches.ingress_bytes(), switches.written_off_bytes) == (0, 0, 50_700)
 
 
 def test_a_received_pause_stops_its_priority_until_its_time_is_over():

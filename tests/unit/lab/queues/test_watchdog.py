@@ -85,12 +85,10 @@ class ModelSwitch:
 
     def pull_cable(self, egress: int) -> None:
         """Lose a queue's frames, whose bytes are written off from its depth and their ingress ports."""
-        for ingress, size in self.queue[egress]:
-            self.table[egress, 3]["written_off_bytes"] += size
-            self.table[ingress, 3]["arrived_written_off_bytes"] += size
+        lost_bytes = sum(size for _, size in self.queue[egress])
         self.cable_lost += len(self.queue[egress])
         self.queue[egress].clear()
-        self.discards.forget(egress, 3, self.held(egress))
+        self.discards.forget(egress, 3, self.held(egress), lost_bytes)
 
     def held(self, egress: int) -> dict[int, int]:
         return {ingress: count for (ingress, queue), count in self.crossed.items() if queue == egress}
