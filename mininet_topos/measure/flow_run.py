@@ -13,6 +13,7 @@ from heddle.mininet_topos.nic import goodput
 from heddle.mininet_topos.nic.path_move import FAILURE, PLANNED
 
 GOODPUT_PERIOD_NS = goodput.PERIOD_NS
+MISDIRECTED, DAMAGED = "packets reached a NIC that they were not for", "packets arrived damaged"
 UNCOUNTED = "packets are missing that no queue counted as dropped (this machine was overloaded)"
 
 
@@ -139,7 +140,10 @@ class FlowResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicCounters:
-    """The counters of one NIC in one run; `counters` holds all of them by name, those of mlx5 included."""
+    """The counters of one NIC in one run; `counters` holds all of them by name, those of mlx5 included.
+
+    `late_ns` and `max_late_ns` say how late its process woke up: see `mininet_topos/nic/lateness.py`.
+    """
 
     tx_data_packets: int = 0
     tx_ack_packets: int = 0
@@ -153,6 +157,8 @@ class NicCounters:
     tx_refused: int = 0
     socket_drops: int = 0
     cpu_ns: int = 0
+    late_ns: int = 0
+    max_late_ns: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -194,11 +200,11 @@ class Integrity:
         """
         unaccounted = tx_packets - rx_packets - queue_drops
         counts = (
+            (foreign_packets, MISDIRECTED),
+            (icrc_errors, DAMAGED),
             (unaccounted, UNCOUNTED),
             (switch_socket_drops, "packets were lost in Open vSwitch's sockets (this machine was overloaded)"),
             (nic_socket_drops, "packets were lost in the NICs' sockets (this machine was overloaded)"),
-            (foreign_packets, "packets reached a NIC that they were not for"),
-            (icrc_errors, "packets arrived damaged"),
         )
         return cls(
             tx_packets=tx_packets,
@@ -220,6 +226,11 @@ class Integrity:
 def problem_lines(counts: Iterable[tuple[int, str]]) -> tuple[str, ...]:
     """Return a line "<count> <text>" for every count that is not zero."""
     return tuple(f"{count} {text}" for count, text in counts if count)
+
+
+def never_the_machine(problem: str) -> bool:
+    """Return whether a problem of a run is one that no lack of processor time explains."""
+    return problem.endswith((MISDIRECTED, DAMAGED))
 
 
 def balance_text(tx_packets: int, rx_packets: int, dropped_packets: int) -> str:

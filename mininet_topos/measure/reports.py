@@ -13,6 +13,9 @@ from heddle.mininet_topos.measure.flow_run import (
     NicCounters,
 )
 
+NOT_COUNTERS = ("ok", "cpu_ns", "late_ns", "max_late_ns")
+"""Numbers of a NIC's report that are of its process, not of its port."""
+
 
 def by_queue_pair(
     reports: Mapping[str, Mapping[str, Any]], kind: str, history: str
@@ -28,9 +31,7 @@ def by_queue_pair(
 def nic_counters(report: Mapping[str, Any]) -> NicCounters:
     """Return a NIC's counters."""
     names = NicCounters.__dataclass_fields__.keys() - {"counters"}
-    counters = {
-        name: value for name, value in report.items() if isinstance(value, int) and name not in ("ok", "cpu_ns")
-    }
+    counters = {name: value for name, value in report.items() if isinstance(value, int) and name not in NOT_COUNTERS}
     return NicCounters(**{name: report[name] for name in names}, counters=counters)
 
 

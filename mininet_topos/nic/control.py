@@ -80,6 +80,8 @@ def serve(nic: Nic, snapshot: Snapshot, reader: LineReader) -> None:
             snapshot.write(now_ns, nic.totals(now_ns), nic.queue_pairs)
         timeout_s = max(0.0, (min(wake_ns, snapshot.due_ns) - now_ns) / 1e9)
         readable = select.select([nic.socket.fileno(), reader.fd], [], [], timeout_s)[0]
+        if nic.running:
+            nic.lateness.woke(max(wake_ns, now_ns), time.monotonic_ns())
         if reader.fd not in readable:
             continue
         for command in reader.read():

@@ -7,6 +7,7 @@ from typing import Any
 
 from heddle.foundation.traffic_class import CNP
 from heddle.mininet_topos.nic.dcqcn import DcqcnSettings
+from heddle.mininet_topos.nic.lateness import Lateness
 from heddle.mininet_topos.nic.pacer import Pacer
 from heddle.mininet_topos.nic.pause import PauseStorm, PfcState
 from heddle.mininet_topos.nic.port_counters import PortCounters
@@ -42,7 +43,7 @@ class Nic:
         self._storm = PauseStorm()
         self._line = Pacer(rate_bps=line_rate_bps, start_ns=0, catch_up_ns=catch_up_ns)
         self._hold_until_ns = 0
-        self.running = False
+        self.running, self.lateness = False, Lateness()
         self._sending: dict[int, SendQueue] = {}
         self._receiving: dict[int, ReceiveQueue] = {}
         self._round_robin: list[SendQueue] = []
@@ -54,6 +55,7 @@ class Nic:
         self._counters.close(self._sending.values(), self._receiving.values())
         self._sending, self._receiving, self._round_robin, self._holding_acks = {}, {}, [], []
         self._baseline = self.totals(time.monotonic_ns())
+        self.lateness.reset()
         self.running = False
 
     def open(self, requesters: list[dict[str, Any]], responders: list[dict[str, Any]]) -> None:
@@ -164,6 +166,7 @@ class Nic:
         totals = self.totals(time.monotonic_ns())
         counts: dict[str, Any] = {name: count - self._baseline[name] for name, count in totals.items()}
         counts |= {"socket_drops": counts["out_of_buffer"], "cpu_ns": time.process_time_ns()}
+        counts |= {"late_ns": self.lateness.total_ns, "max_late_ns": self.lateness.max_ns}
         return counts | self.queue_pairs() | self.histories() if full else counts
 
     def _route(self, description: dict[str, Any]) -> roce.Route:

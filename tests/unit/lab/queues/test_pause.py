@@ -134,7 +134,7 @@ def test_a_congested_ingress_port_pauses_its_neighbour_and_resumes_it():
     assert switches.frames_sent[1].tolist() == [0, 0, 0, 2, 0, 0, 0, 0]
 
 
-def test_the_queue_of_a_pulled_cable_is_empty_at_the_next_sample_and_its_ingress_ports_pause_nobody():
+def test_the_queue_of_a_pulled_cable_is_empty_at_the_next_sample_and_its_ingress_ports_pause_no_neighbour():
     switches, queues, kernel = two_ports(QueueSettings())
     queues["enqueued_bytes"][0, 3] = queues["arrived_bytes"][1, 3] = 50_000
     switches.tick(1)
