@@ -2,7 +2,7 @@
 # ARGS goes to the program behind the target:  make demo ARGS='--seed 7'   make test ARGS='-k ring'
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak screenshots bench check format proto clean
+.PHONY: help setup demo test soak trials screenshots bench check format proto clean
 ARGS ?=
 
 help: ## List the targets
@@ -24,6 +24,10 @@ soak: ## Run the long forms of the tests: 20 x the examples, 4 million mutated p
 	HEDDLE_EXAMPLES=10 HEDDLE_FUZZ_CASES=4000000 timeout 4h .venv/bin/python -m pytest -m "not e2e" -n 2 \
 	  --dist loadfile --no-loadscope-reorder -o timeout=7200 $(ARGS)
 	timeout 1h scripts/as-root .venv/bin/python -m pytest -m "e2e and soak" -p no:cacheprovider $(ARGS) || [ $$? = 5 ] # none selected
+
+trials: ## Run the demo in series: beside none, one and two busy loops, and with a controller that never re-plans (two hours)
+	@scripts/setup demo
+	@scripts/as-root .venv/bin/python -m tests.support.demo_trials $(ARGS)
 
 bench: ## Run the benchmarks, each a table and JSON
 	@scripts/setup all

@@ -33,7 +33,8 @@ MIN_FLOW_BPS = 50_000
 class DemoOptions:
     """The checked options of a demo; `fabric_text` is the fabric file for the controller.
 
-    `slower` is the same demo at the lower candidate rates, highest first; empty if a rate or a fabric was given.
+    `slower` is the same demo at the lower candidate rates, highest first, each with those below it; empty if a rate or
+    a fabric was given.
     """
 
     fabric: Fabric
@@ -192,4 +193,4 @@ def _slower(options: DemoOptions, sizes: dict[str, int | float | None]) -> tuple
         fabric, text = read_fabric(None, {**sizes, "gbps": gbps})
         workloads = build_workloads(fabric, options.kinds, options.seeds, options.seconds)
         found.append(replace(options, fabric=fabric, fabric_text=text, workloads=workloads))
-    return tuple(found)
+    return tuple(replace(at, slower=tuple(found[place:])) for place, at in enumerate(found, start=1))

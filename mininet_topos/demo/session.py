@@ -7,7 +7,7 @@ no link, and run without it.
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -17,13 +17,15 @@ from heddle.controller.model.fabric import Fabric
 from heddle.mininet_topos.demo.line_rate import RateTooHighError, full_load, measure_at_highest_rate
 from heddle.mininet_topos.demo.options import DemoOptions
 from heddle.mininet_topos.demo.progress import DemoProgress
-from heddle.mininet_topos.demo.results.assemble import PlanFigures, assemble, plan_figures
+from heddle.mininet_topos.demo.results.assemble import PlanFigures, assemble, collisions, plan_figures
 from heddle.mininet_topos.demo.results.congestion import congestion_of
 from heddle.mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoResult, DemoRun, FabricSketch
 from heddle.mininet_topos.demo.sampling import CounterSampler
 from heddle.mininet_topos.demo.scenes.playbill import expected_s, play_scenes
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure import flow_run
+from heddle.mininet_topos.measure.flow_run import never_the_machine
+from heddle.mininet_topos.measure.machine_watch import MachineWatch
 from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.services.controller_client import ControllerClient, connected
@@ -68,6 +70,7 @@ class _Run:
     mode: str
     pairs: list[QueuePair]
     plan: PlanFigures | None = None
+    faults: tuple[str, ...] = ()
 
 
 def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
@@ -102,7 +105,7 @@ def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: b
                 lab_runs.calibrate()
             runs += [*lab_runs.hashed(group), *lab_runs.planned(group)]
             machine = _machine(lab)
-    scenes, scene_notes = play_scenes(options, progress, may_give_up=may_give_up)
+    scenes, scene_notes = play_scenes(options, progress)
     notes += scene_notes
     if not runs:
         raise PrerequisiteError(f"nothing can be run here. {notes[-1]}")
@@ -183,8 +186,18 @@ class _LabRuns:
             for workload in workloads:
                 plan = client.submit(workload.job)
                 pairs = self._paced(self._lab.fabric, planned_pairs(workload, plan.flows))
-                yield self._measure(_Run(workload=workload, mode="planned", pairs=pairs, plan=plan_figures(plan)))
+                figures = plan_figures(plan)
+                faults = (*self._misled(pairs), *collisions(self._lab.fabric, workload, pairs, figures))
+                yield self._measure(
+                    _Run(workload=workload, mode="planned", pairs=pairs, plan=figures, faults=faults)
+                )  # fmt: skip
                 client.release(workload.job.job_id)
+
+    def _misled(self, pairs: Sequence[QueuePair]) -> Iterator[str]:
+        """Return a line if the switches' rules lead planned queue pairs elsewhere than over their planned links."""
+        misled = [pair for pair in pairs if self._lab.path_of(self._lab.stream_of(pair.request)) != pair.links]
+        if misled:
+            yield f"the switches' rules lead {len(misled)} of {len(pairs)} flows off their planned links"
 
     @contextmanager
     def _controller(self) -> Iterator[ControllerClient]:
@@ -203,7 +216,7 @@ class _LabRuns:
         if not result.valid:
             self._progress.log(f"  invalid, running it again: {result.integrity.problems[0]}")
             result = replace(self._attempt(run), attempts=2)
-        if not result.valid and self._may_give_up:
+        if not result.valid and self._may_give_up and not result.faults:
             raise RateTooHighError(f"{run.workload.name}, {MODE_TITLES[run.mode]}", result.integrity.problems[0])
         self._done += 1
         return result
@@ -223,8 +236,11 @@ class _LabRuns:
         return result
 
     def _execute(self, run: _Run, move: Callable[[float], None]) -> DemoRun:
+        watch = MachineWatch(self._lab.id)
         found, congestion = self._run_flows(run, 2 * _predicted_s(run) + 5.0, move)
-        return assemble(self._lab.fabric, run.workload, run.mode, run.pairs, found, run.plan, congestion)
+        use = watch.use(found.nics.values())
+        result = assemble(self._lab.fabric, run.workload, run.mode, run.pairs, found, run.plan, congestion)
+        return replace(result, faults=(*run.faults, *filter(never_the_machine, result.integrity.problems)), machine=use)
 
     def _run_flows(
         self, run: _Run, timeout_s: float, move: Callable[[float], None]

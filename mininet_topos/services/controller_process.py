@@ -14,6 +14,7 @@ from pathlib import Path
 from heddle.controller.model.error import PrerequisiteError
 from heddle.mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
 
+CONTROLLER = (sys.executable, "-m", "heddle.programs.console.main")
 ANY_PORT = "127.0.0.1:0"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 2.0
@@ -38,7 +39,7 @@ def running_controller(
     fabric_file.write_text(fabric_text, encoding="utf-8")
     config_file = directory / "heddle.yaml"
     config_file.write_text(config_text, encoding="utf-8")
-    command = [sys.executable, "-m", "heddle.programs.console.main", "run", str(fabric_file)]
+    command = [*CONTROLLER, "run", str(fabric_file)]
     command += ["--openflow", ANY_PORT, "--grpc", grpc, "--http", http]
     command += ["--state", "none"]
     if config_text:

@@ -42,16 +42,6 @@ class Act(NamedTuple):
     in_run: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
-    """One run of a scene: the flows, those that are watched, the jobs whose plans NICs follow, and what happens."""
-
-    requests: Sequence[FlowRequest]
-    watched: frozenset[str]
-    followed: Sequence[pb.JobPlan] = ()
-    acts: Sequence[Act] = ()
-
-
 class Decision(NamedTuple):
     """A note of the controller's log, or a generation of a followed job's plan with its flows, from the run's start.
 
@@ -67,6 +57,25 @@ class Decision(NamedTuple):
     def line(self) -> str:
         """Return the text of its mark."""
         return f"{self.subject}: {self.text}"
+
+
+def at_once(_: Sequence[Decision]) -> bool:
+    """Return that nothing is left to decide."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """One run of a scene: the flows, those that are watched, the jobs whose plans NICs follow, and what happens.
+
+    `decided` returns whether the controller has decided what it has to; until then the run goes on for a while.
+    """
+
+    requests: Sequence[FlowRequest]
+    watched: frozenset[str]
+    followed: Sequence[pb.JobPlan] = ()
+    acts: Sequence[Act] = ()
+    decided: Callable[[Sequence[Decision]], bool] = at_once
 
 
 class UnfitFabricError(HeddleError):

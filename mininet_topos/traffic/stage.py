@@ -7,12 +7,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
+from heddle.mininet_topos.host.machine import MachineUse
 from heddle.mininet_topos.lab import Lab
-from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowChange, FlowRequest, RunResult
+from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FiveTuple, FlowChange, FlowRequest, RunResult
 from heddle.mininet_topos.measure.job_follower import JobFollower
+from heddle.mininet_topos.measure.machine_watch import MachineWatch
 from heddle.mininet_topos.measure.start_phases import start_offset_ns, start_phases
 from heddle.mininet_topos.services.controller_client import ControllerClient
 from heddle.mininet_topos.traffic.cast import Act, Cast, Decision, Mark, paced
@@ -20,16 +22,25 @@ from heddle.mininet_topos.traffic.queue_pairs import FRAME_BITS, hashed_pairs
 from heddle.mininet_topos.traffic.workloads import Workload
 from heddle.v1 import heddle_pb2 as pb
 
+SLACK_S = 0.5
+"""A run that has lasted this much longer than it should has waited for a decision."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """One run of a scene: its result, when its acts happened, and the controller's decisions in order of time."""
+    """One run of a scene: its result, when its acts happened, and the controller's decisions in order of time.
+
+    `seconds` is how long it has lasted: longer than a run of its scene if decisions came late. `led` says of each
+    planned flow whether the switches' rules lead its last port, and that of its ACKs, over the planned links.
+    """
 
     cast: Cast
     seconds: float
     result: RunResult
     acts: tuple[Mark, ...]
     decisions: tuple[Decision, ...]
+    led: Mapping[str, bool] = field(default_factory=dict)
+    machine: MachineUse | None = None
 
     @property
     def goodput_bps(self) -> tuple[int, ...]:
@@ -46,10 +57,7 @@ class Played:
     @property
     def plans(self) -> Mapping[str, pb.FlowPlan]:
         """Return the plan that each followed flow has at the end of the run."""
-        found = {flow.flow_id: flow for plan in self.cast.followed for flow in plan.flows}
-        for decision in self.decisions:
-            found.update(decision.flows)
-        return found
+        return plans_after(self.cast.followed, self.decisions)
 
     def paths_of(self, flow_id: str) -> Mapping[int, tuple[str, ...]]:
         """Return the path of each UDP source port that a followed flow has had."""
@@ -58,12 +66,23 @@ class Played:
         return {flow.udp_source_port: tuple(flow.links) for flow in (*first, *later) if flow.links}
 
 
+def plans_after(followed: Sequence[pb.JobPlan], decisions: Sequence[Decision]) -> dict[str, pb.FlowPlan]:
+    """Return the plan that each followed flow has after some decisions."""
+    found = {flow.flow_id: flow for plan in followed for flow in plan.flows}
+    for decision in decisions:
+        found.update(decision.flows)
+    return found
+
+
 class Stage:
     """A lab in which casts play: with a controller, whose plans NICs follow, or on static rules, without one."""
 
-    def __init__(self, lab: Lab, client: ControllerClient | None, seconds: float) -> None:
-        """Use a running lab whose switches are ready; every cast plays for `seconds`."""
-        self.lab, self._client, self.seconds = lab, client, seconds
+    def __init__(self, lab: Lab, client: ControllerClient | None, seconds: float, patience_s: float = 0.0) -> None:
+        """Use a running lab whose switches are ready; every cast plays for `seconds`.
+
+        Where a decision is missing by then, it goes on until that has come, but for no more than `patience_s`.
+        """
+        self.lab, self._client, self.seconds, self.longest_s = lab, client, seconds, seconds + patience_s
         self._jobs: list[str] = []
 
     @property
@@ -113,26 +132,54 @@ class Stage:
         ]  # fmt: skip
 
     def play(self, cast: Cast, on_progress: Callable[[float], None]) -> Played:
-        """Run the flows of a cast for `seconds`; they do not complete. Raises what an act has raised."""
+        """Run the flows of a cast; they do not complete. Raises what an act has raised."""
+        watch = MachineWatch(self.lab.id)
         with ExitStack() as stack:
             followers = [stack.enter_context(self._follower(plan)) for plan in cast.followed]
-            director = stack.enter_context(_Director(cast.acts, followers, on_progress))
-            result = self.lab.run_flows(_spread(cast.requests), self.seconds, director.on_progress, changes=director)
+            director = stack.enter_context(_Director(cast.acts, followers))
+
+            def proceed(seconds: float) -> None:
+                director.on_progress(seconds)
+                on_progress(seconds)
+                if seconds >= self.seconds and cast.decided(self._decisions(followers, director.start_ns, seconds)):
+                    self.lab.end_flows()
+
+            result = self.lab.run_flows(_spread(cast.requests), self.longest_s, proceed, changes=director)
             acts = director.ended()
-            decisions = [one for follower in followers for one in _generations(follower, director.start_ns)]
+            decisions = self._decisions(followers, director.start_ns, director.seconds)
+        led = self._led(plans_after(cast.followed, decisions)) if self._client is not None else {}
+        seconds = self.seconds if director.seconds < self.seconds + SLACK_S else director.seconds
+        return Played(
+            cast=cast, seconds=seconds, result=result, acts=acts, decisions=decisions, led=led,
+            machine=watch.use(result.nics.values()),
+        )  # fmt: skip
+
+    def _decisions(self, followers: Sequence[JobFollower], start_ns: int, seconds: float) -> tuple[Decision, ...]:
+        """Return the controller's decisions from the start of a run up to `seconds`, in order of time."""
+        decisions = [one for follower in followers for one in _generations(follower, start_ns)]
         if self._client is not None:
-            start_unix_ns = time.time_ns() - time.monotonic_ns() + director.start_ns
+            start_unix_ns = time.time_ns() - time.monotonic_ns() + start_ns
             decisions += [
                 Decision(note.timestamp_unix_ns - start_unix_ns, note.subject, note.text)
                 for note in self._client.notes(start_unix_ns)
             ]
-        end_ns = int(self.seconds * 1e9)
-        shown = sorted((one for one in decisions if 0 <= one.at_ns < end_ns), key=lambda one: one.at_ns)
-        return Played(cast=cast, seconds=self.seconds, result=result, acts=acts, decisions=tuple(shown))
+        in_time = (one for one in decisions if 0 <= one.at_ns < int(seconds * 1e9))
+        return tuple(sorted(in_time, key=lambda one: one.at_ns))
+
+    def _led(self, plans: Mapping[str, pb.FlowPlan]) -> dict[str, bool]:
+        """Return of each flow with a path whether the rules lead it and its ACKs there."""
+        return {flow_id: self._is_led(flow) for flow_id, flow in plans.items() if flow.links}
+
+    def _is_led(self, flow: pb.FlowPlan) -> bool:
+        source, destination = (self.lab.fabric.nic_by_id[nic].ip for nic in (flow.src_nic, flow.dst_nic))
+        data = FiveTuple(source, destination, flow.udp_source_port)
+        acks = FiveTuple(destination, source, flow.reverse_udp_source_port)
+        paths = ((data, tuple(flow.links)), (acks, tuple(flow.reverse_links)))
+        return all(self.lab.path_of(stream) == links for stream, links in paths if links)
 
     def _endless(self, line_bps: int) -> int:
         """Return more bytes than a NIC can send in a run."""
-        return int(line_bps * 2 * self.seconds / 8)
+        return int(line_bps * 2 * self.longest_s / 8)
 
     def _follower(self, plan: pb.JobPlan) -> JobFollower:
         return JobFollower(self.client.channel, plan, paced)
@@ -163,15 +210,13 @@ class _Director:
     A timer starts each act, and wakes the run's thread for an act that only this thread may do.
     """
 
-    def __init__(
-        self, acts: Sequence[Act], followers: Sequence[JobFollower], on_progress: Callable[[float], None]
-    ) -> None:
-        self._acts, self._followers, self._on_progress = acts, followers, on_progress
+    def __init__(self, acts: Sequence[Act], followers: Sequence[JobFollower]) -> None:
+        self._acts, self._followers = acts, followers
         self._timers: list[threading.Timer] = []
         self._due: deque[Act] = deque()
         self._marks: list[Mark] = []
         self._failure: Exception | None = None
-        self.start_ns = 0
+        self.start_ns, self.seconds = 0, 0.0
 
     def __enter__(self) -> "_Director":
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -201,6 +246,7 @@ class _Director:
 
     def on_progress(self, seconds: float) -> None:
         """Start the timers when the run has started, and do what only the run may do."""
+        self.seconds = seconds
         if not self.start_ns and seconds > 0:
             self.start_ns = time.monotonic_ns() - int(seconds * 1e9)
             for act in self._acts:
@@ -208,7 +254,6 @@ class _Director:
                 self._timers[-1].start()
         while self._due:
             self._perform(self._due.popleft())
-        self._on_progress(seconds)
 
     def ended(self) -> tuple[Mark, ...]:
         """Return the marks of all acts; raises what one of them has raised."""

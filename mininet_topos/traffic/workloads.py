@@ -27,7 +27,7 @@ SIZE_STEP_BYTES = E_ECMP_QUEUE_PAIRS * PAYLOAD_BYTES
 
 DRAWS = 1000
 
-INCAST = "incast"
+PERMUTATION, INCAST = "permutation", "incast"
 BYSTANDER_SHARE = 0.95
 """The demand of an incast's bystander, as a fraction of what its own part of the incast leaves of its NIC's rate."""
 
@@ -73,9 +73,7 @@ def build_workloads(fabric: Fabric, kinds: Sequence[str], seeds: Sequence[int], 
             "the demo needs NICs of the compute network on at least 2 hosts: give a fabric with more hosts"
         )
     return tuple(
-        WORKLOADS[kind](nics, seed, seconds)
-        for kind in kinds
-        for seed in (seeds if kind == "permutation" else seeds[:1])
+        WORKLOADS[kind](nics, seed, seconds) for kind in kinds for seed in (seeds if kind == PERMUTATION else seeds[:1])
     )
 
 
@@ -95,7 +93,7 @@ def permutation(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
     size = size_for(min(nic.capacity_bps for nic in nics), seconds)
     pairs = tuple(RankPair(src_rank=src, dst_rank=dst) for src, dst in enumerate(targets))
     collective = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=size, pairs=pairs)
-    return _workload("permutation", seed, nics, collective, [(src, dst, size) for src, dst in enumerate(targets)])
+    return _workload(PERMUTATION, seed, nics, collective, [(src, dst, size) for src, dst in enumerate(targets)])
 
 
 def rotation(nics: Sequence[Nic], seconds: float) -> Workload:
@@ -185,7 +183,7 @@ def _bystander(nics: Sequence[Nic], receiver: int, senders: Sequence[int], draw:
 
 
 WORKLOADS: dict[str, Callable[[Sequence[Nic], int, float], Workload]] = {
-    "permutation": permutation,
+    PERMUTATION: permutation,
     "ring": ring,
     "all-to-all": all_to_all,
     INCAST: incast,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heddle.controller.model.error import HeddleError
+from heddle.mininet_topos.demo.results.judgement import Verdict
 from heddle.mininet_topos.demo.results.scenes import KINDS
 from heddle.mininet_topos.traffic.workloads import WORKLOADS
 
@@ -54,8 +55,9 @@ def demo(
 
     Builds an emulated fabric of Open vSwitch switches on this machine (needs root), runs the same workloads under
     every mode, checks every packet's path, prints a table and writes a report folder. Everything is removed
-    afterwards. Exit status: 0; 1 where a planned run was invalid, off its paths or could not be run, or a scene did not
-    show what it should; 2 for bad input; 3 where a host of the fabric is cut off.
+    afterwards. Exit status: 0, also where this machine was too busy to show all, which is then said; 1 where a planned
+    run was off its paths or could not be run, or the controller did not do what a scene needs; 2 for bad input; 3 where
+    a host of the fabric is cut off.
     """
     from heddle.mininet_topos.demo.options import build_options
 
@@ -107,15 +109,19 @@ def _run(options: "DemoOptions", report: Path, as_json: bool, wait_s: float) -> 
 
 
 def shortcomings(result: "DemoResult") -> list[str]:
-    """Return a line for each planned run that is invalid or off its planned links, and each check that fails."""
+    """Return a line for each failure of a planned run or a scene; what the machine was too busy to show is none."""
     found = []
     for run in result.runs:
-        if run.mode == "planned" and not run.valid:
+        if run.mode != "planned" or run.verdict is not Verdict.FAILED:
+            continue
+        if run.faults:
+            found += [f"{run.workload}: {fault}" for fault in run.faults]
+        elif not run.valid:
             found.append(f"{run.workload}: the planned run is invalid, twice: {run.integrity.problems[0]}")
-        elif run.mode == "planned" and run.exact_flows < len(run.flows):
+        else:
             strays = len(run.flows) - run.exact_flows
             found.append(f"{run.workload}: {strays} flows were not counted on exactly their planned links")
     for scene in result.scenes:
-        found += [f"scene {scene.kind}: the planned run is invalid, twice: {one}" for one in scene.runs[0].problems[:1]]
-        found += [f"scene {scene.kind}: {check.text}" for check in scene.checks if not check.holds]
+        if scene.verdict is Verdict.FAILED:
+            found += [f"scene {scene.kind}: {text}" for text in scene.failures]
     return found

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from statistics import geometric_mean
 
+from heddle.mininet_topos.demo.results.judgement import Verdict
 from heddle.mininet_topos.demo.results.summary import congested, ratio
 from heddle.mininet_topos.demo.results.values import DemoResult, DemoRun
 
@@ -79,8 +80,11 @@ def _paths(planned: list[DemoRun]) -> Tile:
 def _scenes(result: DemoResult) -> Tile:
     holding = sum(scene.holds for scene in result.scenes)
     text = "scenes hold: what the controller did while flows ran"
-    whole = holding == len(result.scenes)
-    return Tile(figure=f"{holding}/{len(result.scenes)}", text=text, tone="good" if whole else "bad")
+    unshown = sum(scene.verdict is Verdict.NOT_SHOWN for scene in result.scenes)
+    text += f"; {unshown} not shown, the machine was busy" if unshown else ""
+    failed = any(scene.verdict is Verdict.FAILED for scene in result.scenes)
+    tone = "bad" if failed else "" if unshown else "good"
+    return Tile(figure=f"{holding}/{len(result.scenes)}", text=text, tone=tone)
 
 
 def _valid(runs: tuple[DemoRun, ...]) -> Tile:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from heddle.mininet_topos.demo.report.markup import Markup, join, tag
+from heddle.mininet_topos.demo.results.judgement import Verdict
 from heddle.mininet_topos.demo.results.scenes import SceneResult, SceneRun
 from heddle.mininet_topos.demo.results.values import MODE_TITLES, DemoResult
 from heddle.mininet_topos.traffic.cast import Mark
@@ -121,11 +122,12 @@ def _figures_table(scene: SceneResult) -> Markup:
 
 
 def _verdict(scene: SceneResult) -> Markup:
-    return tag(
-        "ul",
-        [tag("li", check.text, class_="holds" if check.holds else "fails") for check in scene.checks],
-        class_="verdict",
-    )
+    fails = "missed" if scene.verdict is Verdict.NOT_SHOWN else "fails"
+    last = scene.attempts[-1]
+    lines = [(check.text, "holds" if check.holds else fails) for check in scene.checks]
+    lines += [(text, "fails") for text in last.faults] + [(text, fails) for text in last.problems]
+    lines += [(f"not shown: {scene.why}; {len(scene.attempts)} attempts", "missed")] if scene.why else []
+    return tag("ul", [tag("li", text, class_=name) for text, name in lines], class_="verdict")
 
 
 def _rounded_up(bps: float) -> float:

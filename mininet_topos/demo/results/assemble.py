@@ -1,10 +1,12 @@
 """Assemble the result of one run from the lab's counters and the prediction. Pure functions."""
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric, Role
 from heddle.mininet_topos.demo.results.values import (
     Congestion,
     DemoFlow,
@@ -17,9 +19,10 @@ from heddle.mininet_topos.demo.results.values import (
 from heddle.mininet_topos.demo.results.verdict import check_legs, legs_of, shortened
 from heddle.mininet_topos.measure import flow_run
 from heddle.mininet_topos.traffic.queue_pairs import QueuePair, capacities, demands
-from heddle.mininet_topos.traffic.workloads import WIRE_OVERHEAD_BYTES, Workload
+from heddle.mininet_topos.traffic.workloads import PERMUTATION, WIRE_OVERHEAD_BYTES, Workload
 from heddle.v1 import heddle_pb2 as pb
 
+TOLERANCE = 1 + 1e-3
 LATE_SHARE, LATE_NS, LATE_FRAMES = 0.01, 20_000_000, 12
 """A queue pair is late if it takes longer than its pacing rate explains, by more than the sum of this fraction, this
 time and this many frame times of its slowest link: for the round trip, a packet or two queued, and scheduling."""
@@ -204,6 +207,38 @@ def offered_load(fabric: Fabric, pairs: Sequence[QueuePair]) -> float:
             load[link] = load.get(link, 0) + pair.demand_bps
     capacity = capacities(fabric)
     return max((bits / capacity[link] for link, bits in load.items() if is_switch_link(link)), default=0.0)
+
+
+def collisions(fabric: Fabric, workload: Workload, pairs: Sequence[QueuePair], plan: PlanFigures) -> tuple[str, ...]:
+    """Return a line for each way in which a permutation's plan is worse than it must be, or than it claims.
+
+    Computed from the planned paths alone. Between two tiers with equal cables, flows of one rate fit on uplinks in
+    equal numbers (equitable edge colouring), so a link need not carry more than its part, rounded up.
+    """
+    if workload.kind != PERMUTATION:
+        return ()
+    load, claimed = offered_load(fabric, pairs), float(plan.certificate["max_link_utilisation"])
+    found = []
+    if load > claimed * TOLERANCE:
+        found.append(f"the certificate claims {claimed:.2f} for the fullest link, which by its paths is at {load:.2f}")
+    least = _least_load(fabric, pairs)
+    if least is not None and load > least * TOLERANCE:
+        found.append(f"the plan loads a link with {load:.2f}, where {least:.2f} is possible")
+    return tuple(found)
+
+
+def _least_load(fabric: Fabric, pairs: Sequence[QueuePair]) -> float | None:
+    """Return the least load of the fullest link for flows of one rate; None if that is not known for a fabric."""
+    leaf_of = {nic.id: nic.port.switch for nic in fabric.nics}
+    rates, demands_bps = {cable.capacity_bps for cable in fabric.cables}, {pair.demand_bps for pair in pairs}
+    uplinks = {len(fabric.up_choices[leaf]) for leaf in leaf_of.values()}
+    tiers = {switch.role for switch in fabric.switches}
+    if not len(rates) == len(demands_bps) == len(uplinks) == 1 or Role.AGG in tiers or not fabric.failed.whole:
+        return None
+    ends = [(leaf_of[pair.src_nic], leaf_of[pair.dst_nic]) for pair in pairs]
+    crossing = [(source, destination) for source, destination in ends if source != destination]
+    flows = max((max(Counter(leaves).values()) for leaves in zip(*crossing, strict=True)), default=0)
+    return math.ceil(flows / uplinks.pop()) * demands_bps.pop() / rates.pop()
 
 
 def integrity_of(

@@ -7,6 +7,7 @@ happens to the fabric. Times count from the start of a run.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from heddle.mininet_topos.demo.results.judgement import Attempt, Check, Verdict, busy_text, verdict_of
 from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS
 from heddle.mininet_topos.traffic.cast import Mark
 
@@ -54,18 +55,11 @@ class SceneRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One condition of a scene's verdict, with the figures that decided it."""
-
-    text: str
-    holds: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SceneResult:
-    """A scene: what it shows, when it happened, its runs (planned first) and its verdict, which is of the planned run.
+    """A scene: what it shows, when it happened, its runs (planned first) and its verdict, which is of planned runs.
 
-    `watched` says whose goodput the series are.
+    `watched` says whose goodput the series are. `attempts` are all planned runs in order; `runs` and `checks` are of
+    the last one, which is the one that shows the scene if any does.
     """
 
     kind: str
@@ -74,12 +68,47 @@ class SceneResult:
     act_ns: int
     runs: tuple[SceneRun, ...]
     checks: tuple[Check, ...]
+    attempts: tuple[Attempt, ...]
     period_ns: int = PERIOD_NS
 
     @property
+    def verdict(self) -> Verdict:
+        """Return whether what the scene shows is so, is not, or could not be shown on this machine."""
+        return verdict_of(self.attempts)
+
+    @property
     def holds(self) -> bool:
-        """Return whether what the scene shows is so: the planned run is valid, and all checks hold."""
-        return not self.runs[0].problems and all(check.holds for check in self.checks)
+        """Return whether what the scene shows is so: a planned run is valid, and all its checks hold."""
+        return self.verdict is Verdict.SHOWN
+
+    @property
+    def missed(self) -> bool:
+        """Return whether a measure alone was missed, which another attempt may not miss."""
+        return self.verdict is not Verdict.SHOWN and all(attempt.missed for attempt in self.attempts)
+
+    @property
+    def why(self) -> str:
+        """Return why the scene was not shown, with the figures of the machine; empty if it was shown or failed."""
+        if self.verdict is not Verdict.NOT_SHOWN:
+            return ""
+        last = next(attempt for attempt in reversed(self.attempts) if attempt.excused)
+        return f"{busy_text(last.machine)}"
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Return what the first attempt that failed has not shown."""
+        one = next(attempt for attempt in self.attempts if attempt.verdict is Verdict.FAILED)
+        return (*one.faults, *(check.text for check in one.checks if not check.holds), *one.problems)
+
+    @property
+    def line_rate_bps(self) -> int:
+        """Return the line rate of its runs."""
+        return self.attempts[-1].line_rate_bps
+
+    @property
+    def stepped_down(self) -> bool:
+        """Return whether it was played at a lower rate than at first, because it was not shown there."""
+        return self.line_rate_bps < self.attempts[0].line_rate_bps
 
     @property
     def top_bps(self) -> float:

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 
+from heddle.mininet_topos.demo.results.judgement import Verdict
 from heddle.mininet_topos.demo.results.scenes import SceneResult, SceneRun
 from heddle.mininet_topos.demo.results.values import MODE_TITLES
 from heddle.mininet_topos.traffic.cast import Mark
@@ -12,7 +13,7 @@ LABEL_WIDTH = 9
 DIGITS = "123456789abcdefghijklmnopqrstuvwxyz"
 AXIS_STEP_S = 0.5
 MARK_INDENT = 13
-HOLDS, FAILS = "holds:", "DOES NOT HOLD:"
+HOLDS, FAILS, MISSED, NOT_SHOWN = "holds:", "DOES NOT HOLD:", "missed:", "NOT SHOWN:"
 
 
 def strip_lines(scene: SceneResult, width: int) -> list[str]:
@@ -21,6 +22,7 @@ def strip_lines(scene: SceneResult, width: int) -> list[str]:
     step = _periods_per_column(scene, width)
     top_bps = scene.top_bps
     title = f"Scene {scene.kind}: {scene.title}. Goodput of {scene.watched}; full height {top_bps / 1e6:.1f} Mbit/s"
+    title += f"; links at {scene.line_rate_bps / 1e6:g} Mbit/s" if scene.stepped_down else ""
     lines = _wrapped(title, width, 2)
     lines.append(" " * LABEL_WIDTH + mark_line(planned.marks, scene.period_ns * step, width - LABEL_WIDTH))
     lines += [
@@ -28,9 +30,19 @@ def strip_lines(scene: SceneResult, width: int) -> list[str]:
     ]
     lines.append(" " * LABEL_WIDTH + axis_line(len(planned.goodput_bps) // step, scene.period_ns * step))
     texts = [figures_line(run, scene.act_ns) for run in scene.runs]
-    texts += [f"{HOLDS if check.holds else FAILS} {check.text}" for check in scene.checks]
+    texts += _verdict_texts(scene)
     lines += [line for text in mark_texts(planned.marks) for line in _wrapped(text, width, MARK_INDENT)]
     return lines + [line for text in texts for line in _wrapped(text, width, 2)]
+
+
+def _verdict_texts(scene: SceneResult) -> list[str]:
+    """Return a line for each condition and, if the scene was not shown, why; an excused miss is not a failure."""
+    last, fails = scene.attempts[-1], MISSED if scene.verdict is Verdict.NOT_SHOWN else FAILS
+    texts = [f"{HOLDS if check.holds else fails} {check.text}" for check in scene.checks]
+    texts += [f"{FAILS} {fault}" for fault in last.faults] + [f"{fails} {problem}" for problem in last.problems]
+    if scene.why:
+        texts.append(f"{NOT_SHOWN} {scene.why}; {len(scene.attempts)} attempts; the controller decided as it should")
+    return texts
 
 
 def strip(values: Sequence[float], top: float) -> str:
@@ -78,6 +90,8 @@ def figures_line(run: SceneRun, act_ns: int) -> str:
     before, lowest, after = (f"{bps / 1e6:.1f}" for bps in rates)
     text = f"{MODE_TITLES[run.mode]}: {before} Mbit/s before, {lowest} at the lowest, {after} in the last second"
     text += f"; {run.lost_packets} packets lost, {run.retransmitted_packets} sent again"
+    if run.mode != "planned" and run.problems:
+        text += f"; INVALID, not to be compared: {run.problems[0]}"
     return f"{text}; flows moved: {run.moved_flows}" if run.rate_bps else text
 
 

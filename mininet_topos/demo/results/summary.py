@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import geometric_mean, median
 
+from heddle.mininet_topos.demo.results.judgement import Verdict, busy_text
 from heddle.mininet_topos.demo.results.values import MODE_TITLES, DemoResult
 from heddle.mininet_topos.measure.flow_run import balance_text
 
@@ -64,7 +65,23 @@ def summary_lines(result: DemoResult) -> list[str]:
         *_planned_lines(result),
         *_path_lines(result),
         *_integrity_lines(result),
+        *_scene_lines(result),
+        *unshown_lines(result),
     ]
+
+
+def _scene_lines(result: DemoResult) -> list[str]:
+    if not result.scenes:
+        return []
+    shown = sum(scene.holds for scene in result.scenes)
+    return [f"scenes: {shown} of {len(result.scenes)} shown"]
+
+
+def unshown_lines(result: DemoResult) -> list[str]:
+    """Return a line for each planned run and each scene that could not be shown because the machine was busy."""
+    runs = [run for run in result.runs if run.mode == "planned" and run.verdict is Verdict.NOT_SHOWN]
+    found = [f"not shown: {run.workload}, planned: {busy_text(run.machine)}" for run in runs]
+    return found + [f"not shown: scene {scene.kind}: {scene.why}" for scene in result.scenes if scene.why]
 
 
 def _rate_lines(result: DemoResult) -> list[str]:

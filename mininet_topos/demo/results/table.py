@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from heddle.mininet_topos.demo.results.strips import FAILS, strip_lines
+from heddle.mininet_topos.demo.results.strips import FAILS, MISSED, NOT_SHOWN, strip_lines
 from heddle.mininet_topos.demo.results.summary import (
     CONGESTION_LEGEND,
     LEGEND,
@@ -24,7 +24,8 @@ from heddle.mininet_topos.demo.results.summary import (
 from heddle.mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoFlow, DemoResult, DemoRun
 
 WIDTH = 100
-STRIP_STYLES = {FAILS: "bold red", "planned ": "green", "Scene ": "bold"}
+STRIP_STYLES = {FAILS: "bold red", NOT_SHOWN: "bold yellow", MISSED: "yellow", "planned ": "green", "Scene ": "bold"}
+LINE_STYLES = {"INVALID": "bold red", "not shown": "bold yellow"}
 
 
 class Column(NamedTuple):
@@ -120,7 +121,9 @@ def print_result(result: DemoResult, console: Console) -> None:
             console.print(Text(line, style=style), width=width)
         console.print()
     for line in summary_lines(result):
-        _print_wrapped(console, line, style="bold red" if line.startswith("INVALID") else "")
+        _print_wrapped(
+            console, line, style=next((style for start, style in LINE_STYLES.items() if line.startswith(start)), "")
+        )
     console.print()
     legends = (LEGEND, CONGESTION_LEGEND) if any(run.congestion for run in result.runs) else (LEGEND,)
     for line in (*legends, *result.notes, scale_note(int(result.parameters["line_rate_bps"]))):

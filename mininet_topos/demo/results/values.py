@@ -7,7 +7,9 @@ name or meaning; new fields do not change it.
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from heddle.mininet_topos.demo.results.judgement import Verdict, verdict_of_run
 from heddle.mininet_topos.demo.results.scenes import SceneResult
+from heddle.mininet_topos.host.machine import MachineUse
 from heddle.mininet_topos.measure.flow_run import Integrity
 
 SCHEMA = "heddle.demo/1"
@@ -146,7 +148,11 @@ class Congestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoRun:
-    """One workload under one mode; `attempts` is 2 if the first attempt was invalid because of this machine."""
+    """One workload under one mode; `attempts` is 2 if the first attempt was invalid because of this machine.
+
+    `faults` are of a planned run: what is wrong with its plan or its rules, and no machine explains. `machine` is what
+    the machine gave while it ran.
+    """
 
     workload: str
     kind: str
@@ -160,6 +166,15 @@ class DemoRun:
     completion_ns: int
     certificate: dict[str, Any] | None = None
     congestion: Congestion | None = None
+    faults: tuple[str, ...] = ()
+    machine: MachineUse | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return whether a planned run shows what it should: valid, and every packet on its planned links."""
+        return verdict_of_run(
+            valid=self.valid, exact=self.exact_flows == len(self.flows), faults=self.faults, machine=self.machine
+        )  # fmt: skip
 
     @property
     def valid(self) -> bool:
@@ -261,6 +276,7 @@ class DemoResult:
         for plain, run in zip(found["runs"], self.runs, strict=True):
             plain |= {
                 "valid": run.valid,
+                "verdict": run.verdict if run.mode == "planned" else None,
                 "sum_goodput_bps": run.sum_goodput_bps,
                 "worst_goodput_bps": run.worst.goodput_bps,
                 "worst_share_of_demand": run.worst.share_of_demand,
@@ -270,5 +286,5 @@ class DemoResult:
                 "max_measured_utilisation": run.max_measured_utilisation,
             }
         for plain, scene in zip(found["scenes"], self.scenes, strict=True):
-            plain["holds"] = scene.holds
+            plain |= {"holds": scene.holds, "verdict": scene.verdict, "why": scene.why}
         return found

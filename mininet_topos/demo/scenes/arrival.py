@@ -1,13 +1,22 @@
 """A second job arrives that fits only if flows of the first one move."""
 
 import random
+from collections.abc import Sequence
 
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric, Nic
-from heddle.mininet_topos.demo.results.scenes import Check
-from heddle.mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
-from heddle.mininet_topos.demo.scenes.verdict import at_rate, on_exact_links, planned_goodput_bps
-from heddle.mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, send_recv
+from heddle.mininet_topos.demo.results.judgement import Check
+from heddle.mininet_topos.demo.scenes.script import ACT_S
+from heddle.mininet_topos.demo.scenes.verdict import (
+    all_led,
+    at_rate,
+    fullest_link,
+    on_exact_links,
+    planned_goodput_bps,
+    replanned,
+    resent_packets,
+)
+from heddle.mininet_topos.traffic.cast import Act, Cast, Decision, UnfitFabricError, send_recv
 from heddle.mininet_topos.traffic.stage import Played, Stage
 from heddle.mininet_topos.traffic.workloads import Workload, compute_nics, derangement
 from heddle.v1 import heddle_pb2 as pb
@@ -54,7 +63,12 @@ class Arrival:
             Act(ACT_S, "its flows start"),
         )
         flow_ids = frozenset(one.flow_id for one in requests)
-        return Cast(requests=requests, watched=flow_ids, followed=(plan, preview), acts=acts)
+        followed = (plan, preview)
+
+        def decided(decisions: Sequence[Decision]) -> bool:
+            return self._admitted is not None and bool(replanned(followed, decisions, flow_ids=self._first_ids))
+
+        return Cast(requests=requests, watched=flow_ids, followed=followed, acts=acts, decided=decided)
 
     def hashed(self, stage: Stage) -> Cast:
         """Return both jobs on hashed paths."""
@@ -77,18 +91,24 @@ class Arrival:
 
     def checks(self, played: Played) -> tuple[Check, ...]:
         """Return whether the job fits because flows moved, without loss, and both jobs are at their rates."""
-        admitted = None if self._admitted is None else self._admitted.certificate.max_link_utilisation
-        moves = [move for move in played.result.moves if move.flow_id in self._first_ids]
-        resent = sum(move.resent_packets for move in moves)
-        fullest = f"the fullest link would be at {self._unmoved:.2f} without moves, and is at {admitted or 0:.2f}"
-        moved = f"moves of the first job's flows: {len(moves)}; {resent} packets sent again by them"
+        admitted = float("inf") if self._admitted is None else self._admitted.certificate.max_link_utilisation
+        load = max(admitted, fullest_link(self._fabric, played))
+        left = replanned(played.cast.followed, played.decisions, flow_ids=self._first_ids)
+        resent = resent_packets(played)
+        fullest = f"the fullest link would be at {self._unmoved:.2f} without moves, and is at {load:.2f}"
         rate_bps = planned_goodput_bps(played, played.cast.watched)
         return (
-            Check(text=fullest, holds=self._unmoved > FITS and admitted is not None and admitted <= FITS),
-            Check(text=moved, holds=bool(moves) and not resent),
-            at_rate("both jobs at their rates", played, played.cast.watched, rate_bps, ACT_S, RECOVERY_S),
+            Check(text=fullest, holds=self._unmoved > FITS >= load, decision=True),
+            Check(text=f"flows of the first job with other paths: {len(left)}", holds=bool(left), decision=True),
+            all_led(played, frozenset(played.plans)),
+            Check(text=f"{resent} packets sent again by their moves", holds=not resent),
+            at_rate("both jobs at their rates", played, played.cast.watched, rate_bps),
             on_exact_links(self._fabric, played),
         )
+
+    def caused(self, played: Played) -> bool:
+        """Return that the second job was submitted: no machine is too busy for that."""
+        return True
 
     def end(self, stage: Stage) -> None:
         """Leave the fabric as it is: the jobs are released by the caller."""

@@ -1,14 +1,16 @@
 """A cable is cut under a permutation that uses the whole fabric."""
 
+from collections.abc import Mapping
+
 from heddle.controller.model.connectivity import cut_off
 from heddle.controller.model.fabric import Cable, Fabric
 from heddle.controller.model.health import Health
-from heddle.mininet_topos.demo.results.scenes import Check
-from heddle.mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
-from heddle.mininet_topos.demo.scenes.verdict import at_rate, on_exact_links, planned_goodput_bps
+from heddle.mininet_topos.demo.results.judgement import Check
+from heddle.mininet_topos.demo.scenes.script import ACT_S
+from heddle.mininet_topos.demo.scenes.verdict import all_led, at_rate, on_exact_links, planned_goodput_bps
 from heddle.mininet_topos.measure.flow_run import FlowRequest
 from heddle.mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, send_recv
-from heddle.mininet_topos.traffic.stage import Played, Stage
+from heddle.mininet_topos.traffic.stage import Played, Stage, plans_after
 from heddle.mininet_topos.traffic.workloads import compute_nics, permutation
 from heddle.v1 import heddle_pb2 as pb
 
@@ -47,7 +49,10 @@ class Cut:
     def _cast(self, stage: Stage, requests: list[FlowRequest], followed: tuple[pb.JobPlan, ...]) -> Cast:
         flow_ids = frozenset(one.flow_id for one in requests)
         act = Act(ACT_S, f"cable {self.cable.id} is cut", lambda: self._cut(stage))
-        return Cast(requests=requests, watched=flow_ids, followed=followed, acts=(act,))
+        return Cast(
+            requests=requests, watched=flow_ids, followed=followed, acts=(act,),
+            decided=lambda decisions: not self._on_cable(plans_after(followed, decisions)),
+        )  # fmt: skip
 
     @property
     def cable(self) -> Cable:
@@ -61,16 +66,24 @@ class Cut:
             stage.lab.ecmp.load(failed={self.cable.id})
 
     def checks(self, played: Played) -> tuple[Check, ...]:
-        """Return whether all flows left the cable and are at the new plan's rates."""
-        on_cable = [flow.flow_id for flow in played.plans.values() if _crosses(flow, self.cable)]
+        """Return whether all flows left the cable, in plan and rules, and are at the new plan's rates."""
+        on_cable = self._on_cable(played.plans)
         text = f"{len(self._hit) - len(on_cable)} of {len(self._hit)} flows have left {self.cable.id}"
         hit_bps, rate_bps = (planned_goodput_bps(played, flows) for flows in (self._hit, played.cast.watched))
         return (
-            Check(text=text, holds=bool(self._hit) and not on_cable),
-            at_rate("these flows at the new plan's rates", played, self._hit, hit_bps, ACT_S, RECOVERY_S),
-            at_rate("all flows at the new plan's rates", played, played.cast.watched, rate_bps, ACT_S, RECOVERY_S),
+            Check(text=text, holds=bool(self._hit) and not on_cable, decision=True),
+            all_led(played, played.cast.watched),
+            at_rate("these flows at the new plan's rates", played, self._hit, hit_bps),
+            at_rate("all flows at the new plan's rates", played, played.cast.watched, rate_bps),
             on_exact_links(self._fabric, played),
         )
+
+    def caused(self, played: Played) -> bool:
+        """Return that the cable was cut: no machine is too busy for that."""
+        return True
+
+    def _on_cable(self, plans: Mapping[str, pb.FlowPlan]) -> list[str]:
+        return [flow.flow_id for flow in plans.values() if _crosses(flow, self.cable)]
 
     def end(self, stage: Stage) -> None:
         """Connect the cable again."""

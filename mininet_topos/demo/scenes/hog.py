@@ -5,12 +5,20 @@ from collections.abc import Sequence
 
 from heddle.controller.model.fabric import Fabric, Nic
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand
-from heddle.mininet_topos.demo.results.scenes import Check
+from heddle.mininet_topos.demo.results.judgement import Check
+from heddle.mininet_topos.demo.results.scenes import PERIOD_NS
 from heddle.mininet_topos.demo.results.values import is_switch_link
-from heddle.mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S
-from heddle.mininet_topos.demo.scenes.verdict import at_rate, moved, on_exact_links, planned_goodput_bps
+from heddle.mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART
+from heddle.mininet_topos.demo.scenes.verdict import (
+    all_led,
+    at_rate,
+    on_exact_links,
+    planned_goodput_bps,
+    replanned,
+    resent_packets,
+)
 from heddle.mininet_topos.measure.flow_run import FiveTuple, FlowRequest
-from heddle.mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, workload
+from heddle.mininet_topos.traffic.cast import Act, Cast, Decision, UnfitFabricError, at_once, workload
 from heddle.mininet_topos.traffic.queue_pairs import PORTS
 from heddle.mininet_topos.traffic.stage import Played, Stage
 from heddle.mininet_topos.traffic.workloads import Workload, compute_nics
@@ -22,6 +30,9 @@ PORTS_TRIED = 64
 FORGET_S = 1.5
 """The controller forgets a congested port ten periods after its condition has cleared, which takes five."""
 NAMED = "NICs that send more than planned: "
+CONGESTED = "congested"
+FILLED, FILLED_PERIODS = 0.9, 10
+"""The hog has caused congestion if it and the flow have filled this part of the link for half a second."""
 
 
 class Hog:
@@ -37,6 +48,7 @@ class Hog:
         """Draw nothing: the seed is for the ports of hashed flows alone."""
         self._fabric = fabric
         self._of_leaf: dict[str, list[Nic]] = {}
+        self._hog_ids: frozenset[str] = frozenset()
         for nic in compute_nics(fabric):
             self._of_leaf.setdefault(nic.port.switch, []).append(nic)
 
@@ -55,8 +67,15 @@ class Hog:
         victim = next(one for one in requests if one.src_nic == self._nics[0].id)
         hogs = self._hogs(stage, stage.lab.path_of(stage.lab.stream_of(victim)))
         act = Act(ACT_S, f"{self._sender.id} begins to send to {self._receiver.id}, planned by no job")
+        watched, self._hog_ids = frozenset({victim.flow_id}), frozenset(one.flow_id for one in hogs)
+
+        def decided(decisions: Sequence[Decision]) -> bool:
+            named = any(NAMED in one.text for one in decisions)
+            return named and bool(replanned(followed, decisions, CONGESTED, watched))
+
         return Cast(
-            requests=[*requests, *hogs], watched=frozenset({victim.flow_id}), followed=followed, acts=(act,)
+            requests=[*requests, *hogs], watched=watched, followed=followed, acts=(act,),
+            decided=decided if followed else at_once,
         )  # fmt: skip
 
     def _hogs(self, stage: Stage, path: Sequence[str]) -> list[FlowRequest]:
@@ -66,7 +85,7 @@ class Hog:
         found: list[FlowRequest] = []
         for port in PORTS[:PORTS_TRIED]:
             if shared <= set(stage.lab.path_of(FiveTuple(self._sender.ip, self._receiver.ip, port))):
-                found.append(self._hog(port, rate_bps, stage.seconds))
+                found.append(self._hog(port, rate_bps, stage.longest_s))
             if len(found) == HOG_QUEUE_PAIRS:
                 return found
         raise UnfitFabricError("no port of the hog takes the path of the job's flow")
@@ -122,16 +141,24 @@ class Hog:
         named = texts[0].text.partition(NAMED)[2] if texts else "none"
         when = f" after {texts[0].at_ns / 1e9 - ACT_S:.2f} s" if texts else ""
         alone = self._sender.id in named and not any(nic.id in named for nic in self._nics)
-        left = moved(played, played.cast.watched, "congested")
-        resent = sum(move.resent_packets for move in played.result.moves)
+        left = replanned(played.cast.followed, played.decisions, CONGESTED, played.cast.watched)
+        resent = resent_packets(played)
         rate_bps = planned_goodput_bps(played, played.cast.watched)
         return (
-            Check(text=f"named as sending more than planned{when}: {named}", holds=alone),
-            Check(text=f"{len(left)} of 1 flow has left the congested link, {resent} packets sent again by the move",
-                  holds=bool(left) and not resent),
-            at_rate("the flow is at its rate", played, played.cast.watched, rate_bps, ACT_S, RECOVERY_S),
+            Check(text=f"named as sending more than planned{when}: {named}", holds=alone, decision=True),
+            Check(text=f"{len(left)} of 1 flow has left the congested link", holds=bool(left), decision=True),
+            all_led(played, frozenset(played.plans)),
+            Check(text=f"{resent} packets sent again by the move", holds=not resent),
+            at_rate("the flow is at its rate", played, played.cast.watched, rate_bps),
             on_exact_links(self._fabric, played),
-        )  # fmt: skip
+        )
+
+    def caused(self, played: Played) -> bool:
+        """Return whether the hog, with the flow, has filled the link for a while, as far as they arrived."""
+        goodput = played.goodput_of(played.cast.watched | self._hog_ids)[int(ACT_S * 1e9) // PERIOD_NS :]
+        full_bps = FILLED * self._sender.capacity_bps * PAYLOAD_PART
+        spans = (goodput[first : first + FILLED_PERIODS] for first in range(len(goodput) - FILLED_PERIODS + 1))
+        return any(sum(span) / FILLED_PERIODS >= full_bps for span in spans)
 
     def end(self, stage: Stage) -> None:
         """Wait until the controller no longer counts the hog's traffic as load of its links."""

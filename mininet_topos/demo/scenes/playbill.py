@@ -1,24 +1,25 @@
 """Play the scenes one after the other: all planned runs under one controller, then the same under ECMP."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from heddle.controller.model.fabric import Fabric
-from heddle.mininet_topos.demo.line_rate import RateTooHighError
 from heddle.mininet_topos.demo.options import DemoOptions
 from heddle.mininet_topos.demo.progress import DemoProgress
+from heddle.mininet_topos.demo.results.judgement import Attempt, missed_text
 from heddle.mininet_topos.demo.results.scenes import SceneResult, SceneRun
+from heddle.mininet_topos.demo.results.summary import rate_text
 from heddle.mininet_topos.demo.results.values import MODE_TITLES
 from heddle.mininet_topos.demo.results.verdict import shortened
 from heddle.mininet_topos.demo.scenes.arrival import Arrival
 from heddle.mininet_topos.demo.scenes.cut import Cut
 from heddle.mininet_topos.demo.scenes.hog import Hog
-from heddle.mininet_topos.demo.scenes.script import ACT_S, SECONDS, Scene
+from heddle.mininet_topos.demo.scenes.script import ACT_S, PATIENCE_S, SECONDS, Scene
 from heddle.mininet_topos.demo.scenes.storm import QUARANTINE_MS, Storm
 from heddle.mininet_topos.demo.scenes.verdict import planned_goodput_bps
 from heddle.mininet_topos.lab import Lab
-from heddle.mininet_topos.measure.flow_run import UNCOUNTED
+from heddle.mininet_topos.measure.flow_run import UNCOUNTED, never_the_machine
 from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.services.controller_client import ControllerClient, connected
@@ -30,6 +31,8 @@ from heddle.mininet_topos.traffic.stage import Played, Stage
 
 RUN_OVERHEAD_S = 1.5
 SET_UP_S = 6.0
+ATTEMPTS = 2
+"""How often a planned run is played at one line rate; at a lower one it is played once."""
 SCENES: dict[str, Callable[[Fabric, int], Scene]] = {"cut": Cut, "hog": Hog, "arrival": Arrival, "storm": Storm}
 CONFIG = f"port_hold_ms: 100\nquarantine_ms: {QUARANTINE_MS}\ncongestion_pause_ms: 3000\n"
 NOTE = (
@@ -46,17 +49,26 @@ def expected_s(options: DemoOptions) -> float:
     return 2 * SET_UP_S + len(options.scenes) * modes * (SECONDS + RUN_OVERHEAD_S)
 
 
-def play_scenes(
-    options: DemoOptions, progress: DemoProgress, *, may_give_up: bool
-) -> tuple[tuple[SceneResult, ...], list[str]]:
+def play_scenes(options: DemoOptions, progress: DemoProgress) -> tuple[tuple[SceneResult, ...], list[str]]:
     """Play the chosen scenes; return their results, and notes on them. Without planned runs there are none.
 
-    Raises RateTooHighError only if `may_give_up`.
+    Those that missed a measure alone are played once more at a lower rate, if the options have one.
     """
     if not _wanted(options):
         return (), []
-    bill = _Playbill(options, progress, may_give_up=may_give_up)
-    return bill.play(), bill.notes
+    bill = _Playbill(options, progress)
+    lower = options.slower[min(1, len(options.slower) - 1)] if options.slower else None
+    bill.play(ATTEMPTS, leaves_rest=lower is not None)
+    results, notes = bill.results, bill.notes
+    rest = tuple(kind for kind in options.scenes if kind in results and results[kind].missed)
+    if lower is not None and rest:
+        rate = rate_text(lower.line_rate_bps)
+        progress.log(f"playing again at {rate}: scene {', '.join(rest)}")
+        again = _Playbill(replace(lower, scenes=rest), progress, results)
+        again.play(1, leaves_rest=False)
+        notes = [*notes, *again.notes[1:]]
+        results |= again.results
+    return tuple(results[kind] for kind in options.scenes if kind in results), notes
 
 
 def _wanted(options: DemoOptions) -> bool:
@@ -64,33 +76,42 @@ def _wanted(options: DemoOptions) -> bool:
 
 
 class _Playbill:
-    """The scenes of one demo, and what they have shown so far."""
+    """The scenes of one demo at one line rate, and what they have shown so far."""
 
-    def __init__(self, options: DemoOptions, progress: DemoProgress, *, may_give_up: bool) -> None:
-        """Choose the scenes that this machine can play."""
-        self._options, self._progress, self._may_give_up = options, progress, may_give_up
+    def __init__(
+        self, options: DemoOptions, progress: DemoProgress, earlier: Mapping[str, SceneResult] | None = None
+    ) -> None:
+        """Choose the scenes that this machine can play; `earlier` are the results at a higher rate."""
+        self._options, self._progress, self._earlier = options, progress, earlier or {}
         self._why_plain = why_unavailable() or why_no_broker()
         self._scenes = [SCENES[kind](options.fabric, options.seeds[0]) for kind in options.scenes]
-        self._results: dict[str, SceneResult] = {}
+        self.results: dict[str, SceneResult] = {}
         self.notes: list[str] = [NOTE]
         for scene in [one for one in self._scenes if one.needs_telemetry and self._why_plain]:
             self._leave_out(scene, str(self._why_plain))
 
-    def play(self) -> tuple[SceneResult, ...]:
-        """Build a lab and play; raises RateTooHighError if a run is invalid twice and there is a lower rate."""
+    def play(self, attempts: int, *, leaves_rest: bool) -> None:
+        """Build a lab and play, each planned run at most `attempts` times until it shows its scene.
+
+        With `leaves_rest`, scenes whose measures were missed are not played under ECMP: they follow at a lower rate.
+        """
         if not self._scenes:
-            return ()
+            return
         self._progress.begin("building the lab of the scenes")
         with self._lab() as lab:
             self._progress.end(SET_UP_S)
             self._progress.begin("starting the controller")
             with self._controller(lab) as client:
                 self._progress.end(SET_UP_S)
-                self._play_planned(Stage(lab, client, SECONDS))
+                stage = Stage(lab, client, SECONDS, PATIENCE_S)
+                for scene in list(self._scenes):
+                    self._play_planned(scene, stage, attempts)
             if "ecmp" in self._options.modes:
                 lab.ecmp.load()
-                self._play_hashed(Stage(lab, None, SECONDS))
-        return tuple(self._results.values())
+                stage = Stage(lab, None, SECONDS)
+                for scene in self._scenes:
+                    if not (leaves_rest and self.results[scene.kind].missed):
+                        self._play_hashed(scene, stage)
 
     def _lab(self) -> Lab:
         fabric = self._options.fabric
@@ -111,42 +132,42 @@ class _Playbill:
             yield client
             lab.disconnect_controller()
 
-    def _play_planned(self, stage: Stage) -> None:
-        for scene in list(self._scenes):
+    def _play_planned(self, scene: Scene, stage: Stage, attempts: int) -> None:
+        """Play a scene until it is shown, a decision is missing or wrong, or all attempts are made."""
+        earlier = self._earlier.get(scene.kind)
+        made = list(earlier.attempts) if earlier is not None else []
+        for left in reversed(range(attempts)):
             try:
-                played, run = self._run(scene, stage)
+                played, run = self._attempt(scene, stage)
             except UnfitFabricError as fault:
                 self._leave_out(scene, str(fault))
-                continue
-            self._results[scene.kind] = SceneResult(
-                kind=scene.kind,
-                title=scene.title,
-                watched=scene.watched,
-                act_ns=int(ACT_S * 1e9),
-                runs=(run,),
-                checks=scene.checks(played),
-            )
+                return
+            made.append(attempt_of(scene, played, self._options.line_rate_bps))
+            if not made[-1].missed:
+                break
+            self._progress.log(f"  {missed_text(made[-1])}{': once more' if left else ''}")
+        self.results[scene.kind] = SceneResult(
+            kind=scene.kind,
+            title=scene.title,
+            watched=scene.watched,
+            act_ns=int(ACT_S * 1e9),
+            runs=(replace(run, attempts=len(made)),),
+            checks=made[-1].checks,
+            attempts=tuple(made),
+        )
 
-    def _play_hashed(self, stage: Stage) -> None:
-        for scene in self._scenes:
-            try:
-                _, run = self._run(scene, stage)
-            except UnfitFabricError as fault:
-                self.notes.append(f"Scene {scene.kind} without ECMP: {fault}")
-                continue
-            result = self._results[scene.kind]
-            self._results[scene.kind] = replace(result, runs=(*result.runs, run))
-
-    def _run(self, scene: Scene, stage: Stage) -> tuple[Played, SceneRun]:
-        """Run a scene once, and once more if the first attempt is invalid because of this machine."""
-        played, run = self._attempt(scene, stage)
-        if run.problems:
-            self._progress.log(f"  invalid, running it again: {run.problems[0]}")
-            played, run = self._attempt(scene, stage)
-            run = replace(run, attempts=2)
-        if run.problems and self._may_give_up:
-            raise RateTooHighError(f"scene {scene.kind}, {MODE_TITLES[stage.mode]}", run.problems[0])
-        return played, run
+    def _play_hashed(self, scene: Scene, stage: Stage) -> None:
+        """Play a scene under ECMP, and once more if the first run is invalid because of this machine."""
+        try:
+            _, run = self._attempt(scene, stage)
+            if run.problems:
+                self._progress.log(f"  invalid, running it again: {run.problems[0]}")
+                run = replace(self._attempt(scene, stage)[1], attempts=2)
+        except UnfitFabricError as fault:
+            self.notes.append(f"Scene {scene.kind} without ECMP: {fault}")
+            return
+        result = self.results[scene.kind]
+        self.results[scene.kind] = replace(result, runs=(*result.runs, run))
 
     def _attempt(self, scene: Scene, stage: Stage) -> tuple[Played, SceneRun]:
         name = f"scene {scene.kind}, {MODE_TITLES[stage.mode]}"
@@ -169,13 +190,32 @@ class _Playbill:
         self._progress.log(self.notes[-1])
 
 
+def attempt_of(scene: Scene, played: Played, line_rate_bps: int) -> Attempt:
+    """Return what one planned run of a scene came to."""
+    problems = _problems(played, loses_packets=scene.loses_packets)
+    return Attempt(
+        checks=scene.checks(played),
+        line_rate_bps=line_rate_bps,
+        problems=shortened([one for one in problems if not never_the_machine(one)]),
+        faults=tuple(one for one in problems if never_the_machine(one)),
+        caused=scene.caused(played),
+        machine=played.machine,
+    )
+
+
+def _problems(played: Played, *, loses_packets: bool) -> list[str]:
+    """Return why a run must not be compared, without the packets that its scene loses itself."""
+    result = played.result
+    problems = [one for one in result.integrity.problems if not (loses_packets and one.endswith(UNCOUNTED))]
+    if result.capture.ring_drops:
+        problems.append(f"{result.capture.ring_drops} packets passed the capture uncounted")
+    return problems
+
+
 def run_of(played: Played, mode: str, *, loses_packets: bool) -> SceneRun:
     """Return the values of one run."""
     result = played.result
     marks = [*played.acts, *(Mark(at_ns=one.at_ns, kind="decision", text=one.line) for one in played.decisions)]
-    problems = [one for one in result.integrity.problems if not (loses_packets and one.endswith(UNCOUNTED))]
-    if result.capture.ring_drops:
-        problems.append(f"{result.capture.ring_drops} packets passed the capture uncounted")
     return SceneRun(
         mode=mode,
         attempts=1,
@@ -185,5 +225,5 @@ def run_of(played: Played, mode: str, *, loses_packets: bool) -> SceneRun:
         moved_flows=len({move.flow_id for move in result.moves}),
         lost_packets=sum(flow.lost_packets for flow in result.flows),
         retransmitted_packets=sum(flow.retransmitted_packets for flow in result.flows),
-        problems=shortened(problems),
+        problems=shortened(_problems(played, loses_packets=loses_packets)),
     )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from heddle.mininet_topos.demo.results.scenes import Check
+from heddle.mininet_topos.demo.results.judgement import Check
 from heddle.mininet_topos.traffic.cast import Cast
 
 if TYPE_CHECKING:
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 SECONDS = 4.5
 ACT_S = 1.2
 """The duration of every run, and when something happens in it."""
+PATIENCE_S = 10.0
+"""How much longer a run goes on while a decision of the controller is missing: a busy machine delays it, no more."""
 RECOVERY_S = 2.0
 """How soon goodput must be that of the plan in force."""
 PAYLOAD_PART = 4096 / 4158
@@ -37,6 +39,9 @@ class Scene(Protocol):
 
     def checks(self, played: "Played") -> tuple[Check, ...]:
         """Return the verdict on a planned run."""
+
+    def caused(self, played: "Played") -> bool:
+        """Return whether what the controller had to react to has happened, as far as packets show."""
 
     def end(self, stage: "Stage") -> None:
         """Undo what has happened to the fabric, however far the run came; jobs are released by the caller."""

@@ -2,13 +2,14 @@
 
 import random
 import time
+from collections.abc import Sequence
 
 from heddle.controller.model.fabric import Fabric
-from heddle.mininet_topos.demo.results.scenes import Check
-from heddle.mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, RECOVERY_S
-from heddle.mininet_topos.demo.scenes.verdict import at_rate, on_exact_links
+from heddle.mininet_topos.demo.results.judgement import Check
+from heddle.mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART
+from heddle.mininet_topos.demo.scenes.verdict import all_led, at_rate, on_exact_links
 from heddle.mininet_topos.measure.flow_run import FlowRequest
-from heddle.mininet_topos.traffic.cast import Act, Cast, UnfitFabricError, paced, send_recv
+from heddle.mininet_topos.traffic.cast import Act, Cast, Decision, UnfitFabricError, paced, send_recv
 from heddle.mininet_topos.traffic.stage import Played, Stage
 from heddle.mininet_topos.traffic.workloads import Workload, compute_nics, derangement
 from heddle.v1 import heddle_pb2 as pb
@@ -16,6 +17,7 @@ from heddle.v1 import heddle_pb2 as pb
 QUARANTINE_MS = 2_000
 IN_QUARANTINE = "in quarantine: "
 DRAWS = 100
+PAUSED_PERIODS = 20
 
 
 class Storm:
@@ -47,7 +49,11 @@ class Storm:
     def _cast(self, stage: Stage, requests: list[FlowRequest], followed: tuple[pb.JobPlan, ...]) -> Cast:
         bystanders = frozenset(one.flow_id for one in requests if one.dst_nic != self._nic.id)
         act = Act(ACT_S, f"{self._nic.id} begins to pause its switch", lambda: self._storm(stage, True), in_run=True)
-        return Cast(requests=requests, watched=bystanders, followed=followed, acts=(act,))
+
+        def decided(decisions: Sequence[Decision]) -> bool:
+            return not followed or any(one.text.startswith(IN_QUARANTINE) for one in decisions)
+
+        return Cast(requests=requests, watched=bystanders, followed=followed, acts=(act,), decided=decided)
 
     def _storm(self, stage: Stage, running: bool) -> None:
         stage.lab.storm_from(self._nic.id, self._nic.traffic_class.priority, running)
@@ -77,10 +83,18 @@ class Storm:
         before = [flow for plan in played.cast.followed for flow in plan.flows]
         rate_bps = sum(paced(flow) for flow in before if flow.flow_id in played.cast.watched) * PAYLOAD_PART
         return (
-            Check(text=f"in quarantine{when}: {', '.join(named) or 'none'}", holds=named == [self._nic.id]),
-            at_rate("bystanders at the rates they had", played, played.cast.watched, rate_bps, ACT_S, RECOVERY_S),
+            Check(
+                text=f"in quarantine{when}: {', '.join(named) or 'none'}", holds=named == [self._nic.id], decision=True
+            ),
+            all_led(played, played.cast.watched),
+            at_rate("bystanders at the rates they had", played, played.cast.watched, rate_bps),
             on_exact_links(self._fabric, played),
-        )
+        )  # fmt: skip
+
+    def caused(self, played: Played) -> bool:
+        """Return whether the flows to the NIC have stopped, as they do where it pauses its port."""
+        paused = frozenset(one.flow_id for one in played.cast.requests) - played.cast.watched
+        return played.goodput_of(paused)[-PAUSED_PERIODS:].count(0) >= PAUSED_PERIODS / 2
 
     def end(self, stage: Stage) -> None:
         """End the storm."""

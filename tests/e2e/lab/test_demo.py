@@ -26,12 +26,14 @@ ROOT = Path(__file__).parents[3]
 class Demo:
     """A demo in a process of its own, with a run directory of its own."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, program: tuple[str, ...] = ("heddle.programs.console.main",)
+    ) -> None:
         self.run_directory, self.report = Path(os.environ["HEDDLE_RUN_DIR"]), folder / "report"
         command = [
             sys.executable,
             "-m",
-            "heddle.programs.console.main",
+            *program,
             "demo",
             "--report",
             str(self.report),
@@ -119,6 +121,19 @@ def test_all_scenes_hold(tmp_path):
     assert demo.process.returncode == 0, err
     assert_scenes(demo, out, json.loads((demo.report / "results.json").read_text()), list(KINDS))
     assert demo.leftovers(lab_id) == []
+
+
+@pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}")
+def test_a_controller_that_never_replans_fails_the_demo_on_any_machine(tmp_path):
+    plant = ("tests.support.planted_demo", "tests.fakes.controllers.never_replans")
+    chosen = ("--workloads", "ring", "--modes", "planned", "--scenes", "cut", "--gbps", "0.012", "--seconds", "0.3")
+    demo = Demo(tmp_path, *chosen, program=plant)
+    demo.lab_id()
+    _, err = demo.process.communicate()
+    assert demo.process.returncode == 1, err
+    assert "heddle: scene cut: 0 of " in err
+    (cut,) = json.loads((demo.report / "results.json").read_text())["scenes"]
+    assert (cut["verdict"], len(cut["attempts"])) == ("failed", 1)
 
 
 def test_an_interrupt_while_flows_run_leaves_nothing_and_no_report(tmp_path):

@@ -1,8 +1,9 @@
+import itertools
 from dataclasses import replace
 
 import pytest
 
-from heddle.mininet_topos.demo.results.assemble import PlanFigures, assemble
+from heddle.mininet_topos.demo.results.assemble import PlanFigures, assemble, collisions, offered_load
 from heddle.mininet_topos.demo.results.values import Congestion, CongestionSeries
 from heddle.mininet_topos.measure import flow_run
 from heddle.mininet_topos.traffic.queue_pairs import hashed_pairs, with_shares
@@ -125,6 +126,53 @@ def test_measured_load_is_the_wire_bits_counted_over_the_flows_own_time():
     loads = {link.id: link for link in run().links}
     wire = 2 * PAIRS[0].size_bytes / 4096 * 4154 * 8
     assert loads["leaf1:1>spine1:1"].measured_utilisation == pytest.approx(wire / 20_000_000)
+
+
+def planned_over(spines, claimed):
+    """Return what is wrong with a plan of the permutation that gives the flows of each leaf these spines in turn."""
+    seen: dict[str, int] = {}
+    pairs = []
+    for pair in PAIRS:
+        leaf = FABRIC.nic_by_id[pair.src_nic].port.switch
+        spine = spines[seen.get(leaf, 0) % len(spines)]
+        seen[leaf] = seen.get(leaf, 0) + 1
+        pairs.append(replace(pair, links=path(FABRIC, pair.src_nic, pair.dst_nic, spine)))
+    plan = PlanFigures(certificate={"max_link_utilisation": claimed}, predicted_completion_ns=0)
+    return collisions(FABRIC, WORKLOAD, pairs, plan)
+
+
+def test_a_plan_that_sends_all_flows_of_a_leaf_over_one_spine_is_worse_than_it_must_be():
+    assert planned_over([0], claimed=2.0) == ("the plan loads a link with 2.00, where 1.00 is possible",)
+
+
+def test_a_certificate_that_claims_more_than_the_paths_have_is_a_fault():
+    claims = "the certificate claims 1.00 for the fullest link, which by its paths is at 2.00"
+    assert claims in planned_over([0], claimed=1.0)
+
+
+def test_where_the_least_load_is_not_known_a_plan_is_only_compared_with_its_certificate():
+    thick = replace(FABRIC, cables=(replace(FABRIC.cables[0], capacity_bps=10**9), *FABRIC.cables[1:]))
+    plan = PlanFigures(certificate={"max_link_utilisation": 2.0}, predicted_completion_ns=0)
+    assert collisions(thick, WORKLOAD, PAIRS, plan) == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_least_load_of_a_permutation_is_the_one_that_an_exhaustive_search_finds(seed):
+    small = spine_leaf(spines=2, leaves=3, hosts_per_leaf=2)
+    workload = permutation(small.nics, seed, 0.5)
+    found = []
+    drawn = hashed_pairs(small, workload, "ecmp")
+    pairs = [replace(pair, links=path(small, pair.src_nic, pair.dst_nic, 0)) for pair in drawn]
+    for choice in itertools.product((0, 1), repeat=len(pairs)):
+        tried = [
+            replace(pair, links=path(small, pair.src_nic, pair.dst_nic, spine))
+            for pair, spine in zip(pairs, choice, strict=True)
+        ]
+        load = offered_load(small, tried)
+        plan = PlanFigures(certificate={"max_link_utilisation": load}, predicted_completion_ns=0)
+        found.append((load, collisions(small, workload, tried, plan) == ()))
+    least = min(load for load, _ in found)
+    assert all(is_right == (load == least) for load, is_right in found)
 
 
 def test_a_balanced_run_is_valid():

@@ -12,6 +12,7 @@ from heddle.mininet_topos.demo.scenes.cut import Cut
 from heddle.mininet_topos.demo.scenes.hog import Hog
 from heddle.mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, SECONDS
 from heddle.mininet_topos.demo.scenes.storm import Storm
+from heddle.mininet_topos.demo.scenes.verdict import carried_part
 from heddle.mininet_topos.measure.flow_run import Capture, FlowMove, FlowRequest, FlowResult
 from heddle.mininet_topos.traffic.cast import Cast, Decision, UnfitFabricError, paced
 from heddle.mininet_topos.traffic.stage import Played
@@ -27,7 +28,7 @@ ACT = int(ACT_S * 1e9) // PERIOD_NS
 class Stage:
     """A stage on which nothing runs: every flow is planned over the first spine."""
 
-    mode, seconds = "planned", SECONDS
+    mode, seconds, longest_s = "planned", SECONDS, SECONDS
 
     def __init__(self, utilisation: tuple[float, float] = (2.0, 1.0)) -> None:
         self.utilisation = utilisation
@@ -87,7 +88,8 @@ def played(cast: Cast, *decisions: Decision, recovers: bool = True, moves: tuple
             )
         )  # fmt: skip
     result: Any = SimpleNamespace(flows=tuple(flows), moves=moves, capture=Capture())
-    return Played(cast=cast, seconds=SECONDS, result=result, acts=(), decisions=decisions)
+    led = {request.flow_id: True for request in cast.requests}
+    return Played(cast=cast, seconds=SECONDS, result=result, acts=(), decisions=decisions, led=led)
 
 
 PACE_PAYLOAD = paced(pb.FlowPlan(rate_bps=1_000_000)) / 1e6 * PAYLOAD_PART
@@ -113,50 +115,100 @@ def test_a_cut_holds_if_all_flows_leave_the_cable_and_reach_the_new_rates():
     scene, cast = cast_of(Cut(FABRIC, 1), Stage())
     after = {flow.flow_id: flow for flow in plan(scene._workload, 1).flows}
     moved = decision("demo-cut", "moved", after)
-    assert holding(scene, played(cast, moved)) == [True, True, True, True]
-    assert holding(scene, played(cast)) == [False, True, True, True]
-    assert holding(scene, played(cast, moved, recovers=False)) == [True, False, False, True]
+    assert holding(scene, played(cast, moved)) == [True, True, True, True, True]
+    assert holding(scene, played(cast)) == [False, True, True, True, True]
+    assert holding(scene, played(cast, moved, recovers=False)) == [True, True, False, False, True]
+    assert not cast.decided([])
+    assert cast.decided([moved])
+
+
+def test_rules_that_lead_one_flow_elsewhere_are_a_wrong_decision():
+    scene, cast = cast_of(Cut(FABRIC, 1), Stage())
+    after = {flow.flow_id: flow for flow in plan(scene._workload, 1).flows}
+    found = played(cast, decision("demo-cut", "moved", after))
+    led = {**found.led, next(iter(after)): False}
+    checks = scene.checks(replace(found, led=led))
+    assert [(check.holds, check.decision) for check in checks[:2]] == [(True, True), (False, True)]
+
+
+def test_a_rate_counts_relative_to_what_the_machine_carried_before():
+    scene, cast = cast_of(Cut(FABRIC, 1), Stage())
+    after = {flow.flow_id: flow for flow in plan(scene._workload, 1).flows}
+    found = played(cast, decision("demo-cut", "moved", after))
+    assert carried_part(found) == pytest.approx(1.0, abs=0.01)
+
+    def slower(before: float, later: float) -> Played:
+        flows = [
+            replace(flow, goodput_bytes=tuple(
+                int(size * (before if period < ACT else later)) for period, size in enumerate(flow.goodput_bytes)
+            ))
+            for flow in found.result.flows
+        ]  # fmt: skip
+        return replace(found, result=SimpleNamespace(flows=tuple(flows), moves=(), capture=Capture()))
+
+    assert holding(scene, slower(0.9, 0.85))[2:4] == [True, True]
+    assert holding(scene, slower(1.0, 0.85))[2:4] == [False, False]
+    assert holding(scene, slower(0.2, 0.2))[2:4] == [False, False], "what is far below the plan shows nothing"
 
 
 CONGESTED = "congested: 20.0 Mbit/s, of which 12.0 planned; NICs that send more than planned: "
 
 
 @pytest.fixture
-def hog() -> tuple[Hog, Cast, FlowMove]:
+def hog() -> tuple[Hog, Cast, Decision]:
     scene, cast = cast_of(Hog(FABRIC, 1), Stage())
-    (victim,) = cast.watched
-    return scene, cast, move(victim, "generation 2: leaf1:1 congested")
+    flows = {flow.flow_id: flow for flow in plan(scene._job, 1).flows if flow.flow_id in cast.watched}
+    return scene, cast, decision("hog", "generation 2: leaf1:1 congested", flows)
 
 
-def test_a_hog_holds_if_it_alone_is_named_and_the_flow_moves_and_recovers(hog):
-    scene, cast, moved = hog
-    named = decision("leaf1:1", f"{CONGESTED}h2-n0 (8.0 Mbit/s)")
-    assert holding(scene, played(cast, named, moves=(moved,))) == [True, True, True, True]
-    assert holding(scene, played(cast, moves=(moved,)))[0] is False
+NAMED_ALONE = f"{CONGESTED}h2-n0 (8.0 Mbit/s)"
+
+
+def test_a_hog_holds_if_it_alone_is_named_and_the_flow_is_planned_elsewhere_and_recovers(hog):
+    scene, cast, replan = hog
+    named, resent = decision("leaf1:1", NAMED_ALONE), move(*cast.watched, "congested", resent=1)
+    assert holding(scene, played(cast, named, replan)) == [True] * 6
+    assert holding(scene, played(cast, replan))[0] is False
     assert holding(scene, played(cast, named))[1] is False
-    assert holding(scene, played(cast, named, moves=(replace(moved, resent_packets=1),)))[1] is False
-    assert holding(scene, played(cast, named, moves=(moved,), recovers=False))[2] is False
+    assert holding(scene, played(cast, named, replan, moves=(resent,)))[3] is False
+    assert holding(scene, played(cast, named, replan, recovers=False))[4] is False
+    assert [cast.decided(found) for found in ([], [named], [replan], [named, replan])] == [False, False, False, True]
+
+
+def test_a_hog_that_got_no_processor_has_caused_nothing(hog):
+    scene, cast, _ = hog
+    found = played(cast)
+    assert scene.caused(found)
+    starved = [
+        replace(flow, goodput_bytes=()) if flow.request.flow_id in scene._hog_ids else flow
+        for flow in found.result.flows
+    ]
+    assert not scene.caused(replace(found, result=SimpleNamespace(flows=tuple(starved))))
 
 
 @pytest.mark.parametrize("names", ["none is measured", "h4-n0 (8.0 Mbit/s)", "h2-n0 (8.0 Mbit/s), h1-n0 (1.0 Mbit/s)"])
 def test_a_hog_that_is_not_named_alone_does_not_hold(hog, names):
-    scene, cast, moved = hog
-    assert holding(scene, played(cast, decision("leaf1:1", CONGESTED + names), moves=(moved,)))[0] is False
+    scene, cast, replan = hog
+    assert holding(scene, played(cast, decision("leaf1:1", CONGESTED + names), replan))[0] is False
 
 
 def test_a_second_job_holds_if_it_fits_because_flows_of_the_first_moved_without_loss():
     stage = Stage()
     scene, cast = cast_of(Arrival(FABRIC, 1), stage)
-    moved = move(next(iter(scene._first_ids)), "job demo-arrival-2 arrived")
-    assert holding(scene, played(cast, moves=(moved,)))[0] is False, "it was not admitted"
+    first, second = (plan(scene._job(number, 1), spine) for number, spine in ((0, 1), (1, 0)))
+    moved = decision("demo-arrival-1", "job demo-arrival-2 arrived", {flow.flow_id: flow for flow in first.flows})
+    placed = decision("demo-arrival-2", "accepted", {flow.flow_id: flow for flow in second.flows})
+    assert holding(scene, played(cast, moved, placed))[0] is False, "it was not admitted"
     scene._submit(stage)
-    assert holding(scene, played(cast, moves=(moved,))) == [True, True, True, True]
-    assert holding(scene, played(cast))[1] is False
-    assert holding(scene, played(cast, moves=(replace(moved, resent_packets=1),)))[1] is False
-    assert holding(scene, played(cast, moves=(moved,), recovers=False))[2] is False
+    assert holding(scene, played(cast, moved, placed)) == [True] * 6
+    assert holding(scene, played(cast, placed))[:2] == [False, False], "both jobs are on one spine"
+    resent = move(first.flows[0].flow_id, "arrived", resent=1)
+    assert holding(scene, played(cast, moved, placed, moves=(resent,)))[3] is False
+    assert holding(scene, played(cast, moved, placed, recovers=False))[4] is False
+    assert [cast.decided(found) for found in ([], [moved])] == [False, True]
     stage.utilisation = (2.0, 2.0)
     scene._submit(stage)
-    assert holding(scene, played(cast, moves=(moved,)))[0] is False
+    assert holding(scene, played(cast, moved, placed))[0] is False
 
 
 @pytest.mark.parametrize("utilisation", [(1.0, 1.0), (2.0, 2.0)])
@@ -168,11 +220,12 @@ def test_a_fabric_without_a_second_job_that_needs_moves_is_unfit(utilisation):
 def test_a_storm_holds_if_its_nic_alone_is_in_quarantine_and_the_bystanders_recover():
     scene, cast = cast_of(Storm(FABRIC, 1), Stage())
     right, wrong = (decision(nic, "in quarantine: sends pause without end") for nic in ("h8-n0", "h1-n0"))
-    assert holding(scene, played(cast, right)) == [True, True, True]
+    assert holding(scene, played(cast, right)) == [True, True, True, True]
     assert holding(scene, played(cast))[0] is False
     assert holding(scene, played(cast, wrong))[0] is False
     assert holding(scene, played(cast, right, wrong))[0] is False
-    assert holding(scene, played(cast, right, recovers=False))[1] is False
+    assert holding(scene, played(cast, right, recovers=False))[2] is False
+    assert [cast.decided(found) for found in ([], [right])] == [False, True]
 
 
 def test_scenes_that_need_more_nics_than_a_fabric_has_are_unfit():

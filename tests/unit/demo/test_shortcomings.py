@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from heddle.programs.lab.demo_command import shortcomings
 from tests.fakes.demo_results import demo_result, with_invalid_run
-from tests.fakes.demo_scenes import FAILS, HOLDS, scene
+from tests.fakes.demo_scenes import BUSY, FAILS, HOLDS, LATE, scene
 
 RESULT = demo_result(seeds=(1,))
 
@@ -35,7 +35,21 @@ def test_a_check_of_a_scene_that_does_not_hold_is_one():
     assert shortcomings(replace(RESULT, scenes=(scene(HOLDS),))) == []
 
 
-def test_an_invalid_planned_run_of_a_scene_is_one():
-    broken = scene(HOLDS, problems=("3 packets arrived damaged",))
-    found = shortcomings(replace(RESULT, scenes=(broken,)))
-    assert found == ["scene cut: the planned run is invalid, twice: 3 packets arrived damaged"]
+def test_an_invalid_planned_run_of_a_scene_is_one_unless_the_machine_was_busy():
+    lost = ("7 packets are missing",)
+    assert shortcomings(replace(RESULT, scenes=(scene(HOLDS, problems=lost),))) == ["scene cut: 7 packets are missing"]
+    assert shortcomings(replace(RESULT, scenes=(scene(HOLDS, problems=lost, machine=BUSY),))) == []
+
+
+def test_a_scene_that_was_late_is_one_unless_the_machine_was_busy():
+    assert shortcomings(replace(RESULT, scenes=(scene(HOLDS, LATE),))) == [f"scene cut: {LATE.text}"]
+    assert shortcomings(replace(RESULT, scenes=(scene(HOLDS, LATE, machine=BUSY),))) == []
+    assert shortcomings(replace(RESULT, scenes=(scene(FAILS, LATE, machine=BUSY),)))[0] == f"scene cut: {FAILS.text}"
+
+
+def test_an_invalid_planned_run_on_a_busy_machine_is_none_unless_its_plan_or_its_rules_are_wrong():
+    broken = with_invalid_run(RESULT, "ring seed 1", "planned", "7 packets are missing")
+    runs = [replace(run, machine=BUSY) for run in broken.runs]
+    assert shortcomings(replace(broken, runs=tuple(runs))) == []
+    misled = [replace(run, faults=("off their links",)) if run.kind == "ring" else run for run in runs]
+    assert "ring seed 1: off their links" in shortcomings(replace(broken, runs=tuple(misled)))

@@ -7,7 +7,7 @@ from heddle.mininet_topos.demo.results.strips import axis_line, columns, mark_li
 from heddle.mininet_topos.demo.results.table import print_result
 from heddle.mininet_topos.traffic.cast import Mark
 from tests.fakes.demo_results import demo_result
-from tests.fakes.demo_scenes import FAILS, HOLDS, scene
+from tests.fakes.demo_scenes import BUSY, FAILS, HOLDS, LATE, attempt, scene
 
 RESULT = demo_result(seeds=(1,))
 
@@ -49,6 +49,23 @@ def test_a_scene_has_a_strip_per_run_the_text_of_every_mark_and_its_verdict():
     assert planned == "planned  " + "█" * 20 + " " * 4 + "▆" * 36
     assert "  3  1.07 s  controller: job: link leaf1:1>spine1:1 down; 2 flows moved" in lines
     assert lines[-2:] == ["holds: all flows left the cable", "DOES NOT HOLD: 2 flows of 4 moved"]
+
+
+def test_a_scene_that_a_busy_machine_could_not_show_says_so_with_the_figures_and_is_no_failure():
+    lines = strip_lines(scene(HOLDS, LATE, machine=BUSY), 300)
+    assert lines[-3:] == [
+        "holds: all flows left the cable",
+        "missed: at their rates after 2.95 s (limit 2 s)",
+        "NOT SHOWN: this machine was busy (other programs used 1.4 of 2 processors, NICs woke up to 84 ms late, 8% of"
+        " the time in all); 1 attempts; the controller decided as it should",
+    ]
+    assert "DOES NOT HOLD: at their rates after 2.95 s (limit 2 s)" in strip_lines(scene(HOLDS, LATE), 300)
+
+
+def test_a_scene_at_a_lower_rate_than_the_first_says_so():
+    high, low = attempt(LATE, machine=BUSY), replace(attempt(HOLDS), line_rate_bps=12_000_000)
+    assert "; links at 12 Mbit/s" in strip_lines(replace(scene(HOLDS), attempts=(high, low)), 300)[0]
+    assert "; links at" not in strip_lines(scene(HOLDS), 300)[0]
 
 
 def test_the_scenes_are_printed_below_the_tables():

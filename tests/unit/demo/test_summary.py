@@ -5,6 +5,7 @@ import pytest
 from heddle.mininet_topos.demo.results.summary import rate_text, ratio, scale_note, summary_lines
 from heddle.mininet_topos.measure.flow_run import balance_text
 from tests.fakes.demo_results import demo_result, find, with_invalid_run
+from tests.fakes.demo_scenes import BUSY, HOLDS, LATE, scene
 
 RESULT = demo_result()
 
@@ -53,6 +54,16 @@ def test_a_speed_up_below_one_is_reported_as_it_is():
 
 def test_planned_paths_are_summed_up_over_all_runs():
     assert "paths, planned: 88/88 flows counted on exactly the planned links" in summary_lines(RESULT)
+
+
+def test_what_a_busy_machine_could_not_show_is_named_last():
+    late = scene(HOLDS, LATE, machine=BUSY)
+    runs = tuple(replace(run, machine=BUSY) for run in with_invalid_run(RESULT, "ring seed 1", "planned", "late").runs)
+    lines = summary_lines(replace(RESULT, runs=runs, scenes=(scene(HOLDS), late)))
+    busy = "this machine was busy (other programs used 1.4 of 2 processors"
+    assert lines[-3] == "scenes: 1 of 2 shown"
+    assert lines[-2].startswith(f"not shown: ring seed 1, planned: {busy}")
+    assert lines[-1].startswith(f"not shown: scene cut: {busy}")
 
 
 def test_a_run_that_was_repeated_is_named():
