@@ -14,8 +14,9 @@ from heddle.foundation.keepalive import client_options
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
-CALL_TIMEOUT_S = 30.0
-SWITCHES_TIMEOUT_S = 20.0
+CALL_TIMEOUT_S = 120.0
+SWITCHES_TIMEOUT_S = 60.0
+"""Long enough for a machine with much else to do: a controller that hangs is found all the same."""
 POLL_S = 0.05
 NOTE = "note"
 

@@ -25,6 +25,9 @@ MAX_LATE_NS = 16_000_000
 """What a machine may take from a lab and still count as quiet. A NIC that wakes up 16 ms late sends a burst for which a
 queue has no room below its pause threshold."""
 
+MIN_CARRIED = 0.85
+"""Rates are relative to what the machine carried before, but to no less than this part of the planned ones."""
+
 
 class Verdict(StrEnum):
     """What a run or a scene came to, best first."""
@@ -48,8 +51,8 @@ class Attempt:
     """One planned run of a scene.
 
     `problems` are packets that the emulation lost or was late with, `faults` what no machine explains, such as packets
-    at a NIC that they are not for. `caused`: what the controller had to react to was measured. `machine` is None where
-    it was not measured, which excuses nothing.
+    at a NIC that they are not for. `caused`: what the controller had to react to was measured. `carried_part` is the
+    part of the planned rates that arrived before it. `machine` is None where it was not measured: that excuses nothing.
     """
 
     checks: tuple[Check, ...]
@@ -57,6 +60,7 @@ class Attempt:
     problems: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     caused: bool = True
+    carried_part: float = 1.0
     machine: MachineUse | None = None
 
     @property
@@ -77,6 +81,11 @@ class Attempt:
     def missed(self) -> bool:
         """Return whether a measure alone was missed, which another attempt may not miss."""
         return self.verdict is not Verdict.SHOWN and not self.faults and not (self.undecided and self.caused)
+
+    @property
+    def overloaded(self) -> bool:
+        """Return whether the machine did not carry the planned rates even before anything happened."""
+        return self.carried_part < MIN_CARRIED
 
     @property
     def excused(self) -> bool:

@@ -17,7 +17,7 @@ from heddle.mininet_topos.demo.scenes.cut import Cut
 from heddle.mininet_topos.demo.scenes.hog import Hog
 from heddle.mininet_topos.demo.scenes.script import ACT_S, PATIENCE_S, SECONDS, Scene
 from heddle.mininet_topos.demo.scenes.storm import QUARANTINE_MS, Storm
-from heddle.mininet_topos.demo.scenes.verdict import planned_goodput_bps
+from heddle.mininet_topos.demo.scenes.verdict import carried_part, planned_goodput_bps
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import UNCOUNTED, never_the_machine
 from heddle.mininet_topos.nic.settings import NicSettings
@@ -105,7 +105,7 @@ class _Playbill:
                 self._progress.end(SET_UP_S)
                 stage = Stage(lab, client, SECONDS, PATIENCE_S)
                 for scene in list(self._scenes):
-                    self._play_planned(scene, stage, attempts)
+                    self._play_planned(scene, stage, attempts, leaves_rest=leaves_rest)
             if "ecmp" in self._options.modes:
                 lab.ecmp.load()
                 stage = Stage(lab, None, SECONDS)
@@ -132,20 +132,28 @@ class _Playbill:
             yield client
             lab.disconnect_controller()
 
-    def _play_planned(self, scene: Scene, stage: Stage, attempts: int) -> None:
-        """Play a scene until it is shown, a decision is missing or wrong, or all attempts are made."""
+    def _play_planned(self, scene: Scene, stage: Stage, attempts: int, *, leaves_rest: bool) -> None:
+        """Play a scene until it is shown, a decision is missing or wrong, or all attempts are made.
+
+        With `leaves_rest` the machine that does not carry this rate gets no other attempt at it.
+        """
         earlier = self._earlier.get(scene.kind)
-        made = list(earlier.attempts) if earlier is not None else []
+        made, run = list(earlier.attempts) if earlier is not None else [], None
         for left in reversed(range(attempts)):
             try:
                 played, run = self._attempt(scene, stage)
             except UnfitFabricError as fault:
-                self._leave_out(scene, str(fault))
-                return
+                if run is None:
+                    return self._leave_out(scene, str(fault))
+                break
             made.append(attempt_of(scene, played, self._options.line_rate_bps))
             if not made[-1].missed:
                 break
-            self._progress.log(f"  {missed_text(made[-1])}{': once more' if left else ''}")
+            again = left and not (made[-1].overloaded and leaves_rest)
+            self._progress.log(f"  {missed_text(made[-1])}{': once more' if again else ''}")
+            if not again:
+                break
+        assert run is not None
         self.results[scene.kind] = SceneResult(
             kind=scene.kind,
             title=scene.title,
@@ -199,6 +207,7 @@ def attempt_of(scene: Scene, played: Played, line_rate_bps: int) -> Attempt:
         problems=shortened([one for one in problems if not never_the_machine(one)]),
         faults=tuple(one for one in problems if never_the_machine(one)),
         caused=scene.caused(played),
+        carried_part=carried_part(played),
         machine=played.machine,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from heddle.controller.model.fabric import Fabric
-from heddle.mininet_topos.demo.results.judgement import Check
+from heddle.mininet_topos.demo.results.judgement import MIN_CARRIED, Check
 from heddle.mininet_topos.demo.results.scenes import FULL, PERIOD_NS, WARM_UP_PERIODS, recovered_ns
 from heddle.mininet_topos.demo.results.verdict import check_legs, legs_of
 from heddle.mininet_topos.demo.scenes.script import ACT_S, PAYLOAD_PART, RECOVERY_S
@@ -12,8 +12,8 @@ from heddle.mininet_topos.traffic.cast import Decision, paced
 from heddle.mininet_topos.traffic.stage import Played
 from heddle.v1 import heddle_pb2 as pb
 
-WELL_CARRIED, MIN_CARRIED = 0.99, 0.85
-"""From which part of the planned rates nothing is said; and the least part that a rate is relative to."""
+WELL_CARRIED = 0.985
+"""From this part of the planned rates on nothing is said of what the machine carried."""
 
 
 def planned_goodput_bps(played: Played, flow_ids: frozenset[str]) -> int:
@@ -28,7 +28,7 @@ def at_rate(what: str, played: Played, flow_ids: frozenset[str], rate_bps: float
     The rate is relative to what the machine carried before the act: see `carried_part`.
     """
     part = carried_part(played)
-    took_ns = recovered_ns(played.goodput_of(flow_ids), int(ACT_S * 1e9), rate_bps * part)
+    took_ns = recovered_ns(played.goodput_of(flow_ids), int(ACT_S * 1e9), rate_bps * max(MIN_CARRIED, part))
     when = "never again" if took_ns is None else f"after {took_ns / 1e9:.2f} s"
     carried = "" if part > WELL_CARRIED else f", of which this machine carried {part:.0%} before,"
     text = f"{what}: {FULL:.0%} of {rate_bps / 1e6:.1f} Mbit/s{carried} {when} (limit {RECOVERY_S:g} s)"
@@ -36,14 +36,14 @@ def at_rate(what: str, played: Played, flow_ids: frozenset[str], rate_bps: float
 
 
 def carried_part(played: Played) -> float:
-    """Return the part of the planned rates that the machine carried before the act, `MIN_CARRIED` to 1."""
+    """Return the part of the planned rates that the machine carried before the act, at most 1."""
     first = {flow.flow_id: paced(flow) * PAYLOAD_PART for plan in played.cast.followed for flow in plan.flows}
     started = [one.flow_id for one in played.cast.requests if one.start_offset_ns < ACT_S * 1e9 / 2]
     planned_bps = sum(first.get(flow_id, 0.0) for flow_id in started)
     before = played.goodput_of(frozenset(started) & first.keys())[WARM_UP_PERIODS : int(ACT_S * 1e9) // PERIOD_NS]
     if not before or not planned_bps:
         return 1.0
-    return min(1.0, max(MIN_CARRIED, sum(before) / len(before) / planned_bps))
+    return min(1.0, sum(before) / len(before) / planned_bps)
 
 
 def all_led(played: Played, flow_ids: frozenset[str]) -> Check:

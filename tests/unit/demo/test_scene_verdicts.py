@@ -149,6 +149,7 @@ def test_a_rate_counts_relative_to_what_the_machine_carried_before():
     assert holding(scene, slower(0.9, 0.85))[2:4] == [True, True]
     assert holding(scene, slower(1.0, 0.85))[2:4] == [False, False]
     assert holding(scene, slower(0.2, 0.2))[2:4] == [False, False], "what is far below the plan shows nothing"
+    assert "of which this machine carried 20% before" in scene.checks(slower(0.2, 0.2))[3].text
 
 
 CONGESTED = "congested: 20.0 Mbit/s, of which 12.0 planned; NICs that send more than planned: "
