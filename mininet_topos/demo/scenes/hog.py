@@ -70,8 +70,7 @@ class Hog:
         watched, self._hog_ids = frozenset({victim.flow_id}), frozenset(one.flow_id for one in hogs)
 
         def decided(decisions: Sequence[Decision]) -> bool:
-            named = any(NAMED in one.text for one in decisions)
-            return named and bool(replanned(followed, decisions, CONGESTED, watched))
+            return bool(self._naming(decisions)) and bool(replanned(followed, decisions, CONGESTED, watched))
 
         return Cast(
             requests=[*requests, *hogs], watched=watched, followed=followed, acts=(act,),
@@ -137,10 +136,11 @@ class Hog:
 
     def checks(self, played: Played) -> tuple[Check, ...]:
         """Return whether the hog, and it alone, is named, and the job's flow moved without loss and is at its rate."""
-        texts = [one for one in played.decisions if NAMED in one.text]
-        named = texts[0].text.partition(NAMED)[2] if texts else "none"
-        when = f" after {texts[0].at_ns / 1e9 - ACT_S:.2f} s" if texts else ""
-        alone = self._sender.id in named and not any(nic.id in named for nic in self._nics)
+        naming = self._naming(played.decisions)
+        notes = [*naming, *(one for one in played.decisions if NAMED in one.text)]
+        named = _named(notes[0]) if notes else "none"
+        when = f" after {notes[0].at_ns / 1e9 - ACT_S:.2f} s" if notes else ""
+        alone = bool(naming) and not any(nic.id in _named(note) for note in notes for nic in self._nics)
         left = replanned(played.cast.followed, played.decisions, CONGESTED, played.cast.watched)
         resent = resent_packets(played)
         rate_bps = planned_goodput_bps(played, played.cast.watched)
@@ -153,6 +153,10 @@ class Hog:
             on_exact_links(self._fabric, played),
         )
 
+    def _naming(self, decisions: Sequence[Decision]) -> list[Decision]:
+        """Return the notes that name the hog."""
+        return [one for one in decisions if NAMED in one.text and self._sender.id in _named(one)]
+
     def caused(self, played: Played) -> bool:
         """Return whether the hog, with the flow, has filled the link for a while, as far as they arrived."""
         goodput = played.goodput_of(played.cast.watched | self._hog_ids)[int(ACT_S * 1e9) // PERIOD_NS :]
@@ -164,3 +168,8 @@ class Hog:
         """Wait until the controller no longer counts the hog's traffic as load of its links."""
         if stage.mode == "planned":
             time.sleep(FORGET_S)
+
+
+def _named(note: Decision) -> str:
+    """Return the part of a note that names NICs."""
+    return note.text.partition(NAMED)[2]

@@ -144,7 +144,8 @@ def test_a_rate_counts_relative_to_what_the_machine_carried_before():
             ))
             for flow in found.result.flows
         ]  # fmt: skip
-        return replace(found, result=SimpleNamespace(flows=tuple(flows), moves=(), capture=Capture()))
+        result: Any = SimpleNamespace(flows=tuple(flows), moves=(), capture=Capture())
+        return replace(found, result=result)
 
     assert holding(scene, slower(0.9, 0.85))[2:4] == [True, True]
     assert holding(scene, slower(1.0, 0.85))[2:4] == [False, False]
@@ -167,8 +168,11 @@ NAMED_ALONE = f"{CONGESTED}h2-n0 (8.0 Mbit/s)"
 
 def test_a_hog_holds_if_it_alone_is_named_and_the_flow_is_planned_elsewhere_and_recovers(hog):
     scene, cast, replan = hog
-    named, resent = decision("leaf1:1", NAMED_ALONE), move(*cast.watched, "congested", resent=1)
+    named, (watched,) = decision("leaf1:1", NAMED_ALONE), cast.watched
+    resent = move(watched, "congested", resent=1)
     assert holding(scene, played(cast, named, replan)) == [True] * 6
+    unmeasured = decision("leaf1:1", f"{CONGESTED}none is measured")
+    assert holding(scene, played(cast, unmeasured, named, replan)) == [True] * 6, "it was named later"
     assert holding(scene, played(cast, replan))[0] is False
     assert holding(scene, played(cast, named))[1] is False
     assert holding(scene, played(cast, named, replan, moves=(resent,)))[3] is False
@@ -184,7 +188,8 @@ def test_a_hog_that_got_no_processor_has_caused_nothing(hog):
         replace(flow, goodput_bytes=()) if flow.request.flow_id in scene._hog_ids else flow
         for flow in found.result.flows
     ]
-    assert not scene.caused(replace(found, result=SimpleNamespace(flows=tuple(starved))))
+    result: Any = SimpleNamespace(flows=tuple(starved))
+    assert not scene.caused(replace(found, result=result))
 
 
 @pytest.mark.parametrize("names", ["none is measured", "h4-n0 (8.0 Mbit/s)", "h2-n0 (8.0 Mbit/s), h1-n0 (1.0 Mbit/s)"])
