@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PLANT = "tests.fakes.controllers.never_replans"
+HEADINGS = f"{'status':>6} {'time, s':>7} {'Mbit/s':>6} {'given up':>8} {'attempts':>8}  others used"
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,10 +33,17 @@ class Series(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One run: its exit status, duration, the verdict on each scene, and what the terminal had to say of the rest."""
+    """One run: exit status, duration, line rate and those given up, the verdict on each scene, and what was printed.
+
+    `attempts` are the planned runs of all scenes, `load` the least and the most that other programs used meanwhile.
+    """
 
     status: int
     seconds: float
+    rate_mbps: float
+    given_up: int
+    attempts: int
+    load: str
     verdicts: dict[str, str]
     unshown_runs: list[str]
     why: list[str]
@@ -87,9 +95,15 @@ def trial(planted: bool, options: Sequence[str]) -> Trial:
         found: dict[str, Any] = json.loads(results.read_text()) if results.exists() else {"scenes": [], "runs": []}
     why = [line for line in done.stdout.splitlines() if line.startswith("not shown")]
     why += [line for line in done.stderr.splitlines() if line.startswith("heddle: ")]
+    attempts = [attempt for scene in found["scenes"] for attempt in scene["attempts"]]
+    uses = [attempt["machine"]["others_processors"] for attempt in attempts]
     return Trial(
         status=done.returncode,
         seconds=seconds,
+        rate_mbps=found.get("parameters", {}).get("line_rate_bps", 0) / 1e6,
+        given_up=len(found.get("rates_given_up", ())),
+        attempts=len(attempts),
+        load=f"{min(uses):.1f} to {max(uses):.1f}" if uses else "",
         verdicts={scene["kind"]: scene["verdict"] for scene in found["scenes"]},
         unshown_runs=[run["workload"] for run in found["runs"] if run["verdict"] == "not shown"],
         why=why,
@@ -103,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", action="append", choices=SERIES, help="this series; repeatable")
     chosen, options = parser.parse_known_args(arguments)
     passed: dict[str, int] = {}
-    print(f"{'series':17} {'run':>4} {'status':>6} {'time, s':>7}  scenes")
+    print(f"{'series':17} {'run':>4} {HEADINGS}")
     for name in chosen.only or SERIES:
         series, passed[name] = SERIES[name], 0
         with busy_loops(series.loops):
@@ -111,10 +125,12 @@ def main(arguments: Sequence[str]) -> int:
                 one = trial(series.planted, options)
                 is_right = passes(series, one, len(one.verdicts))
                 passed[name] += is_right
+                figures = f"{one.status:6} {one.seconds:7.0f} {one.rate_mbps:6.0f} {one.given_up:8} {one.attempts:8}"
+                print(f"{name:17} {number:4} {figures}  {one.load}")
                 verdicts = ", ".join(f"{kind} {verdict}" for kind, verdict in one.verdicts.items())
-                print(f"{name:17} {number:4} {one.status:6} {one.seconds:7.0f}  {verdicts}{'' if is_right else '  ✗'}")
+                print(f"      {'' if is_right else 'DOES NOT PASS: '}{verdicts}", flush=True)
                 for line in [*(f"not shown: {run}" for run in one.unshown_runs), *one.why]:
-                    print(f"{'':40}{line[:160]}", flush=True)
+                    print(f"      {line[:160]}", flush=True)
     for name, count in passed.items():
         print(f"{name}: {count} of {chosen.runs} runs pass")
     return 0 if all(count == chosen.runs for count in passed.values()) else 1
