@@ -41,7 +41,8 @@ def _verdict_texts(scene: SceneResult) -> list[str]:
     texts = [f"{HOLDS if check.holds else fails} {check.text}" for check in scene.checks]
     texts += [f"{FAILS} {fault}" for fault in last.faults] + [f"{fails} {problem}" for problem in last.problems]
     if scene.why:
-        texts.append(f"{NOT_SHOWN} {scene.why}; {len(scene.attempts)} attempts; the controller decided as it should")
+        did = "nothing it had to react to arrived" if last.undecided else "the controller decided as it should"
+        texts.append(f"{NOT_SHOWN} {scene.why}; {len(scene.attempts)} attempts; {did}")
     return texts
 
 

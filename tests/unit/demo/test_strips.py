@@ -62,6 +62,11 @@ def test_a_scene_that_a_busy_machine_could_not_show_says_so_with_the_figures_and
     assert "DOES NOT HOLD: at their rates after 2.95 s (limit 2 s)" in strip_lines(scene(HOLDS, LATE), 300)
 
 
+def test_a_hog_that_filled_no_link_is_not_said_to_have_been_decided_on():
+    starved = replace(scene(FAILS), attempts=(attempt(FAILS, machine=BUSY, caused=False),))
+    assert strip_lines(starved, 400)[-1].endswith("1 attempts; nothing it had to react to arrived")
+
+
 def test_a_scene_at_a_lower_rate_than_the_first_says_so():
     high, low = attempt(LATE, machine=BUSY), replace(attempt(HOLDS), line_rate_bps=12_000_000)
     assert "; links at 12 Mbit/s" in strip_lines(replace(scene(HOLDS), attempts=(high, low)), 300)[0]
