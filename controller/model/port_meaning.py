@@ -1,0 +1,128 @@
+"""Describe what source ports mean in a fabric, small enough to be kept with the state and plain enough to compare.
+
+A planned port selects cables by the layout of its bits and by the home blocks of each switch's choices
+(`model.steering`), which follow from the fabric file. The description says for which fabric the ports of running jobs
+were chosen; `differences` says in words what another file would change.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from heddle.controller.model.fabric import Cable, Fabric, SteeredBy
+from heddle.controller.model.steering import PortField, Stage, home_size, layout_of, stage_down, stage_up
+
+VERSION = 1
+GBPS = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """Places whose cables are alike: their rates as runs (cables, bit/s) in order, and the values of a home block.
+
+    A place is a switch for its cables upwards, and `SWITCH LEAF` for its cables down to that leaf and those with it.
+    """
+
+    stage: Stage
+    rates: tuple[tuple[int, int], ...]
+    home: int
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortMeaning:
+    """What ports mean: the field of each stage, and every place where a port may have a choice.
+
+    With equal descriptions every port leads where it did. `fabric` is the fabric's digest.
+    """
+
+    version: int = VERSION
+    steering: SteeredBy
+    fields: tuple[PortField, ...]
+    switches: tuple[str, ...]
+    choices: tuple[Choices, ...]
+    fabric: str
+
+
+def meaning_of(fabric: Fabric) -> PortMeaning:
+    """Describe what ports mean in a fabric."""
+    layout = layout_of(fabric)
+    found: dict[tuple[Stage, tuple[int, ...]], list[str]] = {}
+    for switch in fabric.switches:
+        if up := fabric.up_choices[switch.id]:
+            found.setdefault((stage_up(switch.role), _rates(up)), []).append(switch.id)
+        for group in fabric.down_groups.get(switch.id, ()):
+            if len(group.cables) > 1:
+                key = (stage_down(switch.role), _rates(group.cables))
+                found.setdefault(key, []).append(f"{switch.id} {group.leaves[0]}")
+    choices = (
+        Choices(
+            stage=stage, rates=_runs(rates), home=home_size(rates, layout.fields[stage].width), places=tuple(places)
+        )
+        for (stage, rates), places in sorted(found.items())
+    )
+    return PortMeaning(
+        steering=fabric.steered_by,
+        fields=layout.fields,
+        switches=tuple(switch.id for switch in fabric.switches),
+        choices=tuple(choices),
+        fabric=fabric.digest,
+    )
+
+
+def differences(then: PortMeaning, now: PortMeaning) -> tuple[str, ...]:
+    """Return what differs for ports, a text for each place, other numbers of cables first; empty where nothing does.
+
+    New switches, and those that are gone, change nothing by themselves.
+    """
+    before, after = _by_place(then), _by_place(now)
+    both = set(then.switches) & set(now.switches)
+    numbers, rates = [], []
+    for place in dict.fromkeys((*after, *before)):
+        switch, _, leaf = place.partition(" ")
+        was, is_now = before.get(place), after.get(place)
+        if switch not in both or (was and (was.stage, was.rates)) == (is_now and (is_now.stage, is_now.rates)):
+            continue
+        if _count(was, leaf) != _count(is_now, leaf) or was is None or is_now is None:
+            text = f"{switch} has {_named(_count(is_now, leaf), leaf)}, ports were chosen for {_count(was, leaf)}"
+            numbers.append(text)
+        elif _listed(was) == _listed(is_now):
+            rates.append(f"{switch} has its {_named(_count(is_now, leaf), leaf)} with their rates in another order")
+        else:
+            text = f"{switch} has {_named(_count(is_now, leaf), leaf)} of {_listed(is_now)}"
+            rates.append(f"{text}, ports were chosen for {_listed(was)}")
+    if not numbers and not rates and then.fields != now.fields:
+        return ("the bits of a port are divided otherwise",)
+    return (*numbers, *rates)
+
+
+def _by_place(meaning: PortMeaning) -> dict[str, Choices]:
+    return {place: choices for choices in meaning.choices for place in choices.places}
+
+
+def _count(choices: Choices | None, leaf: str) -> int:
+    """Return the number of cables at a place; a single cable down is no choice, and not listed."""
+    if choices is None:
+        return 1 if leaf else 0
+    return sum(count for count, _ in choices.rates)
+
+
+def _named(count: int, leaf: str) -> str:
+    plural = "s" * (count != 1)
+    return f"{count} cable{plural} down to {leaf}" if leaf else f"{count} uplink{plural}"
+
+
+def _listed(choices: Choices) -> str:
+    """Return the rates, the highest first: `3 x 100 and 1 x 50 Gbit/s`."""
+    cables: dict[int, int] = {}
+    for count, bps in choices.rates:
+        cables[bps] = cables.get(bps, 0) + count
+    return " and ".join(f"{cables[bps]} x {bps / GBPS:g}" for bps in sorted(cables, reverse=True)) + " Gbit/s"
+
+
+def _rates(cables: Iterable[Cable]) -> tuple[int, ...]:
+    return tuple(cable.capacity_bps for cable in cables)
+
+
+def _runs(rates: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple((len(list(run)), bps) for bps, run in groupby(rates))

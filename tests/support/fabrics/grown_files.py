@@ -1,0 +1,15 @@
+"""A fabric file and what may become of it: the cases of a start with another file."""
+
+_HEAD = "version: 1\nname: yard\n"
+YARD = _HEAD + "generate: {kind: spine_leaf, spines: 2, leaves: 3, hosts_per_leaf: 2, gbps: 40}\n"
+LEAF_MORE = YARD.replace("leaves: 3", "leaves: 4")
+SPINE_MORE = (
+    YARD
+    + "switches: [{id: spine3, role: spine}]\nlinks:\n"
+    + "".join(f'  - {{a: "leaf{leaf}:9", b: "spine3:{leaf}", gbps: 40}}\n' for leaf in (1, 2, 3))
+)
+"""The new cables are behind the others: no port of a switch has another number."""
+SLOWER = YARD + 'links: [{a: "leaf3:2", b: "spine2:3", gbps: 20}]\n'
+_ONE_SPINE = "generate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 3, links_per_spine: 2, gbps: 40}\n"
+PARALLEL = (_HEAD + _ONE_SPINE, _HEAD + _ONE_SPINE + 'links: [{a: "leaf1:9", b: "spine1:9", gbps: 40}]\n')
+"""Two cables from each leaf to the one spine, and a third one from one leaf."""
