@@ -19,6 +19,10 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.plan import Confirmed, Effort, FlowPlan, Replan
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.model.steering import SteeringLayout
+from heddle.controller.planner.ground.jit import Flags
+from heddle.controller.planner.ground.paths import Paths
+from heddle.controller.planner.ground.placed import paths_of
+from heddle.controller.planner.ports.reading import PortReader, strayed
 
 
 class Step(NamedTuple):
@@ -89,6 +93,22 @@ class Steering:
         """Return what is certified of a job's paths: `stranded` of its `flows` have none; probes found `seen`."""
         return effort
 
+    def strayed(self, reader: PortReader, job: Job) -> Flags:
+        """Return which flows of a job that continues would leave their planned path in the fabric of a reader.
+
+        By default a path only has to join the flow's NICs: where a port leads does not follow from the fabric.
+        """
+        return strayed(reader, paths_in(reader, job), by_port=False, stranded=job.stranded)
+
+    def continued(self, state: State, now: int) -> State:
+        """Return the state of a start whose fabric file gives ports another meaning, to no job's harm."""
+        return state
+
     def explained(self, state: State, job: Job, flow: FlowPlan) -> Explanation:
         """Return where the network takes a flow."""
         return Explanation(f"It is planned over {' '.join(flow.links)}.", flow.links)
+
+
+def paths_in(reader: PortReader, job: Job) -> Paths:
+    """Return the paths of a job in the fabric of a reader."""
+    return paths_of(reader.topology, 0, (job.request, job.flows))

@@ -5,7 +5,7 @@ from typing import Any
 
 from heddle.controller.brain.install import Outcome, path_switches
 from heddle.controller.brain.state import Job, State
-from heddle.controller.brain.steering.interface import Explanation, Steering, Step
+from heddle.controller.brain.steering.interface import Explanation, Steering, Step, paths_in
 from heddle.controller.brain.steering.openflow.compiling import compiled, start_compile
 from heddle.controller.brain.steering.openflow.pins import with_pins
 from heddle.controller.brain.steering.openflow.tracing import explained
@@ -16,6 +16,8 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.plan import FlowPlan, Replan
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.model.steering import SteeringLayout
+from heddle.controller.planner.ground.jit import Flags
+from heddle.controller.planner.ports.reading import PortReader, strayed
 from heddle.controller.rules.compile import compile_fabric
 
 
@@ -41,6 +43,10 @@ class OpenFlowSteering(Steering):
     def awaited(self, links: Iterable[str]) -> frozenset[str]:
         """Return the switches on the paths, also those where nothing changes."""
         return path_switches(links)
+
+    def strayed(self, reader: PortReader, job: Job) -> Flags:
+        """Return which flows the rules of a fabric would lead elsewhere: rules read the path from the port."""
+        return strayed(reader, paths_in(reader, job), by_port=True, stranded=job.stranded)
 
     def explained(self, state: State, job: Job, flow: FlowPlan) -> Explanation:
         """Trace the flow through the wanted rules."""

@@ -48,6 +48,10 @@ class PortSearchSteering(Steering):
         """Confirm the ports again once routes have settled."""
         return settling.begin(state, now)
 
+    def continued(self, state: State, now: int) -> State:
+        """Confirm the ports again: switches hash over other next hops than those over which the ports were found."""
+        return settling.begin(state, now)[0] if state.jobs else state
+
     def after_unused_failure(self) -> ReplanWork | None:
         """Confirm the ports: such a link changes no plan, but it changes what switches hash over."""
         return ReplanWork(cause=Cause.RECOVERY, reason="a link is down again that was not in use yet", moves=False)
