@@ -37,7 +37,7 @@ from heddle.controller.model.error import HeddleError, InputError, PrerequisiteE
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import address_text, split_address
 from heddle.controller.model.steering_traits import traits_of
-from heddle.controller.parts import access_rules, audit_file, history, jobs_in, page_tls, probing, recorder
+from heddle.controller.parts import access_rules, audit_file, history, jobs_in, own_file, page_tls, probing, recorder
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
@@ -48,8 +48,9 @@ from heddle.controller.runtime.compiling.compiler import ProcessCompiler
 from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.isolation.checks import IsolationChecks
+from heddle.controller.runtime.journal.fitting import UnfitFabricError
 from heddle.controller.runtime.journal.gate import Gate
-from heddle.controller.runtime.journal.restart import continued, remember_fabric
+from heddle.controller.runtime.journal.restart import continued, numbered, remember_fabric
 from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 from heddle.controller.runtime.limits.descriptors import Places, places_of_process, report_shortage
 from heddle.controller.runtime.limits.exposure import warned
@@ -130,9 +131,10 @@ class Application:
         """
         store = opened()
         try:
+            loop, now = self.loop, self.loop.now_unix_ms()
+            state = continued(self._initial(now), store, now)  # may refuse, before anything is written
             generation = store.next_generation()
-            loop = self.loop
-            loop.state = continued(self._initial(loop.now_unix_ms()), store, generation, loop.now_unix_ms())
+            loop.state = numbered(state, generation)
             remember_fabric(loop.state, store)
         except BaseException:
             store.close()
@@ -284,7 +286,7 @@ class Application:
         store = await member.won()
         try:
             await self._begin(lambda: store, leadership)
-        except StoreError as error:
+        except (StoreError, UnfitFabricError) as error:
             raise SteppedDownError(str(error)) from None
         await self._serve(api, http)
         over = asyncio.create_task(leadership.over())
@@ -302,14 +304,15 @@ class Application:
         if cluster.name is None or cluster.advertise is None:
             return None
         me = Leader(name=cluster.name, address=cluster.advertise)
-        fabric, files = self.loop.state.fabric.name, cluster.tls_files(self._config.tls)
+        fabric, files = self.loop.state.fabric, cluster.tls_files(self._config.tls)
         try:
             tls = EtcdTls(files, _LOG.error) if files is not None else None
         except CertificateError as error:
             raise InputError(f"cluster: {error}") from None
         return ClusterMember(
-            cluster.endpoints, fabric, me, leadership, lease_s=cluster.lease_s, tls=tls, counts=self._counts
-        )
+            cluster.endpoints, fabric.name, me, leadership, own_file(fabric), lease_s=cluster.lease_s, tls=tls,
+            counts=self._counts,
+        )  # fmt: skip
 
     def _sources(self) -> Sources:
         """Return what the HTTP interface reads."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -19,8 +20,11 @@ from heddle.controller.model.server_address import split_address
 from heddle.controller.probe_sessions.service import Probing, probing_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
+from heddle.controller.runtime.journal import fitting
+from heddle.controller.runtime.journal.restart import why_unfit
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.store.database import Retention
+from heddle.controller.store.etcd.candidacy import OwnFile
 from heddle.controller.store.history import SqliteHistory
 from heddle.controller.store.state_directory import NONE
 from heddle.foundation.certificate import CertificateError
@@ -85,6 +89,13 @@ def probing(loop: Loop, agents: ProbeAgents, note: Callable[[Note], None], confi
         loop.state.fabric, agents, lambda: {name: job.flows for name, job in loop.state.jobs.items()},
         loop.post, note, switch_pps=config.probes_per_switch_pps, samples_pps=config.samples_per_switch_pps,
     )  # fmt: skip
+
+
+def own_file(fabric: Fabric) -> OwnFile:
+    """Return what one of several controllers compares with the journal before it stands for election."""
+    described = fitting.described(fabric)[fitting.PORTS]
+    assert described is not None
+    return OwnFile(described={fitting.PORTS: described}, why_unfit=partial(why_unfit, fabric))
 
 
 def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:

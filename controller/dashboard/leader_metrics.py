@@ -1,12 +1,14 @@
 """Metrics of one of several controllers, and the page of one that waits: it has no state of the fabric to show."""
 
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heddle.controller.dashboard.exposition import Family, lines
+from heddle.controller.dashboard.http import Page
 from heddle.controller.dashboard.routes import error_response
 from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 
@@ -21,7 +23,10 @@ REFUSED = Family(
 CALLS = Family("heddle_etcd_calls_total", "counter", "Calls that etcd replied to.")
 SECONDS = Family("heddle_etcd_call_seconds_total", "counter", "Time until these replies.")
 FAILED = Family("heddle_etcd_failed_calls_total", "counter", "Calls that no member replied to in time.")
-FAMILIES = (LEADER, SINCE, TAKEOVERS, REFUSED, CALLS, SECONDS, FAILED)
+UNFIT = Family(
+    "heddle_leader_unfit", "gauge", "1 on a controller that does not stand for election: its fabric file does not fit."
+)
+FAMILIES = (LEADER, SINCE, TAKEOVERS, REFUSED, CALLS, SECONDS, FAILED, UNFIT)
 WHILE_WAITING = ("/metrics", "/healthz")
 
 
@@ -38,9 +43,19 @@ def cluster_lines(cluster: Cluster) -> Iterator[str]:
     values = (
         int(leadership.may_act()), (leadership.now_ns() - leadership.since_ns) / 1e9, counts.takeovers,
         counts.refused_writes, counts.etcd_calls, counts.etcd_s, counts.etcd_failed,
+        int(bool(leadership.why_unfit)),
     )  # fmt: skip
     for family, value in zip(FAMILIES, values, strict=True):
         yield from lines(family, [("", value)])
+
+
+def health_page(leadership: Leadership) -> Page:
+    """Return the health check; a controller that does not stand for election says why, with 503 if none leads."""
+    if not leadership.why_unfit or leadership.may_act():
+        return Page("text/plain", "ok\n")
+    status = HTTPStatus.OK if leadership.leader else HTTPStatus.SERVICE_UNAVAILABLE
+    leads = f"{leadership.leader} leads" if leadership.leader else "no leader is known"
+    return Page("text/plain", f"{leads}, and this controller does not stand: {leadership.why_unfit}\n", status)
 
 
 def while_waiting(application: ASGIApp, leadership: Leadership) -> ASGIApp:

@@ -21,7 +21,7 @@ from heddle.controller.dashboard.exposition import CONTENT_TYPE
 from heddle.controller.dashboard.http import NO_STORE, HttpServer, Page, Render
 from heddle.controller.dashboard.interface import Interface
 from heddle.controller.dashboard.isolation_metrics import isolation_lines
-from heddle.controller.dashboard.leader_metrics import Cluster, cluster_lines, while_waiting
+from heddle.controller.dashboard.leader_metrics import Cluster, cluster_lines, health_page, while_waiting
 from heddle.controller.dashboard.openapi import openapi_text
 from heddle.controller.dashboard.page_tls import PageTls
 from heddle.controller.dashboard.pages import page_routes, refuse
@@ -137,4 +137,4 @@ class Dashboard:
         return Page(CONTENT_TYPE, chain(of_cluster, text, isolation))
 
     async def _health(self) -> Page:
-        return Page("text/plain", "ok\n")
+        return health_page(self._cluster.leadership) if self._cluster is not None else Page("text/plain", "ok\n")

@@ -36,6 +36,8 @@ class Leadership:
     def __init__(self, now_ns: Callable[[], int] = boot_ns) -> None:
         self.leader = ""
         """Where clients reach the controller that leads, as far as known; empty otherwise."""
+        self.why_unfit = ""
+        """Why this controller does not stand for election; empty where it does."""
         self.why_over = ""
         self.now_ns = now_ns
         self.since_ns = now_ns()
@@ -72,5 +74,11 @@ class Leadership:
 
     def refusal(self) -> UnavailableError:
         """Return the reply to a call that only the leader serves."""
-        who = f"the leader is {self.leader}" if self.leader else "no leader is known yet; try again in a moment"
-        return UnavailableError(f"this controller does not lead its fabric: {who}")
+        return UnavailableError(f"this controller does not lead its fabric: {self._who_leads()}")
+
+    def _who_leads(self) -> str:
+        if self.leader:
+            return f"the leader is {self.leader}"
+        if self.why_unfit:
+            return f"no leader is known, and it does not stand for election: {self.why_unfit}"
+        return "no leader is known yet; try again in a moment"

@@ -27,6 +27,11 @@ def parts(keys: Keys, found: Iterable[pb.KeyValue]) -> dict[bytes, bytes]:
     return {key: held[key] for key in sorted(held) if key.startswith(keys.values)}
 
 
+def whole(keys: Keys, found: Iterable[pb.KeyValue], place: str) -> dict[Key, bytes]:
+    """Return each value of one revision, after a committed change; raises InputError for a key that is none of ours."""
+    return {key: b"".join(pieces) for key, pieces in values(keys, parts(keys, found), place).items()}
+
+
 def values(keys: Keys, found: Mapping[bytes, bytes], place: str) -> dict[Key, list[bytes]]:
     """Return each value's parts; raises InputError for a key that is none of ours."""
     joined: dict[Key, list[bytes]] = {}

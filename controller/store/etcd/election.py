@@ -6,6 +6,7 @@ from contextlib import aclosing, suppress
 
 from heddle.controller.model.lease_clock import granted
 from heddle.controller.runtime.leadership import Leadership
+from heddle.controller.store.etcd.candidacy import Candidacy
 from heddle.controller.store.etcd.client import CompactedError, EtcdClient, EtcdError, EtcdUnavailableError
 from heddle.controller.store.etcd.keys import Keys
 from heddle.controller.store.etcd.term import Leader, Term, leader_in, take
@@ -20,8 +21,11 @@ _LOG = logging.getLogger("heddle.cluster")
 class Election:
     """One controller's part in the election."""
 
-    def __init__(self, client: EtcdClient, keys: Keys, me: Leader, leadership: Leadership, lease_s: int) -> None:
+    def __init__(
+        self, client: EtcdClient, keys: Keys, me: Leader, leadership: Leadership, lease_s: int, candidacy: Candidacy
+    ) -> None:  # fmt: skip
         self._client, self._keys, self._me, self._leadership = client, keys, me, leadership
+        self._candidacy = candidacy
         self._lease_s = lease_s
         self._lease = 0
         self._is_reachable = True
@@ -70,10 +74,15 @@ class Election:
             await self._client.revoke(self._lease, self._lease_s)
 
     async def _attempt(self) -> Term | None:
-        """Take the leader's key where there is none; otherwise wait for a change, up to POLL_S."""
+        """Take the leader's key where there is none and the fabric file fits; else wait for a change, up to POLL_S."""
         revision, found = await self._client.range(self._keys.leader)
         if found:
             self._see(leader_in(found[0].value))
+            await self._candidacy.look()
+            await self._changed(revision + 1)
+            return None
+        if not await self._candidacy.stands():
+            self._leadership.leader = ""
             await self._changed(revision + 1)
             return None
         sent_ns = self._leadership.now_ns()

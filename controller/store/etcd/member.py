@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from heddle.controller.runtime.leadership import ClusterCounts, Leadership
+from heddle.controller.store.etcd.candidacy import Candidacy, OwnFile
 from heddle.controller.store.etcd.client import EtcdClient
 from heddle.controller.store.etcd.election import Election
 from heddle.controller.store.etcd.journal import EtcdStore
@@ -16,14 +17,15 @@ class ClusterMember:
     """Used in one event loop, for one term at most."""
 
     def __init__(
-        self, endpoints: Sequence[str], fabric: str, me: Leader, leadership: Leadership, *, lease_s: int,
+        self, endpoints: Sequence[str], fabric: str, me: Leader, leadership: Leadership, own: OwnFile, *, lease_s: int,
         tls: EtcdTls | None = None, counts: ClusterCounts | None = None,
     ) -> None:  # fmt: skip
         self._counts = counts or ClusterCounts()
         self._client = EtcdClient(endpoints, tls, self._counts)
         self._keys = Keys(fabric)
         self._leadership = leadership
-        self._election = Election(self._client, self._keys, me, leadership, lease_s)
+        candidacy = Candidacy(self._client, self._keys, own, leadership)
+        self._election = Election(self._client, self._keys, me, leadership, lease_s, candidacy)
         self._term: Term | None = None
         self._keeping: asyncio.Task[None] | None = None
 

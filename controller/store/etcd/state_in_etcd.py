@@ -138,8 +138,7 @@ def _run(place: Place, work: Callable[[EtcdClient, Keys], Awaitable[Result]]) ->
 async def _values(client: EtcdClient, keys: Keys) -> dict[Key, bytes]:
     """Return the values of one revision, also while a controller leads."""
     found = (await client.range(keys.root, prefix_end(keys.root))).found
-    joined = contents.values(keys, contents.parts(keys, found), client.place)
-    return {key: b"".join(parts) for key, parts in joined.items()}
+    return contents.whole(keys, found, client.place)
 
 
 @asynccontextmanager

@@ -1,0 +1,125 @@
+"""Decide whether a fabric file fits the jobs of a journal: a controller continues with a file that does, alone.
+
+A job keeps its paths and source ports. It needs the cables of its paths, and ports that lead over them: what a port
+means follows from the fabric file. So that a refusal can say what has changed, the journal also keeps what ports
+meant (`model.port_meaning`). A journal of before that was kept refuses the same files, and names a flow instead.
+"""
+
+from collections.abc import Mapping
+
+from heddle.controller.brain.state import Job
+from heddle.controller.brain.steering.table import steering_of
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import DEFAULT_STEERING, Fabric
+from heddle.controller.model.port_meaning import VERSION, PortMeaning, differences, meaning_of
+from heddle.controller.model.steering import layout_of
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.jit import Flags
+from heddle.controller.planner.ports.reading import PortReader, reader_of
+from heddle.controller.runtime.journal import values
+
+Key = tuple[str, str]
+CABLES: Key = ("fabric", "cables")
+"""The key of the cables' names, in the order by which jobs' paths number them."""
+STEERING: Key = ("fabric", "steering")
+"""The key of how jobs are steered; absent where it is OpenFlow, as in journals of before there was another."""
+PORTS: Key = ("fabric", "ports")
+"""The key of what the ports of jobs mean; absent in journals of before it was kept."""
+OF_FABRIC = (CABLES, STEERING, PORTS)
+MAX_NAMED = 3
+"""The jobs that a refusal names."""
+
+
+class UnfitFabricError(InputError):
+    """The fabric file lacks, or would change, what the jobs of a journal rely on; one of several controllers waits."""
+
+
+def described(fabric: Fabric) -> dict[Key, bytes | None]:
+    """Return what a journal keeps of a fabric."""
+    steering = fabric.steered_by.value.encode() if fabric.steered_by is not DEFAULT_STEERING else None
+    cables = values.encode(topology_of(fabric).cable_ids)
+    return {CABLES: cables, STEERING: steering, PORTS: values.encode(meaning_of(fabric))}
+
+
+def check_drains(fabric: Fabric, place: str, drained: Mapping[str, object]) -> None:
+    """Raise UnfitFabricError where the fabric lacks what is drained."""
+    known = {switch.id for switch in fabric.switches} | fabric.cable_by_link.keys()
+    for name in drained:
+        if name not in known:
+            raise foreign(fabric, place, f"{name} is drained")
+
+
+def check_steering(fabric: Fabric, place: str, stored: Mapping[Key, bytes]) -> None:
+    """Raise UnfitFabricError where ports were found for the other kind of switches: they name other paths here."""
+    jobs_then = [name for kind, name in stored if kind == "job"]
+    before = stored.get(STEERING, DEFAULT_STEERING.value.encode()).decode()
+    if jobs_then and before != fabric.steered_by.value:
+        raise UnfitFabricError(
+            f"{place}: job {min(jobs_then)} was planned with `steering: {before}`, and the fabric file has "
+            f"`{fabric.steered_by.value}`: release its jobs with the former, or name another directory by --state"
+        )
+
+
+def check_ports(fabric: Fabric, place: str, stored: Mapping[Key, bytes], jobs: Mapping[str, Job]) -> None:
+    """Raise UnfitFabricError where flows of jobs would leave their planned paths; jobs, changes and remedy are named.
+
+    Raises ValueError where the description is damaged or of a newer version.
+    """
+    then = kept_meaning(stored)
+    steering, reader = steering_of(fabric), reader_of(fabric, topology_of(fabric), layout_of(fabric))
+    found = {name: rows for name, job in jobs.items() if (rows := steering.strayed(reader, job)).any()}
+    if not found:
+        return
+    changes = differences(then, meaning_of(fabric)) if then is not None else ()
+    if not changes:
+        name, rows = next(iter(found.items()))
+        changes = (_example(reader, jobs[name], int(rows.argmax())),)
+    count = len(changes) - 1
+    more = f" (and {count} more change{'s' * (count > 1)})" if count else ""
+    raise UnfitFabricError(
+        f"{place}: with this fabric file {_counted(found)} would leave planned paths, because {changes[0]}{more}: "
+        f"keep the former file, or end {'these jobs' if len(found) > 1 else 'this job'} under it first "
+        f"(`heddle job release {next(iter(found))}`)"
+    )
+
+
+def _counted(found: Mapping[str, Flags]) -> str:
+    """Return how many jobs there are, the first of them with the number of their flows that stray."""
+    texts = [f"{name} ({int(rows.sum())} of {len(rows)} flows)" for name, rows in found.items()]
+    more = f" and {len(texts) - MAX_NAMED} more" if len(texts) > MAX_NAMED else ""
+    return f"{len(texts)} running job{'s' * (len(texts) > 1)}, {', '.join(texts[:MAX_NAMED])}{more},"
+
+
+def kept_meaning(stored: Mapping[Key, bytes]) -> PortMeaning | None:
+    """Return what ports meant by a journal, None where it does not say; raises ValueError."""
+    content = stored.get(PORTS)
+    if content is None:
+        return None
+    found: PortMeaning = values.decode(PortMeaning, content)
+    if found.version != VERSION:
+        raise ValueError(f"what ports mean is described in version {found.version}, and {VERSION} is known")
+    return found
+
+
+def foreign(fabric: Fabric, place: str, what: str) -> UnfitFabricError:
+    """Return the error for something that a fabric does not have."""
+    return UnfitFabricError(
+        f"{place}: {what}, which fabric {fabric.name} does not have: keep it in the fabric file until no job "
+        "needs it, or name another directory by --state"
+    )
+
+
+def _example(reader: PortReader, job: Job, row: int) -> str:
+    """Return a text about one flow that would leave its path."""
+    flow = job.flows.flows[row]
+    topology = reader.topology
+    leaves = [topology.switch_ids[topology.nic_leaf[topology.nic_index[nic]]] for nic in (flow.src_nic, flow.dst_nic)]
+    if len(flow.links) == 2:
+        apart = f"{flow.src_nic} and {flow.dst_nic} are on {' and '.join(leaves)}"
+        return f"{apart}, and flow {flow.flow_id} was planned within one leaf"
+    ends = [flow.links[1].split(":")[0], flow.links[-2].split(">")[1].split(":")[0]]
+    for nic, leaf, end in zip((flow.src_nic, flow.dst_nic), leaves, ends, strict=True):
+        if leaf != end:
+            return f"NIC {nic} is on {leaf}, and the path of flow {flow.flow_id} is planned at {end}"
+    ports = f"ports {flow.udp_source_port} and {flow.reverse_udp_source_port} (ACKs)"
+    return f"{ports} of flow {flow.flow_id} no longer select {' '.join(flow.links[1:-1])} and the reverse path"

@@ -1,0 +1,181 @@
+"""A start with another fabric file: jobs go on where ports still lead over their paths, else the file is refused."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from heddle.controller.brain.begin import begin
+from heddle.controller.brain.state import Job
+from heddle.controller.config.load import parse_fabric, parse_jobs
+from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric, PortRef, SteeredBy
+from heddle.controller.model.health import Health
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import Plan
+from heddle.controller.planner.solve import solve
+from heddle.controller.runtime.journal import fitting, jobs
+from heddle.controller.runtime.journal.restart import continued, numbered, remember_fabric, why_unfit
+from tests.support.fabrics.grown_files import LEAF_MORE, PARALLEL, SLOWER, SPINE_MORE, YARD
+
+NOW_MS = 1_000
+
+
+class Held:
+    """A store in memory that counts its writes."""
+
+    place = "the store"
+
+    def __init__(self) -> None:
+        self.values, self.writes = {}, 0
+
+    def read(self):
+        return dict(self.values)
+
+    def write(self, values):
+        self.writes += 1
+        for key, content in values.items():
+            self.values.pop(key, None)
+            if content is not None:
+                self.values[key] = content
+
+
+def fabric_of(text: str) -> Fabric:
+    return parse_fabric(text, "yard.yaml")
+
+
+def kept(text: str = YARD, names=("mesh",), steering: str = "SOURCE_PORT", steered_by=SteeredBy.OPENFLOW) -> Held:
+    """Return what a controller with a fabric file has written while jobs of these names run."""
+    fabric, store = replace(fabric_of(text), steered_by=steered_by), Held()
+    state = numbered(begin(fabric), 1)
+    for number, name in enumerate(names, 1):
+        found = parse_jobs(
+            f"version: 1\njobs: [{{job_id: {name}, ranks: {{all: true}}, steering: {steering}, "
+            "collectives: [{kind: ALL_TO_ALL, bytes: 3000}]}]\n",
+            "jobs.yaml",
+            fabric,
+        )
+        plan = solve(fabric, found, health=Health())
+        assert isinstance(plan, Plan)
+        job = Job(
+            request=found[0], number=number, generation=1, state=JobState.RUNNING, reason="",
+            lease_expires_unix_ms=0, flows=plan.jobs[0],
+        )  # fmt: skip
+        state = replace(state, jobs={**state.jobs, name: job})
+    remember_fabric(state, store)
+    assert {key for key in store.values if key[0] == "job"} == {("job", name) for name in names}
+    return store
+
+
+def started(text: str, store: Held, steered_by=SteeredBy.OPENFLOW):
+    return continued(begin(replace(fabric_of(text), steered_by=steered_by)), store, NOW_MS)
+
+
+def refusal(text: str, store: Held) -> str:
+    return refusal_of(fabric_of(text), store)
+
+
+def refusal_of(fabric: Fabric, store: Held) -> str:
+    """Return why a fabric is refused, with nothing written."""
+    before = dict(store.values)
+    writes = store.writes
+    with pytest.raises(fitting.UnfitFabricError) as why:
+        continued(begin(fabric), store, NOW_MS)
+    assert (store.values, store.writes, why.value.exit_status) == (before, writes, 2)
+    assert why_unfit(fabric, store.values, store.place) == str(why.value)
+    assert "\n" not in str(why.value)
+    return str(why.value)
+
+
+@pytest.mark.parametrize("text", [YARD, LEAF_MORE], ids=["the same", "a leaf more"])
+def test_jobs_go_on_with_the_paths_and_ports_that_they_had(text):
+    store = kept()
+    before, after = started(YARD, store), started(text, store)
+    assert [(flow.links, flow.udp_source_port) for flow in after.jobs["mesh"].flows.flows] == [
+        (flow.links, flow.udp_source_port) for flow in before.jobs["mesh"].flows.flows
+    ]
+    assert why_unfit(fabric_of(text), store.values, store.place) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (YARD, SPINE_MORE, "leaf1 has 3 uplinks, ports were chosen for 2 (and 2 more changes)"),
+        (YARD, SLOWER, "leaf3 has 2 uplinks of 1 x 40 and 1 x 20 Gbit/s, ports were chosen for 2 x 40 Gbit/s"),
+        (PARALLEL[0], PARALLEL[1], "leaf1 has 3 uplinks, ports were chosen for 2 (and 1 more change)"),
+    ],
+    ids=["a spine more", "a cable at half its rate", "a third cable beside two"],
+)
+def test_a_file_that_takes_flows_off_their_paths_is_refused_with_job_change_and_remedy(before, after, why):
+    text = refusal(after, kept(before))
+    assert text.startswith("the store: with this fabric file 1 running job, mesh (")
+    assert f"because {why}: keep the former file, or end this job under it first (`heddle job release mesh`)" in text
+
+
+def test_a_refusal_names_the_first_jobs_and_counts_the_others():
+    text = refusal(SPINE_MORE, kept(names=("m1", "m2", "m3", "m4", "m5")))
+    assert "5 running jobs, m1 (" in text
+    assert "m3 (" in text
+    assert "m4" not in text
+    assert " and 2 more, would leave planned paths" in text
+
+
+@pytest.mark.parametrize(
+    ("nic", "leaf", "why"),
+    [
+        ("h1-n0", "leaf2", "h1-n0 and h2-n0 are on leaf2 and leaf1, and flow mesh/0/0-1/0 was planned within one leaf"),
+        ("h3-n0", "leaf3", "NIC h3-n0 is on leaf3, and the path of flow mesh/0/0-2/0 is planned at leaf2"),
+    ],
+)
+def test_a_nic_on_another_leaf_is_named(nic, leaf, why):
+    fabric = fabric_of(YARD)
+    nics = (replace(each, port=PortRef(leaf, 7)) if each.id == nic else each for each in fabric.nics)
+    assert why in refusal_of(replace(fabric, nics=tuple(nics)), kept())
+
+
+def test_any_file_starts_once_the_jobs_have_ended_and_then_counts_as_the_former():
+    store = kept()
+    del store.values["job", "mesh"]
+    state = started(SPINE_MORE, store)
+    remember_fabric(numbered(state, 2), store)
+    assert fitting.kept_meaning(store.values).switches[:3] == tuple(each.id for each in state.fabric.switches[:3])
+    assert not state.jobs
+
+
+def test_a_journal_of_before_refuses_the_same_files_and_names_a_port():
+    store = kept()
+    del store.values[fitting.PORTS]
+    assert started(YARD, store).jobs
+    assert started(LEAF_MORE, store).jobs
+    text = refusal(SPINE_MORE, store)
+    assert re.search(r"because ports \d+ and \d+ \(ACKs\) of flow mesh/0/\d-\d/0 no longer select leaf", text)
+
+
+def test_a_description_of_a_newer_version_is_refused_as_such():
+    store = kept()
+    store.values[fitting.PORTS] = store.values[fitting.PORTS].replace(b'"version":1', b'"version":2,"later":0')
+    with pytest.raises(InputError, match="damaged or of a newer version"):
+        started(YARD, store)
+
+
+def test_pinned_jobs_do_not_depend_on_ports():
+    assert started(SPINE_MORE, kept(steering="PIN")).jobs
+
+
+def test_where_switches_hash_ports_are_confirmed_again_with_another_file_and_only_then():
+    store = kept(steered_by=SteeredBy.HASH)
+    assert started(YARD, store, SteeredBy.HASH).settles_unix_ms is None
+    other = started(SPINE_MORE, store, SteeredBy.HASH)
+    assert other.jobs
+    assert other.settles_unix_ms == NOW_MS + other.settings.settle_ms
+
+
+def test_a_change_of_steering_is_no_matter_of_ports():
+    assert "was planned with `steering: hash`" in refusal(YARD, kept(steered_by=SteeredBy.HASH))
+
+
+def test_jobs_remain_as_they_were_encoded():
+    store = kept()
+    topology = fitting.topology_of(fabric_of(YARD))
+    again = jobs.decode(topology, store.values["job", "mesh"], None)
+    assert len(again.flows.flows) == 30
