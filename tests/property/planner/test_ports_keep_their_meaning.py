@@ -156,7 +156,7 @@ def moved(draw, fabric: Fabric, used: frozenset[str]) -> Fabric:
 
 @given(data=st.data(), fabric=st.one_of(fabrics(), irregular()).filter(lambda fabric: len(fabric.nics) > 1))
 @settings(max_examples=examples(80), deadline=None)
-def test_flows_stray_where_the_rules_of_another_fabric_lead_their_packets_elsewhere_and_nowhere_else(data, fabric):
+def test_flows_stray_where_the_rules_of_another_fabric_lead_their_packets_elsewhere_and_no_others(data, fabric):
     job = job_of(fabric, data.draw(pairs_of(fabric)), Steering.SOURCE_PORT)
     if job is None:
         return

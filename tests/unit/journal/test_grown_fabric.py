@@ -1,0 +1,69 @@
+"""A whole controller, started again with another fabric file while a job runs: real OpenFlow bytes, fake switches."""
+
+from contextlib import closing
+
+import pytest
+
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.model.error import InputError
+from heddle.controller.rules.trace import Packet, Tracer
+from heddle.controller.store.journal import SqliteStore
+from heddle.v1 import heddle_pb2 as pb
+from tests.support.fabrics.grown_files import LEAF_MORE, SLOWER, SPINE_MORE, YARD
+from tests.unit.api.conftest import running
+
+MESH = pb.SubmitJobRequest(
+    job_id="mesh",
+    ranks=[f"h{number}-n0" for number in range(1, 7)],
+    collectives=[pb.Collective(kind="ALL_TO_ALL", bytes=3_000)],
+)
+
+
+def started(text: str, directory):
+    return running(parse_fabric(text, "yard.yaml"), state=str(directory))
+
+
+def off_their_paths(found, plan: pb.JobPlan) -> list[str]:
+    """Return the flows whose data or ACKs the rules that switches hold do not lead over the planned path."""
+    fabric = found.application.loop.state.fabric
+    tracer = Tracer(fabric, {name: switch.tables.rules() for name, switch in found.switches.items()})
+    nics = fabric.nic_by_id
+
+    def taken(source: str, target: str, port: int) -> list[str]:
+        packet = Packet.roce(src_ip=nics[source].ip, dst_ip=nics[target].ip, udp_src=port)
+        return list(tracer.trace(source, packet).links)
+
+    return [
+        flow.flow_id
+        for flow in plan.flows
+        if taken(flow.src_nic, flow.dst_nic, flow.udp_source_port) != list(flow.links)
+        or taken(flow.dst_nic, flow.src_nic, flow.reverse_udp_source_port) != list(flow.reverse_links)
+    ]
+
+
+def held(directory) -> dict[tuple[str, str], bytes]:
+    with closing(SqliteStore(directory / "journal.sqlite")) as store:
+        return dict(store.read())
+
+
+async def test_every_flow_of_a_running_job_is_on_its_planned_path_or_the_file_is_refused_with_the_job_named(tmp_path):
+    async with started(YARD, tmp_path) as found:
+        await found.connect_all()
+        plan = await found.jobs.SubmitJob(MESH)
+        assert off_their_paths(found, plan) == []
+        generation = found.switches["leaf1"].generation
+    before = held(tmp_path)
+    for text in (SPINE_MORE, SLOWER):
+        with pytest.raises(InputError, match=r"1 running job, mesh \(\d+ of 30 flows\), would leave planned paths"):
+            async with started(text, tmp_path):
+                pass
+        assert held(tmp_path) == before
+    async with started(LEAF_MORE, tmp_path) as found:
+        await found.connect_all()
+        again = await found.jobs.GetJob(pb.GetJobRequest(job_id="mesh"))
+        assert list(again.flows) == list(plan.flows)
+        assert off_their_paths(found, again) == []
+        assert found.switches["leaf1"].generation == generation + 1  # what was refused has taken none
+        await found.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="mesh"))
+    async with started(SPINE_MORE, tmp_path) as found:
+        assert not (await found.jobs.ListJobs(pb.ListJobsRequest())).jobs
