@@ -16,6 +16,7 @@ from heddle.controller.model.effect import Effect, Solve
 from heddle.controller.model.event import Solved
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
+from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import Confirmed, Effort, FlowPlan, Replan
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.model.steering import SteeringLayout
@@ -100,9 +101,9 @@ class Steering:
         """
         return strayed(reader, paths_in(reader, job), by_port=False, stranded=job.stranded)
 
-    def continued(self, state: State, now: int) -> State:
-        """Return the state of a start whose fabric file gives ports another meaning, to no job's harm."""
-        return state
+    def continued(self, state: State, now: int) -> Step:
+        """Begin with another fabric file, in which no flow strays: rates and certificates follow from its cables."""
+        return Step(state, replan=ReplanWork(cause=Cause.RECOVERY, reason="the fabric file has changed", moves=False))
 
     def explained(self, state: State, job: Job, flow: FlowPlan) -> Explanation:
         """Return where the network takes a flow."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from heddle.controller.brain import durable
 from heddle.controller.brain.state import State
 from heddle.controller.brain.steering.table import steering_of
+from heddle.controller.brain.transactions.replan import enqueue_replan
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.planner.ground.clos import Topology, topology_of
@@ -27,9 +28,11 @@ def continued(state: State, store: StateStore, now: int) -> State:
     if fitting.CABLES not in stored:  # nothing was ever written: pins that switches hold may be of jobs to come again
         return state
     state = durable.restored(state, found, now)
-    if stored.get(fitting.PORTS) != fitting.described(state.fabric)[fitting.PORTS]:
-        state = steering_of(state.fabric).continued(state, now)
-    return state
+    own = fitting.described(state.fabric)
+    if not state.jobs or all(stored.get(key, own[key]) == own[key] for key in own):
+        return state
+    step = steering_of(state.fabric).continued(state, now)
+    return enqueue_replan(step.state, step.replan) if step.replan is not None else step.state
 
 
 def numbered(state: State, generation: int) -> State:

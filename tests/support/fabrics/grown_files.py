@@ -11,5 +11,7 @@ SPINE_MORE = (
 """The new cables are behind the others: no port of a switch has another number."""
 SLOWER = YARD + 'links: [{a: "leaf3:2", b: "spine2:3", gbps: 20}]\n'
 _ONE_SPINE = "generate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 3, links_per_spine: 2, gbps: 40}\n"
+RACK_SLOWER = YARD + 'links: [{a: "leaf1:1", b: "spine1:1", gbps: 20}, {a: "leaf1:2", b: "spine2:1", gbps: 20}]\n'
+"""All uplinks of a leaf at half their rate: ports mean the same, loads do not."""
 PARALLEL = (_HEAD + _ONE_SPINE, _HEAD + _ONE_SPINE + 'links: [{a: "leaf1:9", b: "spine1:9", gbps: 40}]\n')
 """Two cables from each leaf to the one spine, and a third one from one leaf."""

@@ -91,6 +91,7 @@ def refusal_of(fabric: Fabric, store: Held) -> str:
 def test_jobs_go_on_with_the_paths_and_ports_that_they_had(text):
     store = kept()
     before, after = started(YARD, store), started(text, store)
+    assert [work.reason for work in after.queue] == ["the fabric file has changed"] * (text != YARD)
     assert [(flow.links, flow.udp_source_port) for flow in after.jobs["mesh"].flows.flows] == [
         (flow.links, flow.udp_source_port) for flow in before.jobs["mesh"].flows.flows
     ]
@@ -146,6 +147,7 @@ def test_a_journal_of_before_refuses_the_same_files_and_names_a_port():
     store = kept()
     del store.values[fitting.PORTS]
     assert started(YARD, store).jobs
+    assert not started(YARD, store).queue
     assert started(LEAF_MORE, store).jobs
     text = refusal(SPINE_MORE, store)
     assert re.search(r"because ports \d+ and \d+ \(ACKs\) of flow mesh/0/\d-\d/0 no longer select leaf", text)

@@ -1,5 +1,6 @@
 """A whole controller, started again with another fabric file while a job runs: real OpenFlow bytes, fake switches."""
 
+import asyncio
 from contextlib import closing
 
 import pytest
@@ -9,7 +10,7 @@ from heddle.controller.model.error import InputError
 from heddle.controller.rules.trace import Packet, Tracer
 from heddle.controller.store.journal import SqliteStore
 from heddle.v1 import heddle_pb2 as pb
-from tests.support.fabrics.grown_files import LEAF_MORE, SLOWER, SPINE_MORE, YARD
+from tests.support.fabrics.grown_files import LEAF_MORE, RACK_SLOWER, SLOWER, SPINE_MORE, YARD
 from tests.unit.api.conftest import running
 
 MESH = pb.SubmitJobRequest(
@@ -17,6 +18,7 @@ MESH = pb.SubmitJobRequest(
     ranks=[f"h{number}-n0" for number in range(1, 7)],
     collectives=[pb.Collective(kind="ALL_TO_ALL", bytes=3_000)],
 )
+READ = pb.GetJobRequest(job_id="mesh")
 
 
 def started(text: str, directory):
@@ -46,6 +48,21 @@ def held(directory) -> dict[tuple[str, str], bytes]:
         return dict(store.read())
 
 
+async def test_rates_and_certificate_follow_the_file_where_ports_mean_the_same(tmp_path):
+    async with started(YARD, tmp_path) as found:
+        await found.connect_all()
+        plan = await found.jobs.SubmitJob(MESH)
+    async with started(RACK_SLOWER, tmp_path) as found:
+        while (again := await found.jobs.GetJob(READ)).certificate.max_link_utilisation < 1:
+            await asyncio.sleep(0.05)
+    assert again.certificate.max_link_utilisation == pytest.approx(2 * plan.certificate.max_link_utilisation)
+    assert again.reason.startswith("the fabric file has changed")
+    assert [(each.links, each.udp_source_port) for each in again.flows] == [
+        (each.links, each.udp_source_port) for each in plan.flows
+    ]
+    assert min(each.rate_bps for each in again.flows) < min(each.rate_bps for each in plan.flows)
+
+
 async def test_every_flow_of_a_running_job_is_on_its_planned_path_or_the_file_is_refused_with_the_job_named(tmp_path):
     async with started(YARD, tmp_path) as found:
         await found.connect_all()
@@ -60,7 +77,7 @@ async def test_every_flow_of_a_running_job_is_on_its_planned_path_or_the_file_is
         assert held(tmp_path) == before
     async with started(LEAF_MORE, tmp_path) as found:
         await found.connect_all()
-        again = await found.jobs.GetJob(pb.GetJobRequest(job_id="mesh"))
+        again = await found.jobs.GetJob(READ)
         assert list(again.flows) == list(plan.flows)
         assert off_their_paths(found, again) == []
         assert found.switches["leaf1"].generation == generation + 1  # what was refused has taken none

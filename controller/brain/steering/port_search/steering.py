@@ -48,9 +48,9 @@ class PortSearchSteering(Steering):
         """Confirm the ports again once routes have settled."""
         return settling.begin(state, now)
 
-    def continued(self, state: State, now: int) -> State:
+    def continued(self, state: State, now: int) -> Step:
         """Confirm the ports again: switches hash over other next hops than those over which the ports were found."""
-        return settling.begin(state, now)[0] if state.jobs else state
+        return Step(settling.begin(state, now)[0])
 
     def after_unused_failure(self) -> ReplanWork | None:
         """Confirm the ports: such a link changes no plan, but it changes what switches hash over."""
