@@ -1,11 +1,11 @@
 """The order of changes."""
 
-from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Match, Pin, SwitchRules
+from heddle.controller.model.rule import Change, ChangeOp, FlowRule, GroupRule, Match, Pin, SwitchRules
 from heddle.controller.model.steering import layout_of
 from heddle.controller.rules.compile import compile_fabric
 from heddle.controller.rules.diff import diff
 from heddle.controller.rules.order import order
-from heddle.controller.rules.pipeline import Table
+from heddle.controller.rules.pipeline import PIN_PAIR_PRIORITY, PIN_PRIORITY, Table
 from tests.unit.rules.builders import clos3, spine_leaf
 
 FABRIC = spine_leaf(2, 2, 1)
@@ -94,3 +94,59 @@ def test_new_tables_are_filled_from_the_last_to_the_first_and_classification_com
     tables = (0, 1, 2, 3)
     changes = [Change(ChangeOp.RULE_ADD, rule(table, 0)) for table in tables]
     assert [table for _, table, _ in ordered(*changes)] == [3, 2, 1, 0]
+
+
+def change(name):
+    """Return the change that a name such as `steering 200 +` describes; its operation is the last sign."""
+    what, number, sign = name.split()
+    if what == "group":
+        op = {"+": ChangeOp.GROUP_ADD, "~": ChangeOp.GROUP_MODIFY, "-": ChangeOp.GROUP_DELETE}[sign]
+        return Change(op, GroupRule(group_id=int(number), ports=(1,)))
+    op = {"+": ChangeOp.RULE_ADD, "-": ChangeOp.RULE_DELETE}[sign]
+    return Change(op, rule(Table[what.upper()], int(number)))
+
+
+PIN_NAMES = (f"pins {PIN_PAIR_PRIORITY}", f"pins {PIN_PRIORITY}")
+ALL_KINDS = (
+    "steering 100 -", "group 9 -", "spread 50 +", "classify 30 +", "steering 200 -", "group 1 +", "steering 100 +",
+    f"{PIN_NAMES[0]} +", "spread_overrides 0 +", f"{PIN_NAMES[1]} -", "classify 40 +", "spread 0 +", "overrides 90 +",
+    "group 8 -", "steering 200 +", f"{PIN_NAMES[0]} -", "group 2 ~", "spread_overrides 60 +", f"{PIN_NAMES[1]} +",
+    "classify 20 -", "overrides 70 -", "pins 0 -",
+)  # fmt: skip
+GROUPS = ["group 1 +", "group 2 ~"]
+NEW_TABLES = ["spread 50 +", "spread 0 +", "spread_overrides 60 +", "spread_overrides 0 +"]
+OLD_TABLES = ["overrides 90 +", "steering 200 +", "steering 100 +"]
+PINNED = [f"{PIN_NAMES[1]} +", f"{PIN_NAMES[0]} +"]
+CLASSIFIED = ["classify 40 +", "classify 30 +"]
+CLEARED = ["steering 100 -", "steering 200 -", "overrides 70 -", "pins 0 -", "classify 20 -"]
+UNPINNED = [f"{PIN_NAMES[0]} -", f"{PIN_NAMES[1]} -"]
+UNGROUPED = ["group 9 -", "group 8 -"]
+
+
+def steps_of(names, *switches):
+    """Return the steps of the same changes on switches of three tiers."""
+    changes = tuple(change(name) for name in names)
+    steps = order(dict.fromkeys(switches, changes), clos3(1, 2, 1, 2))
+    named = {change(name): name for name in names}
+    return [{switch: [named[found] for found in made] for switch, made in step.changes.items()} for step in steps]
+
+
+def test_changes_of_every_kind_are_made_tier_by_tier_from_the_top_then_let_packets_in_and_unpin_last():
+    above = [*GROUPS, *NEW_TABLES, *PINNED, *OLD_TABLES, *CLASSIFIED]
+    leaves, cores = ("pod1-leaf1", "pod1-leaf2"), ("core1", "core2")
+    found = steps_of(ALL_KINDS, "pod1-leaf1", "core1", "pod1-agg1", "core2", "pod1-leaf2")
+    assert found == [
+        dict.fromkeys(cores, above),
+        dict.fromkeys(cores, CLEARED),
+        {"pod1-agg1": above},
+        {"pod1-agg1": CLEARED},
+        dict.fromkeys(leaves, [*GROUPS, *NEW_TABLES, *OLD_TABLES]),
+        dict.fromkeys(leaves, [*PINNED, *CLASSIFIED]),
+        dict.fromkeys(leaves, [*CLEARED, *UNPINNED, *UNGROUPED])
+        | dict.fromkeys([*cores, "pod1-agg1"], [*UNPINNED, *UNGROUPED]),
+    ]
+
+
+def test_where_no_pin_is_deleted_groups_go_with_the_rules_that_used_them():
+    found = steps_of((*UNGROUPED, *CLEARED), "pod1-leaf1", "core1")
+    assert found == [{"core1": [*CLEARED, *UNGROUPED]}, {"pod1-leaf1": [*CLEARED, *UNGROUPED]}]

@@ -1,0 +1,431 @@
+"""The rules of ownership, one member and one heartbeat at a time; `tests/property/gateway` has both and a network."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from heddle.dataplane.control.pair.heartbeat import Heartbeat
+from heddle.dataplane.control.pair.ownership import (
+    DEAF_HEARTBEATS,
+    GONE_TICKS,
+    OFFER_TICKS,
+    VACANT_TICKS,
+    Announce,
+    Ownership,
+    SendHeartbeat,
+    Serve,
+    Terms,
+)
+
+NONE: frozenset[str] = frozenset()
+A, B = frozenset({"a"}), frozenset({"b"})
+
+
+@dataclass
+class Member:
+    """One member, and the heartbeats of its partner, which are up to date unless a field says otherwise."""
+
+    me: str = "a"
+    roles: frozenset[str] = A
+    more: dict = field(default_factory=dict)
+    sequence: int = 0
+
+    def __post_init__(self):
+        self.partner = "b" if self.me == "a" else "a"
+        self.core = Ownership(Terms(me=self.me, partner=self.partner, roles=self.roles, **self.more), boot=7)
+
+    def hear(self, **fields):
+        self.sequence += 1
+        usual = {"sender": self.partner, "receiver": self.me, "boot": 5, "sequence": self.sequence, "hears": True}
+        usual |= {"well": True, "holds": NONE, "offers": NONE, "wants": NONE, "knows": NONE}
+        return self.core.heard(Heartbeat(**(usual | fields)))
+
+    def ticks(self, count):
+        return [self.core.tick() for _ in range(count)]
+
+    def sent(self):
+        (beat,) = (effect.heartbeat for effect in self.core.tick() if isinstance(effect, SendHeartbeat))
+        return beat
+
+    def holding(self):
+        """Hold the role of `a`: nothing was heard for long enough."""
+        self.ticks(6)
+        assert self.core.holds == self.roles
+        return self
+
+
+def kinds(effects):
+    return [type(effect) for effect in effects]
+
+
+def announced(member, count):
+    """Return in which of the next ticks the addresses are announced, from 1 on."""
+    return [number for number, effects in enumerate(member.ticks(count), 1) if Announce() in effects]
+
+
+@pytest.mark.parametrize(
+    ("me", "partner", "roles"), [("a", "a", A), ("a", "b", frozenset({"c"})), ("a", "b", A | {"c"})]
+)
+def test_a_pair_is_two_members_with_roles_of_their_names(me, partner, roles):
+    with pytest.raises(
+        ValueError, match="^a pair has two different members, and each role is named after one of them$"
+    ):
+        Ownership(Terms(me=me, partner=partner, roles=roles), boot=1)
+
+
+def test_a_new_member_holds_nothing_and_says_so():
+    member = Member()
+    assert (member.core.hears_partner, member.core.partner_holds, member.core.holds) == (False, NONE, NONE)
+    assert (member.core.takeovers, member.core.conflicts, member.core.ignored) == (0, 0, 0)
+    assert member.sent() == Heartbeat(
+        sender="a",
+        receiver="b",
+        boot=7,
+        sequence=1,
+        hears=False,
+        well=True,
+        holds=NONE,
+        offers=NONE,
+        wants=NONE,
+        knows=NONE,
+    )
+    assert member.sent().sequence == 2
+
+
+def test_all_roles_are_taken_in_the_sixth_tick_without_a_heartbeat():
+    member = Member(me="b", roles=A | B)
+    assert [kinds(effects) for effects in member.ticks(5)] == [[SendHeartbeat]] * 5
+    serve, announce, beat = member.core.tick()
+    assert (serve, announce) == (Serve(A | B), Announce())
+    assert (beat.heartbeat.holds, beat.heartbeat.knows, member.core.takeovers) == (A | B, A | B, 1)
+
+
+def test_a_heartbeat_starts_the_count_anew():
+    member = Member(me="b")
+    member.ticks(5)
+    member.hear(holds=A)
+    member.ticks(5)
+    assert (member.core.hears_partner, member.core.partner_holds, member.core.holds) == (True, A, NONE)
+    member.core.tick()
+    assert (member.core.hears_partner, member.core.partner_holds, member.core.holds) == (False, NONE, A)
+
+
+def test_how_many_ticks_may_be_missed_is_a_parameter():
+    member = Member(me="b", more={"missed": 2})
+    member.ticks(2)
+    assert member.core.holds == NONE
+    member.core.tick()
+    assert member.core.holds == A
+
+
+def test_a_takeover_is_announced_again_at_the_ticks_named():
+    member = Member()
+    member.hear(holds=A, offers=A)
+    assert member.core.holds == A
+    member.hear()
+    assert announced(member, 70) == [2, 6, 20, 60]
+
+
+def test_what_is_no_longer_held_is_not_announced_again():
+    member = Member(me="b").holding()
+    member.hear(holds=A)
+    assert member.core.holds == NONE
+    assert announced(member, 5) == []
+
+
+def test_a_refused_heartbeat_counts_from_the_second_tick_of_silence_on():
+    member = Member(me="b")
+    assert member.core.partner_gone() == []  # nothing was ever heard
+    member.hear(holds=A)
+    for _ in range(GONE_TICKS - 1):
+        member.core.tick()
+        assert member.core.partner_gone() == []
+    member.core.tick()
+    effects = member.core.partner_gone()
+    assert effects[:2] == [Serve(A), Announce()]
+    assert kinds(effects) == [Serve, Announce, SendHeartbeat]
+    assert member.core.hears_partner is False
+    assert member.core.partner_gone() == []
+
+
+def test_a_refused_heartbeat_announces_again_what_both_held():
+    member = Member().holding()
+    member.hear(holds=A)
+    assert announced(member, 3) == [1]  # the second tick after the takeover
+    assert kinds(member.core.partner_gone()) == [Announce, SendHeartbeat]
+    assert announced(member, 3) == [2]
+
+
+def test_silence_announces_again_what_both_held():
+    member = Member(more={"announce_ticks": ()}).holding()
+    member.hear(holds=A)
+    assert announced(member, 12) == [6]
+
+
+def test_a_partner_that_yields_makes_the_holder_announce_again():
+    member = Member(more={"announce_ticks": (2,)}).holding()
+    member.hear(holds=A)
+    member.ticks(4)
+    assert kinds(member.hear()) == [Announce]
+    assert announced(member, 4) == [2]
+    assert member.hear() == []
+
+
+@pytest.mark.parametrize(
+    ("me", "mine", "theirs", "ticks"),
+    [
+        ("a", True, True, 0),
+        ("a", False, False, 0),
+        ("a", True, False, 0),
+        ("a", False, True, VACANT_TICKS),
+        ("b", True, True, VACANT_TICKS),
+        ("b", False, False, VACANT_TICKS),
+        ("b", True, False, 0),
+        ("b", False, True, VACANT_TICKS),
+    ],
+)
+def test_a_free_role_goes_to_who_knows_its_connections_then_to_its_owner_and_last_to_the_other(me, mine, theirs, ticks):
+    member = Member(me=me)
+    if mine:
+        member.core.set_copied(True)
+        member.hear(holds=A)  # what the partner serves is copied here
+        member.core.set_copied(False)
+    member.hear(knows=A if theirs else NONE)
+    for _ in range(ticks):
+        assert member.core.holds == NONE
+        member.core.tick()
+    assert member.core.holds == A
+
+
+def test_what_was_free_for_a_while_counts_anew_once_it_was_held():
+    member = Member(me="b")
+    member.hear(knows=A)
+    member.ticks(VACANT_TICKS - 1)
+    member.hear(holds=A)
+    member.hear(knows=A)
+    member.ticks(VACANT_TICKS - 1)
+    assert member.core.holds == NONE
+    member.core.tick()
+    assert member.core.holds == A
+
+
+def test_a_free_role_of_a_partner_that_does_not_forward_is_taken_at_once():
+    member = Member(me="b")
+    assert kinds(member.hear(well=False, knows=A)) == [Serve, Announce, SendHeartbeat]
+
+
+@pytest.mark.parametrize("fields", [{"offers": A}, {"well": False}])
+def test_what_a_partner_offers_or_cannot_serve_is_taken_at_once(fields):
+    member = Member(me="b")
+    member.hear(holds=A)
+    assert member.core.holds == NONE
+    member.hear(holds=A, **fields)
+    assert (member.core.holds, member.core.takeovers, member.core.conflicts) == (A, 1, 0)
+
+
+def test_the_owner_keeps_what_both_hold_and_the_other_yields():
+    owner, other = Member().holding(), Member(me="b").holding()
+    assert owner.hear(holds=A) == []
+    effects = other.hear(holds=A)
+    assert effects[0] == Serve(NONE)
+    assert kinds(effects) == [Serve, SendHeartbeat]
+    assert (owner.core.holds, owner.core.conflicts, other.core.holds, other.core.conflicts) == (A, 0, NONE, 1)
+    assert other.core.takeovers == 1  # to yield is none
+
+
+def test_the_owner_yields_to_a_partner_that_reports_three_times_in_a_row_that_it_does_not_hear():
+    owner = Member().holding()
+    for _ in range(DEAF_HEARTBEATS - 1):
+        owner.hear(holds=A, hears=False)
+    owner.hear(holds=A)
+    for _ in range(DEAF_HEARTBEATS - 1):
+        owner.hear(holds=A, hears=False)
+        assert owner.core.holds == A
+    owner.hear(holds=A, hears=False)
+    assert (owner.core.holds, owner.core.conflicts, DEAF_HEARTBEATS) == (NONE, 1, 3)
+
+
+def test_the_other_keeps_for_as_long_what_a_partner_holds_that_does_not_hear_it():
+    other = Member(me="b").holding()
+    for _ in range(DEAF_HEARTBEATS - 1):
+        other.hear(holds=A, hears=False)
+        assert other.core.holds == A
+    other.hear(holds=A, hears=False)
+    assert other.core.holds == NONE
+
+
+@pytest.mark.parametrize("fields", [{"offers": A}, {"well": False}])
+def test_nothing_yields_to_a_partner_that_offers_or_does_not_forward(fields):
+    member = Member(me="b").holding()
+    member.hear(holds=A, **fields)
+    assert (member.core.holds, member.core.conflicts) == (A, 0)
+
+
+def test_a_role_that_the_partner_does_not_hold_is_kept():
+    member = Member(me="b", roles=A | B).holding()
+    member.hear(holds=A)
+    assert (member.core.holds, member.core.conflicts) == (B, 1)
+
+
+def test_an_offer_is_sent_at_once_and_in_twenty_ticks_and_then_withdrawn():
+    member = Member().holding()
+    member.hear()
+    (sent,) = member.core.hand_over(A)
+    assert (sent.heartbeat.offers, sent.heartbeat.holds) == (A, A)
+    offered = [effects[-1].heartbeat.offers for effects in member.ticks(OFFER_TICKS + 1)]
+    assert offered == [A] * (OFFER_TICKS - 1) + [NONE] * 2
+    assert OFFER_TICKS == 20
+
+
+def test_what_is_not_held_is_not_offered():
+    (sent,) = Member().core.hand_over(A)
+    assert sent.heartbeat.offers == NONE
+
+
+def test_an_offer_that_the_partner_takes_is_released_without_a_conflict():
+    member = Member().holding()
+    member.hear()
+    member.core.hand_over(A)
+    effects = member.hear(holds=A)
+    assert effects[0] == Serve(NONE)
+    assert (kinds(effects), member.core.conflicts) == ([Serve, SendHeartbeat], 0)
+    member.hear(offers=A, holds=A)  # back, and the offer of before is forgotten
+    assert (member.core.holds, member.sent().offers) == (A, NONE)
+
+
+def test_a_member_that_does_not_forward_offers_what_it_holds_and_takes_nothing():
+    member = Member(roles=A | B).holding()
+    member.hear()
+    (sent,) = member.core.set_health(False)
+    assert (sent.heartbeat.well, sent.heartbeat.offers, sent.heartbeat.holds) == (False, A | B, A | B)
+    assert member.core.set_health(False) == []
+    member.hear(holds=A | B)
+    assert (member.core.holds, member.core.conflicts) == (NONE, 0)
+    member.hear(holds=A | B, offers=A | B)
+    member.ticks(20)
+    assert member.core.holds == NONE
+    effects = member.core.set_health(True)
+    assert effects[0] == Serve(A | B)
+    assert kinds(effects) == [Serve, Announce, SendHeartbeat]
+    assert effects[-1].heartbeat.well is True
+
+
+def test_connections_are_known_while_they_are_served_or_copied():
+    member = Member(me="b")
+    member.hear(holds=A)
+    assert member.sent().knows == NONE
+    member.core.set_copied(True)
+    assert member.sent().knows == A
+    member.hear()  # a role that is free is as the copy has it
+    assert member.sent().knows == A
+    member.core.set_copied(False)
+    member.hear(holds=A)
+    assert member.sent().knows == NONE
+
+
+def test_a_role_that_was_yielded_is_known_until_the_partner_serves_without_a_copy_here():
+    member = Member(me="b").holding()
+    member.hear()
+    assert member.sent().knows == A
+    member.hear(holds=A)
+    assert member.sent().knows == NONE
+
+
+def test_a_member_hears_what_is_newer_and_counts_what_is_not_for_it():
+    member = Member()
+    member.hear(sequence=5)
+    for fields in ({"sequence": 5}, {"sequence": 4}, {"boot": 4, "sequence": 9}, {"sender": "c"}, {"receiver": "c"}):
+        assert member.hear(**({"sequence": 6} | fields), holds=A) == []
+    assert (member.core.ignored, member.core.partner_holds) == (5, NONE)
+    member.hear(sequence=6, holds=A)
+    member.hear(boot=6, sequence=1)
+    assert (member.core.ignored, member.core.partner_holds) == (5, NONE)
+
+
+def test_a_partner_that_was_gone_may_return_with_an_older_clock_but_not_with_an_old_heartbeat():
+    member = Member(me="b")
+    member.hear(sequence=5, holds=A)
+    member.ticks(6)
+    member.hear(sequence=5)
+    member.hear(sequence=4)
+    assert (member.core.ignored, member.core.hears_partner) == (2, False)
+    member.hear(boot=3, sequence=1)
+    assert (member.core.ignored, member.core.hears_partner) == (2, True)
+
+
+def returned(me="a", **more):
+    """Return a member whose partner serves its role, and that has a copy of the connections."""
+    member = Member(me=me, roles=A | B, more={"preempt": True, "hold_ticks": 4, **more})
+    member.hear(holds=A | B)
+    member.core.set_copied(True)
+    return member
+
+
+def wanted(member, count, **fields):
+    """Return what it requests in each of the next ticks, while the partner serves."""
+    found = []
+    for _ in range(count):
+        member.hear(**({"holds": A | B} | fields))
+        found.append(member.sent().wants)
+    return found
+
+
+def test_a_returned_member_requests_its_role_after_the_hold_time():
+    assert wanted(returned(), 5) == [NONE] * 3 + [A] * 2
+
+
+def test_the_hold_time_is_three_hundred_ticks_where_none_is_given():
+    member = Member(roles=A | B, more={"preempt": True})
+    member.hear(holds=A | B)
+    member.core.set_copied(True)
+    assert wanted(member, 301) == [NONE] * 299 + [A] * 2
+
+
+def test_a_role_is_requested_only_with_preemption_a_copy_and_a_data_process_that_forwards():
+    assert wanted(returned(preempt=False), 6)[-1] == NONE
+    assert Terms(me="a", partner="b", roles=A).preempt is False
+    member = returned()
+    member.core.set_copied(False)
+    assert wanted(member, 6)[-1] == NONE
+    member = returned()
+    member.core.set_health(False)
+    assert wanted(member, 6)[-1] == NONE
+
+
+def test_what_is_held_already_is_not_requested_and_a_member_without_a_role_requests_none():
+    member = returned()
+    wanted(member, 4)
+    member.hear(holds=A | B, offers=A)
+    assert member.core.holds == A
+    assert wanted(member, 1, holds=B) == [NONE]
+    standby = Member(me="b", more={"preempt": True, "hold_ticks": 1})
+    standby.core.set_copied(True)
+    assert wanted(standby, 4, holds=A) == [NONE] * 4
+
+
+@pytest.mark.parametrize("interrupt", ["silence", "refusal", "restart"])
+def test_an_interruption_starts_the_hold_time_anew(interrupt):
+    member = returned(hold_ticks=9)
+    assert wanted(member, 9)[-1] == A
+    member.core.set_health(False)  # or it would take what it wants
+    if interrupt == "silence":
+        member.ticks(6)
+    elif interrupt == "refusal":
+        member.ticks(2)
+        assert member.core.partner_gone() != []
+    boot = 6 if interrupt == "restart" else 5
+    member.hear(holds=A | B, boot=boot)
+    member.core.set_health(True)
+    assert wanted(member, 10, boot=boot) == [NONE] * 8 + [A] * 2
+
+
+def test_a_request_is_answered_by_an_offer_of_what_is_held_and_of_nothing_else():
+    holder = Member(me="b", roles=A | B, more={"preempt": True}).holding()
+    holder.hear(wants=A)
+    assert holder.sent().offers == A
+    holder.hear()
+    assert holder.sent().offers == A  # for as long as any offer
+    for more, fields in (({}, {}), ({"preempt": True}, {"well": False})):
+        other = Member(me="b", roles=A | B, more=more).holding()
+        other.hear(wants=A, **fields)
+        assert other.sent().offers == NONE
