@@ -131,19 +131,22 @@ def steps_of(names, *switches):
     return [{switch: [named[found] for found in made] for switch, made in step.changes.items()} for step in steps]
 
 
+def each(switches, names):
+    return dict.fromkeys(switches, names)
+
+
 def test_changes_of_every_kind_are_made_tier_by_tier_from_the_top_then_let_packets_in_and_unpin_last():
     above = [*GROUPS, *NEW_TABLES, *PINNED, *OLD_TABLES, *CLASSIFIED]
     leaves, cores = ("pod1-leaf1", "pod1-leaf2"), ("core1", "core2")
     found = steps_of(ALL_KINDS, "pod1-leaf1", "core1", "pod1-agg1", "core2", "pod1-leaf2")
     assert found == [
-        dict.fromkeys(cores, above),
-        dict.fromkeys(cores, CLEARED),
-        {"pod1-agg1": above},
-        {"pod1-agg1": CLEARED},
-        dict.fromkeys(leaves, [*GROUPS, *NEW_TABLES, *OLD_TABLES]),
-        dict.fromkeys(leaves, [*PINNED, *CLASSIFIED]),
-        dict.fromkeys(leaves, [*CLEARED, *UNPINNED, *UNGROUPED])
-        | dict.fromkeys([*cores, "pod1-agg1"], [*UNPINNED, *UNGROUPED]),
+        each(cores, above),
+        each(cores, CLEARED),
+        each(["pod1-agg1"], above),
+        each(["pod1-agg1"], CLEARED),
+        each(leaves, [*GROUPS, *NEW_TABLES, *OLD_TABLES]),
+        each(leaves, [*PINNED, *CLASSIFIED]),
+        each(leaves, [*CLEARED, *UNPINNED, *UNGROUPED]) | each([*cores, "pod1-agg1"], [*UNPINNED, *UNGROUPED]),
     ]
 
 

@@ -68,7 +68,7 @@ def announced(member, count):
 )
 def test_a_pair_is_two_members_with_roles_of_their_names(me, partner, roles):
     with pytest.raises(
-        ValueError, match="^a pair has two different members, and each role is named after one of them$"
+        ValueError, match=r"^a pair has two different members, and each role is named after one of them$"
     ):
         Ownership(Terms(me=me, partner=partner, roles=roles), boot=1)
 
