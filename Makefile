@@ -2,7 +2,7 @@
 # ARGS goes to the program behind the target:  make demo ARGS='--seed 7'   make test ARGS='-k ring'
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak trials screenshots bench check format proto clean
+.PHONY: help setup demo test soak mutants trials screenshots bench check format proto clean
 ARGS ?=
 
 help: ## List the targets
@@ -28,6 +28,10 @@ soak: ## Run the long forms of the tests: 20 x the examples, 4 million mutated p
 trials: ## Run the demo in series: beside none, one and two busy loops, and with a controller that never re-plans (two hours)
 	@scripts/setup demo
 	@scripts/as-root .venv/bin/python -m tests.support.demo_trials $(ARGS)
+
+mutants: ## Plant 1,000 faults, one at a time, and list those that no test finds (hours; ARGS='--count 100')
+	@scripts/setup all
+	.venv/bin/python -m tests.support.mutants $(ARGS)
 
 bench: ## Run the benchmarks, each a table and JSON
 	@scripts/setup all

@@ -65,7 +65,7 @@ def _step(batches: Mapping[str, _Batches], moment: list[tuple[str, _Phase]]) -> 
 def _batches(changes: tuple[Change, ...], is_leaf: bool) -> _Batches:
     """Group one switch's changes by phase, each in the order of sending."""
     found: _Batches = {phase: [] for phase in _Phase}
-    found[_Phase.BUILD] += [change for change in changes if change.op in (ChangeOp.GROUP_ADD, ChangeOp.GROUP_MODIFY)]
+    found[_Phase.BUILD] = [change for change in changes if change.op in (ChangeOp.GROUP_ADD, ChangeOp.GROUP_MODIFY)]
     added = list(_rules(changes, ChangeOp.RULE_ADD))
     new_tables = {rule.table for rule in added if rule.priority == MISS_PRIORITY}
     for rule in sorted(added, key=lambda rule: _place(rule, new_tables)):

@@ -124,7 +124,7 @@ class Ownership:
         if self._other is None or self._missed < GONE_TICKS:
             return []
         disputed = self.holds & self.partner_holds
-        self._missed, self._other, self._together = self._terms.missed + 1, None, 0
+        self._missed, self._other = self._terms.missed + 1, None
         return [*self._decide(), *self._reannounce(disputed), *self._heartbeat()]
 
     def hand_over(self, roles: Iterable[str]) -> list[Effect]:
@@ -139,7 +139,7 @@ class Ownership:
         self._together += 1
         disputed = self.holds & self.partner_holds
         if self._other is not None and self._missed > self._terms.missed:
-            self._other, self._together = None, 0
+            self._other = None
         for role in self._open():
             self._vacant[role] = self._vacant.get(role, 0) + 1
         self._offers = {role: left - 1 for role, left in self._offers.items() if left > 1 and role in self.holds}

@@ -1,6 +1,7 @@
 """The rules of ownership, one member and one heartbeat at a time; `tests/property/gateway` has both and a network."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,13 @@ class Member:
 
     def hear(self, **fields):
         self.sequence += 1
-        usual = {"sender": self.partner, "receiver": self.me, "boot": 5, "sequence": self.sequence, "hears": True}
+        usual: dict[str, Any] = {
+            "sender": self.partner,
+            "receiver": self.me,
+            "boot": 5,
+            "sequence": self.sequence,
+            "hears": True,
+        }
         usual |= {"well": True, "holds": NONE, "offers": NONE, "wants": NONE, "knows": NONE}
         return self.core.heard(Heartbeat(**(usual | fields)))
 
@@ -44,14 +51,19 @@ class Member:
         return [self.core.tick() for _ in range(count)]
 
     def sent(self):
-        (beat,) = (effect.heartbeat for effect in self.core.tick() if isinstance(effect, SendHeartbeat))
-        return beat
+        return beat_of(self.core.tick())
 
     def holding(self):
         """Hold the role of `a`: nothing was heard for long enough."""
         self.ticks(6)
         assert self.core.holds == self.roles
         return self
+
+
+def beat_of(effects):
+    """Return the one heartbeat that is sent."""
+    (beat,) = (effect.heartbeat for effect in effects if isinstance(effect, SendHeartbeat))
+    return beat
 
 
 def kinds(effects):
@@ -95,9 +107,11 @@ def test_a_new_member_holds_nothing_and_says_so():
 def test_all_roles_are_taken_in_the_sixth_tick_without_a_heartbeat():
     member = Member(me="b", roles=A | B)
     assert [kinds(effects) for effects in member.ticks(5)] == [[SendHeartbeat]] * 5
-    serve, announce, beat = member.core.tick()
-    assert (serve, announce) == (Serve(A | B), Announce())
-    assert (beat.heartbeat.holds, beat.heartbeat.knows, member.core.takeovers) == (A | B, A | B, 1)
+    effects = member.core.tick()
+    assert effects[:2] == [Serve(A | B), Announce()]
+    beat = beat_of(effects)
+    assert (kinds(effects)[2:], beat.holds, beat.knows) == ([SendHeartbeat], A | B, A | B)
+    assert member.core.takeovers == 1
 
 
 def test_a_heartbeat_starts_the_count_anew():
@@ -270,16 +284,15 @@ def test_a_role_that_the_partner_does_not_hold_is_kept():
 def test_an_offer_is_sent_at_once_and_in_twenty_ticks_and_then_withdrawn():
     member = Member().holding()
     member.hear()
-    (sent,) = member.core.hand_over(A)
-    assert (sent.heartbeat.offers, sent.heartbeat.holds) == (A, A)
-    offered = [effects[-1].heartbeat.offers for effects in member.ticks(OFFER_TICKS + 1)]
+    sent = beat_of(member.core.hand_over(A))
+    assert (sent.offers, sent.holds) == (A, A)
+    offered = [beat_of(effects).offers for effects in member.ticks(OFFER_TICKS + 1)]
     assert offered == [A] * (OFFER_TICKS - 1) + [NONE] * 2
     assert OFFER_TICKS == 20
 
 
 def test_what_is_not_held_is_not_offered():
-    (sent,) = Member().core.hand_over(A)
-    assert sent.heartbeat.offers == NONE
+    assert beat_of(Member().core.hand_over(A)).offers == NONE
 
 
 def test_an_offer_that_the_partner_takes_is_released_without_a_conflict():
@@ -290,14 +303,15 @@ def test_an_offer_that_the_partner_takes_is_released_without_a_conflict():
     assert effects[0] == Serve(NONE)
     assert (kinds(effects), member.core.conflicts) == ([Serve, SendHeartbeat], 0)
     member.hear(offers=A, holds=A)  # back, and the offer of before is forgotten
-    assert (member.core.holds, member.sent().offers) == (A, NONE)
+    sent = member.sent()
+    assert (sent.holds, sent.offers) == (A, NONE)
 
 
 def test_a_member_that_does_not_forward_offers_what_it_holds_and_takes_nothing():
     member = Member(roles=A | B).holding()
     member.hear()
-    (sent,) = member.core.set_health(False)
-    assert (sent.heartbeat.well, sent.heartbeat.offers, sent.heartbeat.holds) == (False, A | B, A | B)
+    sent = beat_of(member.core.set_health(False))
+    assert (sent.well, sent.offers, sent.holds) == (False, A | B, A | B)
     assert member.core.set_health(False) == []
     member.hear(holds=A | B)
     assert (member.core.holds, member.core.conflicts) == (NONE, 0)
@@ -307,7 +321,7 @@ def test_a_member_that_does_not_forward_offers_what_it_holds_and_takes_nothing()
     effects = member.core.set_health(True)
     assert effects[0] == Serve(A | B)
     assert kinds(effects) == [Serve, Announce, SendHeartbeat]
-    assert effects[-1].heartbeat.well is True
+    assert beat_of(effects).well is True
 
 
 def test_connections_are_known_while_they_are_served_or_copied():
@@ -321,6 +335,20 @@ def test_connections_are_known_while_they_are_served_or_copied():
     member.core.set_copied(False)
     member.hear(holds=A)
     assert member.sent().knows == NONE
+
+
+def test_a_copy_that_is_incomplete_makes_nothing_known():
+    member = Member(me="b")
+    member.hear(holds=A)
+    member.core.set_copied(False)
+    member.hear()
+    assert member.sent().knows == NONE
+
+
+def test_the_first_heartbeat_is_heard_whatever_its_numbers():
+    member = Member()
+    member.hear(boot=0, sequence=0)
+    assert (member.core.hears_partner, member.core.ignored) == (True, 0)
 
 
 def test_a_role_that_was_yielded_is_known_until_the_partner_serves_without_a_copy_here():
