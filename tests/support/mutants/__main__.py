@@ -2,7 +2,7 @@
 
     python -m tests.support.mutants                          1,000 mutants of the files below
     python -m tests.support.mutants --count 200 --seed 7
-    python -m tests.support.mutants --all FILE...            every mutant of these files
+    python -m tests.support.mutants --all --files FILE...    every mutant of these files
     python -m tests.support.mutants --again RESULTS.json     the survivors of an earlier run
 
 Nothing is changed in the working tree: each worker has a copy. The exit status is 1 if a mutant of `MUST_DIE` survives.
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     survivors = {
         (m["file"], m["scope"], m["was"], m["becomes"]) for m in again if m["outcome"] in ("survived", "no tests")
     }
-    patterns = options.all or sorted({key[0] for key in survivors}) or FILES
+    patterns = sorted({key[0] for key in survivors}) or options.files
     count = None if options.all or survivors else options.count
     mutants = [m for m in draw(sources(ROOT, patterns), count, options.seed) if not survivors or m.key in survivors]
     entries = [results.entry(m, {"outcome": "equivalent", "seconds": 0.0}) for m in mutants if m.key in equivalent]
@@ -84,7 +84,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--count", type=int, default=1000, help="mutants to draw")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--all", nargs="+", metavar="FILE", help="every mutant of these files")
+    parser.add_argument("--all", action="store_true", help="every mutant rather than some")
+    parser.add_argument("--files", nargs="+", metavar="PATTERN", default=list(FILES), help="the files that are mutated")
     parser.add_argument("--again", type=Path, metavar="RESULTS", help="the survivors of an earlier results.json")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time, each in a copy of the tree")
     parser.add_argument("--budget-s", type=float, default=60.0, help="processor seconds of tests for a mutant")

@@ -208,7 +208,7 @@ async def test_what_the_journals_thread_reports_is_handled_in_the_thread_of_the_
     monkeypatch.setattr(gates, "JournalWriter", Writer)
     gate, threads = Gate(), []
     gate.release_to(lambda effect: threads.append((effect, threading.current_thread())))
-    gate.keep_in("store", "topology")
+    gate.keep_in("store", "topology")  # type: ignore[arg-type]
     assert [(writer.given, writer.started) for writer in made] == [(("store", "topology"), True)]
     gate.passes(CHANGE)
     gate.passes(PUBLISHED)
