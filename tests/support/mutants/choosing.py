@@ -36,14 +36,17 @@ class CoverageMap:
     def tests_of(self, mutant: Mutant) -> set[int]:
         """Return the numbers of the tests that run a line of the faulty statement.
 
-        A statement that runs at import concerns all tests of its file; if none, of the files that import it.
+        A statement that runs at import concerns all files of tests that run its file, or else a file that imports it.
+        A test of a constant alone runs no line.
         """
         lines = self._lines.get(mutant.file, {})
         ran = [lines[str(n)] for n in range(mutant.first_line, mutant.last_line + 1) if str(n) in lines]
         found = {number for numbers in ran for number in numbers}
         if found or (lines and not ran):
             return found
-        return self._of_file(mutant.file) or {n for file in self._importers(mutant.file) for n in self._of_file(file)}
+        found = self._of_file(mutant.file) or {n for file in self._importers(mutant.file) for n in self._of_file(file)}
+        files = {self._file_of(number) for number in found}
+        return {number for number in range(len(self._tests)) if self._file_of(number) in files}
 
     def choose(self, mutant: Mutant, budget_s: float) -> Chosen:
         """Return tests that pass without a fault: those of the closest files first, of these the quick ones first."""
@@ -63,6 +66,10 @@ class CoverageMap:
         first = tuple(name for name in kept if name.split("::")[0] in closest)
         rest = tuple(name for name in kept if name.split("::")[0] not in closest)
         return Chosen(groups=tuple(group for group in (first, rest) if group), wall_s=wall_s, cpu_s=cpu_s)
+
+    def _file_of(self, number: int) -> str:
+        name: str = self._tests[number]["name"]
+        return name.split("::")[0]
 
     def _of_file(self, file: str) -> set[int]:
         return {number for numbers in self._lines.get(file, {}).values() for number in numbers}

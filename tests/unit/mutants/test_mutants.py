@@ -62,14 +62,14 @@ def test_a_seed_draws_the_same_faults_each_time_and_none_twice():
 
 @pytest.fixture
 def covered(tmp_path):
-    """A map of three tests in two files, one of which fails; line 5 never runs."""
+    """A map of the tests of two files, of which one fails and one runs no line; line 5 never runs."""
     (tmp_path / "module.py").write_text("X = 1\n\n\ndef f():\n    return 1\n    return 2\n")
     (tmp_path / "user.py").write_text("from heddle.values import Y\n")
     (tmp_path / "values.py").write_text("Y = 3\n")
-    names = ("a.py::slow", "a.py::quick", "b.py::failing", "b.py::other")
+    names = ("a.py::slow", "a.py::quick", "b.py::failing", "b.py::other", "b.py::constant")
     tests = [
         {"name": n, "passed": "failing" not in n, "wall_s": s, "cpu_s": s}
-        for n, s in zip(names, (9, 1, 0, 2), strict=True)
+        for n, s in zip(names, (9, 1, 0, 2, 3), strict=True)
     ]
     lines = {"module.py": {"1": [], "4": [], "6": [0, 1, 2]}, "user.py": {"1": [], "9": [3]}, "values.py": {"1": []}}
     (tmp_path / "map.json").write_text(json.dumps({"tests": tests, "lines": lines}))
@@ -88,8 +88,9 @@ def test_the_tests_of_a_line_run_quick_ones_first_and_none_that_fails_anyway(cov
 
 
 def test_a_line_that_runs_at_import_concerns_the_tests_of_its_file_or_of_those_that_import_it(covered, tmp_path):
-    assert chosen(covered, tmp_path, "module.py", 1).groups == (("a.py::quick", "a.py::slow"),)
-    assert chosen(covered, tmp_path, "values.py", 1).groups == (("b.py::other",),)
+    tests = chosen(covered, tmp_path, "module.py", 1).groups
+    assert {name for group in tests for name in group} == {"a.py::quick", "a.py::slow", "b.py::other", "b.py::constant"}
+    assert chosen(covered, tmp_path, "values.py", 1).groups == (("b.py::other", "b.py::constant"),)
 
 
 def test_a_line_that_never_runs_has_no_tests(covered, tmp_path):

@@ -251,6 +251,14 @@ def test_the_owner_keeps_what_both_hold_and_the_other_yields():
     assert other.core.takeovers == 1  # to yield is none
 
 
+def test_takeovers_and_conflicts_are_counted():
+    member = Member(me="b")
+    for count in (1, 2):
+        member.ticks(6)
+        member.hear(holds=A)
+        assert (member.core.takeovers, member.core.conflicts) == (count, count)
+
+
 def test_the_owner_yields_to_a_partner_that_reports_three_times_in_a_row_that_it_does_not_hear():
     owner = Member().holding()
     for _ in range(DEAF_HEARTBEATS - 1):
