@@ -147,10 +147,6 @@ def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:
     )
 
 
-def _detached(known: KnownGateway) -> Gateway:
-    return Gateway(vtep=known.vtep, kind=known.kind, host_vtep=known.host_vtep, pools=known.pools)
-
-
 def _networks(found: Values) -> Networks:
     vpcs: Mapping[str, Vpc] = found["vpc"]
     peerings = frozenset(found["peering"].values())

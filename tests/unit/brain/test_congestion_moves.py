@@ -278,3 +278,32 @@ def test_a_hog_that_switches_on_and_off_moves_flows_at_most_once_per_pause(perio
             times.append(driver.now)
     assert len(times) > 1
     assert all(later - earlier >= PAUSE_MS for earlier, later in pairwise(times[1:]))
+
+
+def test_a_port_that_stays_hot_in_its_pause_is_known_by_its_name_and_counted_once():
+    driver, link = started(3)
+    port = link.partition(">")[0]
+    period(driver, hot(link), 3)
+    assert set(driver.state.hot_ports) == {port}
+    known = driver.state.hot_ports[port]
+    assert (known.seen_unix_ms, known.decisions, known.stale) == (driver.now, 1, False)
+
+
+def test_that_telemetry_is_stale_is_said_once_until_it_is_fresh_again():
+    driver, link = started(2)
+    port = link.partition(">")[0]
+    period(driver, hot(link))
+    for _ in range(2):
+        period(driver, Congested(hot=(), over=(), stale=(port,)), 3)
+        period(driver, hot(link))
+    assert texts(driver, port).count("its telemetry is stale: no action") == 2
+
+
+def test_after_the_check_of_a_move_nothing_is_kept_of_the_jobs_as_they_were():
+    driver, link = started(3)
+    port = link.partition(">")[0]
+    period(driver, hot(link))
+    assert set(driver.state.hot_ports[port].before) == {"a"}
+    period(driver, hot(link, measured_bps=10**9), 2 * PAUSE_MS // PERIOD_MS)
+    known = driver.state.hot_ports[port]
+    assert (known.check_unix_ms, known.before) == (None, {})

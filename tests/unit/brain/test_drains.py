@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from heddle.controller.model.effect import Announce, Drained, Install
-from heddle.controller.model.error import NoAdmissiblePlanError, NotFoundError
-from heddle.controller.model.event import Drain, PortStatus, Submit
+from heddle.controller.model.effect import Announce, Drained, Install, Solve
+from heddle.controller.model.error import NoAdmissiblePlanError, NotFoundError, UnavailableError
+from heddle.controller.model.event import Drain, PortStatus, Solved, Submit
 from heddle.controller.model.job import Steering
+from heddle.controller.model.plan import Infeasible
 from heddle.controller.views.view import explain
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
@@ -178,3 +179,46 @@ def test_flows_that_choose_their_path_leave_a_drained_switch_before_rules_divert
     driver.feed(Drain(reply=3, target="spine1", undrain=True))
     wait = f"install after {driver.settings.follow_ms} ms"
     assert installed_and_published(driver, since) == [(2, HALF), wait, "install after 0 ms", (3, FULL)]
+
+
+def test_a_switch_that_does_not_acknowledge_is_named_and_the_flows_that_moved_are_published(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
+    driver.refuse = {"leaf2"}
+    driver.feed(Drain(reply=2, target="spine1"))
+    failed = driver.reply_to(2)
+    assert isinstance(failed, UnavailableError)
+    assert str(failed) == (
+        "switch leaf2 did not acknowledge (refused by the test); the target stays drained, and rules follow"
+    )
+    assert driver.state.drained == {"spine1"}
+    newest = driver.announced[-1]
+    assert newest.generation == driver.state.jobs["a"].generation > 1
+    assert all("spine1:" not in link for flow in newest.flows.flows for link in flow.links)
+
+
+@pytest.mark.parametrize("outcome", [Infeasible(why="no room"), UnavailableError("the planner ended")])
+def test_a_drain_that_cannot_be_planned_is_refused_with_the_reason_and_the_next_work_begins(driver, outcome):
+    driver.hold = (Solve,)
+    driver.feed(Drain(reply=1, target="spine1"))
+    driver.feed(Drain(reply=2, target="spine2"))
+    (solve,) = driver.waiting
+    driver.feed(Solved(token=solve.token, outcome=outcome, solve_ns=1))
+    refused = driver.reply_to(1)
+    assert isinstance(refused, NoAdmissiblePlanError if isinstance(outcome, Infeasible) else UnavailableError)
+    assert ("no room" if isinstance(outcome, Infeasible) else "the planner ended") in str(refused)
+    assert driver.state.drained == frozenset()
+    del driver.waiting[0]
+    driver.release_held()
+    assert isinstance(driver.reply_to(2), Drained)
+
+
+def test_a_drain_that_was_planned_for_another_fabric_is_planned_again(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.hold = (Solve,)
+    driver.feed(Drain(reply=2, target="spine1"))
+    driver.feed(PortStatus(switch="leaf1", port=2, up=False))
+    driver.release_held()
+    assert isinstance(driver.reply_to(2), Drained)
+    cable = driver.fabric.cable_by_link["leaf1:2>spine2:1"]
+    gone = {cable.up_link, cable.down_link}
+    assert all(link not in gone and "spine1:" not in link for link in links_of(driver, "a"))

@@ -199,6 +199,20 @@ def test_a_job_whose_lease_ends_is_released(driver):
     assert (driver.announced[-1].state, driver.announced[-1].reason) == ("released", "lease ended")
 
 
+def test_a_lease_is_not_renewed_for_longer_than_allowed_and_stays_as_it_was():
+    driver = Driver(small_fabric(), Settings(max_lease_ms=1_000, default_lease_ms=1_000))
+    driver.connect_all()
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    before = driver.state.jobs["a"]
+    driver.feed(Renew(reply=2, job_id="a", lease_ms=1_001))
+    refused = driver.reply_to(2)
+    assert isinstance(refused, InputError)
+    assert "lease_ms: 1001 is more than the 1000 allowed here" in str(refused)
+    assert driver.state.jobs["a"] is before
+    driver.feed(Renew(reply=3, job_id="a", lease_ms=1_000))
+    assert not isinstance(driver.reply_to(3), InputError)
+
+
 def test_a_lease_longer_than_allowed_is_refused():
     driver = Driver(small_fabric(), Settings(max_lease_ms=1_000))
     driver.connect_all()

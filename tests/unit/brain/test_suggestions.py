@@ -94,3 +94,13 @@ def test_a_reply_to_another_request_is_dropped(driver):
     driver.feed(Suggest(reply=1, shape=RING))
     driver.feed(Suggested(token=10**6, outcome=()))
     assert 1 not in driver.replies
+
+
+@pytest.mark.parametrize(("gpu_milli", "fit"), [(0, 2), (500, 4)])
+def test_nics_of_other_tenants_are_not_suggested_beside_those_that_jobs_hold(driver, gpu_milli, fit):
+    driver.feed(Submit(reply=1, request=shift_job("a", ranks=4)))
+    shape = replace(RING, gpu_milli=gpu_milli)
+    driver.feed(Suggest(reply=2, shape=replace(shape, ranks=fit), withheld=("h5-n0", "h6-n0")))
+    assert {nic for place in driver.reply_to(2) for nic in place.nics} == {"h7-n0", "h8-n0"}
+    driver.feed(Suggest(reply=3, shape=replace(shape, ranks=fit + 1), withheld=("h5-n0", "h6-n0")))
+    assert isinstance(driver.reply_to(3), NoAdmissiblePlanError)

@@ -16,7 +16,7 @@ from heddle.controller.model.rule import (
 )
 from heddle.controller.model.steering import Stage, layout_of
 from heddle.controller.rules.compile import compile_fabric
-from heddle.controller.rules.pipeline import GUARD_PRIORITY, Table
+from heddle.controller.rules.pipeline import GUARD_PRIORITY, ROCE_PRIORITY, Table
 from heddle.controller.rules.trace import Outcome, Packet, Tracer
 from heddle.controller.rules.underlay.imbalance import imbalances
 from tests.unit.rules.builders import FIRST_IP, clos3, spine_leaf
@@ -191,3 +191,11 @@ def test_a_dead_parallel_cable_down_is_split_over_the_others_at_its_own_switch_o
         assert followed.nic == dst.id
         taken.add(followed.links[2])
     assert taken == {"spine1:4>leaf2:1", "spine1:6>leaf2:3"}
+
+
+def test_only_what_goes_to_roces_udp_port_is_steered_as_roce():
+    for switch, held in compiled(clos3(2, 2, 2, 1)).items():
+        steered = [rule for rule in in_table(held, Table.CLASSIFY) if rule.priority == ROCE_PRIORITY]
+        assert [(match_of(rule), rule.actions) for rule in steered] == [
+            (Match(eth_type=0x0800, ip_proto=17, udp_dst=4791), (GotoTable(Table.PINS),))
+        ] * ("core" not in switch)

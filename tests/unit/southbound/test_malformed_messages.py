@@ -1,9 +1,19 @@
 """Every malformed message is refused before it is decoded, with the reason and the offset."""
 
+import struct
+
 import pytest
 
 from heddle.controller.southbound.codec.check import MalformedMessageError, check
-from tests.fakes.openflow.malformed_openflow import MALFORMED, apply, bucket, flow_stats, group_desc
+from tests.fakes.openflow.malformed_openflow import (
+    MALFORMED,
+    MATCH_ALL,
+    apply,
+    bucket,
+    flow_stats,
+    group_desc,
+    multipart,
+)
 from tests.fakes.openflow.openflow_switch import HELLO, message
 
 
@@ -40,3 +50,39 @@ def test_a_hello_with_an_unknown_element_passes():
 
 def test_a_hello_without_elements_passes():
     check(message(HELLO))
+
+
+def reason_of(found):
+    with pytest.raises(MalformedMessageError) as refusal:
+        check(found)
+    return refusal.value.reason
+
+
+def test_an_error_without_data_passes_and_one_of_an_experimenter_needs_its_number():
+    check(message(1, struct.pack("!HH", 1, 1)))
+    check(message(1, struct.pack("!HHI", 0xFFFF, 1, 7)))
+    assert reason_of(message(1, struct.pack("!HH", 0xFFFF, 1))) == "ERROR: experimenter error cut short at byte 8"
+
+
+FLOW_REMOVED = struct.pack("!QHBBIIHHQQ", 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def test_a_removed_flow_ends_with_its_match():
+    check(message(11, FLOW_REMOVED + MATCH_ALL))
+    assert (
+        reason_of(message(11, FLOW_REMOVED + MATCH_ALL + bytes(8))) == "FLOW_REMOVED: bytes after the match at byte 48"
+    )
+
+
+def test_a_meter_band_of_sixteen_bytes_passes():
+    check(multipart(10, struct.pack("!HHI", 24, 0, 1) + struct.pack("!HHII4x", 1, 16, 9, 9)))
+
+
+def test_a_field_that_is_cut_short_is_named_with_its_offset():
+    cut = struct.pack("!HHHBB", 1, 7, 0x8000, 5 << 1, 2)
+    assert reason_of(message(11, FLOW_REMOVED + cut)) == "OXM field: cut short at byte 52"
+
+
+def test_a_length_that_is_not_that_of_the_message_is_named():
+    wrong = message(HELLO) + bytes(8)
+    assert reason_of(wrong) == "HELLO: length 8 of a message of 16 bytes"
