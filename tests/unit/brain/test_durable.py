@@ -167,6 +167,18 @@ def test_a_job_is_written_when_its_switches_have_acknowledged_it_and_before_its_
     assert isinstance(driver.reply_to(1), JobPlan)
 
 
+def test_a_job_of_which_nothing_durable_has_changed_is_not_written_again():
+    driver = running()
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    before = driver.state
+    job = before.jobs["a"]
+    same = replace(before, jobs={"a": replace(job, lease_expires_unix_ms=job.lease_expires_unix_ms + 1)})
+    assert durable.changes(before, same) == ()
+    for changed in (replace(job, reason="x"), replace(job, generation=9), replace(job, flows=replace(job.flows))):
+        (persist,) = durable.changes(before, replace(before, jobs={"a": changed}))
+        assert persist.values == {("job", "a"): changed}
+
+
 def test_pins_of_a_job_that_was_never_acknowledged_are_removed_at_once():
     before = running()
     before.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))

@@ -189,6 +189,16 @@ def test_a_job_past_a_quota_is_refused_with_the_numbers(quota, more, text):
         assert text in str(refused)
 
 
+def test_the_pins_of_a_running_job_count_as_planned():
+    tenant = Tenant(name="red", quota=Quota(pins=15))
+    running = job("x", "red", steering=Steering.PIN)
+    assert len(running.flows.flows) == 8
+    planned = replace(running, flows=replace(running.flows, flows=cast(Sequence[FlowPlan], range(7))))
+    wanted = shift_job("z", tenant="red", steering=Steering.PIN)
+    assert "has 8 of 15 pins" in str(job_quota_refusal(with_jobs(running), (), tenant, wanted))
+    assert job_quota_refusal(with_jobs(planned), (), tenant, wanted) is None
+
+
 def test_jobs_that_wait_count_and_the_same_job_submitted_again_does_not():
     tenant = Tenant(name="red", quota=Quota(jobs=1))
     state, first = outcome_of(EMPTY, Submit(reply=1, request=shift_job("x", tenant="red"), tenant=tenant))
