@@ -145,6 +145,18 @@ def test_a_prefix_inside_anothers_exception_goes_on_to_the_usual_choice():
     }
 
 
+def test_an_exception_inside_anothers_prefix_keeps_its_other_ports_from_that_one():
+    base = 0x0A000000
+    ips = [base + 200, base, base + 1, base + 2, base + 3]
+    fabric = spine_leaf(3, 5, nics_per_leaf=1, ips=ips)
+    dead = Health(down_cables=frozenset({*(f"leaf{n}:1>spine1:{n}" for n in (2, 3, 4)), "leaf5:2>spine2:5"}))
+    tracer = Tracer(fabric, compiled(fabric, dead), dead)
+    for nic in fabric.nics[1:]:
+        for port in range(0xC000, 0x10000, 0x80):
+            followed = tracer.trace("h1-n0", Packet.roce(src_ip=ips[0], dst_ip=nic.ip, udp_src=port))
+            assert (followed.nic, len(followed.links)) == (nic.id, 4), hex(port)
+
+
 def test_compilation_makes_equal_rules_of_equal_switches_once():
     held = compiled(spine_leaf(4, 8))
     assert {id(rule) for rule in in_table(held["spine1"], Table.OTHER_IPV4)} == {
