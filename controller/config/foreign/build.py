@@ -1,14 +1,16 @@
-"""Build a fabric from a draft: ids, ports in order, addresses as `generate` assigns them.
+"""Build a fabric from a draft: ids, ports, addresses as `generate` assigns them.
 
-Ports: a leaf's links upwards first, then its NICs; any other switch's links downwards first, then those upwards; each
-in the order of the source. Addresses count leaf by leaf: those of a leaf are contiguous, so few rules cover them.
+Ports have the numbers of the source's interfaces (`ports`). Where there are none: a leaf's links upwards first, then
+its NICs; any other switch's links downwards first, then those upwards; each in the order of the source. Addresses count
+leaf by leaf: those of a leaf are contiguous, so few rules cover them.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from heddle.controller.config.foreign.draft import Draft
+from heddle.controller.config.foreign.ports import port_numbers
 from heddle.controller.config.foreign.tiers import roles_of
 from heddle.controller.config.generate import FIRST_IP
 from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
@@ -42,17 +44,51 @@ class Names:
 
 
 class _Ports:
-    """Assigns the ports of each switch, from 1."""
+    """Assigns the ports of each switch: the numbers of its interfaces, else from 1."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, id_of: Mapping[str, str]) -> None:
         self._draft = draft
+        self._id_of = id_of
         self._used: Counter[str] = Counter()
+        self._interfaces = _interfaces(draft)
+        self._number_of = port_numbers(self._interfaces)
 
-    def next_of(self, switch: str, switch_id: str, place: str) -> PortRef:
+    def next_of(self, switch: str, interface: str, place: str) -> PortRef:
+        """Return the port of an interface."""
+        numbers = self._number_of.get(switch)
+        if numbers:
+            return PortRef(self._id_of[switch], numbers[interface])
         number = self._used[switch] = self._used[switch] + 1
         if number > MAX_PORT_NUMBER:
-            self._draft.refuse(place, f"switch {switch_id} has more than {MAX_PORT_NUMBER} ports")
-        return PortRef(switch_id, number)
+            self._draft.refuse(place, f"switch {self._id_of[switch]} has more than {MAX_PORT_NUMBER} ports")
+        return PortRef(self._id_of[switch], number)
+
+    def assumed(self) -> Iterator[str]:
+        """Yield how ports are numbered, a line for each way."""
+        kept = next(iter(self._number_of), None)
+        if kept is not None:
+            interface, number = max(self._number_of[kept].items(), key=lambda item: item[1])
+            yield f"ports have the numbers of their interfaces: {kept} {interface} is {self._id_of[kept]}:{number}"
+        anew = [switch for switch, names in self._interfaces.items() if switch not in self._number_of and names[0]]
+        if anew:
+            first, names = anew[0], self._interfaces[anew[0]]
+            yield (
+                f"the ports of {len(anew)} switch(es) are numbered anew, because the interfaces give no numbers that "
+                f"differ: the first is {self._id_of[first]} with {len(names)} interface(s), such as {names[0]}"
+            )
+        if any(not names[0] for names in self._interfaces.values()):
+            yield "ports are numbered in the order of the source, which names no interfaces"
+
+
+def _interfaces(draft: Draft) -> dict[str, list[str]]:
+    """Return the interfaces that each switch uses."""
+    found: dict[str, list[str]] = {}
+    for link in draft.links:
+        found.setdefault(link.a, []).append(link.a_interface)
+        found.setdefault(link.b, []).append(link.b_interface)
+    for plug in draft.plugs:
+        found.setdefault(plug.switch, []).append(plug.interface)
+    return found
 
 
 def build(draft: Draft) -> Fabric:
@@ -66,15 +102,16 @@ def build(draft: Draft) -> Fabric:
     in_order = {name: at for at, name in enumerate(draft.switches)}
     by_tier = sorted(role_of, key=lambda name: (-role_of[name].tier, in_order[name]))
     id_of = {name: names.give(name, "switch") for name in by_tier}
-    ports = _Ports(draft)
-    cables = _cables(draft, role_of, id_of, ports)
+    ports = _Ports(draft, id_of)
+    draft.assumed.extend(ports.assumed())
+    cables = _cables(draft, role_of, ports)
     return Fabric(
         name=names.give(draft.fabric_name, "fabric"),
         switches=tuple(
             Switch(id=id_of[name], role=role_of[name], datapath_id=number) for number, name in enumerate(by_tier, 1)
         ),
         cables=cables,
-        nics=_nics(draft, id_of, ports, names),
+        nics=_nics(draft, ports, names),
     )
 
 
@@ -83,22 +120,21 @@ def _idle_hosts(draft: Draft) -> list[str]:
     return [place for host, place in draft.hosts.items() if host not in plugged]
 
 
-def _cables(
-    draft: Draft, role_of: Mapping[str, Role], id_of: Mapping[str, str], ports: _Ports
-) -> tuple[Cable, ...]:  # fmt: skip
+def _cables(draft: Draft, role_of: Mapping[str, Role], ports: _Ports) -> tuple[Cable, ...]:
     """Assign two ports to every link: first the downward ports of all switches, then the upward ones."""
-    ends = [
-        (link.a, link.b) if role_of[link.a].tier < role_of[link.b].tier else (link.b, link.a) for link in draft.links
-    ]
-    upper = [ports.next_of(up, id_of[up], link.place) for (_, up), link in zip(ends, draft.links, strict=True)]
-    lower = [ports.next_of(low, id_of[low], link.place) for (low, _), link in zip(ends, draft.links, strict=True)]
+    ends = []
+    for link in draft.links:
+        a, b = (link.a, link.a_interface), (link.b, link.b_interface)
+        ends.append((a, b) if role_of[link.a].tier < role_of[link.b].tier else (b, a))
+    upper = [ports.next_of(*up, link.place) for (_, up), link in zip(ends, draft.links, strict=True)]
+    lower = [ports.next_of(*low, link.place) for (low, _), link in zip(ends, draft.links, strict=True)]
     return tuple(
         Cable(lower=below, upper=above, capacity_bps=link.rate_bps)
         for below, above, link in zip(lower, upper, draft.links, strict=True)
     )
 
 
-def _nics(draft: Draft, id_of: Mapping[str, str], ports: _Ports, names: Names) -> tuple[Nic, ...]:
+def _nics(draft: Draft, ports: _Ports, names: Names) -> tuple[Nic, ...]:
     """Return the NICs host by host, hosts in the order of the source."""
     ip_of = _addresses(draft)
     hosts: dict[str, list[int]] = {}
@@ -115,7 +151,7 @@ def _nics(draft: Draft, id_of: Mapping[str, str], ports: _Ports, names: Names) -
                     host=host_ids[host],
                     ip=ip_of[number],
                     mac=_MAC_PREFIX + ip_of[number],
-                    port=ports.next_of(plug.switch, id_of[plug.switch], plug.place),
+                    port=ports.next_of(plug.switch, plug.interface, plug.place),
                     capacity_bps=plug.rate_bps,
                     rail=plug.rail,
                     gpus=plug.gpus,

@@ -4,10 +4,13 @@ A draft only records and counts. Tiers, ids, ports and addresses follow later, i
 every format (`tiers`, `build`). Limits are counted while a draft grows, so that no source can grow it past them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, NoReturn
 
 from heddle.controller.config.fabric_file import GenerateShape
+from heddle.controller.config.foreign.hints import Hint
 from heddle.controller.config.text.complaint import one_line, shown
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
@@ -21,6 +24,8 @@ class Options(NamedTuple):
     uplink_bps: int | None = None
     aggs_per_pod: int = 1
     cores: int | None = None
+    roles: Mapping[str, Hint] = MappingProxyType({})
+    """By name in the source, what the caller says that a node is."""
 
     @property
     def cable_bps(self) -> int:
@@ -39,10 +44,15 @@ class Imported(NamedTuple):
 
 
 class DraftSwitch(NamedTuple):
-    """A switch; `tier` is None if the structure determines it."""
+    """A switch; `tier` is None if the structure determines it.
+
+    `hint` counts where the structure leaves a choice. A `bridge` that the hosts do not need is no part of a fabric.
+    """
 
     place: str
     tier: int | None = None
+    hint: Hint | None = None
+    bridge: bool = False
 
 
 class DraftPlug(NamedTuple):
@@ -54,15 +64,19 @@ class DraftPlug(NamedTuple):
     place: str
     rail: int
     gpus: tuple[int, ...] = ()
+    interface: str = ""
+    """The switch's interface, empty if the source names none."""
 
 
 class DraftLink(NamedTuple):
-    """A cable between two switches."""
+    """A cable between two switches, with their interfaces if the source names them."""
 
     a: str
     b: str
     rate_bps: int
     place: str
+    a_interface: str = ""
+    b_interface: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,15 +90,19 @@ class Draft:
     plugs: list[DraftPlug] = field(default_factory=list)
     links: list[DraftLink] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
+    pinned: dict[str, Hint] = field(default_factory=dict)
+    """Roles of switches that the caller has given; they count before the structure."""
     _left_out: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def refuse(self, place: str, text: str) -> NoReturn:
         """Raise InputError for a place of the source."""
         refuse(self.source, place, text)
 
-    def add_switch(self, name: str, place: str, tier: int | None = None) -> None:
+    def add_switch(
+        self, name: str, place: str, tier: int | None = None, hint: Hint | None = None, bridge: bool = False
+    ) -> None:
         """Record a switch."""
-        self.switches[name] = DraftSwitch(place, tier)
+        self.switches[name] = DraftSwitch(place, tier, hint, bridge)
         if len(self.switches) > MAX_SWITCHES:
             self.refuse(place, f"more than {MAX_SWITCHES:,} switches, the most a fabric may have")
 

@@ -1,61 +1,121 @@
-"""Assign a tier to each switch of a draft: switches with hosts are leaves; each link away from a leaf is a tier up."""
+"""Assign a tier to each switch of a draft, by its structure: leaves, then what joins them, then what joins pods.
 
-from collections import deque
-from collections.abc import Mapping
+A switch without hosts that hangs on one pod, as leaves do, is an unused leaf, and no path crosses it. Links within one
+tier are left out; if paths between hosts need them, the draft is refused.
+"""
 
 from heddle.controller.config.foreign.draft import Draft, DraftLink
-from heddle.controller.config.text.complaint import shown
+from heddle.controller.config.foreign.fit import check_fit, usable
+from heddle.controller.config.foreign.graph import Graph, groups_of, halves_of
+from heddle.controller.config.foreign.hints import Hint
+from heddle.controller.config.foreign.leaves import Hints, leaves_of, pods, upright
 from heddle.controller.model.fabric import Role
 
 _HIGHEST = 2
+_PINNED = {Hint.LEAF: 0, Hint.SPINE: 1, Hint.CORE: 2}
 
 
 def roles_of(draft: Draft) -> dict[str, Role]:
-    """Return the role of every switch with a path down to a host; remove links that a fabric file cannot hold.
+    """Return the role of every switch that is kept; remove the links and NICs that a fabric file cannot hold.
 
-    Two tiers are leaves and spines, three are leaves, aggs and cores. Raises InputError for a switch further up.
+    Two tiers are leaves and spines, three are leaves, aggs and cores. Raises InputError if too much does not fit.
     """
-    above = _neighbours(draft.links)
-    tier_of = _distances(draft, above)
-    for name, switch in draft.switches.items():
-        if name not in tier_of:
-            draft.leave_out("switch that no host is joined to", switch.place)
-    draft.links = [link for link in draft.links if _goes_up(draft, tier_of, link)]
+    given = {name: switch.tier for name, switch in draft.switches.items() if switch.tier is not None}
+    tier_of = given if len(given) == len(draft.switches) else _by_structure(draft)
+    before = list(draft.links)
+    _leave_out(draft, tier_of)
+    check_fit(draft, tier_of, before)
     upper = [Role.AGG, Role.CORE] if _HIGHEST in tier_of.values() else [Role.SPINE]
     roles = [Role.LEAF, *upper]
-    return {name: roles[tier] for name, tier in tier_of.items()}
+    return {name: roles[tier_of[name]] for name in draft.switches if name in tier_of}
 
 
-def _neighbours(links: list[DraftLink]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for link in links:
-        found.setdefault(link.a, []).append(link.b)
-        found.setdefault(link.b, []).append(link.a)
-    return found
-
-
-def _distances(draft: Draft, neighbours: Mapping[str, list[str]]) -> dict[str, int]:
-    """Return the tier of each switch: that of the source, else the number of links to the nearest leaf."""
-    tier_of = {name: switch.tier for name, switch in draft.switches.items() if switch.tier is not None}
-    tier_of |= dict.fromkeys((plug.switch for plug in draft.plugs), 0)
-    queue = deque(name for name, tier in tier_of.items() if tier == 0)
-    while queue:
-        name = queue.popleft()
-        for other in neighbours.get(name, ()):
-            if other in tier_of:
-                continue
-            tier_of[other] = tier_of[name] + 1
-            if tier_of[other] > _HIGHEST:
-                where = draft.switches[other].place
-                draft.refuse(where, f"switch {shown(other)} is more than two links above a leaf: at most three tiers")
-            queue.append(other)
+def _by_structure(draft: Draft) -> dict[str, int]:
+    bridges = _spare_bridges(draft)
+    for name in bridges:
+        draft.leave_out("bridge without hosts", draft.switches[name].place)
+    graph = Graph(draft, bridges)
+    pinned = {name: role for name, role in draft.pinned.items() if name in graph.near}
+    hints = {name: draft.switches[name].hint for name in graph.near}
+    leaves = leaves_of(graph, hints, pinned)
+    tier_of = dict.fromkeys(leaves, 0) | {name: _PINNED[role] for name, role in pinned.items() if role in _PINNED}
+    for name in leaves:
+        for other in graph.near[name]:
+            tier_of.setdefault(other, 1)
+    _raise_above_neighbours(graph, tier_of, hints, pinned)
+    _add_third_tier(graph, tier_of, hints)
     return tier_of
 
 
-def _goes_up(draft: Draft, tier_of: Mapping[str, int], link: DraftLink) -> bool:
-    if link.a not in tier_of or link.b not in tier_of:
-        return False
-    if tier_of[link.a] == tier_of[link.b]:
-        draft.leave_out("link within one tier", link.place)
-        return False
-    return True
+def _spare_bridges(draft: Draft) -> list[str]:
+    """Return the bridges without hosts; none if they join hosts that nothing else joins."""
+    hosts = {plug.switch for plug in draft.plugs}
+    bridges = [name for name, switch in draft.switches.items() if switch.bridge and name not in hosts]
+    if not bridges:
+        return []
+    parts = [
+        {frozenset(hosts.intersection(group)) for group in groups_of(Graph(draft, without).near)} - {frozenset()}
+        for without in ((), bridges)
+    ]
+    return bridges if parts[0] == parts[1] else []
+
+
+def _raise_above_neighbours(
+    graph: Graph, tier_of: dict[str, int], hints: Hints, pinned: dict[str, Hint]
+) -> None:  # fmt: skip
+    """Raise switches of the second tier that join others of it to the third: a leaf may hang on a core."""
+    leaves = {name for name, tier in tier_of.items() if tier == 0}
+    middle = {name for name, tier in tier_of.items() if tier == 1 and name not in pinned}
+    near = upright(graph.near, middle, leaves)
+    for group in groups_of(near):
+        halves = halves_of(group, near) if len(group) > 1 else None
+        if halves is not None:
+            below = [graph.among({leaf for name in half for leaf in graph.near[name] & leaves}) for half in halves]
+            cores = [sum(hints[name] is Hint.CORE for name in half) for half in halves]
+            upper = max((0, 1), key=lambda at: (-below[at], cores[at], at))
+            tier_of.update(dict.fromkeys(halves[upper], _HIGHEST))
+
+
+def _add_third_tier(graph: Graph, tier_of: dict[str, int], hints: Hints) -> None:
+    """Add what hangs on the second tier: cores, which join pods; else unused leaves. Then pods without hosts."""
+    leaves = {name for name, tier in tier_of.items() if tier == 0}
+    middle = {name for name, tier in tier_of.items() if tier == 1}
+    pod_of = pods(graph, leaves, middle)
+    trusted = not any(_contradicts(hints[name], tier) for name, tier in tier_of.items())
+    for name in graph.near:
+        joined = {pod_of[other] for other in graph.near[name] if other in middle}
+        if joined and name not in tier_of:
+            is_core = len(joined) > 1 or (trusted and hints[name] is Hint.CORE)
+            tier_of[name] = _HIGHEST if is_core else 0
+    cores = {name for name, tier in tier_of.items() if tier == _HIGHEST}
+    beside = {name for name in graph.near if name not in tier_of and graph.near[name] & cores}
+    for name in beside:
+        tier_of[name] = 1 if graph.near[name] - tier_of.keys() - beside else 0
+    for name in beside:
+        if tier_of[name] == 1:
+            for other in graph.near[name]:
+                tier_of.setdefault(other, 0)
+
+
+def _contradicts(hint: Hint | None, tier: int) -> bool:
+    """Return whether a hint is wrong about a tier that the structure has shown."""
+    return hint is not None and (hint.is_upper if tier == 0 else hint is Hint.LEAF)
+
+
+def _leave_out(draft: Draft, tier_of: dict[str, int]) -> None:
+    """Leave out switches without a tier, their links, links within one tier, and hosts above the leaves."""
+    for name, switch in draft.switches.items():
+        if name not in tier_of and not switch.bridge:
+            draft.leave_out("switch that no path between hosts needs", switch.place)
+    kept: list[DraftLink] = []
+    for link in draft.links:
+        if usable(link, tier_of):
+            kept.append(link)
+        elif link.a in tier_of and link.b in tier_of:
+            draft.leave_out("link within one tier", link.place)
+        else:
+            draft.leave_out("link to a switch that is left out", link.place)
+    draft.links = kept
+    for plug in draft.plugs:
+        if tier_of.get(plug.switch) != 0:
+            draft.leave_out("NIC on a switch above the leaves", plug.place)

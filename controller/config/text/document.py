@@ -5,6 +5,7 @@ nesting and aliases are limited while reading, no tag constructs an object, and 
 matters for a file of a million NICs. Scalars follow YAML 1.1, as in PyYAML.
 """
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,10 @@ MAX_ALIASED = 2_000_000
 MAX_NUMBER_LENGTH = 1_000
 """A plain scalar longer than this is text: reading numbers takes time that grows with the square of their length."""
 
+_BINARY = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
+_NOT_TEXT = (
+    "binary, not YAML text (traces such as Chakra's *.et are protobuf); docs/files.md shows what the file must hold"
+)
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = yaml.SafeLoader.yaml_implicit_resolvers
@@ -66,6 +71,8 @@ def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if _BINARY.search(content[:4096]):
+            raise refusal(name, [Problem("", _NOT_TEXT)]) from None
         line = content.count(b"\n", 0, error.start) + 1
         raise refusal(name, [Problem("", f"line {line}: not UTF-8 text; save the file as UTF-8")]) from None
 

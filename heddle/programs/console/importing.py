@@ -2,12 +2,12 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from heddle.controller.config.foreign import FORMATS, Imported, Options, import_fabric
+from heddle.controller.config.foreign import FORMATS, Hint, Imported, Options, import_fabric
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.config.write import fabric_document, fabric_text
 from heddle.controller.model.connectivity import cut_off
@@ -16,16 +16,35 @@ from heddle.controller.model.fabric import Role
 from heddle.controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS
 from heddle.programs.console import show
 
+_ROLES = ("host", "leaf", "spine", "core")
+
 
 def options_of(
-    gbps: float, uplink_gbps: float | None, aggs_per_pod: int, cores: int | None, format_name: str | None
+    gbps: float,
+    uplink_gbps: float | None,
+    aggs_per_pod: int,
+    cores: int | None,
+    format_name: str | None,
+    roles: Sequence[str] = (),
 ) -> Options:
     """Return the checked options of the command line; raises InputError."""
     if format_name is not None and format_name not in FORMATS:
         raise InputError(f"--format {one_line(format_name)}: must be one of {', '.join(FORMATS)}")
     nic_bps = _bits_per_second("--gbps", gbps, MAX_NIC_BPS)
     uplink_bps = None if uplink_gbps is None else _bits_per_second("--uplink-gbps", uplink_gbps, MAX_CABLE_BPS)
-    return Options(nic_bps, uplink_bps, aggs_per_pod, cores)
+    return Options(nic_bps, uplink_bps, aggs_per_pod, cores, _roles(roles))
+
+
+def _roles(texts: Sequence[str]) -> dict[str, Hint]:
+    """Return the role of each node that `--role NODE=ROLE` names."""
+    found: dict[str, Hint] = {}
+    for text in texts:
+        node, _, role = text.rpartition("=")
+        if not node or role not in _ROLES:
+            raise InputError(f"--role {one_line(text)}: must be NODE=ROLE, a role of {', '.join(_ROLES)}")
+        if found.setdefault(node, Hint(role)) != role:
+            raise InputError(f"--role {one_line(text)}: {one_line(node)} has the role {found[node]} already")
+    return found
 
 
 def _bits_per_second(option: str, gbps: float, max_bps: int) -> int:

@@ -56,12 +56,26 @@ def test_a_link_within_one_tier_is_left_out_and_counted():
     assert imported(text).left_out == ("left out 1 x link within one tier; the first at source:17",)
 
 
-def test_a_switch_three_links_above_the_leaves_is_refused():
+def test_what_hangs_on_the_fabric_without_hosts_is_left_out():
     text = (
         "7 1 0 5 6 H100\n2 3 4 5 6\n0 2 1Gbps 0 0\n1 2 1Gbps 0 0\n2 3 1Gbps 0 0\n3 4 1Gbps 0 0\n4 5 1Gbps 0 0\n"
         "5 6 1Gbps 0 0\n"
     )
-    assert "more than two links above a leaf" in refused(text)
+    found = imported(text)
+    assert roles(found) == {"switch3": "spine", "switch2": "leaf", "switch4": "leaf"}
+    assert found.left_out == (
+        "left out 2 x switch that no path between hosts needs; the first at source:2",
+        "left out 2 x link to a switch that is left out; the first at source:7",
+    )
+
+
+def test_four_tiers_are_refused():
+    halves = "0 4 1Gbps 0 0\n1 5 1Gbps 0 0\n2 6 1Gbps 0 0\n3 7 1Gbps 0 0\n"
+    aggs = "4 8 1Gbps 0 0\n5 9 1Gbps 0 0\n6 10 1Gbps 0 0\n7 11 1Gbps 0 0\n"
+    cores = "8 12 1Gbps 0 0\n9 12 1Gbps 0 0\n10 13 1Gbps 0 0\n11 13 1Gbps 0 0\n"
+    top = "12 14 1Gbps 0 0\n13 14 1Gbps 0 0\n"
+    text = f"15 1 0 11 14 H100\n{' '.join(map(str, range(4, 15)))}\n{halves}{aggs}{cores}{top}"
+    assert "the links that join 'switch4' and 'switch6' fit no three tiers; give the right roles" in refused(text)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,9 @@ def import_file(
     format_name: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="NAME", help="lingjun, simai, htsim or containerlab; detected by content if left out."
+            "--format",
+            metavar="NAME",
+            help="lingjun, simai, hpcc, htsim, batfish, hedgehog or containerlab; detected by content if left out.",
         ),
     ] = None,
     gbps: Annotated[float, typer.Option(help="Rate of NICs, if the file has none.")] = 100.0,
@@ -94,20 +96,29 @@ def import_file(
     cores: Annotated[
         int | None, typer.Option(min=1, help="lingjun: the number of cores for each DSW, a multiple of --aggs-per-pod.")
     ] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE=ROLE",
+            help="What a node is: host, leaf, spine or core, for a node that the file leaves open; may be repeated.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the fabric as JSON, which is also a valid fabric file.")
     ] = False,
 ) -> None:
-    """Convert topologies of Lingjun (topo.csv), SimAI, htsim or containerlab to a fabric file.
+    """Convert topologies of Lingjun (topo.csv), SimAI, HPCC, htsim, Batfish, Hedgehog or containerlab to a fabric file.
 
-    Switches with hosts are leaves; the tiers above follow from the links. Names are kept if they are valid ids. What a
-    fabric file cannot hold (a link within one tier, a host without a link) is left out and counted on standard error.
-    Assumptions are listed in the first lines of the result. Exit status: 0; 2 if FILE cannot be imported.
+    Roles follow from the links: switches with hosts are leaves, then come those that join them. Names decide only what
+    the links leave open. Names are kept if they are valid ids, ports have the numbers of their interfaces. What a
+    fabric file cannot hold (a link within one tier, a host without a link) is left out and counted on standard error;
+    if hosts need it, FILE is refused. Assumptions are listed in the first lines of the result. Exit status: 0; 2 if
+    FILE cannot be imported.
 
     Example: heddle import lab.clab.yml --gbps 25 -o lab.yaml && heddle check lab.yaml
     """
     with _uncollected():
         from heddle.programs.console.importing import options_of, run_import
 
-        options = options_of(gbps, uplink_gbps, aggs_per_pod, cores, format_name)
+        options = options_of(gbps, uplink_gbps, aggs_per_pod, cores, format_name, role or ())
         run_import(file, options, format_name=format_name, output=output, as_json=as_json)

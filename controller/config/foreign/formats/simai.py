@@ -1,4 +1,4 @@
-"""Read topology files of SimAI (and of the HPCC simulator that it grew from), as its generator writes them.
+"""Read topology files of SimAI, as its generator writes them. Those of the HPCC simulator differ (`hpcc`).
 
     nodes gpus_per_server nvswitches switches links gpu_type
     ids of all switches, the NVSwitches first
@@ -9,17 +9,13 @@ links to NVSwitches stay inside a server and are no fabric links.
 """
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
-from heddle.controller.config.text.complaint import shown
+from heddle.controller.config.foreign.formats.link_lines import is_count, lines_of, node_number, rate_bps
 from heddle.controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
 
 _HEAD = re.compile(r"\s*[0-9]+(\s+[0-9]+){4}\s+[A-Za-z][^\s]*\s*\Z")
-_RATE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(|[kKMGT])(?:bps|b/s)\Z")
-_UNIT = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_MAX_NUMBER_LENGTH = 12
 _MAX_GPUS = MAX_NICS
 
 
@@ -42,7 +38,7 @@ def looks_like(text: str) -> bool:
 
 def read(text: str, draft: Draft, options: Options) -> None:
     """Fill the draft; raises InputError."""
-    lines = _lines(text)
+    lines = lines_of(text)
     place, words = next(lines, ("1", []))
     nodes = _Nodes(draft, _head(draft, place, words), *next(lines, ("2", [])))
     links, nvlinks = 0, 0
@@ -94,39 +90,25 @@ class _Nodes:
         if a in self._gpu_of and b in self._gpu_of:
             self._draft.leave_out("link between two GPUs", place)
             return False
-        rate_bps = self._rate(place, words[2])
+        rate = rate_bps(self._draft, place, words[2])
         if a in self._gpu_of or b in self._gpu_of:
             gpu, switch = (self._gpu_of[a], b) if a in self._gpu_of else (self._gpu_of[b], a)
             rail = gpu % self.head.gpus_per_server
-            plug = DraftPlug(self._server(gpu), f"switch{switch}", rate_bps, place, rail, (rail,))
+            plug = DraftPlug(self._server(gpu), f"switch{switch}", rate, place, rail, (rail,))
             self._draft.add_plug(plug)
         else:
-            self._draft.add_link(DraftLink(f"switch{a}", f"switch{b}", rate_bps, place))
+            self._draft.add_link(DraftLink(f"switch{a}", f"switch{b}", rate, place))
         return False
 
     def _server(self, gpu: int) -> str:
         return f"h{gpu // self.head.gpus_per_server + 1}"
 
     def _number(self, place: str, word: str) -> int:
-        if not (word.isdecimal() and len(word) <= _MAX_NUMBER_LENGTH and int(word) < self.head.nodes):
-            self._draft.refuse(place, f"{shown(word)} is no node: they are numbered 0 to {self.head.nodes - 1}")
-        return int(word)
-
-    def _rate(self, place: str, word: str) -> int:
-        found = _RATE.match(word)
-        if not found:
-            self._draft.refuse(place, f"{shown(word)} is no rate such as 400Gbps")
-        return round(float(found[1]) * _UNIT[found[2]])
-
-
-def _lines(text: str) -> Iterator[tuple[str, list[str]]]:
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            yield str(number), line.split()
+        return node_number(self._draft, place, word, self.head.nodes)
 
 
 def _head(draft: Draft, place: str, words: list[str]) -> _Head:
-    if len(words) < 5 or not all(word.isdecimal() and len(word) <= _MAX_NUMBER_LENGTH for word in words[:5]):
+    if len(words) < 5 or not all(map(is_count, words[:5])):
         draft.refuse(place, "the first line must hold nodes, GPUs per server, NVSwitches, switches, links, GPU type")
     head = _Head(*map(int, words[:5]))
     limits = (
