@@ -18,6 +18,8 @@ class CutOff(NamedTuple):
     nic: str
     host: str
     why: str
+    other_plane: bool = False
+    """Whether no cable joins it with the rest, where its host has another NIC: a fabric of several planes."""
 
 
 def cut_off(fabric: Fabric, health: Health) -> tuple[CutOff, ...]:
@@ -28,15 +30,18 @@ def cut_off(fabric: Fabric, health: Health) -> tuple[CutOff, ...]:
     """
     reach = live_reach(fabric, health)
     why_of = {nic.id: why for nic in fabric.nics if (why := _plain_reason(nic, health))}
+    planes: set[str] = set()
     alive: dict[str, list[Nic]] = {}
     for nic in fabric.nics:
         if nic.id not in why_of:
             alive.setdefault(nic.network, []).append(nic)
     for network, nics in alive.items():
         lost = _lost_leaves(fabric, reach, nics)
-        reasons = {leaf: _reason(fabric, health, leaf, network) for leaf in lost}
+        apart = _other_planes(fabric, nics, lost)
+        reasons = {leaf: _reason(fabric, health, leaf, network, leaf in apart) for leaf in lost}
         why_of.update({nic.id: reasons[nic.port.switch] for nic in nics if nic.port.switch in lost})
-    return tuple(CutOff(nic.id, nic.host, why_of[nic.id]) for nic in fabric.nics if nic.id in why_of)
+        planes |= {nic.id for nic in nics if nic.port.switch in apart}
+    return tuple(CutOff(nic.id, nic.host, why_of[nic.id], nic.id in planes) for nic in fabric.nics if nic.id in why_of)
 
 
 def leaves_are_joined(fabric: Fabric) -> bool:
@@ -123,8 +128,25 @@ def _plain_reason(nic: Nic, health: Health) -> str:
     return ""
 
 
-def _reason(fabric: Fabric, health: Health, leaf: str, network: str) -> str:
+def _other_planes(fabric: Fabric, nics: list[Nic], lost: set[str]) -> set[str]:
+    """Return the lost leaves that no cable joins with the rest, where their hosts have NICs too."""
+    if not lost:
+        return set()
+    reach = live_reach(fabric, Health())
+    position = {leaf: i for i, leaf in enumerate(fabric.leaves)}
+    rest = sum(1 << position[leaf] for leaf in {nic.port.switch for nic in nics} - lost)
+    hosts = {nic.host for nic in nics if nic.port.switch not in lost}
+    return {
+        nic.port.switch
+        for nic in nics
+        if nic.port.switch in lost and nic.host in hosts and not reach[nic.port.switch] & rest
+    }
+
+
+def _reason(fabric: Fabric, health: Health, leaf: str, network: str, in_other_plane: bool) -> str:
     cables = fabric.up_choices[leaf]
+    if cables and in_other_plane:
+        return f"no cable joins its leaf {leaf} with the plane of other NICs of its host; a job must keep to one plane"
     if not cables:
         return f"its leaf {leaf} has no link upwards; draw one"
     live = [cable for cable in _live(cables, health) if cable.upper.switch not in health.down_switches]

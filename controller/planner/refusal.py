@@ -122,8 +122,19 @@ def _cut(topology: Topology, live: Live, here: list[int], there: list[int]) -> s
     cut = cuts[0] if not meets[0] else cuts[1] if not meets[1] else np.union1d(cuts[0], cuts[1])
     named = _in_use_again(topology, live, cut)
     if not named:
-        return "; the fabric has no cables between them: add some"
+        return _planes(topology, sides) or "; the fabric has no cables between them: add some"
     return f"; the cut is {_listed(named)} (out of use): bring one back"
+
+
+def _planes(topology: Topology, sides: list[Ints]) -> str:
+    """Return that the two sides are planes, which share hosts and no cables; empty if no host has a NIC on both."""
+    here, there = (np.isin(topology.nic_leaf, side) for side in sides)
+    shared = set(topology.nic_host[here].tolist()) & set(topology.nic_host[there].tolist())
+    if not shared:
+        return ""
+    nics = [np.flatnonzero((topology.nic_host == min(shared)) & side)[0] for side in (here, there)]
+    names = " and ".join(topology.nic_ids[nic] for nic in nics)
+    return f"; they are in two planes, in which one host has {names}: give the job ranks of one plane"
 
 
 def _towards(topology: Topology, could: Flags) -> Flags:

@@ -73,8 +73,8 @@ class _Ports:
         if anew:
             first, names = anew[0], self._interfaces[anew[0]]
             yield (
-                f"the ports of {len(anew)} switch(es) are numbered anew, because the interfaces give no numbers that "
-                f"differ: the first is {self._id_of[first]} with {len(names)} interface(s), such as {names[0]}"
+                f"the ports of {len(anew)} switch(es) are numbered anew, because their interfaces do not "
+                f"differ in one number alone: the first is {self._id_of[first]} (interface {names[0]})"
             )
         if any(not names[0] for names in self._interfaces.values()):
             yield "ports are numbered in the order of the source, which names no interfaces"

@@ -50,7 +50,7 @@ def upright(near: Near, names: set[str], joining: set[str]) -> dict[str, set[str
 def _upper_half(
     graph: Graph, leaves: set[str], near: Near, hints: Hints, halves: tuple[list[str], list[str]]
 ) -> set[str]:
-    """Return the half whose switches are above those of the other; empty if nothing tells."""
+    """Return the half whose switches are above those of the other; empty if nothing decides."""
     twins = [any(_has_twin(graph, leaves, near, name) for name in half) for half in halves]
     if twins[0] != twins[1]:
         return set(halves[0] if twins[0] else halves[1])

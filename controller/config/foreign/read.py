@@ -23,7 +23,9 @@ Reader = Callable[[str, Draft, Options], GenerateShape | None]
 
 
 _NAME_ROLES = {"lingjun", "htsim"}
-_FABRIC_FILE = re.compile(r"""^["']?(generate|switches)["']?\s*:""", re.MULTILINE)
+_FABRIC_FILE = re.compile(
+    r"""^["']?(?:generate|switches)["']?\s*:|\A\s*\{[\s\S]*"(?:generate|switches)"\s*:""", re.MULTILINE
+)
 
 
 class Format(NamedTuple):

@@ -127,6 +127,7 @@ FOREIGN = (
         _CABLES,
         _all(_key("topology") + r"\s*\[", _key("npus_count")),
     ),
+    Foreign("a lab of GNS3, EVE-NG or Cisco Modeling Labs", _UNREAD, _CABLES, _is_other_lab),
     Foreign(
         "a topology of netlab",
         _UNREAD,
@@ -154,7 +155,6 @@ FOREIGN = (
         "import the *.topo file beside it",
         _starts(r"Nodes\s+[0-9]+\s*\n\s*Connections\s+[0-9]+"),
     ),
-    Foreign("a lab of GNS3, EVE-NG or Cisco Modeling Labs", _UNREAD, _CABLES, _is_other_lab),
     Foreign(
         "a graph of Graphviz or GraphML",
         _UNREAD,

@@ -141,12 +141,17 @@ def _lines(finding: Finding) -> list[str]:
         f"{count:,} {_WORDS[key][count != 1]}" for key, count in finding.counts.items() if count or key != "failed"
     )
     lines = [f"{finding.file}: sound: {counted}{f' ({finding.note})' if finding.note else ''}"]
+    planes = [one for one in finding.cut_off if one.other_plane]
+    if planes:
+        what = f"{len(planes):,} NICs are in another plane than the rest, the first is {planes[0].nic}"
+        lines.append(f"{finding.file}: the fabric has several planes: {what}; {planes[0].why}")
+    others = [one for one in finding.cut_off if not one.other_plane]
     lines += [
         f"{finding.file}: host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}"
-        for one in finding.cut_off[:MAX_LINES]
+        for one in others[:MAX_LINES]
     ]
-    if len(finding.cut_off) > MAX_LINES:
-        lines.append(f"{finding.file}: (+{len(finding.cut_off) - MAX_LINES} more)")
+    if len(others) > MAX_LINES:
+        lines.append(f"{finding.file}: (+{len(others) - MAX_LINES} more)")
     return lines
 
 
@@ -156,7 +161,10 @@ def _as_json(finding: Finding) -> dict[str, object]:
         "kind": finding.kind,
         "sound": not finding.problems,
         "problems": list(finding.problems),
-        "cut_off": [one._asdict() for one in finding.cut_off],
+        "cut_off": [
+            {key: value for key, value in one._asdict().items() if key != "other_plane" or value}
+            for one in finding.cut_off
+        ],
         **finding.counts,
         **({"note": finding.note} if finding.note else {}),
     }

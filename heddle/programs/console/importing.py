@@ -88,7 +88,8 @@ def _notes(path: Path, found: Imported) -> Iterator[str]:
     apart = cut_off(found.fabric, found.fabric.failed)
     if apart:
         first = f"NIC {apart[0].nic} does not reach all others, {apart[0].why}"
-        yield f"heddle: {path}: {len(apart):,} NIC(s) are cut off from the rest: {first}"
+        what = "in other planes than" if apart[0].other_plane else "cut off from"
+        yield f"heddle: {path}: {len(apart):,} NIC(s) are {what} the rest: {first}"
 
 
 @contextmanager

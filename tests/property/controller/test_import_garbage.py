@@ -9,9 +9,12 @@ from heddle.controller.config.foreign import FORMATS, Imported, Options, import_
 from heddle.controller.config.foreign.read import import_text
 from heddle.controller.config.write import fabric_text
 from heddle.controller.model.error import InputError
-from tests.unit.config.foreign_files import HTSIM, LAB, LINGJUN, RAILS
+from tests.unit.config.foreign_files import BATFISH, HEDGEHOG, HPCC, HTSIM, LAB, LINGJUN, RAILS
 
-SOURCES = {"lingjun": LINGJUN, "simai": RAILS, "htsim": HTSIM, "containerlab": LAB}
+SOURCES = {
+    "lingjun": LINGJUN, "simai": RAILS, "hpcc": HPCC, "htsim": HTSIM, "batfish": BATFISH, "hedgehog": HEDGEHOG,
+    "containerlab": LAB,
+}  # fmt: skip
 WORDS = [
     "",
     "0",
@@ -56,6 +59,10 @@ def test_any_bytes_are_refused_with_a_message(tmp_path_factory, content):
 @given(st.sampled_from(sorted(FORMATS)), st.text(max_size=100))
 def test_any_text_in_any_format_is_refused_with_a_message(format_name, text):
     sound_or_refused(text, format_name)
+
+
+def test_every_format_has_a_file_to_mutate():
+    assert SOURCES.keys() == FORMATS.keys()
 
 
 @given(st.sampled_from(sorted(SOURCES)), st.data())

@@ -1,11 +1,12 @@
 import json
 
 from heddle.controller.config import load_fabric, parse_fabric
-from tests.unit.config.foreign_files import HTSIM, LAB, LINGJUN, RAILS
+from tests.unit.config.foreign_files import BATFISH, HEDGEHOG, HPCC, HTSIM, LAB, LINGJUN, RAILS, lab
 
 
 def test_an_imported_fabric_is_checked_and_planned(heddle, files, tmp_path):
-    for name, text in (("topo.csv", LINGJUN), ("rails", RAILS), ("tree.topo", HTSIM), ("lab.clab.yml", LAB)):
+    for name, text in (("topo.csv", LINGJUN), ("rails", RAILS), ("tree.topo", HTSIM), ("lab.clab.yml", LAB),
+                       ("mix.txt", HPCC), ("layer1.json", BATFISH), ("wiring.yaml", HEDGEHOG)):  # fmt: skip
         source, target = files(name, text), tmp_path / "out.yaml"
         status, out, err = heddle("import", source, "-o", target)
         assert (status, out) == (0, "")
@@ -56,6 +57,32 @@ def test_an_unknown_format_is_refused_with_the_known_ones(heddle, files):
 def test_a_fabric_file_needs_no_import(heddle, files, tmp_path):
     status, _, err = heddle("import", tmp_path / "fabric.yaml")
     assert (status, err) == (2, f"heddle: {tmp_path / 'fabric.yaml'}: a fabric file already; use it as it is\n")
+
+
+def test_a_role_on_the_command_line_decides(heddle, files, tmp_path):
+    links = "lo:eth1-mid:eth1 hi:eth1-mid:eth2 lo:eth2-a:eth1 hi:eth2-b:eth1 mid:eth7-c:eth1"
+    source, target = files("lab.clab.yml", lab({"ceos": "lo hi mid", "linux": "a b c"}, links)), tmp_path / "out.yaml"
+    assert heddle("import", source, "-o", target)[0] == 2
+    assert not target.exists()
+    assert heddle("import", source, "-o", target, "--role", "mid=spine")[0] == 0
+    assert {one.id: one.role for one in load_fabric(target).switches} == {"mid": "spine", "lo": "leaf", "hi": "leaf"}
+
+
+def test_a_wrong_role_is_refused(heddle, files):
+    source = files("lab.clab.yml", LAB)
+    for wrong, why in (("leaf1=boss", "a role of host, leaf, spine, core"), ("leaf1", "must be NODE=ROLE")):
+        status, _, err = heddle("import", source, "--role", wrong)
+        assert (status, err.count("\n")) == (2, 1)
+        assert why in err
+    status, _, err = heddle("import", source, "--role", "leaf1=leaf", "--role", "leaf1=spine")
+    assert (status, err) == (2, "heddle: --role leaf1=spine: leaf1 has the role leaf already\n")
+    status, _, err = heddle("import", files("topo.csv", LINGJUN), "--role", "S1=leaf")
+    assert (status, "lingjun names the tier of each switch" in err) == (2, True)
+
+
+def test_the_first_lines_say_how_ports_are_numbered(heddle, files):
+    _, out, _ = heddle("import", files("lab.clab.yml", LAB))
+    assert "# Assumed: ports have the numbers of their interfaces: leaf1 e1-3 is leaf1:3." in out.splitlines()
 
 
 def test_switches_are_multiplied_for_lingjun_only(heddle, files):

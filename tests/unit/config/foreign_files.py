@@ -1,5 +1,6 @@
 """Small files of the formats that can be imported, and the results of importing them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,107 @@ Downlink_speed_Gbps 200
 Radix_Down 8
 Bundle 2
 """
+HPCC = """\
+10 6 12
+4 5 6 7 8 9
+0 4 25Gbps 1000ns 0.000000
+1 4 25Gbps 1000ns 0.000000
+2 5 25Gbps 1000ns 0.000000
+6 4 100Gbps 1000ns 0.000000
+7 4 100Gbps 1000ns 0.000000
+5 6 100Gbps 1000ns 0.000000
+5 7 100Gbps 1000ns 0.000000
+3 8 50Gbps 1000ns 0.000000
+3 5 25Gbps 1000ns 0.000000
+8 6 40Gbps 1000ns 0.000000
+8 7 40Gbps 1000ns 0.000000
+9 7 40Gbps 1000ns 0.000000
+"""
+BATFISH = """\
+{"edges": [
+  {"node1": {"hostname": "tor-a", "interfaceName": "swp31"}, "node2": {"hostname": "up-a", "interfaceName": "swp4"}},
+  {"node1": {"hostname": "up-a", "interfaceName": "swp4"}, "node2": {"hostname": "tor-a", "interfaceName": "swp31"}},
+  {"node1": {"hostname": "TOR-B", "interfaceName": "swp31"}, "node2": {"hostname": "up-a", "interfaceName": "swp7"}},
+  {"node1": {"hostname": "node-1", "interfaceName": "ens3"}, "node2": {"hostname": "tor-a", "interfaceName": "swp2"}},
+  {"node1": {"hostname": "tor-b", "interfaceName": "swp9"}, "node2": {"hostname": "node-2", "interfaceName": "ens3"}}
+]}
+"""
+HEDGEHOG = """\
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: VLANNamespace
+metadata: {name: default}
+spec: {ranges: [{from: 1000, to: 2000}]}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Switch
+metadata: {name: l-1}
+spec: {role: server-leaf}
+--- # the second leaf
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Switch
+metadata: {name: l-2}
+spec: {role: server-leaf}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Switch
+metadata: {name: s-1}
+spec: {role: spine}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Server
+metadata: {name: box-1}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Server
+metadata: {name: box-2}
+spec: {description: two ports}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Connection
+metadata: {name: s-1--fabric--l-1}
+spec:
+  fabric:
+    links:
+      - {leaf: {port: l-1/E1/30}, spine: {port: s-1/E1/11}}
+      - {leaf: {port: l-1/E1/31}, spine: {port: s-1/E1/12}}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Connection
+metadata: {name: s-1--fabric--l-2}
+spec: {fabric: {links: [{leaf: {port: l-2/E1/30}, spine: {port: s-1/E1/21}}]}}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Connection
+metadata: {name: box-1--unbundled--l-1}
+spec: {unbundled: {link: {server: {port: box-1/enp2s1}, switch: {port: l-1/E1/5}}}}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Connection
+metadata: {name: box-2--mclag--l-1--l-2}
+spec:
+  mclag:
+    links:
+      - {server: {port: box-2/enp2s1}, switch: {port: l-1/E1/6}}
+      - {server: {port: box-2/enp2s2}, switch: {port: l-2/E1/6}}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Connection
+metadata: {name: l-1--mclag-domain--l-2}
+spec:
+  mclagDomain:
+    peerLinks: [{switch1: {port: l-1/E1/1}, switch2: {port: l-2/E1/1}}]
+    sessionLinks: [{switch1: {port: l-1/E1/2}, switch2: {port: l-2/E1/2}}]
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Connection
+metadata: {name: l-1--vpc-loopback}
+spec: {vpcLoopback: {links: [{switch1: {port: l-1/E1/8}, switch2: {port: l-1/E1/9}}]}}
+---
+apiVersion: wiring.githedgehog.com/v1beta1
+kind: Connection
+metadata: {name: l-2--external}
+spec: {external: {link: {switch: {port: l-2/E1/10}}}}
+"""
 LAB = """\
 name: lab
 topology:
@@ -77,6 +179,14 @@ topology:
     - type: host
       endpoint: {node: leaf2, interface: e1-11}
 """
+
+
+def lab(kinds: dict[str, str], links: str, **nodes: dict[str, object]) -> str:
+    """Return a containerlab topology: nodes by kind, links as `a:eth1-b:eth2` words; `nodes` add to single nodes."""
+    named = {node: {"kind": kind} | nodes.get(node, {}) for kind, names in kinds.items() for node in names.split()}
+    return json.dumps(
+        {"name": "lab", "topology": {"nodes": named, "links": [{"endpoints": one.split("-")} for one in links.split()]}}
+    )
 
 
 def imported(text: str, format_name: str | None = None, **options) -> Imported:

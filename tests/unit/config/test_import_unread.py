@@ -1,0 +1,85 @@
+"""Files that cannot be imported are named: what they are, and what to give instead."""
+
+import pytest
+
+from heddle.controller.config.foreign import Options, import_fabric
+from heddle.controller.config.foreign.uncabled import known_as
+from heddle.controller.model.error import InputError
+from tests.unit.config.foreign_files import BATFISH, HEDGEHOG, HPCC, HTSIM, LAB, LINGJUN, RAILS, refused
+
+FILES = {
+    "a Go template": "name: t\ntopology:\n  nodes:\n{{- range $i := until 3 }}\n    n{{ $i }}: {}\n{{- end }}\n",
+    "a Jinja template": "topology:\n  nodes:\n{% for n in nodes %}\n    {{ n }}: {}\n{% endfor %}\n",
+    "Slurm's topology.conf": "# tree\nSwitchName=leaf1 Nodes=n[1-4]\nSwitchName=top Switches=leaf[1-2]\n",
+    "Slurm's topology.yaml": "- topology: t\n  cluster_default: true\n  tree:\n    switches:\n      - switch: sw\n",
+    "a model of Topograph": "# a tree\nswitches:\n  top:\n    switches: [a, b]\nblocks:\n- switch: a\n  nodes: [n1]\n",
+    "a topology graph of NetQ": '[{"links": [{"compounded_links": [{"id": "a-*-b"}]}]}]',
+    "a topology or graph of NCCL (XML)": '<?xml version="1.0"?>\n<system version="1">\n<cpu numaid="0"/></system>\n',
+    "a Chakra trace": '{"schema": "1.0.1-chakra.0.0.4", "pid": 1, "nodes": []}',
+    "an export of NetBox": '[{"model": "dcim.site", "pk": 1, "fields": {}}]',
+    "an export of NetBox (CSV)": "label,side_a_device,side_a_type,side_a_name,side_b_device\n,x,dcim.interface,e1,y\n",
+    "the topology table of Arista AVD": "Node Type,Node,Node Interface,Peer Type,Peer Node\nl3leaf,a,E1,s,b\n",
+    "variables of Arista AVD": "fabric_name: F\nl3leaf:\n  defaults: {platform: x}\n  node_groups:\n    - group: A\n",
+    "a network of ASTRA-sim's analytical backend": "topology: [ Ring, Switch ]\nnpus_count: [ 4, 2 ]\n",
+    "a topology of netlab": "provider: clab\nmodule: [ospf]\nnodes: [a, b]\nlinks: [a-b]\n",
+    "a script of Mininet": "from mininet.topo import Topo\n\nclass T(Topo):\n    pass\n",
+    "a testbed of sonic-mgmt": "topology:\n  host_interfaces:\n    - 0\n  VMs:\n    ARISTA01T1:\n      vlans: [28]\n",
+    "the configuration of one SONiC switch": '{"DEVICE_METADATA": {"localhost": {"hwsku": "x"}}, "PORT": {}}',
+    "a scan of an InfiniBand subnet": 'vendid=0x2c9\ndevid=0xd2f0\nSwitch 65 "S-b83fd2" # "x"\n',
+    "a connection matrix of htsim": "Nodes 16\nConnections 2\n0->1 start 0 size 100\n1->0 start 0 size 100\n",
+    "a lab of GNS3, EVE-NG": "lab:\n  title: x\n  version: 0.1.0\nnodes: []\nlinks: []\n",
+    "a graph of Graphviz or GraphML": 'graph "dc" {\n  "leaf1":"swp1" -- "spine1":"swp1"\n}\n',
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_file_that_cannot_be_imported_is_named(what):
+    assert refused(FILES[what]).startswith(f"source: this is {what}")
+
+
+@pytest.mark.parametrize(
+    "what", ["Slurm's topology.conf", "a model of Topograph", "a Chakra trace", "a network of ASTRA-sim's analytical"]
+)
+def test_a_file_without_cabling_is_told_what_to_give_instead(what):
+    line = refused(next(text for name, text in FILES.items() if name.startswith(what)))
+    assert "no cabling" in line
+    assert "give the cabling, for example as containerlab's *.clab.yml" in line
+
+
+def test_a_binary_trace_is_named(tmp_path):
+    path = tmp_path / "ring.0.et"
+    path.write_bytes(b"\x07\n\x050.0.4\x10\x00\x12\x03\xff\xfe\x0e\n\tis_cpu_opX\x01")
+    with pytest.raises(InputError, match=r"this is a Chakra trace \(protobuf\); it has no cabling"):
+        import_fabric(path, Options())
+
+
+def test_links_beside_the_topology_are_named():
+    text = LAB.replace("  links:\n", "links:\n").replace("    - ", "  - ").replace("      endpoint", "    endpoint")
+    assert (
+        refused(text) == "source: links: links belong under topology, as topology.links; containerlab reads no others"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version: 1\ngenerate: {kind: spine_leaf, spines: 2, leaves: 2}\n",
+        "switches:\n  - {id: a, role: leaf}\n",
+        '{"version": 1, "name": "x", "switches": [{"id": "a", "role": "leaf"}]}',
+    ],
+)
+def test_a_fabric_file_is_recognised(text):
+    assert refused(text) == "source: a fabric file already; use it as it is"
+
+
+@pytest.mark.parametrize(
+    "text", ["switches: [a, b]\n", "switches: {a: {}}\n", "switches:\n  - name: s1\n", "generate: yes\n"]
+)
+def test_other_files_with_switches_are_no_fabric_files(text):
+    assert "a fabric file already" not in refused(text)
+
+
+def test_files_that_can_be_imported_are_not_taken_for_others():
+    with_exec = LAB.replace("    leaf1: {}", "    leaf1: {exec: [\"docker ps --format '{{.Names}}'\"]}")
+    for text in (LAB, with_exec, HTSIM, HPCC, RAILS, LINGJUN, BATFISH, HEDGEHOG):
+        assert known_as(text) is None
