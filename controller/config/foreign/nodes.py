@@ -1,4 +1,4 @@
-"""Split the nodes of a source that does not distinguish hosts and switches, by how they are linked; then fill the draft.
+"""Split the nodes of a source that does not distinguish hosts and switches, by their links; then fill the draft.
 
 A node with one neighbour is a host, a node next to such a host is a switch. Hints decide about the rest: nodes with
 several neighbours, none of which is such a host. Without a hint these are hosts if the source has kinds of switches,

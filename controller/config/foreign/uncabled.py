@@ -57,38 +57,47 @@ def _starts(pattern: str) -> Callable[[str], object]:
 
 def _key(name: str) -> str:
     """Return the pattern of a top-level key of YAML."""
-    return rf"""^["']?{name}["']?\s*:"""
+    return rf"""^["']?{name}["']?[ \t]*:"""
+
+
+_has_blocks = _all(_key("switches"), _key("(?:blocks|capacity_blocks)"))
+_has_named_switches = _all(rf"{_key('switches')}[ \t]*\n[ \t]+[^-\s#]", _key("nodes"))
+
+
+def _is_topograph(text: str) -> object:
+    return _has_blocks(text) or _has_named_switches(text)
 
 
 _is_netlab = _all(_key("(?:nodes|groups)"), _key(r"(?:provider|module|plugin|validate|links|defaults[a-z._]*)"))
 _has_topology = _all(_key("(?:topology|switches|generate)"))
-_is_other_lab = _all(r"""^\s*(?:<lab\s|"appliance"|"project_id"|lab:\s*$|["']?smart_annotations["']?\s*:)""")
+_is_other_lab = _all(r"""^[ \t]*(?:<lab\s|"appliance"|"project_id"|lab:\s*$|["']?smart_annotations["']?\s*:)""")
 
 FOREIGN = (
     Foreign(
         "a Go template",
         "its nodes and links are not written out",
         "render it with its variables first, for example by gomplate, and import the result",
-        _all(r"^\s*\{\{-?\s*(?:range|if|end|with|define|template|block|\$)"),
+        _all(r"^[ \t]*\{\{-?\s*(?:range|if|end|with|define|template|block|\$)"),
     ),
     Foreign(
         "a Jinja template",
         "its nodes and links are not written out",
         "render it with its variables first and import the result",
-        _all(r"^\s*\{%[-+]?\s*(?:for|if|set|macro|include|import|extends|endfor|endif)\b"),
+        _all(r"^[ \t]*\{%[-+]?\s*(?:for|if|set|macro|include|import|extends|endfor|endif)\b"),
     ),
     Foreign(
-        "Slurm's topology.conf", _NO_CABLES, _CABLES, _all(r"^\s*(?i:SwitchName|BlockName)=\S+.*\b(?i:Switches|Nodes)=")
-    ),
-    Foreign(
-        "Slurm's topology.yaml", _NO_CABLES, _CABLES, _all(r"^\s*-\s*topology\s*:", r"^\s+(?:tree|block|flat)\s*:")
-    ),
-    Foreign(
-        "a model of Topograph",
+        "Slurm's topology.conf",
         _NO_CABLES,
         _CABLES,
-        _all(rf"{_key('switches')}\s*\n\s+[^-\s#]", _key("(?:blocks|nodes|capacity_blocks)")),
+        _all(r"^[ \t]*(?i:SwitchName|BlockName)=\S+.*\b(?i:Switches|Nodes)="),
     ),
+    Foreign(
+        "Slurm's topology.yaml",
+        _NO_CABLES,
+        _CABLES,
+        _all(r"^[ \t]*-\s*topology\s*:", r"^[ \t]+(?:tree|block|flat)\s*:"),
+    ),
+    Foreign("a model of Topograph", _NO_CABLES, _CABLES, _is_topograph),
     Foreign(
         "a topology graph of NetQ, as Topograph reads it",
         _UNREAD,
@@ -114,18 +123,30 @@ FOREIGN = (
         _CABLES,
         _starts(r"[^\n]*\b(?:side_a_device|side_a_name|device_role|role,manufacturer)\b"),
     ),
-    Foreign("the topology table of Arista AVD", _UNREAD, _CABLES, _starts(r"Node Type,\s*Node,\s*Node Interface,")),
+    Foreign(
+        "the topology table of Arista AVD", _UNREAD, _CABLES, _starts(r"(?:Node )?Type,\s*Node,\s*Node Interface,")
+    ),
+    Foreign(
+        "a structured configuration of Arista AVD",
+        "it is that of one switch",
+        _CABLES,
+        _all(_key("(?:hostname|is_deployed)"), _key("ethernet_interfaces")),
+    ),
+    Foreign("an inventory of Ansible", _NO_CABLES, _CABLES, _all(_key("all"), r"^[ \t]+(?:children|hosts)\s*:")),
     Foreign(
         "variables of Arista AVD",
         _NO_CABLES,
         _CABLES,
-        _all(_key("(?:l3leaf|l2leaf|spine|super_spine)"), r"^\s+(?:node_groups|nodes|defaults)\s*:"),
+        _all(_key("(?:l3leaf|l2leaf|spine|super_spine)"), r"^[ \t]+(?:node_groups|nodes|defaults)\s*:"),
     ),
     Foreign(
         "a network of ASTRA-sim's analytical backend",
         "it has the shape of each dimension and no cabling",
         _CABLES,
-        _all(_key("topology") + r"\s*\[", _key("npus_count")),
+        _all(
+            r"""^(?:\{)?[ \t]*["']?(?:topology|logical-dims)["']?[ \t]*:[ \t]*(?:\[|$)""",
+            r"""["']?(?:npus_count|logical-dims)["']?[ \t]*:""",
+        ),
     ),
     Foreign("a lab of GNS3, EVE-NG or Cisco Modeling Labs", _UNREAD, _CABLES, _is_other_lab),
     Foreign(
@@ -134,8 +155,8 @@ FOREIGN = (
         "`netlab create` with the provider clab writes a clab.yml; import that",
         lambda text: _is_netlab(text) and not _has_topology(text),
     ),
-    Foreign("a script of Mininet", "a program is not read", _CABLES, _all(r"^\s*(?:from|import)\s+mininet\b")),
-    Foreign("a testbed of sonic-mgmt", _UNREAD, _CABLES, _all(_key("topology"), r"^\s+(?:VMs|host_interfaces)\s*:")),
+    Foreign("a script of Mininet", "a program is not read", _CABLES, _all(r"^[ \t]*(?:from|import)\s+mininet\b")),
+    Foreign("a testbed of sonic-mgmt", _UNREAD, _CABLES, _all(_key("topology"), r"^[ \t]+(?:VMs|host_interfaces)\s*:")),
     Foreign(
         "the configuration of one SONiC switch",
         "it names only that switch's ports",

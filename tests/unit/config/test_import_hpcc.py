@@ -1,5 +1,6 @@
 import pytest
 
+from heddle.controller.config.foreign.formats import hpcc
 from tests.unit.config.foreign_files import HPCC, imported, joined, refused, roles
 
 
@@ -61,3 +62,14 @@ def test_a_wrong_line_is_named(before, after, expected):
 
 def test_a_file_that_ends_among_the_switch_ids_is_refused():
     assert refused("10 6 12\n4 5\n", "hpcc") == "source:2: the file ends after 2 switch ids, the first line says 6"
+
+
+def test_a_ring_of_hosts_without_switches_is_refused():
+    text = "3 0 3\n\n0 1 25Gbps 0.005ms 0\n1 2 25Gbps 0.005ms 0\n2 0 25Gbps 0.005ms 0\n"
+    assert refused(text) == "source: no host is linked to a switch, so there is nothing to plan for"
+
+
+def test_a_file_is_recognised_by_its_head_and_first_link():
+    assert hpcc.looks_like(HPCC)
+    assert hpcc.looks_like("9 1 8\n8\n8 0 400Gbps 0.0005ms 0\n")
+    assert not hpcc.looks_like("3 4 5\n1 2 3\n4 5 6\n")

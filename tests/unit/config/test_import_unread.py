@@ -32,6 +32,25 @@ FILES = {
 }
 
 
+OTHER_FORMS = [
+    ("a model of Topograph", "switches:\n- name: top\n  switches: [a]\ncapacity_blocks:\n- name: cb\n  nodes: [n1]\n"),
+    ("Slurm's topology.conf", "# r=nvl\nBlockName=r Nodes=n[1-8]\nBlockSizes=8\n"),
+    ("a network of ASTRA-sim's", '{\n  "topology": [\n    "Ring"\n  ],\n  "npus_count": [\n    8\n  ]\n}\n'),
+    ("a network of ASTRA-sim's", '{\n    "logical-dims": ["4", "2"]\n}\n'),
+    ("a structured configuration of Arista AVD", "hostname: l1\nethernet_interfaces:\n- name: Ethernet1\n  peer: s1\n"),
+    ("an inventory of Ansible", "all:\n  children:\n    leaves:\n      hosts:\n        l1:\n"),
+    (
+        "the topology table of Arista AVD",
+        "Type,Node,Node Interface,Leaf IP Address,Peer Type,Peer Node\nl3leaf,a,E1,,spine,s\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "text"), OTHER_FORMS)
+def test_other_forms_of_such_files_are_named_too(what, text):
+    assert refused(text).startswith(f"source: this is {what}")
+
+
 @pytest.mark.parametrize("what", FILES)
 def test_a_file_that_cannot_be_imported_is_named(what):
     assert refused(FILES[what]).startswith(f"source: this is {what}")

@@ -14,7 +14,7 @@ from heddle.controller.config.text.complaint import place as key_path
 from heddle.controller.config.text.complaint import shown
 from heddle.controller.config.text.document import parse_document
 
-_TOPOLOGY = re.compile(r"""^\s*["']?topology["']?\s*:|^\s*\{[\s\S]*"topology"\s*:\s*\{""", re.MULTILINE)
+_TOPOLOGY = re.compile(r"""^[ \t]*["']?topology["']?[ \t]*:|\A\s*\{[\s\S]*"topology"\s*:\s*\{""", re.MULTILINE)
 _OPEN_KINDS = {"linux", "ext-container", "k8s-kind", "generic_vm", "vr-linux", "host"}
 """Kinds of nodes that are hosts or switches."""
 _HOST_KINDS = {"keysight_ixia-c-one"}
