@@ -1,4 +1,4 @@
-"""Jobs as Slurm and torchrun describe them, from the examples of their documentation."""
+"""Jobs as launchers describe them: from their documentation, and as Open MPI 4.1.4 and MPICH 4.0.2 set variables."""
 
 import tracemalloc
 
@@ -42,6 +42,57 @@ TORCHRUN = {
     "MASTER_PORT": "29500",
     "TORCHELASTIC_RUN_ID": "run-7",
 }
+DEEPSPEED = {
+    "RANK": "21",
+    "WORLD_SIZE": "24",
+    "LOCAL_RANK": "5",
+    "LOCAL_SIZE": "8",
+    "CROSS_RANK": "2",
+    "CROSS_SIZE": "3",
+    "MASTER_ADDR": "node001",
+    "MASTER_PORT": "29500",
+}
+OPEN_MPI = {
+    "OMPI_COMM_WORLD_RANK": "6",
+    "OMPI_COMM_WORLD_SIZE": "12",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "2",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
+    "OMPI_COMM_WORLD_NODE_RANK": "2",
+    "OMPI_MCA_ess_base_jobid": "1617821697",
+    "PMIX_NAMESPACE": "1617821697",
+    "PMIX_RANK": "6",
+}
+HYDRA = {
+    "PMI_RANK": "3",
+    "PMI_SIZE": "6",
+    "PMI_FD": "8",
+    "MPI_LOCALRANKID": "1",
+    "MPI_LOCALNRANKS": "2",
+    "HYDI_CONTROL_FD": "7",
+}
+STEP_OF_A_JOB = {  # `srun --preserve-env -N2 -n3` in a job of 3 nodes and 20 tasks
+    **EIGHT_TASKS,
+    "SLURM_STEP_NUM_TASKS": "3",
+    "SLURM_STEP_NUM_NODES": "2",
+    "SLURM_STEP_TASKS_PER_NODE": "2,1",
+    "SLURM_STEP_NODELIST": "node[002-003]",
+    "SLURM_PROCID": "1",
+    "SLURM_NODEID": "0",
+}
+BY_SRUN = {  # a script that takes torch's variables from its task's
+    **EIGHT_TASKS,
+    "RANK": "17",
+    "WORLD_SIZE": "20",
+    "LOCAL_RANK": "1",
+    "MASTER_ADDR": "node001",
+    "MASTER_PORT": "29500",
+}
+
+
+def without(environment, *names):
+    return {name: value for name, value in environment.items() if name not in names}
+
+
 CASES = {
     "slurm, a task per node": (SLURM, Membership("slurm-4711.0", 1, 3, 0, 1, "node002")),
     "slurm, tasks per node": (EIGHT_TASKS, Membership("slurm-4711.0", 17, 20, 1, 4, "node003")),
@@ -61,6 +112,48 @@ CASES = {
         Membership("torchrun-fe80__1-1", 0, 2),
     ),
     "torchrun inside slurm": ({**SLURM, **TORCHRUN}, Membership("torchrun-run-7", 9, 16, 1, 8)),
+    "deepspeed": (DEEPSPEED, Membership("torchrun-node001-29500", 21, 24, 5, 8)),
+    "torch's variables from slurm's": (BY_SRUN, Membership("torchrun-node001-29500", 17, 20, 1, 4)),
+    "torch's variables from open mpi's": (
+        {**OPEN_MPI, "RANK": "6", "WORLD_SIZE": "12", "LOCAL_RANK": "2", "TORCHELASTIC_RUN_ID": "a"},
+        Membership("torchrun-a", 6, 12, 2, 4),
+    ),
+    "torch, one process without a name": ({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, None),
+    "open mpi": (OPEN_MPI, Membership("openmpi-1617821697", 6, 12, 2, 4)),
+    "open mpi 5": (
+        {**without(OPEN_MPI, "OMPI_MCA_ess_base_jobid"), "PMIX_NAMESPACE": "prterun-n1-77@1"},
+        Membership("openmpi-prterun-n1-77_1", 6, 12, 2, 4),
+    ),
+    "open mpi in a batch job": (
+        {**without(OPEN_MPI, "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"), "PBS_JOBID": "81.head"},
+        Membership("openmpi-81.head", 6, 12, 2, 4),
+    ),
+    "open mpi, its daemons as tasks of slurm": (
+        {**EIGHT_TASKS, **OPEN_MPI},
+        Membership("openmpi-1617821697", 6, 12, 2, 4),
+    ),
+    "hydra in slurm": ({**SLURM, **HYDRA}, Membership("mpi-slurm-4711.0", 3, 6, 1, 2)),
+    "hydra, one process without a name": (
+        {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "1"},
+        None,
+    ),
+    "slurm's own pmi": (
+        {**SLURM, "PMI_RANK": "1", "PMI_SIZE": "3"},
+        Membership("slurm-4711.0", 1, 3, 0, 1, "node002"),
+    ),
+    "slurm without a number of tasks": (
+        without(EIGHT_TASKS, "SLURM_NTASKS"),
+        Membership("slurm-4711.0", 17, 20, 1, 4, "node003"),
+    ),
+    "slurm without a number of nodes": (
+        without(EIGHT_TASKS, "SLURM_NNODES"),
+        Membership("slurm-4711.0", 17, 20, 1, 4, "node003"),
+    ),
+    "slurm's step is smaller than its job": (STEP_OF_A_JOB, Membership("slurm-4711.0", 1, 3, 1, 2, "node002")),
+    "slurm's list has blanks": (
+        {**SLURM, "SLURM_JOB_NODELIST": "node[001-002], gpu9"},
+        Membership("slurm-4711.0", 1, 3, 0, 1, "node002"),
+    ),
     "neither": ({"HOME": "/root"}, None),
 }
 
@@ -68,6 +161,34 @@ CASES = {
 @pytest.mark.parametrize(("environment", "wanted"), CASES.values(), ids=CASES)
 def test_an_environment_describes_the_job(environment, wanted):
     assert membership_of(environment) == wanted
+
+
+@pytest.mark.parametrize("environment", [HYDRA, DEEPSPEED, OPEN_MPI, SLURM, without(TORCHRUN, "TORCHELASTIC_RUN_ID")])
+def test_a_named_job_needs_no_name_of_its_launcher(environment):
+    named = membership_of(without(environment, "MASTER_ADDR", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"), "mine")
+    assert named.job_id == "mine"
+    assert named.node_count > 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "named"),
+    [
+        (HYDRA, "PMI_RANK: .*--job"),
+        (
+            without(OPEN_MPI, "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
+            "OMPI_COMM_WORLD_RANK: .*PMIX_NAMESPACE.*--job",
+        ),
+        (without(DEEPSPEED, "LOCAL_SIZE"), "LOCAL_WORLD_SIZE: not set"),
+        ({**without(DEEPSPEED, "LOCAL_SIZE"), "LOCAL_RANK": "0"}, "LOCAL_WORLD_SIZE: not set"),
+        ({**BY_SRUN, "RANK": "16"}, "LOCAL_WORLD_SIZE: not set"),
+        (without(DEEPSPEED, "MASTER_ADDR"), "TORCHELASTIC_RUN_ID: .*MASTER_ADDR.*--job"),
+        ({"PMI_RANK": "1", "PMI_SIZE": "3"}, "MPI_LOCALNRANKS: not set"),
+    ],
+    ids=["hydra", "open mpi", "local rank 5", "local rank 0", "another's rank", "no address", "unknown pmi"],
+)
+def test_what_a_launcher_does_not_set_is_named_and_never_guessed(environment, named):
+    with pytest.raises(InputError, match=named):
+        membership_of(environment)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +215,11 @@ def test_an_environment_describes_the_job(environment, wanted):
         (TORCHRUN, "LOCAL_WORLD_SIZE", "17"),
         (TORCHRUN, "WORLD_SIZE", "1e3"),
         (TORCHRUN, "TORCHELASTIC_RUN_ID", "x" * 300),
+        (DEEPSPEED, "LOCAL_SIZE", "4"),
+        (OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_RANK", "4"),
+        (OPEN_MPI, "OMPI_COMM_WORLD_SIZE", "six"),
+        (STEP_OF_A_JOB, "SLURM_STEP_NUM_TASKS", "1"),
+        (STEP_OF_A_JOB, "SLURM_STEP_NUM_NODES", "3"),
     ],
     ids=lambda each: each[:20] if isinstance(each, str) else "",
 )
@@ -122,6 +248,7 @@ def test_a_host_list_of_a_million_names_takes_little_memory():
         ("a,b[9-11]", ["a", "b9", "b10", "b11"]),
         ("rack[1-2]n[01-02]", ["rack1n01", "rack1n02", "rack2n01", "rack2n02"]),
         ("gpu[1-2]-ib0.example", ["gpu1-ib0.example", "gpu2-ib0.example"]),
+        (" a[1-2], b\t\nc,,d ", ["a1", "a2", "b", "c", "d"]),
     ],
 )
 def test_a_host_list_is_read_as_slurm_writes_it(text, hosts):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from heddle.controller.config.load import load_job_shape
+from heddle.controller.config.text.complaint import shown
 from heddle.controller.model.address import parse_ip
 from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError
 from heddle.controller.model.job import JobRequest
@@ -46,22 +47,32 @@ class ExecOptions:
 
 
 def run_exec(options: ExecOptions, command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run the command with planned paths; return its exit status. Raises HeddleErrors before the command starts."""
+    """Run the command with planned paths; return its exit status.
+
+    Only an option of ours that is wrong keeps the command from running (InputError), and with `require_plan` any other
+    reason too. Without it that reason is one line, and the command has no planned paths.
+    """
     shape = _shape(options)
-    member = _member(options, environment, shape)
+    named = _named_member(options, shape)
     child = Child()
     with ExitStack() as stack:
+        planned: dict[str, str] = {}
         try:
+            member = named or _found_member(options, environment, shape)
             planned = stack.enter_context(_planned(options, replace(shape, job_id=member.job_id), member))
-        except InputError:
-            raise
-        except HeddleError as error:
+        except _OptionError as error:
+            raise InputError(*error.problems) from None
+        except (HeddleError, OSError) as error:
+            why = str(error).partition("\n")[0]
             if options.require_plan:
-                raise
-            print(f"heddle: {str(error).splitlines()[0]}: the command runs without planned paths", file=sys.stderr)
-            planned = {}
+                raise (PrerequisiteError(why) if isinstance(error, InputError) else error) from None
+            print(f"heddle: {why}: the command runs without planned paths", file=sys.stderr)
         audit = ":".join(filter(None, (environment.get("LD_AUDIT", ""), planned.get("LD_AUDIT", ""))))
         return child.run(command, {**environment, **planned, **({"LD_AUDIT": audit} if audit else {})})
+
+
+class _OptionError(InputError):
+    """An option of the command line names what the running fabric does not have."""
 
 
 def _shape(options: ExecOptions) -> JobRequest:
@@ -73,21 +84,25 @@ def _shape(options: ExecOptions) -> JobRequest:
     return JobRequest(job_id="", ranks=(), collectives=collectives, tenant=options.tenant)
 
 
-def _member(options: ExecOptions, environment: Mapping[str, str], shape: JobRequest) -> Membership:
-    """Return the membership: options before the file, the file before the environment."""
+def _named_member(options: ExecOptions, shape: JobRequest) -> Membership | None:
+    """Return the membership that options and file name, None where the environment is to say it; raises InputError."""
     if (options.node_rank is None) != (options.node_count is None):
         raise InputError("--node-rank and --node-count: name both or none")
+    if options.node_rank is None or options.node_count is None:
+        return None
     job_id = options.job_id or shape.job_id
-    if options.node_rank is not None and options.node_count is not None:
-        if not job_id:
-            raise InputError("--job: name the job, the same for all of its nodes")
-        if not 0 <= options.node_rank < options.node_count:
-            raise InputError(f"--node-rank: {options.node_rank} must be below --node-count, {options.node_count}")
-        member = Membership(job_id, options.node_rank, options.node_count)
-    else:
-        found = membership_of(environment)
-        alone = Membership(job_id or f"exec-{_machine()[:64]}-{os.getpid()}", 0, 1)
-        member = alone if found is None else found._replace(job_id=job_id or found.job_id)
+    if not job_id:
+        raise InputError("--job: name the job, the same for all of its nodes")
+    if not 0 <= options.node_rank < options.node_count:
+        raise InputError(f"--node-rank: {options.node_rank} must be below --node-count, {options.node_count}")
+    return Membership(job_id, options.node_rank, options.node_count, host=options.host)
+
+
+def _found_member(options: ExecOptions, environment: Mapping[str, str], shape: JobRequest) -> Membership:
+    """Return the membership by the environment, or that of a job of this process alone; raises InputError."""
+    job_id = options.job_id or shape.job_id
+    found = membership_of(environment, job_id)
+    member = found or Membership(job_id or f"exec-{_machine()[:64]}-{os.getpid()}", 0, 1)
     return member._replace(host=options.host or member.host)
 
 
@@ -97,7 +112,7 @@ def _planned(options: ExecOptions, shape: JobRequest, member: Membership) -> Ite
     with connected(options.server) as client, ExitStack() as stack:
         topology = client.fabric.GetTopology(pb.GetTopologyRequest())
         lease = JobLease(client, member, options.wait_s, options.lease_ms)
-        nics = options.nics or share_of(member, _host_nics(topology, member.host or _machine()))
+        nics = _named_nics(options, topology) or share_of(member, _host_nics(options, topology, member))
         met = lease.join(nics)
         stack.callback(lease.leave)
         ours = range(met.first_rank, met.first_rank + len(nics))
@@ -130,11 +145,22 @@ def share_of(member: Membership, nics: Sequence[str]) -> tuple[str, ...]:
     return tuple(nics[first : max(last, first + 1)])
 
 
-def _host_nics(topology: pb.Topology, host: str) -> list[str]:
+def _named_nics(options: ExecOptions, topology: pb.Topology) -> tuple[str, ...]:
+    """Return the NICs that `--nic` names; raises _OptionError if the fabric lacks one of them."""
+    known = {nic.id for nic in topology.nics}
+    unknown = next((nic for nic in options.nics if nic not in known), None)
+    if unknown is not None:
+        raise _OptionError(f"--nic: the fabric has no NIC {shown(unknown)}")
+    return options.nics
+
+
+def _host_nics(options: ExecOptions, topology: pb.Topology, member: Membership) -> list[str]:
+    """Return the compute NICs of this host; raises InputError, _OptionError if `--host` names it."""
+    host = member.host or _machine()
     names = {host, host.partition(".")[0]}
     found = sorted((nic.rail, nic.id) for nic in topology.nics if nic.host in names and nic.network == Network.COMPUTE)
     if not found:
-        raise InputError(
+        raise (_OptionError if options.host else InputError)(
             f"the fabric has no compute NIC of host {host}; name this node's NICs by --nic, or its host by --host"
         )
     return [nic for _, nic in found]

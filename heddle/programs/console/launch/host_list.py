@@ -1,6 +1,7 @@
 """Read Slurm's lists: `node[001-128,200],gpu7` (hosts) and `8(x3),4` (tasks of each node).
 
-Syntax: scontrol(1), "hostlist expression"; srun(1), SLURM_TASKS_PER_NODE. Hosts are counted before any is expanded.
+Syntax: scontrol(1), "hostlist expression", where blanks separate hosts as commas do (hostlist_create of Slurm's
+src/common/hostlist.c); srun(1), SLURM_TASKS_PER_NODE. Hosts are counted before any is expanded.
 """
 
 import re
@@ -12,6 +13,7 @@ from heddle.controller.model.error import InputError
 
 MAX_HOSTS = 65_536
 MAX_TEXT_LENGTH = 1 << 20
+SEPARATORS = ", \t\n"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 _REPEATED = re.compile(r"(\d{1,9})(?:\(x(\d{1,9})\))?")
@@ -45,17 +47,19 @@ def tasks_of_nodes(text: str, name: str) -> list[int]:
 
 
 def _entries(text: str, name: str) -> Iterator[str]:
-    """Yield the entries between commas outside brackets."""
-    start, inside = 0, False
+    """Yield the entries between separators outside brackets; raises InputError where there is none."""
+    start, inside, found = 0, False, False
     for index, letter in enumerate(f"{text},"):
-        if letter == "," and not inside:
-            yield text[start:index]
+        if letter in SEPARATORS and not inside:
+            if index > start:
+                found = True
+                yield text[start:index]
             start = index + 1
         elif letter in "[]":
             if inside == (letter == "["):
                 raise _no_host_list(text, name)
             inside = letter == "["
-    if inside:
+    if inside or not found:
         raise _no_host_list(text, name)
 
 

@@ -1,6 +1,8 @@
-"""Read from an environment which part of which job this process is: Slurm's, torchrun's, or options.
+"""Read from an environment which part of which job this process is.
 
-Sources: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; torch.distributed.run, "Environment Variables".
+The variables are those of torchrun and other launchers of torch, of Open MPI, of MPICH's Hydra (which Intel MPI has
+too), and of Slurm. Sources: torch.distributed.run, "Environment Variables"; deepspeed/launcher/launch.py; mpirun(1) of
+Open MPI 4.1, "Exported Environment Variables"; hydra/pm/pmiserv of MPICH 4.0; srun(1), "OUTPUT ENVIRONMENT VARIABLES".
 """
 
 import re
@@ -27,68 +29,180 @@ class Membership(NamedTuple):
     """The host's name in the fabric; empty: the machine's."""
 
 
-def membership_of(environment: Mapping[str, str]) -> Membership | None:
-    """Return the membership that torchrun's or Slurm's variables describe, None without any; raises InputError.
+class _Place(NamedTuple):
+    """A process among those of its job, and among those of its host."""
 
-    torchrun's are nearer to the command where both are set: it may run as a task of Slurm.
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+
+
+class _Launcher(NamedTuple):
+    """The variables of an MPI launcher; `names` are those that are equal in all processes of a job, and in no other."""
+
+    prefix: str
+    rank: str
+    size: str
+    local_rank: str
+    local_size: str
+    names: tuple[str, ...]
+
+
+_OPEN_MPI = _Launcher(
+    prefix="openmpi", rank="OMPI_COMM_WORLD_RANK", size="OMPI_COMM_WORLD_SIZE",
+    local_rank="OMPI_COMM_WORLD_LOCAL_RANK", local_size="OMPI_COMM_WORLD_LOCAL_SIZE",
+    names=("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
+)  # fmt: skip
+_HYDRA = _Launcher(
+    prefix="mpi", rank="PMI_RANK", size="PMI_SIZE", local_rank="MPI_LOCALRANKID", local_size="MPI_LOCALNRANKS",
+    names=(),
+)  # fmt: skip
+
+
+_NO_TORCH_JOB = "TORCHELASTIC_RUN_ID: not set, and no MASTER_ADDR and MASTER_PORT to name the job by; use --job"
+
+
+def membership_of(environment: Mapping[str, str], job_id: str = "") -> Membership | None:
+    """Return the membership that a launcher's variables describe, None without any; `job_id` is used before theirs.
+
+    torch's are nearest to the command where several are set, then those of MPI: their processes may be tasks of Slurm.
+    Raises InputError, one line that names the variable.
     """
     if "TORCHELASTIC_RUN_ID" in environment or {"RANK", "WORLD_SIZE"} <= environment.keys():
-        return _torchrun(environment)
-    return _slurm(environment) if "SLURM_JOB_ID" in environment else None
+        return _named(_torch(environment), job_id or _torch_job(environment), _NO_TORCH_JOB)
+    launcher = _mpi_launcher(environment)
+    if launcher is not None:
+        return _named(_mpi(environment, launcher), job_id or _mpi_job(environment, launcher), _no_mpi_job(launcher))
+    if "SLURM_JOB_ID" in environment:
+        return Membership(job_id or _slurm_job(environment), *_slurm(environment), _slurm_host(environment))
+    return None
 
 
-def _torchrun(environment: Mapping[str, str]) -> Membership:
+def _named(place: _Place, job_id: str, lack: str) -> Membership | None:
+    """Return the membership; None for the only process of a job without a name, which needs none."""
+    if not job_id and place.size > 1:
+        raise InputError(lack)
+    return Membership(job_id, *place) if job_id else None
+
+
+def _torch(environment: Mapping[str, str]) -> _Place:
+    """Return the place by torch's variables. Where they lack the number of local processes, a launcher below has it."""
     count = _number(environment, "WORLD_SIZE", 1, MAX_NODES)
-    local_count = _number(environment, "LOCAL_WORLD_SIZE", 1, count, default=1)
+    rank = _number(environment, "RANK", 0, count - 1)
+    size = _first(environment, "LOCAL_WORLD_SIZE", "LOCAL_SIZE")
+    if size:
+        local_count = _number(environment, size, 1, count)
+        return _Place(rank, count, _number(environment, "LOCAL_RANK", 0, local_count - 1, default=0), local_count)
+    if count == 1 or not environment.get("LOCAL_RANK"):
+        return _Place(rank, count, 0, 1)
+    launcher = _mpi_launcher(environment)  # or Slurm's: a script may take torch's variables from theirs
+    below = _mpi(environment, launcher) if launcher else None
+    if below is None and "SLURM_JOB_ID" in environment:
+        below = _slurm(environment)
+    if below is None or below[:2] != (rank, count):
+        raise InputError("LOCAL_WORLD_SIZE: not set, but LOCAL_RANK is: set it to the number of this host's processes")
+    return below
+
+
+def _torch_job(environment: Mapping[str, str]) -> str:
     run_id = environment.get("TORCHELASTIC_RUN_ID", "none")
     if run_id == "none":  # torchrun's default, the same for every job
         host, port = environment.get("MASTER_ADDR", ""), environment.get("MASTER_PORT", "")
         if not host or not port:
-            raise InputError(
-                "TORCHELASTIC_RUN_ID: not set, and no MASTER_ADDR and MASTER_PORT to name the job by; use --job"
-            )
+            return ""
         run_id = f"{host}-{port}"
-    return Membership(
-        job_id=_job_id(f"torchrun-{run_id}"),
-        node_rank=_number(environment, "RANK", 0, count - 1),
-        node_count=count,
-        local_rank=_number(environment, "LOCAL_RANK", 0, local_count - 1, default=0),
-        local_count=local_count,
+    return _job_id(f"torchrun-{run_id}")
+
+
+def _mpi_launcher(environment: Mapping[str, str]) -> _Launcher | None:
+    if _OPEN_MPI.rank in environment:
+        return _OPEN_MPI
+    # Slurm's own PMI sets the rank and the size too, but not those of the host.
+    is_hydra = _HYDRA.local_rank in environment or "SLURM_STEP_ID" not in environment
+    return _HYDRA if is_hydra and _HYDRA.rank in environment else None
+
+
+def _mpi(environment: Mapping[str, str], launcher: _Launcher) -> _Place:
+    count = _number(environment, launcher.size, 1, MAX_NODES)
+    default = 1 if count == 1 else None
+    local_count = _number(environment, launcher.local_size, 1, count, default=default)
+    return _Place(
+        rank=_number(environment, launcher.rank, 0, count - 1),
+        size=count,
+        local_rank=_number(environment, launcher.local_rank, 0, local_count - 1, default=0 if default else None),
+        local_size=local_count,
     )
 
 
-def _slurm(environment: Mapping[str, str]) -> Membership:
-    job, step = environment["SLURM_JOB_ID"], environment.get("SLURM_STEP_ID", "")
-    count = _number(environment, "SLURM_NTASKS", 1, MAX_NODES, default=1)
-    nodes = _number(environment, "SLURM_NNODES", 1, MAX_NODES, default=1)
+def _mpi_job(environment: Mapping[str, str], launcher: _Launcher) -> str:
+    """Return the job's name by its launcher, else by the batch job that it runs in; empty without either."""
+    if name := _first(environment, *launcher.names):
+        return _job_id(f"{launcher.prefix}-{environment[name]}")
+    if "SLURM_JOB_ID" in environment:
+        return _job_id(f"{launcher.prefix}-{_slurm_job(environment)}")
+    name = _first(environment, "PBS_JOBID", "LSB_JOBID")
+    return _job_id(f"{launcher.prefix}-{environment[name]}") if name else ""
+
+
+def _no_mpi_job(launcher: _Launcher) -> str:
+    wanted = " or ".join((*launcher.names, "batch job"))
+    return f"{launcher.rank}: set, but no {wanted} to name the job by; use --job"
+
+
+def _slurm(environment: Mapping[str, str]) -> _Place:
+    """Return the place of a task. A step's own variables come first: the others may be those of the whole job."""
+    tasks, nodes = _tasks_of_nodes(environment), _nodes(environment)
     node = _number(environment, "SLURM_NODEID", 0, nodes - 1, default=0)
-    local_count = _tasks_here(environment, nodes, node)
-    return Membership(
-        job_id=_job_id(f"slurm-{job}.{step}" if step else f"slurm-{job}"),
-        node_rank=_number(environment, "SLURM_PROCID", 0, count - 1, default=0),
-        node_count=count,
+    local_count = max(1, tasks[node]) if tasks else 1
+    name = _first(environment, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
+    count = _number(environment, name, 1, MAX_NODES) if name else max(1, sum(tasks))
+    return _Place(
+        rank=_number(environment, "SLURM_PROCID", 0, count - 1, default=0),
+        size=count,
         local_rank=_number(environment, "SLURM_LOCALID", 0, local_count - 1, default=0),
-        local_count=local_count,
-        host=_slurm_host(environment, nodes, node),
+        local_size=local_count,
     )
 
 
-def _tasks_here(environment: Mapping[str, str], nodes: int, node: int) -> int:
-    name = next((each for each in ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE") if each in environment), "")
-    if not name:
-        return 1
-    tasks = tasks_of_nodes(environment[name], name)
-    if len(tasks) != nodes:
-        raise InputError(f"{name}: {len(tasks)} nodes, but SLURM_NNODES is {nodes}")
-    return max(1, tasks[node])
+def _slurm_job(environment: Mapping[str, str]) -> str:
+    job, step = environment["SLURM_JOB_ID"], environment.get("SLURM_STEP_ID", "")
+    return _job_id(f"slurm-{job}.{step}" if step else f"slurm-{job}")
 
 
-def _slurm_host(environment: Mapping[str, str], nodes: int, node: int) -> str:
-    name = next((each for each in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST") if each in environment), "")
+def _nodes(environment: Mapping[str, str]) -> int:
+    name = _first(environment, "SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
+    return _number(environment, name, 1, MAX_NODES) if name else len(_listed_tasks(environment)[1]) or 1
+
+
+def _listed_tasks(environment: Mapping[str, str]) -> tuple[str, list[int]]:
+    """Return the variable that lists the tasks of each node, and the list; empty ones without such a variable."""
+    names = ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
+    name = next((each for each in names if each in environment), "")
+    return name, tasks_of_nodes(environment[name], name) if name else []
+
+
+def _tasks_of_nodes(environment: Mapping[str, str]) -> list[int]:
+    name, tasks = _listed_tasks(environment)
+    nodes = _nodes(environment)
+    if tasks and len(tasks) != nodes:
+        raise InputError(f"{name}: {len(tasks)} nodes, but Slurm counts {nodes} in other variables")
+    return tasks
+
+
+def _slurm_host(environment: Mapping[str, str]) -> str:
+    name = _first(environment, "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
     hosts = hosts_of(environment[name], name) if name else []
+    nodes = _nodes(environment)
     if hosts and len(hosts) != nodes:
-        raise InputError(f"{name}: {len(hosts)} hosts, but SLURM_NNODES is {nodes}")
+        raise InputError(f"{name}: {len(hosts)} hosts, but Slurm counts {nodes} in other variables")
+    node = _number(environment, "SLURM_NODEID", 0, nodes - 1, default=0)
     return environment.get("SLURMD_NODENAME", "") or (hosts[node] if hosts else "")
+
+
+def _first(environment: Mapping[str, str], *names: str) -> str:
+    """Return the first of the variables that is set to something, else an empty text."""
+    return next((name for name in names if environment.get(name)), "")
 
 
 def _number(environment: Mapping[str, str], name: str, low: int, high: int, default: int | None = None) -> int:

@@ -12,7 +12,7 @@ from heddle.programs.console.option import DEFAULT_SERVER, Server
 def exec_command(
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The command and its arguments.")],
     server: Server = DEFAULT_SERVER,
-    job: Annotated[str, typer.Option(metavar="ID", help="The job's id; Slurm's or torchrun's if left out.")] = "",
+    job: Annotated[str, typer.Option(metavar="ID", help="The job's id; the launcher's if left out.")] = "",
     node_rank: Annotated[int | None, typer.Option(min=0, help="Which node of the job this is, from 0.")] = None,
     node_count: Annotated[int | None, typer.Option(min=1, help="How many nodes the job has.")] = None,
     nic: Annotated[
@@ -35,12 +35,12 @@ def exec_command(
 ) -> None:
     """Run this node's command of a job with planned paths, unchanged.
 
-    The job is described by options, by a file, or by the environment of torchrun or Slurm. Each node registers with its
-    NICs; when all have, the job is submitted. Its lease is renewed while the command runs, and the last node to
-    end releases it. Signals go to the command. A controller that cannot be reached, or has no plan, is one line; the
-    command runs all the same unless --require-plan.
+    The job is described by options, by a file, or by the environment of torchrun, DeepSpeed, Open MPI, MPICH or Slurm.
+    Each node registers with its NICs; when all have, the job is submitted. Its lease is renewed while the command
+    runs, and the last node to end releases it. Signals go to the command. A controller that cannot be reached or has no
+    plan, or an environment that is incomplete, is one line; the command runs all the same unless --require-plan.
 
-    Exit status: the command's, 128 + n for signal n; 2 for a malformed job or environment.
+    Exit status: the command's, 128 + n for signal n; 2 for a wrong option or file.
 
     Example: srun heddle exec --qps 4 -- python train.py
     """
