@@ -1,7 +1,7 @@
 """Read Slurm's lists: `node[001-128,200],gpu7` (hosts) and `8(x3),4` (tasks of each node).
 
-Syntax: scontrol(1), "hostlist expression", where blanks separate hosts as commas do (hostlist_create of Slurm's
-src/common/hostlist.c); srun(1), SLURM_TASKS_PER_NODE. Hosts are counted before any is expanded.
+Syntax: scontrol(1), "hostlist expression", where blanks separate hosts as commas do (hostlist_create() of Slurm
+22.05); srun(1), SLURM_TASKS_PER_NODE. Hosts are counted before any is expanded.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Read from an environment which part of which job this process is.
 
 The variables are those of torchrun and other launchers of torch, of Open MPI, of MPICH's Hydra (which Intel MPI has
-too), and of Slurm. Sources: torch.distributed.run, "Environment Variables"; deepspeed/launcher/launch.py; mpirun(1) of
-Open MPI 4.1, "Exported Environment Variables"; hydra/pm/pmiserv of MPICH 4.0; srun(1), "OUTPUT ENVIRONMENT VARIABLES".
+too), and of Slurm. Sources: torch.distributed.run, "Environment Variables"; `deepspeed.launcher.launch`; mpirun(1) of
+Open MPI 4.1, "Exported Environment Variables"; what mpiexec of MPICH 4.0 sets; srun(1), "OUTPUT ENVIRONMENT VARIABLES".
 """
 
 import re
