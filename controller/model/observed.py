@@ -1,7 +1,8 @@
 """Join the queue pairs that host agents report, and choose the large ones among them.
 
-The kernel names a queue pair's own number and its peer's, not the peer's address: the report of the peer's host has
-them the other way round. Two reports that could both be the peer's say nothing, and such a flow is never chosen.
+Of a queue pair that was connected without the RDMA connection manager, the kernel names its own number and its peer's,
+not the peer's address: the report of the peer's host has them the other way round. Two reports that could both be the
+peer's say nothing, and such a flow is never chosen. Of other queue pairs, agents report address and port too.
 """
 
 from collections import defaultdict
@@ -11,13 +12,13 @@ from typing import NamedTuple
 
 from heddle.controller.model.fabric import Fabric, Nic
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from heddle.foundation.kernel_port import kernel_source_port
 
 MAX_QUEUE_PAIRS = 16_384
 """The queue pairs of one host's report that are read; the rest is counted."""
 MAX_LARGE = 1_024
 MIN_SHARE = 0.1
 """The share of its NIC's capacity from which a flow is large; a large one stays so down to half of it."""
-PORT_BASE = 0xC000
 
 
 class QueuePair(NamedTuple):
@@ -41,15 +42,6 @@ class Stream(NamedTuple):
     src_nic: str
     dst_nic: str
     udp_source_port: int
-
-
-def kernel_source_port(src_qpn: int, dst_qpn: int) -> int:
-    """Return the UDP source port of a connection without a flow label (Linux, `rdma_calc_flow_label`)."""
-    label = src_qpn * dst_qpn
-    label ^= label >> 20
-    label ^= label >> 40
-    label &= 0xFFFFF
-    return ((label & 0x3FFF) ^ (label >> 14)) | PORT_BASE
 
 
 class _Measured(NamedTuple):

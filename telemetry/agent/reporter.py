@@ -1,7 +1,8 @@
 """Report a host's queue pairs to the controller over ReportFlows: each period, what `rdma -j resource show qp` lists.
 
-Nothing is kept while the controller cannot be reached: the next report names all queue pairs again. The list has no
-bytes, so no queue pair is reported as measured.
+For those that the RDMA connection manager (CM) has connected, `rdma -j resource show cm_id` has the addresses and ports
+of both ends, from which their UDP source ports follow. Nothing is kept while the controller cannot be reached: the next
+report names all queue pairs again. The lists have no bytes, so no queue pair is reported as measured.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 
@@ -20,12 +21,12 @@ from heddle.foundation.channel import aio_channel_to
 from heddle.foundation.leader_address import LeaderAddress
 from heddle.foundation.tls_files import Tls
 from heddle.telemetry.agent.sources.ethtool import rdma_devices
-from heddle.telemetry.agent.sources.rdma_queue_pairs import NotQueuePairsError, queue_pairs
+from heddle.telemetry.agent.sources.rdma_cm import CmConnection, NotCmIdsError, cm_connections
+from heddle.telemetry.agent.sources.rdma_queue_pairs import ListedQueuePair, NotQueuePairsError, queue_pairs
 from heddle.telemetry.complaint import Complaints
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
-PROGRAM = ("rdma", "-j", "resource", "show", "qp")
 PERIOD_S = 5.0
 TIMEOUT_S = 5.0
 MAX_LIST_BYTES = 16 << 20
@@ -35,6 +36,16 @@ OPTIONS = (("grpc.max_reconnect_backoff_ms", 5_000),)
 log = logging.getLogger(__name__)
 
 
+class Programs(NamedTuple):
+    """The commands that list a host's queue pairs, and the connections of the CM."""
+
+    queue_pairs: Sequence[str] = ("rdma", "-j", "resource", "show", "qp")
+    cm_ids: Sequence[str] = ("rdma", "-j", "resource", "show", "cm_id")
+
+
+RDMA = Programs()
+
+
 class ListError(Exception):
     """The queue pairs of this host cannot be listed now."""
 
@@ -42,20 +53,22 @@ class ListError(Exception):
 class QueuePairReporter:
     """Reports until it is cancelled. `address_of` has the IPv4 address of each network device.
 
-    `reports`, `connects`, `faults` and `left_out` (queue pairs past MAX_QUEUE_PAIRS) are cumulative counts.
+    Cumulative counts: `reports`, `connects`, `faults`, `left_out` (queue pairs past MAX_QUEUE_PAIRS, and those over
+    IPv6), and `without_cm`, reports without a list of the CM's connections, because this `rdma` or kernel has none.
     """
 
     def __init__(
-        self, server: str, host: str, address_of: Mapping[str, str], *, program: Sequence[str] = PROGRAM,
+        self, server: str, host: str, address_of: Mapping[str, str], *, programs: Programs = RDMA,
         period_s: float = PERIOD_S, root: Path = Path("/"), backoff: Backoff | None = None,
         tls: Tls | None = None,
     ) -> None:  # fmt: skip
         self._server, self._host, self._address_of = server, host, dict(address_of)
-        self._program, self._period_s, self._root = tuple(program), period_s, root
+        self._programs, self._period_s, self._root = programs, period_s, root
         self._tls = tls
         self._backoff = backoff or Backoff(first_s=0.5, max_s=30.0, steady_s=30.0)
         self._complaints = Complaints()
-        self.reports = self.connects = self.faults = self.left_out = 0
+        self._has_cm = False
+        self.reports = self.connects = self.faults = self.left_out = self.without_cm = 0
 
     def counts(self) -> dict[str, int]:
         """Return cumulative counts by name."""
@@ -64,6 +77,7 @@ class QueuePairReporter:
             "report_streams": self.connects,
             "report_faults": self.faults,
             "queue_pairs_left_out": self.left_out,
+            "reports_without_cm": self.without_cm,
         }
 
     async def run(self) -> None:
@@ -119,49 +133,80 @@ class QueuePairReporter:
 
     async def _report(self) -> pb.ObservedFlows:
         """Return the queue pairs of this host's NICs; raises ListError."""
+        program = self._programs.queue_pairs
         try:
-            listed = queue_pairs(await self._listed())
+            listed = queue_pairs(await _output(program))
         except NotQueuePairsError as fault:
-            raise ListError(f"{self._program[0]}: {fault}") from None
+            raise ListError(f"{program[0]}: {fault}") from None
         address = {rdma: ip for device, ip in self._address_of.items() for rdma in rdma_devices(self._root, device)}
         own = [pair for pair in listed if pair.device in address]
-        self.left_out += max(0, len(own) - MAX_QUEUE_PAIRS)
+        # Listed later, so that every queue pair of the first list that the CM has connected is in the second.
+        connections = await self._connections() if own else {}
+        over_ipv6 = {number for number, connection in connections.items() if connection is None}
         flows = [
-            pb.ObservedFlow(src_ip=address[pair.device], src_qpn=pair.src_qpn, dst_qpn=pair.dst_qpn)
-            for pair in own[:MAX_QUEUE_PAIRS]
+            _flow(pair, address[pair.device], connections.get((pair.device, pair.src_qpn)))
+            for pair in own
+            if (pair.device, pair.src_qpn) not in over_ipv6
         ]
-        return pb.ObservedFlows(host=self._host, flows=flows)
+        self.left_out += len(own) - len(flows[:MAX_QUEUE_PAIRS])
+        return pb.ObservedFlows(host=self._host, flows=flows[:MAX_QUEUE_PAIRS])
 
-    async def _listed(self) -> str:
-        """Run the program and return what it prints; raises ListError."""
-        pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    async def _connections(self) -> Mapping[tuple[str, int], CmConnection | None]:
+        """Return the CM's connections, none where this machine cannot list them; raises ListError where it could."""
+        program = self._programs.cm_ids
         try:
-            process = await asyncio.create_subprocess_exec(*self._program, stdin=null, stdout=pipe, stderr=null)
-        except OSError as fault:
-            raise ListError(f"{self._program[0]}: {fault.strerror}") from None
-        assert process.stdout is not None
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                text = await _bounded(process.stdout)
-                status = await process.wait()
-        except TimeoutError:
-            raise ListError(f"{self._program[0]}: no list within {TIMEOUT_S:g} s") from None
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                with suppress(TimeoutError):  # a paused pipe would never end: what is left in it is read
-                    async with asyncio.timeout(TIMEOUT_S):
-                        await process.communicate()
-        if status:
-            raise ListError(f"{self._program[0]}: exit status {status}")
-        return text
+            found = cm_connections(await _output(program))
+        except (ListError, NotCmIdsError) as fault:
+            if self._has_cm:  # without the list, their ports would be reported wrongly
+                raise ListError(f"{program[0]}: the connections of the CM: {fault}") from None
+            self.without_cm += 1
+            self._log("cm_list_fault", f"`{' '.join(program)}`", f"{fault}; ports are computed as without the CM")
+            return {}
+        self._has_cm = True
+        return found
 
     def _complain(self, text: str | None) -> None:
         self.faults += 1
-        self._complaints.add("report_fault", f"controller {self._server}", text or "the stream has ended")
+        self._log("report_fault", f"controller {self._server}", text or "the stream has ended")
+
+    def _log(self, kind: str, source: str, text: str) -> None:
+        self._complaints.add(kind, source, text)
         for complaint in self._complaints.due(time.monotonic_ns()):
             log.warning("%s", complaint)
+
+
+def _flow(pair: ListedQueuePair, address: str, connection: CmConnection | None) -> pb.ObservedFlow:
+    """Return the message of a queue pair: with the addresses of its connection, else that of its NIC."""
+    flow = pb.ObservedFlow(src_ip=address, src_qpn=pair.src_qpn, dst_qpn=pair.dst_qpn)
+    if connection is not None:
+        flow.src_ip, flow.dst_ip, flow.udp_source_port = connection
+    return flow
+
+
+async def _output(program: Sequence[str]) -> str:
+    """Run a program and return what it prints; raises ListError."""
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(*program, stdin=null, stdout=pipe, stderr=null)
+    except OSError as fault:
+        raise ListError(f"{program[0]}: {fault.strerror}") from None
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            text = await _bounded(process.stdout)
+            status = await process.wait()
+    except TimeoutError:
+        raise ListError(f"{program[0]}: no list within {TIMEOUT_S:g} s") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            with suppress(TimeoutError):  # a paused pipe would never end: what is left in it is read
+                async with asyncio.timeout(TIMEOUT_S):
+                    await process.communicate()
+    if status:
+        raise ListError(f"{program[0]}: exit status {status}")
+    return text
 
 
 async def _bounded(stream: asyncio.StreamReader) -> str:

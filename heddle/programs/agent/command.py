@@ -90,7 +90,8 @@ def publish(
 
     On a host:  heddle agent --fabric pod1 --source ethtool --host h1 --nic h1-n0=eth2 --nic h1-n1=eth3
 
-    With --controller, and --fabric FILE, the host's RDMA queue pairs are reported too (`rdma -j resource show qp`).
+    With --controller, and --fabric FILE, the host's RDMA queue pairs are reported too (`rdma -j resource show qp` and
+    `cm_id`).
     """
     if context.invoked_subcommand is not None:
         return

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from heddle.controller.model.address import parse_ip
+from heddle.controller.model.observed import QueuePair
 from heddle.foundation.backoff import Backoff
+from heddle.foundation.kernel_port import cm_source_port
 from heddle.telemetry.agent import reporter as module
-from heddle.telemetry.agent.reporter import QueuePairReporter
+from heddle.telemetry.agent.reporter import Programs, QueuePairReporter
 from tests.unit.api.conftest import running
 
 PERIOD_S = 0.02
@@ -30,14 +33,16 @@ def host(tmp_path: Path) -> Path:
         (folder / "device/net" / device).mkdir(parents=True)
     rows = [listed("mlx5_0", 7, 9), listed("mlx5_0", 8, 10), listed("mlx5_9", 1, 2)]
     (tmp_path / "list.json").write_text(json.dumps(rows))
+    (tmp_path / "cm.json").write_text("[]")
     return tmp_path
 
 
 @asynccontextmanager
-async def reporting(server: str, root: Path, host: str = "h1", program=None):
+async def reporting(server: str, root: Path, host: str = "h1", program=None, cm_program=None):
     program = program or ("cat", str(root / "list.json"))
+    programs = Programs(program, cm_program or ("cat", str(root / "cm.json")))
     reporter = QueuePairReporter(
-        server, host, {"eth2": "10.0.0.1"}, program=program, period_s=PERIOD_S, root=root, backoff=QUICK
+        server, host, {"eth2": "10.0.0.1"}, programs=programs, period_s=PERIOD_S, root=root, backoff=QUICK
     )
     task = asyncio.create_task(reporter.run())
     try:
@@ -124,3 +129,49 @@ async def test_queue_pairs_past_the_limit_are_counted(controller, host, monkeypa
     assert reporter.left_out >= 1
     counts = controller.application.attached.flows.counts
     assert counts["queue_pairs"] == counts["messages"]
+
+
+def connected(number: int, src: str, dst: str) -> dict[str, object]:
+    """Return a connection of the CM as iproute2 lists it."""
+    return {
+        "ifindex": 0, "ifname": "mlx5_0", "port": 1, "lqpn": number, "qp-type": "RC", "state": "CONNECT", "ps": "TCP",
+        "pid": 9, "cm-idn": number, "src-addr": src, "dst-addr": dst,
+    }  # fmt: skip
+
+
+async def test_a_queue_pair_of_the_cm_is_reported_with_the_addresses_and_the_port_of_its_packets(controller, host):
+    rows = [connected(7, "10.0.0.1:45021", "10.0.0.3:4420"), connected(8, "fe80::1:45022", "fe80::3:4420")]
+    (host / "cm.json").write_text(json.dumps(rows))
+    async with reporting(controller.addresses["grpc"], host) as reporter:
+        await until(lambda: reporter.reports >= 1)
+    (found,) = controller.application.attached.flows.newest.by_host["h1"]
+    wanted = QueuePair(parse_ip("10.0.0.1"), parse_ip("10.0.0.3"), cm_source_port(45021, 4420), 7, 9)
+    assert found.pair == wanted
+    assert reporter.left_out >= 1  # the one over IPv6
+    assert reporter.without_cm == 0
+
+
+@pytest.mark.parametrize("cm_program", [("/no/such/rdma",), ("false",), ("echo", '[["ifindex":0]]')])
+async def test_where_the_cm_cannot_be_listed_queue_pairs_are_reported_as_without_it(
+    controller, host, cm_program, caplog
+):
+    async with reporting(controller.addresses["grpc"], host, cm_program=cm_program) as reporter:
+        await until(lambda: reporter.reports >= 2)
+    pairs = [each.pair for each in controller.application.attached.flows.newest.by_host["h1"]]
+    assert [(each.dst_ip, each.udp_source_port, each.src_qpn) for each in pairs] == [(None, 0, 7), (None, 0, 8)]
+    assert (reporter.faults, reporter.connects) == (0, 1)
+    assert reporter.counts()["reports_without_cm"] >= 2
+    assert sum("cm list fault" in record.getMessage() for record in caplog.records) == 1
+
+
+async def test_a_list_of_the_cm_that_fails_later_is_a_fault_and_no_report_with_other_ports(controller, host):
+    (host / "cm.json").write_text(json.dumps([connected(7, "10.0.0.1:45021", "10.0.0.3:4420")]))
+    async with reporting(controller.addresses["grpc"], host) as reporter:
+        await until(lambda: reporter.reports >= 1)
+        (host / "cm.json").unlink()
+        await until(lambda: reporter.faults >= 1)
+        reports = reporter.reports
+        await until(lambda: reporter.faults >= 3)
+        assert reporter.reports == reports
+    ports = {each.pair.udp_source_port for each in controller.application.attached.flows.newest.by_host["h1"]}
+    assert cm_source_port(45021, 4420) in ports

@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from heddle.controller.api.translate import request_to
-from heddle.controller.model.observed import kernel_source_port
+from heddle.foundation.kernel_port import kernel_source_port
 from heddle.v1 import heddle_pb2 as pb
 from tests.unit.brain.driver import shift_job
 

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heddle.controller.model.admission import problems
-from heddle.controller.model.observed import MAX_QUEUE_PAIRS, QueuePair, Reports, Stream, job_for, kernel_source_port
+from heddle.controller.model.observed import MAX_QUEUE_PAIRS, QueuePair, Reports, Stream, job_for
+from heddle.foundation.kernel_port import kernel_source_port
 from tests.unit.brain.driver import small_fabric
 
 FABRIC = small_fabric()  # NICs of 1 Gbit/s
@@ -26,13 +27,6 @@ def reported(*seconds):
             grown = (each._replace(sent_bytes=each.sent_bytes * number, unix_ns=number * SECOND_NS) for each in pairs)
             reports = reports.with_report(FABRIC, host, grown)
     return reports
-
-
-def test_the_port_is_the_kernels():
-    # from a C program with 64-bit unsigned integers and the kernel's masks 0x03fff and 0xfc000
-    known = [(0x11, 0x12, 49458), (0x1234, 0x77, 62989), (0xABCDEF, 0x123456, 50120), (0xFFFFFF, 0xFFFFFF, 65313)]
-    assert [kernel_source_port(own, peer) for own, peer, _ in known] == [port for *_, port in known]
-    assert [kernel_source_port(peer, own) for own, peer, _ in known] == [port for *_, port in known]
 
 
 def test_reports_of_both_hosts_are_joined_on_both_numbers():
