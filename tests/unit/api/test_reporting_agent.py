@@ -142,9 +142,10 @@ def connected(number: int, src: str, dst: str) -> dict[str, object]:
 async def test_a_queue_pair_of_the_cm_is_reported_with_the_addresses_and_the_port_of_its_packets(controller, host):
     rows = [connected(7, "10.0.0.1:45021", "10.0.0.3:4420"), connected(8, "fe80::1:45022", "fe80::3:4420")]
     (host / "cm.json").write_text(json.dumps(rows))
+    flows = controller.application.attached.flows
     async with reporting(controller.addresses["grpc"], host) as reporter:
-        await until(lambda: reporter.reports >= 1)
-    (found,) = controller.application.attached.flows.newest.by_host["h1"]
+        await until(lambda: flows.counts["messages"])
+    (found,) = flows.newest.by_host["h1"]
     wanted = QueuePair(parse_ip("10.0.0.1"), parse_ip("10.0.0.3"), cm_source_port(45021, 4420), 7, 9)
     assert found.pair == wanted
     assert reporter.left_out >= 1  # the one over IPv6
@@ -155,9 +156,10 @@ async def test_a_queue_pair_of_the_cm_is_reported_with_the_addresses_and_the_por
 async def test_where_the_cm_cannot_be_listed_queue_pairs_are_reported_as_without_it(
     controller, host, cm_program, caplog
 ):
+    flows = controller.application.attached.flows
     async with reporting(controller.addresses["grpc"], host, cm_program=cm_program) as reporter:
-        await until(lambda: reporter.reports >= 2)
-    pairs = [each.pair for each in controller.application.attached.flows.newest.by_host["h1"]]
+        await until(lambda: flows.counts["messages"] >= 2)
+    pairs = [each.pair for each in flows.newest.by_host["h1"]]
     assert [(each.dst_ip, each.udp_source_port, each.src_qpn) for each in pairs] == [(None, 0, 7), (None, 0, 8)]
     assert (reporter.faults, reporter.connects) == (0, 1)
     assert reporter.counts()["reports_without_cm"] >= 2
@@ -166,12 +168,13 @@ async def test_where_the_cm_cannot_be_listed_queue_pairs_are_reported_as_without
 
 async def test_a_list_of_the_cm_that_fails_later_is_a_fault_and_no_report_with_other_ports(controller, host):
     (host / "cm.json").write_text(json.dumps([connected(7, "10.0.0.1:45021", "10.0.0.3:4420")]))
+    flows = controller.application.attached.flows
     async with reporting(controller.addresses["grpc"], host) as reporter:
-        await until(lambda: reporter.reports >= 1)
+        await until(lambda: flows.counts["messages"])
         (host / "cm.json").unlink()
         await until(lambda: reporter.faults >= 1)
         reports = reporter.reports
         await until(lambda: reporter.faults >= 3)
         assert reporter.reports == reports
-    ports = {each.pair.udp_source_port for each in controller.application.attached.flows.newest.by_host["h1"]}
+    ports = {each.pair.udp_source_port for each in flows.newest.by_host["h1"]}
     assert cm_source_port(45021, 4420) in ports
