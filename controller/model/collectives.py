@@ -1,4 +1,4 @@
-"""Define which members of a collective send to which (a pattern), and how many bytes a flow carries.
+"""Define which members of a collective send to which (a pattern), what its bytes are, and how many a flow carries.
 
 `CollectiveKind` in `controller.model.job` has a row for each kind, which refers to these values; they compare by
 identity. Members count from 0 in the order of the collective, and `root` is the root's place among them. The words
@@ -42,6 +42,18 @@ class FlowSize:
 
     words: str
     of: Callable[[int, int], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Buffer:
+    """Which buffer the bytes B of a collective are, per member and iteration.
+
+    `call` is NCCL's, `formula` gives B by its arguments: a count of elements and the `size` of one in bytes.
+    """
+
+    words: str
+    call: str
+    formula: str
 
 
 def _ring(members: int, _: int) -> Iterable[tuple[int, int]]:
@@ -97,3 +109,16 @@ ALL = FlowSize(words="B", of=lambda size_bytes, n: float(size_bytes))
 ALL_BUT_OWN = FlowSize(words="(n-1)/n B", of=lambda size_bytes, n: (n - 1) / n * size_bytes)
 TWICE_ALL_BUT_OWN = FlowSize(words="2 (n-1)/n B", of=lambda size_bytes, n: 2 * (n - 1) / n * size_bytes)
 A_PART = FlowSize(words="B/n", of=lambda size_bytes, n: size_bytes / n)
+
+REDUCED = Buffer(words="the buffer of a member", call="ncclAllReduce", formula="count × size")
+GATHERED = Buffer(words="the whole gathered buffer", call="ncclAllGather", formula="n × sendcount × size")
+SCATTERED = Buffer(
+    words="the whole buffer before it is scattered", call="ncclReduceScatter", formula="n × recvcount × size"
+)
+EXCHANGED = Buffer(
+    words="what a member has for all n, itself included", call="ncclAlltoAll", formula="n × count × size"
+)
+BROADCASTED = Buffer(words="the buffer of the root", call="ncclBroadcast", formula="count × size")
+PART_OF_EACH = Buffer(words="what each member sends; the root has n B", call="ncclGather", formula="count × size")
+SENT = Buffer(words="what each pair sends", call="ncclSend", formula="count × size")
+SENT_BY_FLOW = Buffer(words="what each flow sends", call="ncclSend", formula="count × size")

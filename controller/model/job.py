@@ -8,14 +8,23 @@ from heddle.controller.model.collectives import (
     A_PART,
     ALL,
     ALL_BUT_OWN,
+    BROADCASTED,
     EACH_TO_EACH,
+    EXCHANGED,
     FROM_ROOT,
+    GATHERED,
     LISTED_FLOWS,
     LISTED_PAIRS,
+    PART_OF_EACH,
+    REDUCED,
     RING,
+    SCATTERED,
+    SENT,
+    SENT_BY_FLOW,
     TO_ROOT,
     TREE,
     TWICE_ALL_BUT_OWN,
+    Buffer,
     FlowSize,
     Pattern,
 )
@@ -23,30 +32,31 @@ from heddle.controller.model.moves import Cause, MoveLimit
 
 
 class CollectiveKind(IntEnum):
-    """The kinds of collective, a row each: its number in the proto, which members send to which, the bytes of a flow.
+    """The kinds of collective, a row each: number in the proto, which members send to which, bytes of a flow, buffer.
 
     Everything else that depends on a kind follows from its row. docs/files.md has the rows in words.
     """
 
     pattern: Pattern
     flow_size: FlowSize
+    buffer: Buffer
     _value_: int
 
-    def __new__(cls, number: int, pattern: Pattern, flow_size: FlowSize) -> "CollectiveKind":
+    def __new__(cls, number: int, pattern: Pattern, flow_size: FlowSize, buffer: Buffer) -> "CollectiveKind":
         """Return the kind of a row, which has the row's number as its value."""
         kind = int.__new__(cls, number)
-        kind._value_, kind.pattern, kind.flow_size = number, pattern, flow_size
+        kind._value_, kind.pattern, kind.flow_size, kind.buffer = number, pattern, flow_size, buffer
         return kind
 
-    RING_ALL_REDUCE = 1, RING, TWICE_ALL_BUT_OWN
-    TREE_ALL_REDUCE = 2, TREE, ALL
-    ALL_GATHER = 3, RING, ALL_BUT_OWN
-    REDUCE_SCATTER = 4, RING, ALL_BUT_OWN
-    ALL_TO_ALL = 5, EACH_TO_EACH, A_PART
-    BROADCAST = 6, FROM_ROOT, ALL
-    GATHER = 7, TO_ROOT, ALL
-    SEND_RECV = 8, LISTED_PAIRS, ALL
-    CUSTOM = 9, LISTED_FLOWS, ALL
+    RING_ALL_REDUCE = 1, RING, TWICE_ALL_BUT_OWN, REDUCED
+    TREE_ALL_REDUCE = 2, TREE, ALL, REDUCED
+    ALL_GATHER = 3, RING, ALL_BUT_OWN, GATHERED
+    REDUCE_SCATTER = 4, RING, ALL_BUT_OWN, SCATTERED
+    ALL_TO_ALL = 5, EACH_TO_EACH, A_PART, EXCHANGED
+    BROADCAST = 6, FROM_ROOT, ALL, BROADCASTED
+    GATHER = 7, TO_ROOT, ALL, PART_OF_EACH
+    SEND_RECV = 8, LISTED_PAIRS, ALL, SENT
+    CUSTOM = 9, LISTED_FLOWS, ALL, SENT_BY_FLOW
 
 
 OFFERED_KINDS = tuple(kind.name for kind in CollectiveKind if not kind.pattern.lists)

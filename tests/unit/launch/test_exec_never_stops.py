@@ -13,7 +13,7 @@ from heddle.programs.console.launch.child import FORWARDED
 from heddle.programs.console.launch.command import ExecOptions, run_exec
 from heddle.v1 import heddle_pb2 as pb
 
-NOWHERE = "127.0.0.1:1"
+NO_SERVER = "127.0.0.1:1"
 TORCH = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "a", "MASTER_PORT": "1"}
 WRONG = {
     "torch": {**TORCH, "LOCAL_RANK": "1"},
@@ -67,7 +67,7 @@ def controller(monkeypatch):
 
 @pytest.mark.parametrize("environment", WRONG.values(), ids=WRONG)
 def test_a_wrong_environment_is_one_line_and_the_command_runs(environment, capfd):
-    assert run_exec(ExecOptions(server=NOWHERE), SAYS_RAN, environment) == 0
+    assert run_exec(ExecOptions(server=NO_SERVER), SAYS_RAN, environment) == 0
     out, errors = capfd.readouterr()
     assert out == "ran\n"
     assert errors.count("\n") == 1
@@ -77,7 +77,7 @@ def test_a_wrong_environment_is_one_line_and_the_command_runs(environment, capfd
 
 def test_a_plan_that_is_required_is_no_wrong_option(capfd):
     with pytest.raises(PrerequisiteError, match="LOCAL_WORLD_SIZE"):
-        run_exec(ExecOptions(server=NOWHERE, require_plan=True), SAYS_RAN, WRONG["torch"])
+        run_exec(ExecOptions(server=NO_SERVER, require_plan=True), SAYS_RAN, WRONG["torch"])
     assert capfd.readouterr().out == ""
 
 
@@ -87,7 +87,7 @@ def test_a_plan_that_is_required_is_no_wrong_option(capfd):
     ids=["a host that the fabric lacks", "a job that the controller refuses"],
 )
 def test_what_the_controller_does_not_take_is_one_line_and_the_command_runs(controller, options, why, capfd):
-    assert run_exec(ExecOptions(server=NOWHERE, **options), SAYS_RAN, {}) == 0
+    assert run_exec(ExecOptions(server=NO_SERVER, **options), SAYS_RAN, {}) == 0
     out, errors = capfd.readouterr()
     assert (out, errors.count("\n")) == ("ran\n", 1)
     assert why in errors
@@ -106,5 +106,5 @@ def test_what_the_controller_does_not_take_is_one_line_and_the_command_runs(cont
 )
 def test_a_wrong_option_is_refused_and_nothing_runs(controller, options, named, capfd):
     with pytest.raises(InputError, match=named):
-        run_exec(ExecOptions(server=NOWHERE, **options), SAYS_RAN, {})
+        run_exec(ExecOptions(server=NO_SERVER, **options), SAYS_RAN, {})
     assert capfd.readouterr().out == ""

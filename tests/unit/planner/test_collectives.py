@@ -1,5 +1,6 @@
 """The kinds of collective: each one's flows in an example, and that every place which knows kinds knows the same."""
 
+from math import prod
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from heddle.controller.model.job import CollectiveKind
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.expand import ARRAYS, expand
 from heddle.v1 import heddle_pb2 as pb
-from tests.oracles import contract_flows
+from tests.oracles import collective_data, contract_flows
 from tests.support.fabrics.planner_cases import fabric_of, job_of
 from tests.support.kinds_of_collective import PAGE, with_kinds
 
@@ -41,6 +42,32 @@ def test_a_collective_of_four_ranks_has_the_flows_of_its_kind(kind: str) -> None
     assert flows.size_bytes.tolist() == [size_bytes] * len(pairs)
     assert flow_plans(job, fabric) == len(pairs)
     assert sorted(contract_flows.flows(job.collectives[0], 4)) == pairs
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_the_bytes_of_a_kind_are_what_its_formula_gives_for_nccls_call(kind: str) -> None:
+    request, pairs, _ = EXAMPLES[kind]
+    n, count, size = 4, 12, 2
+    size_bytes = bytes_of(CollectiveKind[kind].buffer.formula, n, count, size)
+    fabric = fabric_of()
+    flows = expand(topology_of(fabric), [job_of(fabric, {"kind": kind, "bytes": size_bytes, **request})])
+    found = dict(
+        zip(zip(flows.src_rank.tolist(), flows.dst_rank.tolist(), strict=True), flows.size_bytes.tolist(), strict=True)
+    )
+    assert found == collective_data.sent_bytes(kind, n, count, size, tree=pairs)
+
+
+def bytes_of(formula: str, n: int, count: int, size: int) -> int:
+    """Return a product such as "n × sendcount × size"."""
+    values = {"n": n, "count": count, "sendcount": count, "recvcount": count, "size": size}
+    return prod(values[factor] for factor in formula.split(" × "))
+
+
+def test_the_contract_says_of_every_kind_what_its_bytes_are() -> None:
+    proto = (PAGE.parents[1] / "heddle" / "v1" / "heddle.proto").read_text()
+    for kind in CollectiveKind:
+        (line,) = (line for line in proto.splitlines() if f" {kind.name} = " in line)
+        assert f"bytes = {kind.buffer.formula}" in line
 
 
 def test_the_contract_the_oracle_and_the_examples_have_the_same_kinds() -> None:

@@ -23,7 +23,9 @@ def exec_command(
         Path | None, typer.Option(metavar="JOBS", help="A jobs file with one job, ranks: {all: true}.")
     ] = None,
     collective: Annotated[str, typer.Option(help="Without --file: the job's collective.")] = "RING_ALL_REDUCE",
-    size_bytes: Annotated[int, typer.Option("--bytes", min=1, help="Bytes per rank and iteration.")] = 1_000_000_000,
+    size_bytes: Annotated[
+        int, typer.Option("--bytes", min=1, help="Bytes per rank and iteration, as in a jobs file.")
+    ] = 1_000_000_000,
     qps: Annotated[int, typer.Option(min=1, help="Queue pairs per flow, as NCCL_IB_QPS_PER_CONNECTION.")] = 1,
     tenant: Annotated[str, typer.Option(help="The job's tenant.")] = "",
     wait: Annotated[float, typer.Option(min=1, help="Seconds to wait for all nodes, and for the plan.")] = 120.0,

@@ -40,7 +40,9 @@ def job_preview(
 def job_suggest(
     ranks: Annotated[int, typer.Option(min=1, help="How many ranks to place.")],
     collective: Annotated[str, typer.Option(help="Their collective, such as RING_ALL_REDUCE or ALL_TO_ALL.")],
-    size_bytes: Annotated[int, typer.Option("--bytes", min=1, help="Bytes per rank and iteration.")] = 1_000_000_000,
+    size_bytes: Annotated[
+        int, typer.Option("--bytes", min=1, help="Bytes per rank and iteration, as in a jobs file.")
+    ] = 1_000_000_000,
     gpu_milli: Annotated[int, typer.Option(min=0, help="GPU share per rank in 1/1000; 0 for a whole one.")] = 0,
     qps: Annotated[int, typer.Option(min=1, help="Queue pairs per flow.")] = 1,
     most: Annotated[int, typer.Option(min=1, help="The maximum number of suggestions.")] = 3,
