@@ -5,7 +5,7 @@
      {"ifindex": 0, "ifname": "rxe0", "state": "LISTEN", "ps": "TCP", "pid": 9, "src-addr": "0.0.0.0:4420"}]
 
 A connection whose own port has a listener is the passive end: the other end has connected to that port. Of a service
-that has closed its listener (`ib_write_bw -R` does), only the ports tell: those of programs that connect are ephemeral.
+that has closed its listener (`ib_write_bw -R` does), the ports decide: those of programs that connect are ephemeral.
 """
 
 import json
