@@ -2,32 +2,41 @@
 
 Candidates with the fewest blocks and pods come first; of equal ones the tightest fit, so that leaves fill up and empty
 ones stay empty. Inside a block, partly used GPUs come first, then whole hosts with all their rails. Ranks are ordered
-host by host, by leaf and port, so that neighbours in a ring are close.
+host by host, by leaf and port, so that neighbours in a ring are close; `rails` orders them anew within their hosts.
 """
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from typing import NamedTuple
 
 from heddle.controller.model.placement import WHOLE_GPU_MILLI
-from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.placement.blocks import Block, Host, Seat, Zone
 
 Amounts = dict[int, int]
 """The number of ranks for each item of a sequence, by position; items without ranks are left out."""
 
 
+class Part(NamedTuple):
+    """The ranks of a job on one host: `snug` on partly used GPUs, `fresh` on idle ones."""
+
+    host: Host
+    snug: int
+    fresh: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A NIC (by number) for every rank, and the effect on the remaining room.
 
-    `opened` counts idle GPUs that come into use, `spare` the ranks of this shape that still fit into its blocks, and
-    `woken` the blocks that were idle. `turned` is true if every other host has its NICs in reverse order.
+    `parts` are its hosts in the order of the ranks. `opened` counts idle GPUs that come into use, `spare` the ranks of
+    this shape that still fit into its blocks, and `woken` the blocks that were idle. `turned` is true if the NICs of
+    hosts are chosen and ordered for a ring.
     """
 
     nics: tuple[int, ...]
+    parts: tuple[Part, ...]
     blocks: int
     pods: int
     hosts: int
@@ -55,24 +64,6 @@ def wider(zones: Sequence[Zone], ranks: int, share_milli: int) -> Iterator[Candi
         for count in dict.fromkeys(min(count, len(zone)) for count in (least, least + 1, 2 * least, 4 * least)):
             blocks = _lightest(zone, ranks, count)
             yield replace(_candidate(blocks, _evenly(blocks, ranks), share_milli), spread=True)
-
-
-def turned(topology: Topology, candidate: Candidate) -> Candidate | None:
-    """Return a candidate with the NICs of every other host reversed, so that a ring keeps its rail between hosts.
-
-    Returns None where no host has several NICs.
-    """
-    hosts = [list(group) for _, group in groupby(candidate.nics, key=topology.nic_host.__getitem__)]
-    ordered = [nics[::-1] if number % 2 else nics for number, nics in enumerate(hosts)]
-    if len(hosts) > 2 and len(hosts) % 2 and all(len(nics) > 2 for nics in hosts):
-        # With an odd number of hosts the ring would return on the wrong rail: the last but one leaves on its second
-        # NIC, and the last enters there and ends on the first.
-        *before, second, first = ordered[-2]
-        ordered[-2] = [*before, first, second]
-        first, second, *rest = ordered[-1]
-        ordered[-1] = [second, *rest, first]
-    nics = tuple(nic for group in ordered for nic in group)
-    return replace(candidate, nics=nics, turned=True) if nics != candidate.nics else None
 
 
 def fewest(sizes: Sequence[int], wanted: int) -> int | None:
@@ -185,23 +176,21 @@ def _evenly(blocks: Sequence[Block], ranks: int) -> Amounts:
 
 
 def _candidate(blocks: Sequence[Block], amounts: Amounts, share_milli: int) -> Candidate:
-    seats: list[Seat] = []
-    opened, hosts = 0, 0
+    parts = []
     for number, block in enumerate(blocks):
         taken = _within(block, amounts.get(number, 0))
-        for at in sorted(taken):
-            mine, fresh = _on_host(block.hosts[at], *taken[at])
-            seats += mine
-            opened += fresh
-            hosts += 1
+        parts += [Part(block.hosts[at], *taken[at]) for at in sorted(taken)]
+    found = [on_host(part) for part in parts]
+    seats = [seat for mine, _ in found for seat in mine]
     used = [block for number, block in enumerate(blocks) if amounts.get(number, 0)]
     return Candidate(
         nics=tuple(seat.nic for seat in seats),
+        parts=tuple(parts),
         blocks=len(used),
         pods=len({block.pod for block in used}),
-        hosts=hosts,
+        hosts=len(parts),
         leaves=len({seat.leaf for seat in seats}),
-        opened=opened * -(-share_milli // WHOLE_GPU_MILLI),
+        opened=sum(opened for _, opened in found) * -(-share_milli // WHOLE_GPU_MILLI),
         spare=sum(block.size for block in used) - len(seats),
         woken=sum(block.untouched for block in used),
     )
@@ -230,11 +219,11 @@ def _over_hosts(hosts: Sequence[Host], sizes: Sequence[int], alike: Counter[tupl
     return amounts
 
 
-def _on_host(host: Host, snug: int, fresh: int) -> tuple[list[Seat], int]:
+def on_host(part: Part) -> tuple[list[Seat], int]:
     """Return the seat of each rank in the order of the host's NICs, and how many GPUs were idle until then."""
     seats: list[Seat] = []
-    opened = 0
-    for seat in host.seats:
+    snug, fresh, opened = part.snug, part.fresh, 0
+    for seat in part.host.seats:
         on_used, on_idle = min(snug, seat.snug), min(fresh, seat.fresh)
         snug, fresh = snug - on_used, fresh - on_idle
         opened += -(-on_idle // seat.each)

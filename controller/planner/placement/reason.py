@@ -25,7 +25,7 @@ def reason_of(candidate: Candidate, own_utilisation: float, shape: Shape) -> str
         reason += f", {_count(candidate.opened, 'idle GPU')} put to use"
     reason += f", room for {candidate.spare} more left there" if candidate.spare else ", no room left there"
     if candidate.turned:
-        reason += ", every other host's NICs in reverse so that a ring keeps its rail from host to host"
+        reason += ", the NICs of hosts chosen and ordered so that a ring keeps its rail from host to host"
     if not own_utilisation:
         return f"{reason}; no link between switches carries it."
     return f"{reason}; the busiest link that it uses would be at {own_utilisation:.2f} of its rate."

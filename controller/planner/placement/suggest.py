@@ -15,12 +15,13 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.limit import MAX_FLOW_PLANS
 from heddle.controller.model.placement import MAX_SUGGESTIONS, Placement, Shape, placement_problems
 from heddle.controller.model.plan import Infeasible
-from heddle.controller.planner.ground.clos import Live, Topology, topology_of
+from heddle.controller.planner.ground.clos import Live, topology_of
 from heddle.controller.planner.ground.placed import Placed
 from heddle.controller.planner.placement.blocks import zones_of
-from heddle.controller.planner.placement.choose import Candidate, compact, turned, wider
+from heddle.controller.planner.placement.choose import Candidate, compact, wider
 from heddle.controller.planner.placement.forecast import Forecast
 from heddle.controller.planner.placement.free import gpus_of
+from heddle.controller.planner.placement.rails import on_rails
 from heddle.controller.planner.placement.reason import reason_of, too_few
 from heddle.foundation.network import Network
 
@@ -39,10 +40,10 @@ class _Judged:
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Return the sort key of a candidate: utilisation to 1 %, then compactness, then fragmentation."""
+        """Return the sort key of a candidate: utilisation to 1 %, compactness, fragmentation, then kept rails."""
         one = self.candidate
         compactness = (one.blocks, one.pods, one.opened, one.hosts, one.leaves)
-        return (round(100 * self.own), *compactness, one.spare, one.woken, one.turned)
+        return (round(100 * self.own), *compactness, one.spare, one.woken, not one.turned)
 
 
 def suggest(
@@ -62,7 +63,7 @@ def suggest(
         return Infeasible(why=too_few(shape, zones, _out_of_use(fabric, forecast.live), running))
     judge = _Judge(fabric, shape, forecast)
     places = compact(zones, shape.ranks, shape.share_milli)
-    first = judge.all(_with_turns(topology, shape, places), 2 * shape.limit)
+    first = judge.all(_with_rails(shape, places), 2 * shape.limit)
     if min((round(100 * one.own) for one in first), default=101) > 100 * FULL:
         first += judge.all(wider(zones, shape.ranks, shape.share_milli), MAX_SUGGESTIONS)
     if not first:
@@ -130,12 +131,12 @@ def _out_of_use(fabric: Fabric, live: Live) -> list[str]:
     ]
 
 
-def _with_turns(topology: Topology, shape: Shape, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
-    """Yield each candidate, and its turned variant where the job has a ring over all ranks."""
+def _with_rails(shape: Shape, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+    """Yield each candidate, and the one that keeps its rails where the job has a ring over all ranks."""
     ring = any(one.kind.pattern is RING and not one.members for one in shape.collectives)
     for candidate in candidates:
         yield candidate
-        if ring and (other := turned(topology, candidate)) is not None:
+        if ring and (other := on_rails(candidate)) is not None:
             yield other
 
 
