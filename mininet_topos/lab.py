@@ -10,7 +10,7 @@ removes it. Several labs may run at the same time.
 
 import atexit
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -197,9 +197,10 @@ class Lab:
         """Return the PFC frames that switch ports have sent so far; needs the queue model."""
         return int(self.queues.counters().queues[:, :, QUEUE_FIELDS.index("pfc_tx_frames")].sum())
 
-    def observed_flows(self) -> dict[str, pb.ObservedFlows]:
-        """Return what each host's agent would report: its queue pairs. Call it like `modify_flow`."""
-        return observed_flows(self.fabric, self._runner.list_queue_pairs())
+    def observed_flows(self, flow_ids: Iterable[str] | None = None) -> dict[str, pb.ObservedFlows]:
+        """Return what each host's agent would report: its queue pairs, of these flows only. Call it like `modify_flow`."""
+        only = None if flow_ids is None else self._runner.numbers_of(flow_ids)
+        return observed_flows(self.fabric, self._runner.list_queue_pairs(), only)
 
     def storm_from(self, nic_id: str, priority: int, running: bool) -> None:
         """Start or stop a NIC that pauses its switch port without end; also from `run_flows`' `on_progress`."""

@@ -1,17 +1,22 @@
 """Translate job, plan and placement messages to model values and back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from heddle.controller.model.error import InputError
 from heddle.controller.model.job import Collective, CollectiveKind, Incast, JobRequest, Steering
 from heddle.controller.model.job_fields import collective_fields, read_collective, read_request
 from heddle.controller.model.moves import Cause, MoveLimit, Whose
+from heddle.controller.model.observed import Stream
 from heddle.controller.model.placement import Placement, Shape
 from heddle.controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
 from heddle.v1 import heddle_pb2 as pb
 
 FLOWS_PER_PAGE = 1_000
+Rates = Mapping[Stream, float]
+"""The measured rates of a job's flows in bit/s."""
+NO_RATES: Rates = MappingProxyType({})
 _KINDS = {kind.value: kind for kind in CollectiveKind}
 
 
@@ -119,10 +124,12 @@ def placements_to(places: Sequence[Placement], size_bytes: int = A_MESSAGE.size_
     return reply
 
 
-def plan_to(plan: JobPlan, *, flows: Sequence[FlowPlan] | None = None, room: Room | None = A_MESSAGE) -> pb.JobPlan:
+def plan_to(
+    plan: JobPlan, *, flows: Sequence[FlowPlan] | None = None, room: Room | None = A_MESSAGE, rates: Rates = NO_RATES
+) -> pb.JobPlan:
     """Write a job's plan with the first of `flows` (None: the plan's own) that fit `room` (None: all)."""
     message = _head_to(plan)
-    _add_flows(message, plan.flows.flows if flows is None else flows, room)
+    _add_flows(message, plan.flows.flows if flows is None else flows, room, rates)
     return message
 
 
@@ -159,11 +166,11 @@ def _head_to(plan: JobPlan) -> pb.JobPlan:
     )
 
 
-def _add_flows(message: pb.JobPlan, flows: Sequence[FlowPlan], room: Room | None) -> int:
+def _add_flows(message: pb.JobPlan, flows: Sequence[FlowPlan], room: Room | None, rates: Rates = NO_RATES) -> int:
     """Add the first flows that fit, set `flows_truncated`, and return the bytes added."""
     used = 0
     for i in range(len(flows) if room is None else min(len(flows), room.flows)):
-        flow = flow_to(flows[i])
+        flow = flow_to(flows[i], rates)
         if room is not None and used + _size_in(flow) > room.size_bytes:
             break
         used += _size_in(flow)
@@ -177,15 +184,16 @@ def _size_in(message: pb.JobPlan | pb.FlowPlan | pb.Placement) -> int:
     return message.ByteSize() + 5
 
 
-def pages_of(generation: int, flows: Sequence[FlowPlan]) -> Iterator[pb.FlowPlanPage]:
+def pages_of(generation: int, flows: Sequence[FlowPlan], rates: Rates = NO_RATES) -> Iterator[pb.FlowPlanPage]:
     """Split a job's flows into pages that fit any client's message limit."""
     for start in range(0, len(flows), FLOWS_PER_PAGE):
         last = min(start + FLOWS_PER_PAGE, len(flows))
-        yield pb.FlowPlanPage(generation=generation, flows=[flow_to(flows[i]) for i in range(start, last)])
+        yield pb.FlowPlanPage(generation=generation, flows=[flow_to(flows[i], rates) for i in range(start, last)])
 
 
-def flow_to(flow: FlowPlan) -> pb.FlowPlan:
-    """Write one flow."""
+def flow_to(flow: FlowPlan, rates: Rates = NO_RATES) -> pb.FlowPlan:
+    """Write one flow, with its measured rate if `rates` has it."""
+    measured_bps = rates.get(Stream(flow.src_nic, flow.dst_nic, flow.udp_source_port)) if rates else None
     return pb.FlowPlan(
         flow_id=flow.flow_id,
         src_nic=flow.src_nic,
@@ -205,6 +213,7 @@ def flow_to(flow: FlowPlan) -> pb.FlowPlan:
         collective=flow.collective,
         queue_pair=flow.queue_pair,
         pinned=flow.pinned,
+        measured_bps=None if measured_bps is None else round(measured_bps),
     )
 
 

@@ -9,6 +9,7 @@ from heddle.controller.dashboard import fabric_metrics, steering_metrics
 from heddle.controller.dashboard.exposition import Family, label_text, lines
 from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.job_state import JobState
+from heddle.controller.model.observed import Reports
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.probe_sessions.assembly import Lie
 from heddle.controller.probe_sessions.sessions import ProbeAgents
@@ -16,6 +17,7 @@ from heddle.controller.runtime.journal.writer import JournalWriter
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.telemetry import Telemetry
+from heddle.controller.views.flow_rates import measured_of, measured_rates
 from heddle.telemetry.detection.signal import SignalKind
 
 JOB_STATES = tuple(state for state in JobState if state is not JobState.RELEASED)
@@ -47,6 +49,11 @@ REPORTED = {
     ),
     "pinned": Family("heddle_observed_jobs_total", "counter", "Jobs submitted for large reported flows."),
     "refused": Family("heddle_observed_jobs_refused_total", "counter", "Such jobs that were refused."),
+}
+MEASURED = {
+    "flows": Family("heddle_job_measured_flows", "gauge", "Flows of a job whose rates hosts report.", ("job",)),
+    "measured_bps": Family("heddle_job_measured_bits_per_second", "gauge", "Measured rate of these flows.", ("job",)),
+    "planned_bps": Family("heddle_job_planned_bits_per_second", "gauge", "Planned rate of these flows.", ("job",)),
 }
 SUPPRESSED = Family(
     "heddle_log_suppressed_lines_total", "counter", "Log lines not written because their kind or peer logs too often."
@@ -127,7 +134,7 @@ HISTORY = {
 FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
     SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(),
-    LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
+    *MEASURED.values(), LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
     *steering_metrics.FAMILIES,
     CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
@@ -149,6 +156,7 @@ def metrics_text(sources: Sources, limited: Counter[Limit], unaudited: int = 0) 
         _journal_lines(sources.gate.journal),
         _preview_lines(sources.previews),
         chain.from_iterable(lines(family, [("", attached.flows.counts[name])]) for name, family in REPORTED.items()),
+        _measured_lines(loop.state, attached.flows.newest),
         lines(LIMITED, [(_limit_label(limit), limited[limit]) for limit in Limit]),
         _probe_lines(attached.probe_agents),
         steering_metrics.steering_lines(sources.probing),
@@ -179,6 +187,17 @@ def _journal_lines(journal: JournalWriter | None) -> Iterator[str]:
     yield from lines(FAILING, [("", int(journal is not None and journal.is_failing))])
     for name, family in JOURNAL.items():
         yield from lines(family, [("", getattr(journal, name, 0))])
+
+
+def _measured_lines(state: State, reports: Reports) -> Iterator[str]:
+    measured = measured_of(reports.rates_bps(state.fabric))
+    sources = {stream.src_nic for stream in measured}
+    jobs = [job for job in state.jobs.values() if not sources.isdisjoint(job.request.ranks)]
+    found = {job.request.job_id: measured_rates(job.flows.flows, measured) for job in jobs}
+    for name, family in MEASURED.items():
+        yield from lines(
+            family, [(label_text(("job", job_id)), getattr(of, name)) for job_id, of in found.items() if of.flows]
+        )
 
 
 def _limit_label(limit: Limit) -> str:

@@ -339,7 +339,7 @@ class JobPlan(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ..., reason: _Optional[str] = ..., lease_expires_unix_ms: _Optional[int] = ..., flows_truncated: _Optional[bool] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., state: _Optional[str] = ..., predicted_completion_ns: _Optional[int] = ..., flow_count: _Optional[int] = ...) -> None: ...
 
 class FlowPlan(_message.Message):
-    __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned")
+    __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned", "measured_bps")
     FLOW_ID_FIELD_NUMBER: _ClassVar[int]
     SRC_NIC_FIELD_NUMBER: _ClassVar[int]
     DST_NIC_FIELD_NUMBER: _ClassVar[int]
@@ -358,6 +358,7 @@ class FlowPlan(_message.Message):
     COLLECTIVE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_PAIR_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_BPS_FIELD_NUMBER: _ClassVar[int]
     flow_id: str
     src_nic: str
     dst_nic: str
@@ -376,7 +377,8 @@ class FlowPlan(_message.Message):
     collective: int
     queue_pair: int
     pinned: bool
-    def __init__(self, flow_id: _Optional[str] = ..., src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., links: _Optional[_Iterable[str]] = ..., udp_source_port: _Optional[int] = ..., rate_bps: _Optional[int] = ..., window: _Optional[_Union[AdmissionWindow, _Mapping]] = ..., dscp: _Optional[int] = ..., priority_group: _Optional[int] = ..., reverse_links: _Optional[_Iterable[str]] = ..., reverse_udp_source_port: _Optional[int] = ..., demand_bps: _Optional[int] = ..., phase: _Optional[int] = ..., src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., collective: _Optional[int] = ..., queue_pair: _Optional[int] = ..., pinned: _Optional[bool] = ...) -> None: ...
+    measured_bps: int
+    def __init__(self, flow_id: _Optional[str] = ..., src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., links: _Optional[_Iterable[str]] = ..., udp_source_port: _Optional[int] = ..., rate_bps: _Optional[int] = ..., window: _Optional[_Union[AdmissionWindow, _Mapping]] = ..., dscp: _Optional[int] = ..., priority_group: _Optional[int] = ..., reverse_links: _Optional[_Iterable[str]] = ..., reverse_udp_source_port: _Optional[int] = ..., demand_bps: _Optional[int] = ..., phase: _Optional[int] = ..., src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., collective: _Optional[int] = ..., queue_pair: _Optional[int] = ..., pinned: _Optional[bool] = ..., measured_bps: _Optional[int] = ...) -> None: ...
 
 class AdmissionWindow(_message.Message):
     __slots__ = ("slot", "slots", "slot_ns")

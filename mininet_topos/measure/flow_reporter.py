@@ -4,7 +4,9 @@ with FlowReporter(channel) as reporter:
 lab.run_flows(requests, 20, on_progress=lambda _seconds: reporter.report(lab.observed_flows()))
 """
 
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -13,6 +15,8 @@ import grpc
 
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
+
+END_TIMEOUT_S = 5.0
 
 
 class _Stream(NamedTuple):
@@ -49,6 +53,20 @@ class FlowReporter:
                 stream = self._streams[host] = self._open()
             if stream.messages.empty():
                 stream.messages.put(message)
+
+    def end(self, timeout_s: float = END_TIMEOUT_S) -> None:
+        """Report that no host has queue pairs any more, and end the streams once the controller has read it.
+
+        It is given up after `timeout_s`; without this, the controller takes flows of a run that has ended as present.
+        """
+        deadline = time.monotonic() + timeout_s
+        for host, stream in self._streams.items():
+            stream.messages.put(pb.ObservedFlows(host=host))
+            stream.messages.put(None)
+        for stream in self._streams.values():
+            with suppress(grpc.RpcError, grpc.FutureTimeoutError, grpc.FutureCancelledError):
+                stream.call.result(timeout=max(0.0, deadline - time.monotonic()))
+        self._streams.clear()
 
     def _open(self) -> _Stream:
         messages: SimpleQueue[pb.ObservedFlows | None] = SimpleQueue()

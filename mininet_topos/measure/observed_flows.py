@@ -1,16 +1,19 @@
 """The queue pairs of a lab's NICs as `ReportFlows` messages, one per host."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from heddle.controller.model.fabric import Fabric
 from heddle.v1 import heddle_pb2 as pb
 
 
-def observed_flows(fabric: Fabric, listings: Mapping[str, Mapping[str, Any]]) -> dict[str, pb.ObservedFlows]:
+def observed_flows(
+    fabric: Fabric, listings: Mapping[str, Mapping[str, Any]], only: Collection[int] | None = None
+) -> dict[str, pb.ObservedFlows]:
     """Return the message of each host; `listings` are its NICs' replies to `queue_pairs`, by NIC id.
 
-    `sent_bytes` counts whole Ethernet frames, retransmissions included, as a plan's rates do.
+    With `only`, queue pairs of other numbers are left out; no two of a lab have the same. `sent_bytes` counts whole
+    Ethernet frames, retransmissions included, as a plan's rates do.
     """
     found: dict[str, pb.ObservedFlows] = {}
     for nic in fabric.nics:
@@ -27,5 +30,6 @@ def observed_flows(fabric: Fabric, listings: Mapping[str, Mapping[str, Any]]) ->
                 timestamp_unix_ns=listing["timestamp_unix_ns"],
             )
             for entry in listing["queue_pairs"]
+            if only is None or entry["qpn"] in only
         )
     return found

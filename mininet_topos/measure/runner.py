@@ -131,6 +131,10 @@ class FlowRunner:
         self._capture.read_reply()
         return counted
 
+    def numbers_of(self, flow_ids: Iterable[str]) -> frozenset[int]:
+        """Return the numbers of the sending queue pairs of some flows of the present run."""
+        return frozenset(self._open[flow_id][1][0] for flow_id in flow_ids if flow_id in self._open)
+
     def list_queue_pairs(self) -> dict[str, dict[str, Any]]:
         """Return every NIC's reply to `queue_pairs`; see `Lab.observed_flows`."""
         return self._request_all(op="queue_pairs")

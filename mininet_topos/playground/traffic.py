@@ -1,6 +1,7 @@
 """Run a workload on a running lab: planned, as a job whose plan the NICs follow, or on hashed source ports."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -14,6 +15,7 @@ from heddle.mininet_topos.demo.scenes.hog import Hog
 from heddle.mininet_topos.demo.scenes.script import Scene
 from heddle.mininet_topos.demo.scenes.storm import Storm
 from heddle.mininet_topos.lab import Lab
+from heddle.mininet_topos.measure.flow_reporter import FlowReporter
 from heddle.mininet_topos.measure.flow_run import UNCOUNTED
 from heddle.mininet_topos.playground.result import FlowRow, Moment, TrafficResult
 from heddle.mininet_topos.services.controller_client import ControllerClient
@@ -24,6 +26,7 @@ from heddle.mininet_topos.traffic.workloads import WORKLOADS, Workload, compute_
 SCENES: dict[str, Callable[[Fabric, int], Scene]] = {"hog": Hog, "storm": Storm}
 KINDS = (*WORKLOADS, *SCENES)
 MAX_SECONDS, MIN_RATE_MBPS = 3_600.0, 0.1
+REPORT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,8 @@ def run_traffic(
             cast = _cast(stage, _workload(lab.fabric, request), request.planned)
         else:
             cast = scene.planned(stage) if request.planned else scene.hashed(stage)
-        played = stage.play(cast, _Rate(lab, on_progress).on_progress)
+        with _reporting(lab, client, cast) as report:
+            played = stage.play(cast, _Progress(_Rate(lab, on_progress), report).on_progress)
     finally:
         if scene is not None:
             scene.end(stage)
@@ -131,6 +135,38 @@ class _Rate:
         rate_bps = (received - before) * 8 / (seconds - since_s) if seconds > since_s else 0.0
         self._last = (seconds, received)
         self._on_progress(seconds, rate_bps)
+
+
+class _Progress:
+    """Shows the rate a few times a second, and reports queue pairs at most once in `REPORT_S`."""
+
+    def __init__(self, rate: _Rate, report: Callable[[], None]) -> None:
+        self._rate, self._report, self._due_s = rate, report, 0.0
+
+    def on_progress(self, seconds: float) -> None:
+        """Do what is due."""
+        self._rate.on_progress(seconds)
+        if seconds >= self._due_s:
+            self._due_s = seconds + REPORT_S
+            self._report()
+
+
+@contextmanager
+def _reporting(lab: Lab, client: ControllerClient, cast: Cast) -> Iterator[Callable[[], None]]:
+    """Yield what reports the queue pairs of the followed jobs to the controller, as the agents of their hosts would.
+
+    Those of no job are left out: with their rates, the controller would give the large ones paths of their own, and
+    nothing would collide. At the end of the block all hosts report that they have none.
+    """
+    flow_ids = [flow.flow_id for plan in cast.followed for flow in plan.flows]
+    if not flow_ids:
+        yield lambda: None
+        return
+    with FlowReporter(client.channel) as reporter:
+        try:
+            yield lambda: reporter.report(lab.observed_flows(flow_ids))
+        finally:
+            reporter.end()
 
 
 def _result(lab: Lab, request: TrafficRequest, played: Played, pfc_before: int) -> TrafficResult:

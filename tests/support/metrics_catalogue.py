@@ -12,8 +12,9 @@ _HEAD = """# Metrics
 `python -m tests.support.metrics_catalogue > docs/metrics.md`.
 
 Counters end in `_total`. They continue over restarts of a device, and start at 0 with the controller. Units are base
-units, except where the meaning names another. Labels are names of the fabric file, so their number is bounded by it. A
-port has series after its first sample, a queue after its first count. A scrape holds at most {limit:,} series of ports;
+units, except where the meaning names another. Labels are names of the fabric file, so their number is bounded by it;
+`job` is the id of a job that holds paths and has measured flows. A port has series after its first
+sample, a queue after its first count. A scrape holds at most {limit:,} series of ports;
 beyond that, whole ports are left out and `fabric_metrics_ports_left_out` counts them. Metrics of NICs have the names of
 [rdma_exporter](https://github.com/yuuki/rdma_exporter), so its dashboards work with both.
 """

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -23,13 +24,16 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.effect import Response
 from heddle.controller.model.error import DeadlineError, HeddleError, InputError
 from heddle.controller.model.event import Release, Renew, Submit, Suggest
+from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job_state import JobState
+from heddle.controller.model.observed import Reports, Stream
 from heddle.controller.model.plan import FlowPlan, JobPlan
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.runtime.attached import ReportedFlows
 from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.watch import Watchers
+from heddle.controller.views.flow_rates import own_rates
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
@@ -46,7 +50,7 @@ class JobService(rpc.JobServiceServicer):
     def __init__(self, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares) -> None:
         self._loop, self._plans, self._previews = loop, plans, previews
         self._reader = RequestReader()
-        self._reports = FlowReports(loop, flows)
+        self._flows, self._reports = flows, FlowReports(loop, flows)
         self._meetings: dict[str, Rendezvous] = {}
 
     async def SubmitJob(self, data: bytes, context: Context) -> pb.JobPlan:
@@ -106,9 +110,11 @@ class JobService(rpc.JobServiceServicer):
             return pb.ReleaseJobReply(flows_released=released)
 
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.JobPlan:
-        """Return a job's current plan."""
+        """Return a job's current plan, with the rates of the flows that are measured."""
         async with errors_as_status(context):
-            return await in_worker(plan_to, self._plan_of(request.job_id))
+            plan = self._plan_of(request.job_id)
+            rates = await in_worker(_rates, self._flows.newest, self._loop.state.fabric, plan.flows.flows)
+            return await in_worker(partial(plan_to, rates=rates), plan)
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
         """Return a page of all jobs, or of a tenant's, the oldest first; flows that do not fit are left out."""
@@ -118,10 +124,11 @@ class JobService(rpc.JobServiceServicer):
             return await in_worker(_listed, state, request.tenant, _after(request.page_token), self._publisher(), room)
 
     async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
-        """Return all flows of a job in pages."""
+        """Return all flows of a job in pages, with the rates of those that are measured."""
         async with errors_as_status(context):
             job = self._job(request.job_id)
-            pages = pages_of(job.generation, job.flows.flows)
+            rates = await in_worker(_rates, self._flows.newest, self._loop.state.fabric, job.flows.flows)
+            pages = pages_of(job.generation, job.flows.flows, rates)
             while (page := await in_worker(next, pages, None)) is not None:
                 yield page
 
@@ -217,6 +224,10 @@ def _listed(
     written = plans_to([published(job.as_plan(state.certificate)) for job in jobs], room)
     more = str(jobs[len(written) - 1].number) if len(written) < len(jobs) else ""
     return pb.ListJobsReply(jobs=written, next_page_token=more)
+
+
+def _rates(reports: Reports, fabric: Fabric, flows: Sequence[FlowPlan]) -> dict[Stream, float]:
+    return own_rates(flows, reports.rates_bps(fabric))
 
 
 def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:

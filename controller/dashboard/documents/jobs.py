@@ -1,6 +1,5 @@
 """Jobs: the list, one with its certificate and flows, and the preview of one."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -15,6 +14,7 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.observed import Stream
 from heddle.controller.model.plan import FlowPlan, JobPlan
+from heddle.controller.views.flow_rates import own_rates, stream_of
 from heddle.controller.views.link_states import planned_utilisation
 
 MAX_FLOWS = 2_000
@@ -49,7 +49,7 @@ def preview_document(moment: Moment, plan: JobPlan) -> Mapping[str, object]:
 
 def plan_document(moment: Moment, plan: JobPlan) -> dict[str, object]:
     """Return one generation of a job, without those before."""
-    rates = moment.reports.rates_bps(moment.state.fabric)
+    rates = own_rates(plan.flows.flows, moment.reports.rates_bps(moment.state.fabric))
     flows = list(islice(plan.flows.flows, MAX_FLOWS))
     return {
         "id": plan.job_id,
@@ -97,24 +97,17 @@ def _certificate(plan: JobPlan) -> Certificate:
     }
 
 
-def _flows(flows: Iterable[FlowPlan], rates: Mapping[Stream, float | None]) -> Iterator[FlowLine]:
-    flows = list(flows)
-    alike = Counter(map(_stream, flows))
+def _flows(flows: Iterable[FlowPlan], rates: Mapping[Stream, float]) -> Iterator[FlowLine]:
     for flow in flows:
-        stream = _stream(flow)
         yield {
             "id": flow.flow_id,
             "src": flow.src_nic,
             "dst": flow.dst_nic,
             "planned_bps": round(flow.rate_bps / max(1, flow.window.slots)),
-            "measured_bps": rates.get(stream) if alike[stream] == 1 else None,  # else it is the rate of several
+            "measured_bps": rates.get(stream_of(flow)),
             "links": list(flow.links),
             "udp_source_port": flow.udp_source_port,
         }
-
-
-def _stream(flow: FlowPlan) -> Stream:
-    return Stream(flow.src_nic, flow.dst_nic, flow.udp_source_port)
 
 
 def _generations(moment: Moment, job: Job) -> list[Generation]:

@@ -159,6 +159,7 @@ def _print_plan(plan: pb.JobPlan) -> None:
         print(f"  probed: {screen.confirmed(seen, plan.flow_count, oldest_ms, proof.probes)}")
     for flow in plan.flows[:MAX_FLOWS_SHOWN]:
         switches = " ".join(link.split(">")[1].split(":")[0] for link in flow.links[:-1])
-        print(f"  {flow.flow_id}: port {flow.udp_source_port}, {screen.rate(flow.rate_bps)}, {switches}")
+        measured = f", measured {screen.rate(flow.measured_bps)}" if flow.HasField("measured_bps") else ""
+        print(f"  {flow.flow_id}: port {flow.udp_source_port}, {screen.rate(flow.rate_bps)}{measured}, {switches}")
     if len(plan.flows) > MAX_FLOWS_SHOWN:
         print(f"  … and {len(plan.flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")

@@ -29,6 +29,26 @@ def test_the_queue_pairs_of_all_nics_of_a_host_are_in_its_message():
     assert len(found["h2"].flows) == 1
 
 
+def test_of_the_queue_pairs_only_those_with_the_numbers_wanted_are_in_it():
+    pairs = [
+        {"qpn": number, "peer_qpn": 9, "peer_ip": "10.0.0.2", "udp_source_port": 50_000, "sent_bytes": 0}
+        for number in (1, 3)
+    ]
+    listings = {nic.id: listing("10.0.0.1", *pairs) for nic in rails().nics}
+    found = observed_flows(rails(), listings, only={3})
+    assert {flow.src_qpn for message in found.values() for flow in message.flows} == {3}
+    assert found.keys() == {"h1", "h2"}
+
+
+def test_at_its_end_every_host_has_reported_that_it_has_no_queue_pairs():
+    plans = PlanServer(PLANS, ())
+    with serving(plans) as address, grpc.insecure_channel(address) as channel, FlowReporter(channel) as reporter:
+        busy = [pb.ObservedFlow(src_ip="10.0.0.1", src_qpn=1, dst_qpn=2)]
+        reporter.report({host: pb.ObservedFlows(host=host, flows=busy) for host in ("h1", "h2")})
+        reporter.end()
+        assert [len(plans.reports[host][-1].flows) for host in ("h1", "h2")] == [0, 0]
+
+
 def test_each_host_reports_on_a_stream_that_stays_open():
     plans = PlanServer(PLANS, ())
     with serving(plans) as address, grpc.insecure_channel(address) as channel, FlowReporter(channel) as reporter:
