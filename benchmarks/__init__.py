@@ -35,6 +35,10 @@ BENCHMARKS = {
         "heddle.benchmarks.fabric.incast",
         "seven and 31 senders into one in the lab, with and without PFC, DCQCN and planned rates; needs root",
     ),
+    "iterations": Benchmark(
+        "heddle.benchmarks.fabric.iterations",
+        "iteration times of two rings on overloaded links in the lab: rates as caps, as floors, ECMP; needs root",
+    ),
     "latency": Benchmark(
         "heddle.benchmarks.fabric.latency",
         "the age of a switch counter when the collector has evaluated it, in a lab of 32 hosts at 100 ms; needs root",

@@ -20,10 +20,11 @@ from typing import Self, TypeVar
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.fabric import Fabric
 from heddle.mininet_topos.host.child import Child
-from heddle.mininet_topos.host.priorities import set_niceness
+from heddle.mininet_topos.host.priorities import Waited, set_niceness, waited
 from heddle.mininet_topos.host.registry import LabRegistration
 from heddle.mininet_topos.host.signals import TerminationAsException, stop_deferred
 from heddle.mininet_topos.measure.flow_run import Capture, FiveTuple, FlowChange, FlowRequest, RunResult
+from heddle.mininet_topos.measure.iterations import IteratedJob, Iterations
 from heddle.mininet_topos.measure.observed_flows import observed_flows
 from heddle.mininet_topos.measure.path_trace import PathTracer
 from heddle.mininet_topos.measure.runner import FlowChanges, FlowRunner
@@ -173,6 +174,12 @@ class Lab:
             self._ovs.forget_flows()
         return self._runner.run(requests, timeout_s, on_progress, changes)
 
+    def run_iterations(self, jobs: Sequence[IteratedJob], seconds: float) -> tuple[RunResult, Iterations]:
+        """Run jobs that compute and communicate in turns, from one common instant, for so many seconds."""
+        if self._ovs is not None:
+            self._ovs.forget_flows()
+        return self._runner.iterate(jobs, seconds)
+
     def end_flows(self) -> None:
         """End the present run before its time; may be called from another thread, also when nothing runs."""
         self._runner.end()
@@ -197,8 +204,13 @@ class Lab:
         """Return the PFC frames that switch ports have sent so far; needs the queue model."""
         return int(self.queues.counters().queues[:, :, QUEUE_FIELDS.index("pfc_tx_frames")].sum())
 
+    def waited(self) -> Waited:
+        """Return for how long switches and NICs have waited for a processor so far: how late this machine is."""
+        switches = () if self._ovs is None else (self._ovs.pid,)
+        return waited(switches, [child.pid for child in self.nics.values()])
+
     def observed_flows(self, flow_ids: Iterable[str] | None = None) -> dict[str, pb.ObservedFlows]:
-        """Return what each host's agent would report: its queue pairs, of these flows only. Call it like `modify_flow`."""
+        """Return what each host's agent would report: its queue pairs, of these flows only. Call as `modify_flow`."""
         only = None if flow_ids is None else self._runner.numbers_of(flow_ids)
         return observed_flows(self.fabric, self._runner.list_queue_pairs(), only)
 

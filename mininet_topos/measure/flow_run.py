@@ -29,7 +29,8 @@ class FiveTuple(NamedTuple):
 class FlowRequest:
     """One queue pair to run: `size_bytes` of payload, paced at no more than `rate_bps` bits of Ethernet frame a second.
 
-    With an admission window it sends in its own time slots only. `operation` selects RDMA WRITE or SEND opcodes.
+    Congestion control does not cut its rate below `floor_bps`. With an admission window it sends in its own time slots
+    only. `operation` selects RDMA WRITE or SEND opcodes.
     """
 
     flow_id: str
@@ -42,6 +43,7 @@ class FlowRequest:
     start_offset_ns: int = 0
     window: AdmissionWindow = ALWAYS
     operation: Literal["write", "send"] = "write"
+    floor_bps: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from heddle.mininet_topos.measure.flow_run import (
     RunResult,
     admission_message,
 )  # fmt: skip
+from heddle.mininet_topos.measure.iterations import IteratedJob, Iterations
 from heddle.mininet_topos.measure.reports import balance, by_queue_pair, flow_result, nic_counters, read_capture
 from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.switches.fabric_net import FabricNet
@@ -104,6 +105,16 @@ class FlowRunner:
             self._execute(brief, WARM_UP_S, None, None)
         return self._collect(self._execute(requests, timeout_s, on_progress, changes))
 
+    def iterate(self, jobs: Sequence[IteratedJob], seconds: float) -> tuple[RunResult, Iterations]:
+        """Run jobs that compute and send in turns; see `Lab.run_iterations`."""
+        requests = [request for job in jobs for request in job.requests]
+        iterations = Iterations(jobs, self._nics)
+        self._ended = False
+        brief = [replace(request, size_bytes=1, start_offset_ns=0) for request in requests]
+        self._execute(brief, WARM_UP_S, None, None)
+        execution = self._execute(requests, seconds, None, None, iterations)
+        return self._collect(execution), iterations
+
     def end(self) -> None:
         """End the present run before its time, a quarter of a second later at most; from any thread."""
         self._ended = True
@@ -145,6 +156,7 @@ class FlowRunner:
         timeout_s: float,
         on_progress: Callable[[float], None] | None,
         changes: FlowChanges | None,
+        iterations: Iterations | None = None,
     ) -> "_Execution":
         qpns = {request.flow_id: self._take_qpns() for request in requests}
         self._open = {request.flow_id: (request, qpns[request.flow_id]) for request in requests}
@@ -153,7 +165,10 @@ class FlowRunner:
         start_ns = time.monotonic_ns() + 50_000_000 + 3_000_000 * len(self._nics)
         self._request_all(op="run", start_ns=start_ns)
         senders = {request.src_nic for request in requests}
-        self._await_completion(senders, start_ns, timeout_s, on_progress, changes)
+        if iterations is not None:
+            iterations.drive({flow_id: own for flow_id, (own, _) in qpns.items()}, start_ns, timeout_s)
+        else:
+            self._await_completion(senders, start_ns, timeout_s, on_progress, changes)
         self._request_all(op="stop")
         self._settle(before)
         return _Execution(requests=requests, qpns=qpns, start_ns=start_ns, before=before)
@@ -191,6 +206,7 @@ class FlowRunner:
             "qpn": qpn,
             "udp_source_port": request.udp_source_port,
             "rate_bps": request.rate_bps,
+            "floor_bps": request.floor_bps,
             "size_bytes": request.size_bytes,
             "start_offset_ns": request.start_offset_ns,
             "admission": admission_message(request.window),

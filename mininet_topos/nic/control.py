@@ -7,8 +7,10 @@ Commands are JSON lines on standard input, each with one reply on standard outpu
      "snapshot_path", "snapshot_period_ns"}                             once; see `Snapshot`
     {"op": "open", "requesters": [...], "responders": [...]}            queue pairs, see `SendQueue`, `ReceiveQueue`
     {"op": "run", "start_ns"}                                           send; a line {"event": "complete"} follows
-    {"op": "modify", "qpn", and any of "udp_source_port", "rate_bps", "admission": {"slot", "slots", "slot_ns"},
-     "move": "planned" (default) or "failure", "drain_ns", "reason"}  see `path_move`; "reason" is for the report
+    {"op": "post", "qpns", "size_bytes"}                                send more; {"event": "complete"} follows again
+    {"op": "modify", "qpn", and any of "udp_source_port", "rate_bps", "floor_bps",
+     "admission": {"slot", "slots", "slot_ns"}, "move": "planned" (default) or "failure", "drain_ns", "reason"}
+                                                                        see `path_move`; "reason" is for the report
     {"op": "pause", "priority", "quanta"}                               send one PFC frame
     {"op": "storm", "priority", "running"}                              start or stop to send PFC frames without end
     {"op": "stop"}                                                      send no more data, continue to receive
@@ -85,7 +87,7 @@ def serve(nic: Nic, snapshot: Snapshot, reader: LineReader) -> None:
         if reader.fd not in readable:
             continue
         for command in reader.read():
-            announced = announced and command["op"] != "run"
+            announced = announced and command["op"] not in ("run", "post")
             write_line(sys.stdout.buffer, execute(nic, command))
         if reader.closed:
             return
@@ -97,6 +99,16 @@ def _open(nic: Nic, command: Command) -> None:
 
 def _run(nic: Nic, command: Command) -> None:
     nic.run(command["start_ns"])
+
+
+def _post(nic: Nic, command: Command) -> str | None:
+    try:
+        nic.post(command["qpns"], command["size_bytes"])
+    except KeyError as fault:
+        return f"no queue pair {fault} sends"
+    except ValueError as fault:
+        return str(fault)
+    return None
 
 
 def _modify(nic: Nic, command: Command) -> str | None:
@@ -124,6 +136,7 @@ def _reset(nic: Nic, _command: Command) -> None:
 _OPERATIONS: dict[str, Callable[[Nic, Command], str | None]] = {
     "open": _open,
     "run": _run,
+    "post": _post,
     "modify": _modify,
     "pause": _pause,
     "storm": _storm,

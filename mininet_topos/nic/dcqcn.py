@@ -86,16 +86,19 @@ class NotificationPoint:
 
 
 class ReactionPoint:
-    """The sending end of one queue pair: its current rate. `limit_bps` is the upper bound, such as a plan's rate."""
+    """The sending end of one queue pair: its current rate. `limit_bps` is the upper bound, such as a plan's rate.
+
+    No CNP cuts the rate below `floor_bps`: what a plan has room for whatever others send.
+    """
 
     __slots__ = (
         "_alpha_due_ns", "_byte_stage", "_bytes", "_increase_due_ns", "_limited", "_settings", "_time_stage",
-        "alpha", "limit_bps", "rate_bps", "target_bps",
+        "alpha", "floor_bps", "limit_bps", "rate_bps", "target_bps",
     )  # fmt: skip
 
-    def __init__(self, settings: DcqcnSettings, limit_bps: float) -> None:
+    def __init__(self, settings: DcqcnSettings, limit_bps: float, floor_bps: float = 0.0) -> None:
         """Start at the limit, without timers."""
-        self._settings = settings
+        self._settings, self.floor_bps = settings, floor_bps
         self.alpha = 1.0
         self.limit_bps = self.rate_bps = self.target_bps = float(limit_bps)
         self._limited = False
@@ -112,7 +115,7 @@ class ReactionPoint:
         self.advance(now_ns)
         settings = self._settings
         self.target_bps = self.rate_bps
-        min_bps = min(settings.minimum_rate_bps, self.limit_bps)
+        min_bps = min(max(settings.minimum_rate_bps, self.floor_bps), self.limit_bps)
         self.rate_bps = max(min_bps, self.rate_bps * (1 - self.alpha / 2))
         self.alpha = (1 - settings.g) * self.alpha + settings.g
         self._limited = True

@@ -75,6 +75,11 @@ class Nic:
             self._receiving[qpn].modify(change)
         return qpn in self._sending or qpn in self._receiving
 
+    def post(self, qpns: list[int], size_bytes: int) -> None:
+        """Let sending queue pairs send more; raises KeyError for a number that none has, ValueError for odd sizes."""
+        for qpn in qpns:
+            self._sending[qpn].post(size_bytes, time.monotonic_ns())
+
     def run(self, start_ns: int) -> None:
         """Send from `start_ns` on, each queue pair from its own offset after that."""
         for queue in self._round_robin:

@@ -48,6 +48,16 @@ class Transfer:
         whole, rest = divmod(size_bytes, self._message)
         self.packets = whole * self._per_message + -(-rest // mtu_bytes)
 
+    def extend(self, size_bytes: int) -> int:
+        """Add bytes and return the packets that they take; raises ValueError where those before end within a packet."""
+        if self._size % self.mtu_bytes:
+            raise ValueError(f"{self._size} bytes end within a packet of {self.mtu_bytes}, which cannot grow")
+        before = self.packets
+        self._size += size_bytes
+        whole, rest = divmod(self._size, self._message)
+        self.packets = whole * self._per_message + -(-rest // self.mtu_bytes)
+        return self.packets - before
+
     def segment(self, index: int) -> Segment:
         """Return the packet with this number."""
         message, within = divmod(index, self._per_message)
@@ -101,6 +111,11 @@ class Requester:
     def ends_here(self) -> bool:
         """Return whether packet `next_index` is the last one of the transfer or drain, which must request an ACK."""
         return self.next_index == self._end - 1
+
+    def extend(self, packets: int) -> None:
+        """Send so many packets more, once `resume` allows it; a transfer that was complete is so no longer."""
+        self.packets += packets
+        self.completed_ns = None
 
     def drain(self) -> None:
         """Send no new packet until `resume`, but one to request an ACK if the last one sent does not."""

@@ -38,7 +38,7 @@ class SendQueue:
         )  # fmt: skip
         rate_bps = description["rate_bps"]
         self.pacer = Pacer(rate_bps=rate_bps, start_ns=description["start_offset_ns"], catch_up_ns=catch_up_ns)
-        self.reaction = None if dcqcn is None else ReactionPoint(dcqcn, rate_bps)
+        self.reaction = None if dcqcn is None else ReactionPoint(dcqcn, rate_bps, description.get("floor_bps", 0))
         self.admission = _admission(description.get("admission"))
         self.first_tx_ns: int | None = None
         self.cnps = self.tx_bytes = 0
@@ -46,7 +46,7 @@ class SendQueue:
         self.moves: deque[MoveRecord] = deque(maxlen=path_move.RECORDED_MOVES)
         self._peer = {"peer_qpn": route.destination_qp, "peer_ip": description["peer_ip"]}
         self._move: PathMove | None = None
-        self._moved_ns = 0
+        self._moved_ns = self._posted_ns = 0
         self._timeout_ns: int = description["timeout_ns"]
         self._requests_ack = False
         self._plan_bps = self._paced_bps = float(rate_bps)
@@ -100,7 +100,7 @@ class SendQueue:
             self.first_tx_ns = now_ns
         self.tx_bytes += size_bytes
         self.requester.sent(now_ns, self._requests_ack)
-        self.pacer.sent(size_bytes * 8, now_ns, max(self._open_ns[0], resumed_ns, self._moved_ns))
+        self.pacer.sent(size_bytes * 8, now_ns, max(self._open_ns[0], resumed_ns, self._moved_ns, self._posted_ns))
         if self.reaction is not None:
             self.reaction.on_sent(size_bytes, now_ns)
 
@@ -112,6 +112,15 @@ class SendQueue:
         self.reaction.on_cnp(now_ns)
         self._pace()
         return True
+
+    def post(self, size_bytes: int, now_ns: int) -> None:
+        """Send more bytes; no time without data is caught up. Raises ValueError as `Transfer.extend` does."""
+        if self.requester.completed_ns is not None:
+            self._posted_ns = now_ns
+        self.requester.extend(self.transfer.extend(size_bytes))
+        if self._move is None:
+            self.requester.resume()
+        self.next_check_ns = 0
 
     def modify(self, change: dict[str, Any], now_ns: int) -> None:
         """Change source port, rate or admission window while packets are in flight; PSNs continue.
@@ -154,6 +163,8 @@ class SendQueue:
             if self.reaction is not None:
                 self.reaction.set_limit(self._plan_bps, now_ns)
             self._pace()
+        if "floor_bps" in change and self.reaction is not None:
+            self.reaction.floor_bps = change["floor_bps"]
         if "admission" in change:
             self.admission = _admission(change["admission"])
             self._open_ns = (0.0, float("inf"))

@@ -1,5 +1,6 @@
 """Run a workload on a running lab: planned, as a job whose plan the NICs follow, or on hashed source ports."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -82,7 +83,7 @@ def run_traffic(
     """
     stage = Stage(lab, client, request.seconds)
     scene = SCENES[request.workload](lab.fabric, request.seed) if request.workload in SCENES else None
-    before = lab.pfc_frames()
+    before, waited, begun = lab.pfc_frames(), lab.waited(), time.monotonic()
     try:
         if scene is None:
             cast = _cast(stage, _workload(lab.fabric, request), request.planned)
@@ -94,7 +95,10 @@ def run_traffic(
         if scene is not None:
             scene.end(stage)
         stage.release_jobs()
-    return _result(lab, request, played, before)
+    late = lab.waited().since(waited)
+    took_s = time.monotonic() - begun
+    found = _result(lab, request, played, before)
+    return replace(found, switches_waited=late.switches_s / took_s, nics_waited=late.nics_s / took_s)
 
 
 def _workload(fabric: Fabric, request: TrafficRequest) -> Workload:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from heddle.controller.model.error import PrerequisiteError
 from heddle.mininet_topos.host.locks import try_lock
-from heddle.mininet_topos.host.priorities import set_niceness
+from heddle.mininet_topos.host.priorities import SWITCH_NICENESS, set_niceness
 from heddle.mininet_topos.host.registry import SYSTEM_DATAPATH_NOTE, LabEntry
 from heddle.mininet_topos.host.sysctl import LAB_SETTINGS, MACHINE_STATE_DIRECTORY, hold_settings
 from heddle.mininet_topos.switches.unixctl import Unixctl
@@ -82,7 +82,7 @@ class OpenVSwitch:
         self.pid = int(self._await_file("ovs-vswitchd.pid").read_text())
         _, max_files = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (max_files, max_files))
-        set_niceness(self.pid)
+        set_niceness(self.pid, SWITCH_NICENESS)
         self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
 
     def stop(self) -> None:

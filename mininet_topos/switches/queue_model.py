@@ -7,7 +7,7 @@ from typing import Any
 
 from heddle.controller.model.error import PrerequisiteError
 from heddle.mininet_topos.host.child import Child
-from heddle.mininet_topos.host.priorities import set_niceness
+from heddle.mininet_topos.host.priorities import SWITCH_NICENESS, set_niceness
 from heddle.mininet_topos.queues.attach import QueueModelPrograms
 from heddle.mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, to_wire
 from heddle.mininet_topos.queues.settings import REFERENCE_RATE_BPS, QueueSettings
@@ -34,7 +34,7 @@ class QueueModel:
         `child` runs `DAEMON_COMMAND`; the lab starts it early, so that it initialises while the links are created.
         """
         page_path = directory / PAGE_FILE
-        set_niceness(child.pid)
+        set_niceness(child.pid, SWITCH_NICENESS)
         child.send_request(op="configure", page=str(page_path), **to_wire(lab_ports(net), settings))
         child.read_reply()
         return cls(child, page_path, {str(port): name for port, name in net.interface_of.items()})

@@ -77,7 +77,7 @@ def test_the_flows_of_a_job_are_measured_as_their_nics_have_sent(running, jobs):
     until(lambda: running.jobs() == 0)
 
 
-def test_hashed_traffic_is_measured_by_nobody_and_gets_no_paths_of_its_own(running):  # noqa: F811
+def test_hashed_traffic_is_not_reported_and_gets_no_paths_of_its_own(running):  # noqa: F811
     traffic = start("traffic", JOB, "--hashed", "--seconds", "5", "--json")
     _, err = traffic.communicate(timeout=TIMEOUT_S)
     assert traffic.returncode == 0, err

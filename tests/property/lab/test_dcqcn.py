@@ -32,8 +32,8 @@ def reference(cnps, packets, moments, limit=LINE_BPS, parameters=SETTINGS):
     return trajectory(names, limit, cnps, packets, moments)
 
 
-def ours(cnps, packets, moments, limit=LINE_BPS, parameters=SETTINGS):
-    point, found = ReactionPoint(parameters, limit), {}
+def ours(cnps, packets, moments, limit=LINE_BPS, parameters=SETTINGS, floor=0):
+    point, found = ReactionPoint(parameters, limit, floor), {}
     calls = [(moment, 0, None) for moment in cnps] + [(moment, 1, size) for moment, size in packets]
     calls += [(moment, 2, None) for moment in moments]
     for moment, kind, size in sorted(calls, key=lambda call: call[:2]):
@@ -204,3 +204,13 @@ def test_the_settings_of_twenty_megabit_are_those_that_the_documents_name():
         "hyper_increase_bps": 4_000_000,
         "minimum_rate_bps": 100_000,
     }
+
+
+@given(st.lists(times, max_size=12), gaps, st.lists(times, min_size=1, max_size=12), st.integers(0, LINE_BPS))
+@settings(max_examples=examples(60), deadline=None)
+def test_a_floor_is_the_least_rate_of_a_queue_pair_of_its_own(cnps, packet_gaps, moments, floor):
+    packets = [(sum(packet_gaps[: n + 1]), 4170) for n in range(len(packet_gaps))]
+    least = max(floor, SETTINGS.minimum_rate_bps)
+    assert ours(cnps, packets, moments, floor=floor) == ours(
+        cnps, packets, moments, parameters=SETTINGS._replace(minimum_rate_bps=least)
+    )

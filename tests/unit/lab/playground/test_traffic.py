@@ -1,5 +1,6 @@
 """What `heddle lab traffic` accepts, which demands it makes, and what it prints."""
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -77,6 +78,12 @@ def test_the_slowest_flows_are_printed_first_and_a_long_table_ends():
     assert "goodput 595.0 Mbit/s (planned 680.0 with headers), slowest flow 1.00" in text
     assert "1.00 s  leaf1:1 down" in text
     assert "note: 3 packets were lost" in text
+
+
+def test_a_late_machine_is_named_beside_the_rates_that_it_costs():
+    late = "note: this machine was late: its switches waited 5% and its NICs 41% of the time for a processor"
+    assert late in printed(replace(result(), switches_waited=0.05, nics_waited=0.41))
+    assert "late" not in printed(replace(result(), switches_waited=0.05, nics_waited=0.05))
 
 
 def test_a_result_survives_json():
