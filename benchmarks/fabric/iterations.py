@@ -1,8 +1,8 @@
 """Iteration times of two rings that compute and send in turns, on links that both together overload.
 
     caps    planned paths; each flow keeps to the rate of its plan, its max-min share, also where the link is idle
-    floors  planned paths; each flow may send as fast as its NIC; congestion control (DCQCN) cuts it no further than
-            to the rate of its plan
+    floors  planned paths; each flow that is `work_conserving` may send as fast as its NIC; congestion control (DCQCN)
+            cuts it no further than to the rate of its plan
     ECMP    random source ports, as fast as the NIC, DCQCN
 
 In the first scene the fabric has half as many uplinks as hosts (2:1). In the second one of leaf1's two uplinks is cut.
@@ -34,7 +34,7 @@ from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.services.controller_client import ControllerClient, connected
 from heddle.mininet_topos.services.controller_process import running_controller
-from heddle.mininet_topos.traffic.cast import PACE
+from heddle.mininet_topos.traffic.cast import PACE, floor_of, paced
 from heddle.mininet_topos.wire.shaping import FULL_FRAME_BYTES
 from heddle.v1 import heddle_pb2 as pb
 
@@ -204,11 +204,11 @@ def _request(flow: pb.FlowPlan, ring: Ring, mode: str, phase_ns: int, draw: rand
     ports = (flow.udp_source_port, flow.reverse_udp_source_port)
     if mode == "ECMP":
         ports = (draw.choice(PORTS), draw.choice(PORTS))
-    planned_bps, line_bps = int(flow.rate_bps * PACE), int(LINE_BPS * PACE)
+    exceeds = mode == "ECMP" or (mode == "floors" and flow.work_conserving)
     return FlowRequest(
         flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, udp_source_port=ports[0],
         reverse_udp_source_port=ports[1], size_bytes=ring.size_bytes, start_offset_ns=phase_ns,
-        rate_bps=planned_bps if mode == "caps" else line_bps, floor_bps=planned_bps if mode == "floors" else 0,
+        rate_bps=int(LINE_BPS * PACE) if exceeds else paced(flow), floor_bps=floor_of(flow) if mode == "floors" else 0,
     )  # fmt: skip
 
 

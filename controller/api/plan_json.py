@@ -68,6 +68,7 @@ def _template(job_id: str) -> Template:
         ('", ', 1), (', "reverse_links": [', _PATH),
         ('], "reverse_udp_source_port": ', 0), (', "demand_bps": "', 0), ('", "phase": ', 0), (', "src_rank": ', 0),
         (', "dst_rank": ', 0), (', "collective": ', 0), (', "queue_pair": ', 0), (', "pinned": ', 1),
+        (', "work_conserving": ', 1),
     )  # fmt: skip
     return Template(Texts.of([*(before for before, _ in fields), "}"]), np.array([width for _, width in fields]))
 
@@ -92,9 +93,11 @@ def _rows(table: FlowTable, part: slice) -> Ints:
     out_of, into = links + topology.first_nic_link, links + topology.first_nic_link + topology.nics
     there, back = (np.where(hops[part] >= 0, links + hops[part], NO_TEXT) for hops in (table.hops, table.reverse_hops))
     ends = (flows.collective, flows.src_rank, flows.dst_rank, flows.queue_pair)
+    conserves = table.conserving[part] if table.conserving is not None else np.zeros(len(flows), dtype=np.bool_)
     of = len(_BOOLEANS) + topology.nic_class[source]
     return np.column_stack((
         *ends, nics + source, nics + target, out_of + source, there, into + target, table.ports[part],
         table.rates[part], of, out_of + target, back, into + source, table.reverse_ports[part], flows.demand_bps,
         flows.phase, flows.src_rank, flows.dst_rank, flows.collective, flows.queue_pair, flows.pinned.astype(np.int64),
+        conserves.astype(np.int64),
     ))  # fmt: skip

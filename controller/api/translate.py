@@ -10,7 +10,7 @@ from heddle.controller.model.job_fields import collective_fields, read_collectiv
 from heddle.controller.model.moves import Cause, MoveLimit, Whose
 from heddle.controller.model.observed import Stream
 from heddle.controller.model.placement import Placement, Shape
-from heddle.controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
+from heddle.controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan, conserving_count
 from heddle.v1 import heddle_pb2 as pb
 
 FLOWS_PER_PAGE = 1_000
@@ -160,7 +160,9 @@ def _head_to(plan: JobPlan) -> pb.JobPlan:
         state=plan.state,
         reason=plan.reason,
         lease_expires_unix_ms=plan.lease_expires_unix_ms,
-        certificate=certificate_to(plan.certificate, plan.flows.own_max_link_utilisation),
+        certificate=certificate_to(
+            plan.certificate, plan.flows.own_max_link_utilisation, conserving_count(plan.flows.flows)
+        ),
         predicted_completion_ns=plan.flows.predicted_completion_ns,
         flow_count=len(plan.flows.flows),
     )
@@ -213,6 +215,7 @@ def flow_to(flow: FlowPlan, rates: Rates = NO_RATES) -> pb.FlowPlan:
         collective=flow.collective,
         queue_pair=flow.queue_pair,
         pinned=flow.pinned,
+        work_conserving=flow.work_conserving,
         measured_bps=None if measured_bps is None else round(measured_bps),
     )
 
@@ -221,8 +224,10 @@ def _window_to(window: AdmissionWindow) -> pb.AdmissionWindow:
     return pb.AdmissionWindow(slot=window.slot, slots=window.slots, slot_ns=window.slot_ns)
 
 
-def certificate_to(certificate: Certificate, own_max_link_utilisation: float) -> pb.Certificate:
-    """Write a certificate; `own_max_link_utilisation` alone differs between the jobs of one plan."""
+def certificate_to(
+    certificate: Certificate, own_max_link_utilisation: float, flows_work_conserving: int = 0
+) -> pb.Certificate:
+    """Write a certificate; the figures beside it alone differ between the jobs of one plan."""
     return pb.Certificate(
         max_link_utilisation=certificate.max_link_utilisation,
         lower_bound=certificate.lower_bound,
@@ -247,4 +252,5 @@ def certificate_to(certificate: Certificate, own_max_link_utilisation: float) ->
         paths_confirmed=certificate.paths_confirmed,
         oldest_confirmation_unix_ms=certificate.oldest_confirmation_unix_ms,
         probes=certificate.probes,
+        flows_work_conserving=flows_work_conserving,
     )

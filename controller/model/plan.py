@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.rule import FlowRule
@@ -26,8 +26,11 @@ ALWAYS = AdmissionWindow()
 class FlowPlan:
     """One queue pair's path and rate; names and meanings are the contract's.
 
-    A flow with a window sends at `rate_bps` in its slot, and nothing in other slots.
+    A flow with a window sends at `rate_bps` in its slot, and nothing in other slots. `work_conserving` is no field, so
+    that recordings of former versions are read; a kind of flow plan of its own has another value.
     """
+
+    work_conserving: ClassVar[bool] = False
 
     flow_id: str
     src_nic: str
@@ -47,6 +50,12 @@ class FlowPlan:
     dscp: int = DATA.dscp
     priority_group: int = DATA.priority
     window: AdmissionWindow = ALWAYS
+
+
+def conserving_count(flows: Sequence[FlowPlan]) -> int:
+    """Return how many flows may exceed their rates; a lazy sequence knows it without building a flow plan."""
+    known = getattr(flows, "conserving_count", None)
+    return int(known) if known is not None else sum(flow.work_conserving for flow in flows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from heddle.controller.planner.ground.paths import Paths, joined_paths, merged_p
 from heddle.controller.planner.ground.placed import Placed, placed_paths, with_guards
 from heddle.controller.planner.ground.streams import Streams, tuple_keys
 from heddle.controller.planner.ground.turns import Turns
+from heddle.controller.planner.incast.conserving import conserving_flows, part_of
 from heddle.controller.planner.incast.notes import incast_notes
 from heddle.controller.planner.incast.windows import admitted
 from heddle.controller.planner.ports.pins import refuse_taken_tuples, streams_to_guard
@@ -59,6 +60,7 @@ class Draft:
     guards: dict[int, tuple[Stream, ...]]
     left: Topology
     moved: Flags | None = None
+    conserving: Flags | None = None
 
     def replaced(self) -> list[bool]:
         """Return for each job whether some of its flows have been placed again."""
@@ -151,6 +153,7 @@ def draft(
         guards=_guards(topology, whole, *pinning) if pinning[0].by_addresses.any() else {},
         left=left or topology,
         moved=None if stay is None else ~stay & (whole.flows.job < len(kept)),
+        conserving=conserving_flows(left or topology, whole.flows, rates, turns),
     )
 
 
@@ -288,8 +291,12 @@ def _steady(drafted: Draft) -> list[bool]:
     """Return for each job whether it runs, and has its paths, rates and turns; False where that takes more to find."""
     tables = [job.flows for _, job in drafted.kept]
     steady: Flags = np.zeros(len(drafted.jobs), dtype=np.bool_)
-    plain = [table.rates for table in tables if isinstance(table, FlowTable) and table.turns is None]
-    if plain and len(plain) == len(tables) and drafted.turns is None:
+    plain = [
+        table.rates
+        for table in tables
+        if isinstance(table, FlowTable) and table.turns is None and table.conserving is None
+    ]
+    if plain and len(plain) == len(tables) and drafted.turns is None and drafted.conserving is None:
         rates = np.concatenate(plain)
         steady[: len(tables)] = True
         steady[drafted.whole.flows.job[: len(rates)][rates != drafted.rates[: len(rates)]]] = False
@@ -304,11 +311,12 @@ def _rated(placed: JobFlows, drafted: Draft, part: slice) -> JobFlows | None:
     if not isinstance(table, FlowTable):
         return None
     rates, turns = drafted.rates[part], drafted.turns.rows(part) if drafted.turns is not None else None
-    if table.sends_at(rates, turns):
+    conserving = part_of(drafted.conserving, part)
+    if table.sends_at(rates, turns, conserving):
         return placed
     return replace(
         placed,
-        flows=table.with_rates(rates.copy(), turns),
+        flows=table.with_rates(rates.copy(), turns, conserving),
         predicted_completion_ns=_completion_ns(table.flows, rates, turns),
     )
 
@@ -328,7 +336,8 @@ def _job_flows(
         flows=flows, hops=whole.hops[chosen], ports=whole.ports[chosen], reverse_hops=whole.reverse_hops[chosen],
         reverse_ports=whole.reverse_ports[chosen],
     )  # fmt: skip
-    table = FlowTable(topology, request, paths, rates if isinstance(chosen, slice) else rates.copy(), turns)
+    own_rates = rates if isinstance(chosen, slice) else rates.copy()
+    table = FlowTable(topology, request, paths, own_rates, turns, part_of(drafted.conserving, part))
     return JobFlows(
         job_id=request.job_id,
         flows=table,

@@ -46,7 +46,8 @@ class Digester:
         known = self._tables.get(id(table))
         if known is None:
             turns = (table.turns.slot, table.turns.slots, table.turns.slot_ns) if table.turns is not None else ()
-            columns = (table.hops, table.ports, table.reverse_hops, table.reverse_ports, table.rates, *turns)
+            flags = () if table.conserving is None else (table.conserving,)
+            columns = (table.hops, table.ports, table.reverse_hops, table.reverse_ports, table.rates, *turns, *flags)
             known = table, _digest(b"".join(column.tobytes() for column in columns))
             self._tables[id(table)] = known
         return known[1]

@@ -13,7 +13,7 @@ from heddle.controller.model.event import FlowsOfJob, HotLink
 from heddle.controller.model.plan import JobFlows
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.flow_table import FlowTable
-from heddle.controller.planner.ground.jit import Floats, Ints
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.loads import heaviest_phases
 from heddle.controller.planner.ground.placed import placed_paths
 
@@ -30,8 +30,10 @@ class PlannedTraffic:
         self._measured, self._jobs = measured, list(state.jobs.values())
         self._topology = topology = topology_of(state.fabric)
         self._paths = placed_paths(topology, [(job.request, job.flows) for job in self._jobs])
-        self._rates = np.concatenate([np.empty(0), *(_mean_rates(job.flows) for job in self._jobs)])
         flows = self._paths.flows
+        self._rates = np.concatenate([np.empty(0), *(_mean_rates(job.flows) for job in self._jobs)])
+        may_exceed = np.concatenate([np.empty(0, np.bool_), *(_conserving(job.flows) for job in self._jobs)])
+        self._rates[may_exceed] = topology.nic_capacity[flows.src_nic[may_exceed]]
         self._planned_bps = heaviest_phases(flows, flows.src_nic[:, None], topology.nics, self._rates)
         used = [measured.get(nic.up_link, np.nan) for nic in state.fabric.nics]
         self._sent_bps: Floats = np.array(used) * topology.nic_capacity  # nan: not measured
@@ -91,3 +93,11 @@ def _mean_rates(flows: JobFlows) -> Floats:
         slots = table.turns.slots if table.turns is not None else 1
         return (table.rates / np.maximum(slots, 1)).astype(np.float64)
     return np.array([flow.rate_bps / max(1, flow.window.slots) for flow in table], dtype=np.float64)
+
+
+def _conserving(flows: JobFlows) -> Flags:
+    """Return for each flow whether it may send as fast as its NIC."""
+    table = flows.flows
+    if isinstance(table, FlowTable):
+        return table.conserving if table.conserving is not None else np.zeros(len(table), dtype=np.bool_)
+    return np.array([flow.work_conserving for flow in table], dtype=np.bool_)

@@ -339,7 +339,7 @@ class JobPlan(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ..., reason: _Optional[str] = ..., lease_expires_unix_ms: _Optional[int] = ..., flows_truncated: _Optional[bool] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., state: _Optional[str] = ..., predicted_completion_ns: _Optional[int] = ..., flow_count: _Optional[int] = ...) -> None: ...
 
 class FlowPlan(_message.Message):
-    __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned", "measured_bps")
+    __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned", "measured_bps", "work_conserving")
     FLOW_ID_FIELD_NUMBER: _ClassVar[int]
     SRC_NIC_FIELD_NUMBER: _ClassVar[int]
     DST_NIC_FIELD_NUMBER: _ClassVar[int]
@@ -359,6 +359,7 @@ class FlowPlan(_message.Message):
     QUEUE_PAIR_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     MEASURED_BPS_FIELD_NUMBER: _ClassVar[int]
+    WORK_CONSERVING_FIELD_NUMBER: _ClassVar[int]
     flow_id: str
     src_nic: str
     dst_nic: str
@@ -378,7 +379,8 @@ class FlowPlan(_message.Message):
     queue_pair: int
     pinned: bool
     measured_bps: int
-    def __init__(self, flow_id: _Optional[str] = ..., src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., links: _Optional[_Iterable[str]] = ..., udp_source_port: _Optional[int] = ..., rate_bps: _Optional[int] = ..., window: _Optional[_Union[AdmissionWindow, _Mapping]] = ..., dscp: _Optional[int] = ..., priority_group: _Optional[int] = ..., reverse_links: _Optional[_Iterable[str]] = ..., reverse_udp_source_port: _Optional[int] = ..., demand_bps: _Optional[int] = ..., phase: _Optional[int] = ..., src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., collective: _Optional[int] = ..., queue_pair: _Optional[int] = ..., pinned: _Optional[bool] = ..., measured_bps: _Optional[int] = ...) -> None: ...
+    work_conserving: bool
+    def __init__(self, flow_id: _Optional[str] = ..., src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., links: _Optional[_Iterable[str]] = ..., udp_source_port: _Optional[int] = ..., rate_bps: _Optional[int] = ..., window: _Optional[_Union[AdmissionWindow, _Mapping]] = ..., dscp: _Optional[int] = ..., priority_group: _Optional[int] = ..., reverse_links: _Optional[_Iterable[str]] = ..., reverse_udp_source_port: _Optional[int] = ..., demand_bps: _Optional[int] = ..., phase: _Optional[int] = ..., src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., collective: _Optional[int] = ..., queue_pair: _Optional[int] = ..., pinned: _Optional[bool] = ..., measured_bps: _Optional[int] = ..., work_conserving: _Optional[bool] = ...) -> None: ...
 
 class AdmissionWindow(_message.Message):
     __slots__ = ("slot", "slots", "slot_ns")
@@ -391,7 +393,7 @@ class AdmissionWindow(_message.Message):
     def __init__(self, slot: _Optional[int] = ..., slots: _Optional[int] = ..., slot_ns: _Optional[int] = ...) -> None: ...
 
 class Certificate(_message.Message):
-    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes")
+    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving")
     MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_KIND_FIELD_NUMBER: _ClassVar[int]
@@ -415,6 +417,7 @@ class Certificate(_message.Message):
     PATHS_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     OLDEST_CONFIRMATION_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
     PROBES_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_WORK_CONSERVING_FIELD_NUMBER: _ClassVar[int]
     max_link_utilisation: float
     lower_bound: float
     lower_bound_kind: str
@@ -438,7 +441,8 @@ class Certificate(_message.Message):
     paths_confirmed: int
     oldest_confirmation_unix_ms: int
     probes: int
-    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ...) -> None: ...
+    flows_work_conserving: int
+    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ...) -> None: ...
 
 class SuggestPlacementRequest(_message.Message):
     __slots__ = ("ranks", "collectives", "gpu_milli", "max_suggestions")

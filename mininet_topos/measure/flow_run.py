@@ -57,6 +57,7 @@ class FlowChange:
     udp_source_port: int | None = None
     reverse_udp_source_port: int | None = None
     rate_bps: int | None = None
+    floor_bps: int | None = None
     window: AdmissionWindow | None = None
     move: Literal["planned", "failure"] = PLANNED
     reason: str = ""
@@ -64,7 +65,10 @@ class FlowChange:
     def for_requester(self) -> dict[str, Any]:
         """Return the fields of the `modify` command for the sending NIC; empty if it has nothing to change."""
         admission = None if self.window is None else admission_message(self.window)
-        values = {"udp_source_port": self.udp_source_port, "rate_bps": self.rate_bps, "admission": admission}
+        values = {
+            "udp_source_port": self.udp_source_port, "rate_bps": self.rate_bps, "floor_bps": self.floor_bps,
+            "admission": admission,
+        }  # fmt: skip
         found = {name: value for name, value in values.items() if value is not None}
         return {**found, "move": self.move, "reason": self.reason} if found or self.move == FAILURE else {}
 

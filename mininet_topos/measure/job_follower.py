@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import grpc
 
 from heddle.mininet_topos.measure.flow_run import FlowChange
-from heddle.mininet_topos.measure.plan_changes import Pace, plan_changes, planned_rate
+from heddle.mininet_topos.measure.plan_changes import Pace, no_floor, plan_changes, planned_rate
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
@@ -44,10 +44,12 @@ class JobFollower:
     order; the first is the one that is in force when the stream opens.
     """
 
-    def __init__(self, channel: grpc.Channel, plan: pb.JobPlan, pace: Pace = planned_rate) -> None:
-        """Use an open channel; `pace` returns the rate at which a flow of a new generation is sent."""
+    def __init__(
+        self, channel: grpc.Channel, plan: pb.JobPlan, pace: Pace = planned_rate, floor: Pace = no_floor
+    ) -> None:
+        """Use an open channel; `pace` and `floor` return the rate of a flow of a new generation, and its floor."""
         self._jobs, self._fabric = rpc.JobServiceStub(channel), rpc.FabricServiceStub(channel)
-        self._job_id, self._pace = plan.job_id, pace
+        self._job_id, self._pace, self._floor = plan.job_id, pace, floor
         self.problem: str | None = None
         self.generations: list[Generation] = []
         self._flows = {flow.flow_id: flow for flow in plan.flows}
@@ -108,7 +110,13 @@ class JobFollower:
         down = self._down_links()
         reason = f"generation {plan.generation}: {plan.reason}"
         changes = plan_changes(
-            self._flows, flows.values(), down_before=self._down, down=down, reason=reason, pace=self._pace
+            self._flows,
+            flows.values(),
+            down_before=self._down,
+            down=down,
+            reason=reason,
+            pace=self._pace,
+            floor=self._floor,
         )
         self._flows, self._down = flows, down
         if changes:

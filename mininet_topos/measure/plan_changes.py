@@ -21,6 +21,11 @@ def planned_rate(flow: pb.FlowPlan) -> int:
     return flow.rate_bps
 
 
+def no_floor(_flow: pb.FlowPlan) -> int:
+    """Return 0: congestion control may cut the flow to any rate, and it keeps to its pace."""
+    return 0
+
+
 def plan_changes(
     before: Mapping[str, pb.FlowPlan],
     after: Iterable[pb.FlowPlan],
@@ -29,11 +34,12 @@ def plan_changes(
     down: Collection[str],
     reason: str,
     pace: Pace = planned_rate,
+    floor: Pace = no_floor,
 ) -> dict[str, FlowChange]:
     """Return the changes by flow id; flows that `before` has not are left out.
 
     `down` are the directed links that are down now, `down_before` those at the generation before; `pace` gives the rate
-    in bits of Ethernet frame per second at which a flow is sent.
+    in bits of Ethernet frame per second at which a flow is sent, `floor` that below which it is not cut.
     """
     found = {}
     for new in after:
@@ -41,7 +47,7 @@ def plan_changes(
         if old is None:
             continue
         resends = _was_broken(old, {*down, *down_before}) and not _crosses(new, down)
-        change = _change(old, new, FAILURE if resends else PLANNED, reason, pace)
+        change = _change(old, new, FAILURE if resends else PLANNED, reason, (pace, floor))
         if change != FlowChange(reason=reason):
             found[new.flow_id] = change
     return found
@@ -56,14 +62,16 @@ def _crosses(flow: pb.FlowPlan, links: Collection[str]) -> bool:
 
 
 def _change(
-    old: pb.FlowPlan, new: pb.FlowPlan, move: Literal["planned", "failure"], reason: str, pace: Pace
+    old: pb.FlowPlan, new: pb.FlowPlan, move: Literal["planned", "failure"], reason: str, of: tuple[Pace, Pace]
 ) -> FlowChange:
     """Return the change with only those fields that differ."""
+    pace, floor = of
     port, reverse_port = new.udp_source_port, new.reverse_udp_source_port
     return FlowChange(
         udp_source_port=port if port != old.udp_source_port else None,
         reverse_udp_source_port=reverse_port if reverse_port != old.reverse_udp_source_port else None,
         rate_bps=pace(new) if pace(new) != pace(old) else None,
+        floor_bps=floor(new) if floor(new) != floor(old) else None,
         window=_window(new) if new.window != old.window else None,
         move=move,
         reason=reason,

@@ -3,6 +3,9 @@
 Four limits apply: the requester's window of unacknowledged packets, the pacer at the lower of the plan's and DCQCN's
 rate, the plan's admission window, and PFC pauses of the queue pair's priority (which `Nic` applies). A change of the
 path drains the requester first (`path_move`).
+
+A queue pair with a floor may exceed its plan under congestion control, which does not cut it below; without DCQCN it
+keeps to the floor.
 """
 
 from collections import deque
@@ -36,9 +39,10 @@ class SendQueue:
             packets=self.transfer.packets, first_psn=description["first_psn"], window=description["window"],
             timeout_ns=description["timeout_ns"],
         )  # fmt: skip
-        rate_bps = description["rate_bps"]
+        self._allowed_bps, self._floor_bps = description["rate_bps"], description.get("floor_bps", 0)
+        rate_bps = self._allowed_bps if dcqcn is not None else self._floor_bps or self._allowed_bps
         self.pacer = Pacer(rate_bps=rate_bps, start_ns=description["start_offset_ns"], catch_up_ns=catch_up_ns)
-        self.reaction = None if dcqcn is None else ReactionPoint(dcqcn, rate_bps, description.get("floor_bps", 0))
+        self.reaction = None if dcqcn is None else ReactionPoint(dcqcn, rate_bps, self._floor_bps)
         self.admission = _admission(description.get("admission"))
         self.first_tx_ns: int | None = None
         self.cnps = self.tx_bytes = 0
@@ -158,13 +162,14 @@ class SendQueue:
     def _apply(self, change: dict[str, Any], now_ns: int) -> None:
         if "udp_source_port" in change:
             self._writer.move(change["udp_source_port"])
-        if "rate_bps" in change:
-            self._plan_bps = float(change["rate_bps"])
+        if "rate_bps" in change or "floor_bps" in change:
+            self._allowed_bps = change.get("rate_bps", self._allowed_bps)
+            self._floor_bps = change.get("floor_bps", self._floor_bps)
+            self._plan_bps = float(self._allowed_bps if self.reaction else self._floor_bps or self._allowed_bps)
             if self.reaction is not None:
+                self.reaction.floor_bps = self._floor_bps
                 self.reaction.set_limit(self._plan_bps, now_ns)
             self._pace()
-        if "floor_bps" in change and self.reaction is not None:
-            self.reaction.floor_bps = change["floor_bps"]
         if "admission" in change:
             self.admission = _admission(change["admission"])
             self._open_ns = (0.0, float("inf"))

@@ -32,13 +32,17 @@ REPORT_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficRequest:
-    """What to run. `rate_bps` is each flow's demand; 0: as fast as its NICs are."""
+    """What to run. `rate_bps` is each flow's demand; 0: as fast as its NICs are.
+
+    With `exceed`, planned flows exceed their rates where the plan lets them.
+    """
 
     workload: str
     planned: bool
     seconds: float
     rate_bps: int = 0
     seed: int = 1
+    exceed: bool = False
 
     def __post_init__(self) -> None:
         """Raise InputError with all problems, each in one line."""
@@ -52,6 +56,8 @@ class TrafficRequest:
             problems.append("--rate: must be more than 0 Mbit/s")
         elif self.rate_bps and self.workload in SCENES:
             problems.append(f"--rate: the rates of {self.workload} are fixed, leave it out")
+        if self.exceed and not self.planned:
+            problems.append("--exceed: only planned flows have rates to exceed, leave it or --hashed out")
         if problems:
             raise InputError(*problems)
 
@@ -66,12 +72,16 @@ class TrafficRequest:
         return f"{self.workload}, {self.mode}"
 
 
-def traffic_request(workload: str, planned: bool, seconds: float, rate_mbps: float | None, seed: int) -> TrafficRequest:
+def traffic_request(
+    workload: str, planned: bool, seconds: float, rate_mbps: float | None, seed: int, exceed: bool = False
+) -> TrafficRequest:
     """Return the request of a command line; raises InputError."""
     if rate_mbps is not None and not (isfinite(rate_mbps) and rate_mbps >= MIN_RATE_MBPS):
         raise InputError(f"--rate {rate_mbps:g}: must be at least {MIN_RATE_MBPS:g} Mbit/s")
     rate_bps = round((rate_mbps or 0.0) * 1e6)
-    return TrafficRequest(workload=workload, planned=planned, seconds=seconds, rate_bps=rate_bps, seed=seed)
+    return TrafficRequest(
+        workload=workload, planned=planned, seconds=seconds, rate_bps=rate_bps, seed=seed, exceed=exceed
+    )
 
 
 def run_traffic(
@@ -81,7 +91,7 @@ def run_traffic(
 
     `on_progress` is called a few times a second with the seconds so far and the rate in bit/s that NICs receive now.
     """
-    stage = Stage(lab, client, request.seconds)
+    stage = Stage(lab, client, request.seconds, exceeds=request.exceed)
     scene = SCENES[request.workload](lab.fabric, request.seed) if request.workload in SCENES else None
     before, waited, begun = lab.pfc_frames(), lab.waited(), time.monotonic()
     try:
@@ -217,6 +227,7 @@ def request_of(message: dict[str, Any]) -> TrafficRequest:
         return TrafficRequest(
             workload=str(message["workload"]), planned=bool(message["planned"]), seconds=float(message["seconds"]),
             rate_bps=int(message["rate_bps"]), seed=int(message["seed"]),
+            exceed=bool(message.get("exceed", False)),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, OverflowError) as fault:
         raise InputError(f"malformed request: {type(fault).__name__} {fault}") from None

@@ -21,6 +21,11 @@ def paced(flow: pb.FlowPlan) -> int:
     return int(flow.rate_bps * PACE)
 
 
+def floor_of(flow: pb.FlowPlan) -> int:
+    """Return the rate below which congestion control does not cut a flow that may exceed its plan; 0 for others."""
+    return paced(flow) if flow.work_conserving else 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
     """A moment of a run: an `event` of the scene, or a `decision` of the controller: a note or a new plan."""

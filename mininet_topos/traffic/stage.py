@@ -17,7 +17,7 @@ from heddle.mininet_topos.measure.job_follower import JobFollower
 from heddle.mininet_topos.measure.machine_watch import MachineWatch
 from heddle.mininet_topos.measure.start_phases import start_offset_ns, start_phases
 from heddle.mininet_topos.services.controller_client import ControllerClient
-from heddle.mininet_topos.traffic.cast import Act, Cast, Decision, Mark, paced
+from heddle.mininet_topos.traffic.cast import PACE, Act, Cast, Decision, Mark, floor_of, paced
 from heddle.mininet_topos.traffic.queue_pairs import FRAME_BITS, hashed_pairs
 from heddle.mininet_topos.traffic.workloads import Workload
 from heddle.v1 import heddle_pb2 as pb
@@ -77,12 +77,17 @@ def plans_after(followed: Sequence[pb.JobPlan], decisions: Sequence[Decision]) -
 class Stage:
     """A lab in which casts play: with a controller, whose plans NICs follow, or on static rules, without one."""
 
-    def __init__(self, lab: Lab, client: ControllerClient | None, seconds: float, patience_s: float = 0.0) -> None:
+    def __init__(
+        self, lab: Lab, client: ControllerClient | None, seconds: float, *, patience_s: float = 0.0,
+        exceeds: bool = False,
+    ) -> None:  # fmt: skip
         """Use a running lab whose switches are ready; every cast plays for `seconds`.
 
-        Where a decision is missing by then, it goes on until that has come, but for no more than `patience_s`.
+        Where a decision is missing by then, it goes on until that has come, but for no more than `patience_s`. With
+        `exceeds`, flows send as fast as their NICs where the plan lets them (`work_conserving`).
         """
         self.lab, self._client, self.seconds, self.longest_s = lab, client, seconds, seconds + patience_s
+        self._exceeds = exceeds
         self._jobs: list[str] = []
 
     @property
@@ -125,7 +130,8 @@ class Stage:
         return [
             FlowRequest(
                 flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, udp_source_port=flow.udp_source_port,
-                reverse_udp_source_port=flow.reverse_udp_source_port, rate_bps=paced(flow),
+                reverse_udp_source_port=flow.reverse_udp_source_port, rate_bps=self._pace(flow),
+                floor_bps=self._floor(flow),
                 size_bytes=self._endless(line_bps[flow.src_nic]), start_offset_ns=int(start_s * 1e9),
             )
             for flow in plan.flows
@@ -181,8 +187,18 @@ class Stage:
         """Return more bytes than a NIC can send in a run."""
         return int(line_bps * 2 * self.longest_s / 8)
 
+    def _pace(self, flow: pb.FlowPlan) -> int:
+        """Return the rate at which a NIC sends a planned flow: as fast as the NIC where it may exceed its plan."""
+        if not self._floor(flow):
+            return paced(flow)
+        return int(PACE * self.lab.fabric.nic_by_id[flow.src_nic].capacity_bps)
+
+    def _floor(self, flow: pb.FlowPlan) -> int:
+        """Return the rate below which congestion control does not cut a planned flow."""
+        return floor_of(flow) if self._exceeds else 0
+
     def _follower(self, plan: pb.JobPlan) -> JobFollower:
-        return JobFollower(self.client.channel, plan, paced)
+        return JobFollower(self.client.channel, plan, self._pace, self._floor)
 
 
 def _generations(follower: JobFollower, start_ns: int) -> list[Decision]:

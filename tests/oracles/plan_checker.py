@@ -301,6 +301,28 @@ def _limits(network, flows, headroom):
     return limits
 
 
+def _conserving_violations(network, flows):
+    """Return the flows that may exceed their rate though a NIC is asked for too much, or may not though none is."""
+    asked, senders = heaviest(flows, lambda flow: [flow["dst_nic"]]), defaultdict(set)
+    for flow in flows:
+        senders[flow["dst_nic"]].add(flow["src_nic"])
+    full = {
+        nic
+        for nic, load in asked.items()
+        if load > network.nics[nic]["bps"] * (HEADROOM if len(senders[nic]) > 1 else 1)
+    }
+    return [
+        f"{flow['flow_id']}: work_conserving is {flow['work_conserving']}"
+        for flow in flows
+        if flow["work_conserving"]
+        is not (
+            int(flow["rate_bps"]) < flow["demand_bps"] * (1 - ROUNDING)
+            and not _slots(flow)
+            and flow["dst_nic"] not in full
+        )
+    ]
+
+
 def fair_shares(network, flows):
     """Return each flow's share of its demand at max-min rates, with the whole rate of NICs."""
     rates = expected_rates(network, flows, headroom=1)
@@ -364,6 +386,7 @@ def check(fabric, jobs, plan, kept=frozenset(), stranded=frozenset()):
         for flow in flows
         if not _slots(flow) and abs(int(flow["rate_bps"]) - rates[flow["flow_id"]]) > 2 + 1e-6 * rates[flow["flow_id"]]
     ]
+    found += _conserving_violations(network, flows)
     if len({(flow["job"], flow["phase"]) for flow in flows}) == len({flow["job"] for flow in flows}):
         found += _window_violations(network, flows, rates)
     return found

@@ -15,19 +15,36 @@ from heddle.controller.planner.ground.turns import Turns
 from heddle.foundation.traffic_class import CLASSES
 
 
+class ConservingFlowPlan(FlowPlan):
+    """A flow plan whose sender may exceed `rate_bps`, up to the rate of its NIC."""
+
+    __slots__ = ()
+    work_conserving = True
+
+
 class FlowTable(Sequence[FlowPlan]):
     """An immutable sequence of flow plans over arrays.
 
     `flows`, `hops`, `reverse_hops`, `ports`, `reverse_ports` and `rates` have a row per flow plan; hops are the
-    switch-to-switch links of `topology`, padded with -1; `turns` is None where all flows may always send.
+    switch-to-switch links of `topology`, padded with -1; `turns` is None where all flows may always send, `conserving`
+    where no flow may exceed its rate.
     """
 
+    conserving: Flags | None = None
+    """A default of the class: recordings have tables without it."""
+
     def __init__(
-        self, topology: Topology, request: JobRequest, paths: Paths, rates: Ints, turns: Turns | None = None
-    ) -> None:
+        self, topology: Topology, request: JobRequest, paths: Paths, rates: Ints, turns: Turns | None = None,
+        conserving: Flags | None = None,
+    ) -> None:  # fmt: skip
         self.topology, self.request, self.flows, self.hops = topology, request, paths.flows, paths.hops
         self.ports, self.reverse_hops, self.reverse_ports = paths.ports, paths.reverse_hops, paths.reverse_ports
-        self.rates, self.turns = rates, turns
+        self.rates, self.turns, self.conserving = rates, turns, conserving
+
+    @property
+    def conserving_count(self) -> int:
+        """Return how many flows may exceed their rates."""
+        return int(self.conserving.sum()) if self.conserving is not None else 0
 
     @property
     def paths(self) -> Paths:
@@ -37,20 +54,24 @@ class FlowTable(Sequence[FlowPlan]):
             reverse_ports=self.reverse_ports,
         )  # fmt: skip
 
-    def with_rates(self, rates: Ints, turns: Turns | None = None) -> "FlowTable":
+    def with_rates(self, rates: Ints, turns: Turns | None = None, conserving: Flags | None = None) -> "FlowTable":
         """Return the same paths and ports with other rates and turns."""
-        return FlowTable(self.topology, self.request, self.paths, rates, turns)
+        return FlowTable(self.topology, self.request, self.paths, rates, turns, conserving)
+
+    def with_paths(self, paths: Paths) -> "FlowTable":
+        """Return the same rates and turns on other paths or ports."""
+        return FlowTable(self.topology, self.request, paths, self.rates, self.turns, self.conserving)
 
     def with_ports(self, ports: Mapping[int, int]) -> "FlowTable":
         """Return the same paths and rates with other source ports of the data, given by row."""
         changed = self.ports.copy()
         changed[list(ports)] = list(ports.values())
-        return FlowTable(self.topology, self.request, replace(self.paths, ports=changed), self.rates, self.turns)
+        return self.with_paths(replace(self.paths, ports=changed))
 
-    def sends_at(self, rates: Ints, turns: Turns | None) -> bool:
-        """Return whether these are its rates and turns."""
+    def sends_at(self, rates: Ints, turns: Turns | None, conserving: Flags | None = None) -> bool:
+        """Return whether these are its rates and turns, and the flows that may exceed them."""
         same = turns is None if self.turns is None else self.turns.equals(turns)
-        return same and np.array_equal(self.rates, rates)
+        return same and np.array_equal(self.rates, rates) and _equal(self.conserving, conserving)
 
     def changed_since(self, before: "FlowTable") -> list[FlowPlan]:
         """Return the flow plans that differ from those of an earlier table of the same request."""
@@ -60,6 +81,8 @@ class FlowTable(Sequence[FlowPlan]):
         for new, old in zip((self.rates, *self._columns()), (before.rates, *before._columns()), strict=True):
             unequal = new != old
             differs |= unequal.any(axis=1) if unequal.ndim > 1 else unequal
+        if not _equal(self.conserving, before.conserving):
+            differs |= _flags(self) != _flags(before)
         for row in range(len(self)) if self.turns is not None or before.turns is not None else ():
             differs[row] |= self._window(row) != before._window(row)
         return [self._plan(row) for row in np.flatnonzero(differs).tolist()]
@@ -89,7 +112,7 @@ class FlowTable(Sequence[FlowPlan]):
         if isinstance(other, FlowTable):
             return (
                 self.request.job_id == other.request.job_id
-                and self.sends_at(other.rates, other.turns)
+                and self.sends_at(other.rates, other.turns, other.conserving)
                 and all(map(np.array_equal, self._columns(), other._columns()))
             )
         if isinstance(other, Sequence):
@@ -120,7 +143,8 @@ class FlowTable(Sequence[FlowPlan]):
         collective, queue_pair = int(flows.collective[row]), int(flows.queue_pair[row])
         src_rank, dst_rank = int(flows.src_rank[row]), int(flows.dst_rank[row])
         of = CLASSES[self.topology.nic_class[source]]
-        return FlowPlan(
+        kind = ConservingFlowPlan if self.conserving is not None and self.conserving[row] else FlowPlan
+        return kind(
             flow_id=f"{self.request.job_id}/{collective}/{src_rank}-{dst_rank}/{queue_pair}",
             src_nic=nic_ids[source],
             dst_nic=nic_ids[target],
@@ -146,3 +170,12 @@ def path_links(topology: Topology, source: int, hops: Ints, target: int) -> tupl
     """Return the link ids of a path from one NIC to another, NIC links included."""
     first, ids = topology.first_nic_link, topology.link_ids
     return (ids[first + source], *[ids[hop] for hop in hops.tolist() if hop >= 0], ids[first + topology.nics + target])
+
+
+def _flags(table: FlowTable) -> Flags:
+    """Return for each flow whether it may exceed its rate."""
+    return table.conserving if table.conserving is not None else np.zeros(len(table), dtype=np.bool_)
+
+
+def _equal(mine: Flags | None, theirs: Flags | None) -> bool:
+    return mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs))

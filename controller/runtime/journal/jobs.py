@@ -28,6 +28,7 @@ from heddle.controller.runtime.planning.wire import JobColumns, PathColumns, col
 _LENGTH = struct.Struct(">I")
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
 _PATHS, _TURNS = PathColumns._fields, ("slot", "slots", "slot_ns")
+_CONSERVING = "conserving"
 _HOPS = ("hops", "reverse_hops")
 
 
@@ -69,6 +70,8 @@ def encode(topology: Topology, job: Job) -> bytes:
     arrays = {**found.paths._asdict(), "rates": found.rates}
     if found.turns is not None:
         arrays |= {name: getattr(found.turns, name) for name in _TURNS}
+    if found.conserving is not None:
+        arrays[_CONSERVING] = found.conserving.astype(np.int64)
     narrow = {name: _narrowed(array) for name, array in arrays.items()}
     head = values.encode(
         _Head(
@@ -106,6 +109,7 @@ def decode(topology: Topology, content: bytes, renumbered: Ints | None) -> Job:
         own_max_link_utilisation=head.own_max_link_utilisation,
         predicted_completion_ns=head.predicted_completion_ns,
         notes=head.notes,
+        conserving=arrays[_CONSERVING].astype(np.bool_) if _CONSERVING in arrays else None,
     )
     flows = job_of(topology, request, columns, None)
     if len(flows.flows) != len(arrays["rates"]):

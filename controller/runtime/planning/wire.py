@@ -15,7 +15,7 @@ from heddle.controller.model.plan import Certificate, JobFlows, Moved, Stream
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.flow_table import FlowTable
-from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.jit import Flags, Ints
 from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.placed import Placed, paths_of
@@ -43,6 +43,7 @@ class JobColumns(NamedTuple):
     own_max_link_utilisation: float
     predicted_completion_ns: int
     notes: tuple[str, ...]
+    conserving: Flags | None = None
 
 
 class Jobs(NamedTuple):
@@ -117,6 +118,7 @@ def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> Jo
         own_max_link_utilisation=job.own_max_link_utilisation,
         predicted_completion_ns=job.predicted_completion_ns,
         notes=job.notes,
+        conserving=table.conserving if isinstance(table, FlowTable) and not same else None,
     )
 
 
@@ -146,13 +148,13 @@ def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: 
     if columns.paths is None:
         assert known is not None
         assert isinstance(table, FlowTable)
-        rated = table if columns.rates is None else table.with_rates(columns.rates, columns.turns)
+        rated = table if columns.rates is None else table.with_rates(columns.rates, columns.turns, columns.conserving)
         base = known
     else:
         assert columns.rates is not None
         flows = table.flows if isinstance(table, FlowTable) else expand(topology, (request,))
         paths = Paths(flows=flows, **columns.paths._asdict())
-        rated = FlowTable(topology, request, paths, columns.rates, columns.turns)
+        rated = FlowTable(topology, request, paths, columns.rates, columns.turns, columns.conserving)
         base = JobFlows(
             job_id=request.job_id,
             flows=rated,

@@ -154,12 +154,17 @@ def _print_plan(plan: pb.JobPlan) -> None:
         f"  of all jobs' flows {proof.flows_slowed} are slowed (share {proof.mean_share:.3f} on average, "
         f"{proof.worst_share:.3f} at worst), {proof.links_over_capacity} links are over their capacity"
     )
+    if proof.flows_work_conserving:
+        print(f"  {screen.conserving(proof.flows_work_conserving)}")
     if proof.probed:
         seen, oldest_ms = proof.paths_confirmed, proof.oldest_confirmation_unix_ms
         print(f"  probed: {screen.confirmed(seen, plan.flow_count, oldest_ms, proof.probes)}")
     for flow in plan.flows[:MAX_FLOWS_SHOWN]:
         switches = " ".join(link.split(">")[1].split(":")[0] for link in flow.links[:-1])
         measured = f", measured {screen.rate(flow.measured_bps)}" if flow.HasField("measured_bps") else ""
-        print(f"  {flow.flow_id}: port {flow.udp_source_port}, {screen.rate(flow.rate_bps)}{measured}, {switches}")
+        more = " or more" if flow.work_conserving else ""
+        print(
+            f"  {flow.flow_id}: port {flow.udp_source_port}, {screen.rate(flow.rate_bps)}{more}{measured}, {switches}"
+        )
     if len(plan.flows) > MAX_FLOWS_SHOWN:
         print(f"  … and {len(plan.flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from heddle.controller.model.plan import AdmissionWindow, FlowPlan, JobPlan
+from heddle.controller.model.plan import AdmissionWindow, FlowPlan, JobPlan, conserving_count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,11 +78,19 @@ def plans(jobs: Sequence[JobPlan], hint: str | None = None, changed: "Changes | 
         title = f"job {job.job_id}: {len(flows)} flows, {job.state}"
         if job.flows.predicted_completion_ns:
             title += f", one iteration takes {duration(job.flows.predicted_completion_ns)}"
+        if count := conserving_count(flows):
+            title += f"\n{conserving(count)}"
         for note in job.flows.notes:
             out.print(note)
         out.print(_flows(title, [flows[i] for i in range(min(len(flows), MAX_FLOWS_SHOWN))]))
         if len(flows) > MAX_FLOWS_SHOWN:
             out.print(f"  … and {len(flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")
+
+
+def conserving(count: int) -> str:
+    """Return how many of a job's flows may exceed their rates, and what its figures assume."""
+    flows = "1 flow may exceed its rate" if count == 1 else f"{count} flows may exceed their rates"
+    return f"{flows}, up to that of the NIC, where a link is idle (work_conserving); figures assume that none does"
 
 
 def confirmed(paths: int, flows: int, oldest_unix_ms: int, probes: int) -> str:

@@ -68,6 +68,10 @@ def traffic(
         float | None, typer.Option(metavar="MBIT/S", help="The rate of each flow. [default: its part of the line]")
     ] = None,
     seed: Annotated[int, typer.Option(help="Draws pairs and ports.")] = 1,
+    exceed: Annotated[
+        bool,
+        typer.Option("--exceed", help="Let planned flows exceed their rates where the plan does (work_conserving)."),
+    ] = False,
     name: Annotated[str | None, _NAME] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
@@ -83,7 +87,7 @@ def traffic(
     from heddle.mininet_topos.playground.command import run_lab_traffic
     from heddle.mininet_topos.playground.traffic import traffic_request
 
-    run_lab_traffic(traffic_request(workload, planned, seconds, rate, seed), name, as_json)
+    run_lab_traffic(traffic_request(workload, planned, seconds, rate, seed, exceed), name, as_json)
 
 
 @lab.command("cut")

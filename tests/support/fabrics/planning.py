@@ -14,7 +14,7 @@ from tests.oracles.plan_checker import Network
 FLOW_FIELDS = (
     "flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "demand_bps", "reverse_links",
     "reverse_udp_source_port", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned", "dscp",
-    "priority_group",
+    "priority_group", "work_conserving",
 )  # fmt: skip
 CERTIFICATE_FIELDS = (
     "max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation",

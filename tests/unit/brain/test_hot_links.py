@@ -8,6 +8,7 @@ import pytest
 from heddle.controller.config.telemetry import ports_of
 from heddle.controller.model.event import FlowsOfJob, Submit
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.views.hot_links import hot_links
 from heddle.controller.views.measured import Totals
 from heddle.controller.views.planned_traffic import PlannedTraffic
@@ -136,3 +137,20 @@ def test_a_port_that_was_congested_is_reported_until_it_is_forgotten_and_stale_w
     silent = replace(now, stale=~now.stale)
     assert hot_links(driver.state, silent, [], before).stale == (port,)
     assert hot_links(driver.state, silent, [raised(port, stale=True)], before).stale == (port,)
+
+
+def test_a_sender_that_may_exceed_its_plan_is_not_over_it_and_its_excess_is_no_traffic_of_others(driver):
+    job = driver.state.jobs["a"]
+    table = job.flows.flows
+    assert isinstance(table, FlowTable)
+    link, halves = uplink(driver, "h1-n0"), table.rates // 2
+
+    def seen(conserving) -> PlannedTraffic:
+        flows = replace(job.flows, flows=table.with_rates(halves, None, conserving))
+        state = replace(driver.state, jobs={"a": replace(job, flows=flows)})
+        return PlannedTraffic(state, sent(driver, h1=0.9) | {link: 0.9})
+
+    capped, free = seen(None), seen(np.ones(len(table), dtype=np.bool_))
+    assert "h1-n0" in dict(capped.over())
+    assert capped.link(link).excess_bps == 4 * LINE_BPS // 10
+    assert (free.over(), free.link(link).excess_bps) == ((), 0)

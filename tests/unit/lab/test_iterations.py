@@ -1,4 +1,4 @@
-"""Jobs that compute and send in turns: who is told to send again, when, and which ends are noted. No NIC runs."""
+"""Jobs that compute and send in turns: which NICs send again, when, and which ends are noted. No NIC runs."""
 
 import json
 import os

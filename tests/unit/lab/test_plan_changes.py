@@ -19,6 +19,16 @@ def change(old, new, down=(), down_before=()):
     return found.get("f")
 
 
+def test_a_flow_that_may_no_longer_exceed_its_plan_loses_its_floor():
+    found = plan_changes(
+        {"f": flow(work_conserving=True)}, [flow()], down_before=(), down=(), reason="",
+        pace=lambda f: 20_000_000 if f.work_conserving else f.rate_bps,
+        floor=lambda f: f.rate_bps if f.work_conserving else 0,
+    )  # fmt: skip
+    assert found["f"] == FlowChange(rate_bps=10_000_000, floor_bps=0)
+    assert found["f"].for_requester()["floor_bps"] == 0
+
+
 def test_a_flow_that_stays_the_same_is_not_changed():
     assert change(flow(), flow()) is None
 

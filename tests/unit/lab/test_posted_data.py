@@ -87,3 +87,10 @@ def test_no_number_of_cnps_cuts_the_rate_below_the_floor():
     for at in range(12, 20):
         queue.on_cnp(at * MS)
     assert queue.rate_bps == LINE_BPS // 4
+
+
+def test_without_congestion_control_a_queue_pair_keeps_to_its_floor():
+    queue = sender(floor_bps=LINE_BPS // 2)
+    assert queue.rate_bps == LINE_BPS // 2
+    queue.modify({"rate_bps": LINE_BPS // 4, "floor_bps": 0}, MS)
+    assert queue.rate_bps == LINE_BPS // 4

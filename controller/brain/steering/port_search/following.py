@@ -62,7 +62,7 @@ def with_paths(plan: Replan, seen: Seen) -> tuple[JobFlows, ...]:
                 hops[row] = -1
                 hops[row, : len(path) - 2] = [table.topology.link_index[link] for link in path[1:-1]]
             paths = replace(table.paths, hops=hops)
-            job = replace(job, flows=FlowTable(table.topology, table.request, paths, table.rates, table.turns))
+            job = replace(job, flows=table.with_paths(paths))
         jobs.append(job)
     return tuple(jobs)
 

@@ -43,6 +43,10 @@ def printed(found: TrafficResult) -> str:
         (("ring", True, float("nan"), None, 1), r"--seconds nan: must be 1 to 3,600"),
         (("ring", True, 5, 0, 1), r"--rate 0: must be at least 0.1 Mbit/s"),
         (("ring", True, 5, float("inf"), 1), r"--rate inf: must be at least 0.1 Mbit/s"),
+        (
+            ("ring", False, 5, None, 1, True),
+            r"--exceed: only planned flows have rates to exceed, leave it or --hashed out",
+        ),
         (("storm", True, 5, 3, 1), r"--rate: the rates of storm are fixed, leave it out"),
     ],
 )
