@@ -103,7 +103,7 @@ class _Playbill:
             self._progress.begin("starting the controller")
             with self._controller(lab) as client:
                 self._progress.end(SET_UP_S)
-                stage = Stage(lab, client, SECONDS, PATIENCE_S)
+                stage = Stage(lab, client, SECONDS, patience_s=PATIENCE_S)
                 for scene in list(self._scenes):
                     self._play_planned(scene, stage, attempts, leaves_rest=leaves_rest)
             if "ecmp" in self._options.modes:
