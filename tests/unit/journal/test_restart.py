@@ -10,15 +10,16 @@ from heddle.controller.model.event import Submit
 from heddle.controller.model.fabric import SteeredBy
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.runtime.journal import jobs, values
-from heddle.controller.runtime.journal.restart import FABRIC, STEERING, continued, remember_fabric
-from heddle.controller.runtime.ports import EPOCH_SHIFT
+from heddle.controller.runtime.journal.fitting import CABLES, STEERING
+from heddle.controller.runtime.journal.restart import continued, numbered, remember_fabric
+from heddle.controller.runtime.ports import EPOCH_SHIFT, StateStore
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 NOW = 5_000_000
 
 
-class Store:
-    """Holds what is written."""
+class Store(StateStore):
+    """Holds what is written, and is asked for nothing else."""
 
     place = "the store"
 
@@ -28,13 +29,15 @@ class Store:
     def read(self):
         return dict(self.held)
 
-    def write(self, found):
-        self.held |= found
+    def write(self, values):
+        self.held |= values
         self.held = {key: value for key, value in self.held.items() if value is not None}
+
+    check = close = next_generation = None  # type: ignore[assignment]
 
 
 def started(store, fabric=None, generation=0):
-    return continued(begin(fabric or small_fabric()), store, generation, NOW)
+    return numbered(continued(begin(fabric or small_fabric()), store, NOW), generation)
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def kept():
 
 def test_an_empty_journal_is_a_first_start_whose_pins_are_of_an_earlier_controller():
     state = begin(small_fabric(), started_unix_ms=NOW)
-    found = continued(state, Store(), 3 << EPOCH_SHIFT, NOW)
+    found = numbered(continued(state, Store(), NOW), 3 << EPOCH_SHIFT)
     assert found.started_unix_ms == NOW
     assert found.settings.is_journaled is True
     assert found.settings.generation_floor == 3 << EPOCH_SHIFT
@@ -110,7 +113,7 @@ def test_the_fabric_and_its_steering_are_written_where_they_have_changed_and_job
     state = started(kept)
     remember_fabric(state, kept)
     assert kept.read() == before
-    kept.write({FABRIC: values.encode(("another",)), ("job", "train"): b""})
+    kept.write({CABLES: values.encode(("another",)), ("job", "train"): b""})
     remember_fabric(state, kept)
     assert kept.read() == before
     assert STEERING not in before
