@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from heddle.controller.model.error import InputError
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.store.etcd import contents
 from heddle.controller.store.etcd.client import EtcdClient, prefix_end
@@ -66,5 +67,8 @@ class Candidacy:
         else:
             return ""
         found = (await self._client.range(self._keys.root, prefix_end(self._keys.root))).found
-        stored = contents.whole(self._keys, found, self._client.place)
+        try:
+            stored = contents.whole(self._keys, found, self._client.place)
+        except InputError:
+            return ""  # a key that is none of ours: the one that leads next says so
         return await asyncio.to_thread(self._own.why_unfit, stored, self._client.place)

@@ -18,6 +18,7 @@ from heddle.controller.model.plan import Plan
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.model.steering import layout_of
 from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ports.reading import reader_of
 from heddle.controller.planner.solve import solve
 from heddle.controller.rules.compile import compile_fabric
@@ -69,7 +70,7 @@ def off_their_paths(fabric: Fabric, job: Job) -> list[bool]:
     def is_off(source: str, target: str, port: int, links: tuple[str, ...]) -> bool:
         start, end = fabric.nic_by_id[source], fabric.nic_by_id[target]
         journey = network.send(source, roce(start.ip, end.ip, port))
-        taken = (start.up_link, *(wires[switch, number] for switch, number in journey.hops))
+        taken = (start.up_link, *(wires[PortRef(switch, number)] for switch, number in journey.hops))
         return journey.nic != target or taken != links
 
     return [
@@ -198,9 +199,10 @@ def test_a_flow_without_a_path_does_not_stray_while_its_job_says_that_it_is_stra
     job = job_of(fabric, [(0, 2)], Steering.SOURCE_PORT)
     assert job is not None
     table = job.flows.flows
+    assert isinstance(table, FlowTable)
     none = np.full_like(table.hops, -1)
     paths = replace(table.paths, hops=none, reverse_hops=none)
-    lost = replace(job, flows=replace(job.flows, flows=type(table)(table.topology, table.request, paths, table.rates)))
+    lost = replace(job, flows=replace(job.flows, flows=FlowTable(table.topology, table.request, paths, table.rates)))
     assert not any(strayed(fabric, replace(lost, stranded=len(table))))
     assert all(strayed(fabric, lost))
 
@@ -232,6 +234,7 @@ def test_any_port_strays_or_not_as_the_rules_have_it(fabric):
     assert job is not None
     assert not any(strayed(fabric, job))
     table = job.flows.flows
+    assert isinstance(table, FlowTable)
     other = table.with_ports({row: 0xC000 + row * 613 % (1 << 14) for row in range(len(table))})
     changed_ports = replace(job, flows=replace(job.flows, flows=other))
     found = strayed(fabric, changed_ports)
