@@ -11,11 +11,12 @@ from heddle.controller.brain.state import Job
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import DEFAULT_STEERING, Fabric
+from heddle.controller.model.plan import FlowPlan
 from heddle.controller.model.port_meaning import VERSION, PortMeaning, differences, meaning_of
 from heddle.controller.model.steering import layout_of
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.jit import Flags
-from heddle.controller.planner.ports.reading import PortReader, reader_of
+from heddle.controller.planner.ports.reading import reader_of
 from heddle.controller.runtime.journal import values
 
 Key = tuple[str, str]
@@ -70,16 +71,17 @@ def check_ports(fabric: Fabric, place: str, stored: Mapping[Key, bytes], jobs: M
     found = {name: rows for name, job in jobs.items() if (rows := steering.strayed(reader, job)).any()}
     if not found:
         return
-    changes = differences(then, meaning_of(fabric)) if then is not None else ()
-    if not changes:
-        name, rows = next(iter(found.items()))
-        changes = (_example(reader, jobs[name], int(rows.argmax())),)
+    name, rows = next(iter(found.items()))
+    flow = jobs[name].flows.flows[int(rows.argmax())]
+    moved = _nic_elsewhere(fabric, flow)
+    changes = differences(then, meaning_of(fabric)) if then is not None and not moved else ()
+    changes = changes or (moved or _other_port(flow),)
     count = len(changes) - 1
     more = f" (and {count} more change{'s' * (count > 1)})" if count else ""
     raise UnfitFabricError(
         f"{place}: with this fabric file {_counted(found)} would leave planned paths, because {changes[0]}{more}: "
         f"keep the former file, or end {'these jobs' if len(found) > 1 else 'this job'} under it first "
-        f"(`heddle job release {next(iter(found))}`)"
+        f"(`heddle job release {name}`)"
     )
 
 
@@ -109,17 +111,20 @@ def foreign(fabric: Fabric, place: str, what: str) -> UnfitFabricError:
     )
 
 
-def _example(reader: PortReader, job: Job, row: int) -> str:
-    """Return a text about one flow that would leave its path."""
-    flow = job.flows.flows[row]
-    topology = reader.topology
-    leaves = [topology.switch_ids[topology.nic_leaf[topology.nic_index[nic]]] for nic in (flow.src_nic, flow.dst_nic)]
+def _nic_elsewhere(fabric: Fabric, flow: FlowPlan) -> str:
+    """Return which NIC of a flow is on another leaf than its path was planned at; "" where both are there."""
+    leaves = [fabric.nic_by_id[nic].port.switch for nic in (flow.src_nic, flow.dst_nic)]
     if len(flow.links) == 2:
         apart = f"{flow.src_nic} and {flow.dst_nic} are on {' and '.join(leaves)}"
         return f"{apart}, and flow {flow.flow_id} was planned within one leaf"
-    ends = [flow.links[1].split(":")[0], flow.links[-2].split(">")[1].split(":")[0]]
+    first, last = fabric.cable_by_link[flow.links[1]], fabric.cable_by_link[flow.links[-2]]
+    ends = (first.lower.switch, last.lower.switch)
     for nic, leaf, end in zip((flow.src_nic, flow.dst_nic), leaves, ends, strict=True):
         if leaf != end:
             return f"NIC {nic} is on {leaf}, and the path of flow {flow.flow_id} is planned at {end}"
+    return ""
+
+
+def _other_port(flow: FlowPlan) -> str:
     ports = f"ports {flow.udp_source_port} and {flow.reverse_udp_source_port} (ACKs)"
     return f"{ports} of flow {flow.flow_id} no longer select {' '.join(flow.links[1:-1])} and the reverse path"
