@@ -25,12 +25,13 @@ def check_fit(draft: Draft, tier_of: Mapping[str, int], links: list[DraftLink]) 
         draft.refuse("", "no spine: hosts are on several leaves and no switch joins any two of them")
     _check_links(draft, tier_of, links)
     _check_joined(draft, part_of, links)
-    plugs = [plug for plug in draft.plugs if tier_of.get(plug.switch) != 0]
-    if 2 * len(plugs) >= len(draft.plugs):
-        what = f"{len(plugs)} of {len(draft.plugs)} NICs are on switches that are above others with hosts, the first"
-        where = located(draft.source, plugs[0].place)
-        remedy = _REMEDY.format(name=plugs[0].switch)
-        draft.refuse("", f"{what} on {shown(plugs[0].switch)} at {where}; {remedy}")
+    above = [plug for plug in draft.plugs if tier_of.get(plug.switch) != 0]
+    kept = {plug.host for plug in draft.plugs if tier_of.get(plug.switch) == 0}
+    lost = {plug.host for plug in above} - kept
+    if len(lost) > len(kept):
+        what = f"{len(lost)} of {len(lost) + len(kept)} hosts are on switches that are above others with hosts"
+        first = f"the first on {shown(above[0].switch)} at {located(draft.source, above[0].place)}"
+        draft.refuse("", f"{what}, {first}; {_REMEDY.format(name=above[0].switch)}")
     draft.plugs = [plug for plug in draft.plugs if tier_of.get(plug.switch) == 0]
 
 

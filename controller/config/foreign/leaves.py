@@ -57,11 +57,13 @@ def _upper_half(
     joins = [any(len(near[name]) > 1 for name in half) for half in halves]
     hosts = [graph.among(half) / len(half) for half in halves]
     weights = [sum(_weight(hints[name]) for name in half) for half in halves]
+    alone = [not any(graph.near[name] - leaves for name in half) for half in halves]
     for upper, lower in ((0, 1), (1, 0)):
-        if joins[upper] and 2 * hosts[upper] <= hosts[lower]:
+        if joins[upper] and alone[lower] and 2 * hosts[upper] <= hosts[lower]:
             return set(halves[upper])
     for upper, lower in ((0, 1), (1, 0)):
-        if weights[upper] > weights[lower] and (joins[upper] or weights[upper] > 0 > weights[lower]):
+        named = weights[upper] > 0 > weights[lower]
+        if named or (weights[upper] > weights[lower] and joins[upper] and alone[lower]):
             return set(halves[upper])
     return set()
 
@@ -71,7 +73,7 @@ def _weight(hint: Hint | None) -> int:
 
 
 def _has_twin(graph: Graph, leaves: set[str], near: Near, name: str) -> bool:
-    """Return whether a switch without hosts, not linked to this one, joins the same switches with hosts."""
+    """Return whether a switch without hosts, not linked to this one, joins the same switches and few more."""
     below = near[name]
     if len(below) < 2:
         return False
@@ -80,7 +82,11 @@ def _has_twin(graph: Graph, leaves: set[str], near: Near, name: str) -> bool:
         for twin in graph.near[other]:
             if twin not in leaves and twin not in graph.near[name]:
                 counts[twin] = counts.get(twin, 0) + 1
-    return max(counts.values(), default=0) >= max(2, min(len(below), _MAX_COMPARED) / 2)
+    enough = max(2, min(len(below), _MAX_COMPARED) / 2)
+    return any(
+        count >= enough and (len(below) > _MAX_COMPARED or 2 * count > len(graph.near[twin] & leaves))
+        for twin, count in counts.items()
+    )
 
 
 def _hinted(group: list[str], near: Near, hints: Hints) -> set[str]:

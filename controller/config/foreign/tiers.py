@@ -42,6 +42,8 @@ def _by_structure(draft: Draft) -> dict[str, int]:
     for name in leaves:
         for other in graph.near[name]:
             tier_of.setdefault(other, 1)
+    for name in _below_leaves(graph, tier_of, hints) - pinned.keys():
+        del tier_of[name]
     _raise_above_neighbours(graph, tier_of, hints, pinned)
     _add_third_tier(graph, tier_of, hints)
     return tier_of
@@ -58,6 +60,15 @@ def _spare_bridges(draft: Draft) -> list[str]:
         for without in ((), bridges)
     ]
     return bridges if parts[0] == parts[1] else []
+
+
+def _below_leaves(graph: Graph, tier_of: dict[str, int], hints: Hints) -> set[str]:
+    """Return the switches without hosts that hang below some of the leaves: named so, and another one joins more."""
+    leaves = {name for name, tier in tier_of.items() if tier == 0}
+    above = [name for name, tier in tier_of.items() if tier == 1]
+    named = [name for name in above if hints[name] is Hint.LEAF]
+    others = [graph.near[name] & leaves for name in above if hints[name] is not Hint.LEAF]
+    return {name for name in named if any(graph.near[name] & leaves < joined for joined in others)}
 
 
 def _raise_above_neighbours(
@@ -90,7 +101,8 @@ def _add_third_tier(graph: Graph, tier_of: dict[str, int], hints: Hints) -> None
     cores = {name for name, tier in tier_of.items() if tier == _HIGHEST}
     beside = {name for name in graph.near if name not in tier_of and graph.near[name] & cores}
     for name in beside:
-        tier_of[name] = 1 if graph.near[name] - tier_of.keys() - beside else 0
+        is_above = hints[name] is Hint.SPINE or graph.near[name] - tier_of.keys() - beside
+        tier_of[name] = 1 if is_above else 0
     for name in beside:
         if tier_of[name] == 1:
             for other in graph.near[name]:

@@ -23,6 +23,18 @@ def test_links_of_peers_loops_and_links_to_the_outside_are_left_out_and_counted(
     ]
 
 
+def test_the_role_of_a_switch_decides_where_the_links_leave_a_choice():
+    """One spine with a server, and two leaves with as many each."""
+    text = HEDGEHOG + "---\napiVersion: wiring.githedgehog.com/v1beta1\nkind: Server\nmetadata: {name: probe}\n"
+    for number in (1, 2):
+        text += "---\napiVersion: wiring.githedgehog.com/v1beta1\nkind: Connection\n"
+        ends = f"{{server: {{port: probe/p{number}}}, switch: {{port: s-1/E1/4{number}}}}}"
+        text += f"metadata: {{name: p{number}}}\nspec: {{unbundled: {{link: {ends}}}}}\n"
+    found = imported(text)
+    assert roles(found) == {"s-1": "spine", "l-1": "leaf", "l-2": "leaf"}
+    assert {nic.host for nic in found.fabric.nics} == {"box-1", "box-2"}
+
+
 def test_a_list_as_kubectl_prints_it_is_read():
     objects = [
         {"kind": "Switch", "metadata": {"name": name}, "spec": {"role": "server-leaf"}} for name in ("one", "two")

@@ -79,6 +79,16 @@ def test_a_collector_on_a_core_does_not_take_it_from_the_fabric():
     assert len(found.fabric.cables) == 8
 
 
+def test_leaves_on_two_spines_are_no_cores_beside_an_unused_one_and_leaves_on_one_spine():
+    links = (
+        PAIR
+        + HOSTS
+        + "one:eth1-up:eth4 one:eth2-c:eth1 two:eth1-top:eth4 two:eth2-d:eth1 spare:eth1-up:eth5 spare:eth2-top:eth5"
+    )
+    found = roles(imported(lab({"ceos": "lo hi up top one two spare", "linux": "a b c d"}, links)))
+    assert (found["lo"], found["hi"]) == ("leaf", "leaf")
+
+
 def test_bridges_without_hosts_are_left_out():
     found = imported(
         lab(
@@ -135,6 +145,13 @@ def test_a_linux_node_with_several_links_is_a_host_beside_switches_of_a_kind():
     assert [nic.id for nic in found.fabric.nics] == ["a-n0", "a-n1", "b-n0", "b-n1"]
 
 
+def test_a_node_with_several_links_is_a_host_by_its_name_where_all_are_of_kind_linux():
+    links = PAIR + "lo:eth5-gpu7:eth1 hi:eth5-gpu7:eth2 lo:eth6-a:eth1"
+    found = imported(lab({"linux": "lo hi up top gpu7 a"}, links))
+    assert roles(found) == TWO_TIERS
+    assert hosts(found) == ["a", "gpu7"]
+
+
 def test_a_switch_of_a_kind_that_is_named_a_host_and_has_none_is_a_host():
     links = PAIR + "lo:eth5-client:eth1 hi:eth5-client:eth2 lo:eth6-a:eth1"
     found = imported(lab({"ceos": "lo hi up top client", "linux": "a"}, links))
@@ -170,10 +187,39 @@ def test_routers_in_a_triangle_have_no_spine():
     assert "no spine" in refused(lab({"ceos": "r1 r2 r3", "linux": "a b c"}, links))
 
 
-def test_a_file_in_which_half_of_the_nics_are_above_the_leaves_is_refused():
-    links = "lo:eth1-mid:eth1 hi:eth1-mid:eth2 lo:eth2-a:eth1 hi:eth2-b:eth1 mid:eth7-c:eth1 mid:eth8-d:eth1"
-    line = refused(lab({"ceos": "lo hi mid", "linux": "a b c d"}, links), roles={"mid": Hint.SPINE})
-    assert "2 of 4 NICs are on switches that are above others with hosts, the first on 'mid'" in line
+def test_a_file_in_which_most_hosts_are_above_the_leaves_is_refused():
+    links = "lo:eth1-mid:eth1 hi:eth1-mid:eth2 lo:eth2-a:eth1 hi:eth2-b:eth1 mid:eth6-c:eth1 "
+    links += "mid:eth7-d:eth1 mid:eth8-e:eth1"
+    line = refused(lab({"ceos": "lo hi mid", "linux": "a b c d e"}, links), roles={"mid": Hint.SPINE})
+    assert "3 of 5 hosts are on switches that are above others with hosts, the first on 'mid'" in line
+
+
+def test_a_collector_on_every_spine_by_names_is_left_out():
+    links = (PAIR + HOSTS + "up:eth9-x:eth1 top:eth9-x:eth2").replace("up:", "spine1:").replace("top:", "spine2:")
+    found = imported(lab({"ceos": "lo hi spine1 spine2", "linux": "a b x"}, links))
+    assert roles(found) == {"lo": "leaf", "hi": "leaf", "spine1": "spine", "spine2": "spine"}
+    assert hosts(found) == ["a", "b"]
+
+
+FOUR = "".join(f"leaf{at}:eth1-s1:eth{at} leaf{at}:eth2-s2:eth{at} leaf{at}:eth5-h{at}:eth1 " for at in (1, 2, 3, 4))
+BELOW = "below:eth1-leaf1:eth8 below:eth2-leaf2:eth8 "
+
+
+def test_a_switch_with_hosts_below_two_of_the_leaves_is_no_spine():
+    """It hangs on leaves that have hosts of their own, which no fabric file can hold."""
+    more = "leaf1:eth6-i:eth1 leaf2:eth6-j:eth1 below:eth5-k:eth1"
+    text = lab({"ceos": "leaf1 leaf2 leaf3 leaf4 s1 s2 below", "linux": "h1 h2 h3 h4 i j k"}, FOUR + BELOW + more)
+    assert "2 of 10 links between switches join no two tiers" in refused(text)
+
+
+def test_a_switch_without_hosts_below_two_of_the_leaves_is_no_spine_if_named_so():
+    text = lab(
+        {"ceos": "leaf1 leaf2 leaf3 leaf4 s1 s2 acc-leaf", "linux": "h1 h2 h3 h4"},
+        FOUR + BELOW.replace("below", "acc_leaf"),
+    )
+    found = imported(text.replace("acc_leaf", "acc-leaf"))
+    assert {name for name, role in roles(found).items() if role == "spine"} == {"s1", "s2"}
+    assert len(found.fabric.cables) == 8
 
 
 def test_a_given_role_outranks_links_and_names():
