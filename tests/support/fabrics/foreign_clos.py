@@ -1,7 +1,7 @@
 """Random Clos fabrics as their builder knows them, and writers of each format that can be imported.
 
 Nothing here uses the importer: roles, links and ports are those that the fabric was drawn with. Names mislead where the
-links alone tell the role. Beside the fabric there may be leaves without hosts, collectors on upper switches, pairs of
+links alone show the role. Beside the fabric there may be leaves without hosts, collectors on upper switches, pairs of
 peers and bridges.
 """
 

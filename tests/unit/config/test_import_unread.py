@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_imported_is_named(what):
 @pytest.mark.parametrize(
     "what", ["Slurm's topology.conf", "a model of Topograph", "a Chakra trace", "a network of ASTRA-sim's analytical"]
 )
-def test_a_file_without_cabling_is_told_what_to_give_instead(what):
+def test_the_refusal_of_a_file_without_cabling_names_what_to_give_instead(what):
     line = refused(next(text for name, text in FILES.items() if name.startswith(what)))
     assert "no cabling" in line
     assert "give the cabling, for example as containerlab's *.clab.yml" in line
