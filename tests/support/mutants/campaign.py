@@ -49,6 +49,7 @@ class Campaign:
         self._mutants = mutants
         self._trials: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._workers: list[subprocess.Popen[str]] = []
+        self._failures: list[str] = []
         self.outcomes: dict[int, dict[str, Any]] = {}
         """By the number of the mutant."""
         for number, mutant in enumerate(mutants):
@@ -69,7 +70,7 @@ class Campaign:
             )
 
     def run(self, folders: Sequence[Path], observe: Callable[[Mutant, dict[str, Any]], None]) -> None:
-        """Try all, a worker in each folder; call `observe` with each outcome."""
+        """Try all, a worker in each folder; call `observe` with each outcome. Raises RuntimeError if a worker ended."""
         threads = [threading.Thread(target=self._work, args=(folder, observe), daemon=True) for folder in folders]
         try:
             for thread in threads:
@@ -79,6 +80,8 @@ class Campaign:
         finally:
             for worker in self._workers:
                 worker.terminate()
+        if self._failures:
+            raise RuntimeError("; ".join(self._failures))
 
     def _work(self, folder: Path, observe: Callable[[Mutant, dict[str, Any]], None]) -> None:
         command = [sys.executable, "-m", "tests.support.mutants.worker"]
@@ -95,7 +98,8 @@ class Campaign:
                 print(json.dumps(trial), file=worker.stdin, flush=True)
                 answer = worker.stdout.readline()
                 if not answer:
-                    raise RuntimeError(f"the worker in {folder} ended with status {worker.wait()}")
+                    self._failures.append(f"the worker in {folder} ended with status {worker.wait()}")
+                    return
                 outcome = json.loads(answer)
                 self.outcomes[outcome["number"]] = outcome
                 observe(self._mutants[outcome["number"]], outcome)

@@ -15,13 +15,14 @@ BOTH = PairWork(active=True, taken_vtep=IPv4Address("192.0.2.7"), duty=Duty())
 
 @pytest.mark.parametrize(("work", "words"), [(ALONE, (1, 0)), (STANDBY, (0, 0)), (BOTH, (1, 0xC0000207))])
 def test_a_takeover_changes_two_words_and_shares_all_other_arrays(work, words):
-    tables = Tables(*(np.full(20, 9, dtype=np.int64) for _ in Tables._fields))
+    tables = Tables._make(np.full(20, 9, dtype=np.int64) for _ in Tables._fields)
     before = tables.own.copy()
     found = on_duty(tables, work, 41)
     assert (found.own[OWN_ACTIVE], found.own[OWN_TAKEN_VTEP]) == words
     rest = np.delete(np.arange(20), (OWN_ACTIVE, OWN_TAKEN_VTEP))
     assert (found.own[rest] == 9).all()
     assert (tables.own == before).all()
-    assert (found.generation.tolist(), found.generation.dtype) == ([41], np.int64)
+    assert found.generation.tolist() == [41]
+    assert found.generation.dtype == np.int64
     others = [name for name in Tables._fields if name not in ("own", "generation")]
     assert all(getattr(found, name) is getattr(tables, name) for name in others)
