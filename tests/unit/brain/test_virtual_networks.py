@@ -249,7 +249,7 @@ def test_after_a_restart_nothing_is_published_before_the_last_change_of_a_networ
     assert site.notes()[1][:2] == ("warning", "g1")
     assert site.replies[site.apply(vpc("a", 1, 11), more=True)] == 0
     assert site.outcome(ApplyBorder, rules=(), more=True) == 0
-    assert site.effects == (Reply(reply=site.callers, outcome=0),)
+    assert [*site.effects] == [Reply(reply=site.callers, outcome=0)]
     caller = site.apply(vpc("a", 1, 11))  # equal, and the last
     assert site.networks.generation == NOW
     assert [*site.effects] == [NetworksChanged(generation=NOW)]
