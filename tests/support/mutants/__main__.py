@@ -40,12 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the workers and removes their copies
     equivalent = results.equivalents()
     again = json.loads(options.again.read_text())["mutants"] if options.again else []
-    survivors = {
-        (m["file"], m["scope"], m["was"], m["becomes"]) for m in again if m["outcome"] in ("survived", "no tests")
-    }
+    again = [m for m in again if m["outcome"] in ("survived", "no tests")]
+    survivors = {(m["file"], m["scope"], m["was"], m["becomes"]) for m in again}
+    kinds = {(m["file"], m["scope"], m["operator"]) for m in again} or None
     patterns = sorted({key[0] for key in survivors}) or options.files
     count = None if options.all or survivors else options.count
-    mutants = [m for m in draw(sources(ROOT, patterns), count, options.seed) if not survivors or m.key in survivors]
+    drawn = draw(sources(ROOT, patterns), count, options.seed, kinds)
+    mutants = [mutant for mutant in drawn if not survivors or mutant.key in survivors]
     entries = [results.entry(m, {"outcome": "equivalent", "seconds": 0.0}) for m in mutants if m.key in equivalent]
     mutants = [mutant for mutant in mutants if mutant.key not in equivalent]
     with tempfile.TemporaryDirectory(prefix="heddle-mutants-") as place:

@@ -2,7 +2,7 @@
 
 import difflib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -150,9 +150,19 @@ def sources(root: Path, patterns: Sequence[str]) -> list[Source]:
     return [Source(root, file) for file in sorted(files)]
 
 
-def draw(found: Sequence[Source], count: int | None, seed: int) -> Iterator[Mutant]:
-    """Yield so many mutants drawn by a seed, or all if `count` is None; each fault once."""
-    places = [(source, number) for source in found for number in range(len(source.places))]
+def draw(
+    found: Sequence[Source], count: int | None, seed: int, kinds: Container[tuple[str, str, str]] | None = None
+) -> Iterator[Mutant]:
+    """Yield so many mutants drawn by a seed, or all if `count` is None; each fault once.
+
+    `kinds`, where given, are the only files, scopes and operators to draw from.
+    """
+    places = [
+        (source, number)
+        for source in found
+        for number, place in enumerate(source.places)
+        if kinds is None or (source.file, ".".join(place.scope), place.operator) in kinds
+    ]
     random.Random(seed).shuffle(places)
     seen: set[tuple[str, str]] = set()
     for source, number in places:
