@@ -1,21 +1,24 @@
 """What gateways, hosts and balancers are sent of the virtual networks, and what balancers report."""
 
+from dataclasses import replace
 from ipaddress import IPv4Address
 
 import pytest
 
 from heddle.controller.brain.networks.publishing import update_for
 from heddle.controller.model.effect import NetworksChanged
-from heddle.controller.model.error import InputError, NotFoundError
+from heddle.controller.model.error import AlreadyExistsError, InputError, InUseError, NotFoundError
 from heddle.controller.model.event import (
     ApplyLoadBalancer,
     BackEndsReported,
     DeleteLoadBalancer,
     GatewayDown,
 )
+from heddle.controller.model.tenant import Tenant
 from heddle.dataplane.config.balancers import BackEndState, Mode, balancer_mac, pool_mac
 from heddle.dataplane.config.desired import Kind
-from tests.unit.brain.network_site import Site, acknowledged_site, changed_a, load_balancer, vpc, vtep
+from heddle.dataplane.config.network import FloatingIp
+from tests.unit.brain.network_site import NAT, Site, acknowledged_site, changed_a, load_balancer, vpc, vtep
 
 POOLS = {"a": (IPv4Address("10.1.2.1"),), "b": (IPv4Address("10.2.2.1"),)}
 
@@ -163,3 +166,37 @@ def test_what_a_balancer_reports_of_back_ends_is_kept_and_what_turned_is_logged(
         ("full", IPv4Address("10.1.0.11"), 80): True,
         ("direct", IPv4Address("10.2.0.12"), 80): False,
     }
+
+
+def test_a_load_balancer_that_a_floating_ip_leads_to_is_not_deleted_or_moved_away(site):
+    a = vpc("a", 1, 11)
+    site.call(ApplyLoadBalancer, balancer=load_balancer("web", a))
+    floating = FloatingIp(public=NAT, endpoint=IPv4Address("10.1.1.1"))
+    site.apply(replace(a, floating_ips=(floating,)))
+    assert site.networks.vpcs["a"].floating_ips == (floating,)
+    needed = site.outcome(DeleteLoadBalancer, balancer_id="web")
+    assert isinstance(needed, InUseError)
+    assert str(needed).startswith("load balancer web is needed: ")
+    elsewhere = replace(load_balancer("web", a), vip=IPv4Address("10.1.1.9"))
+    assert isinstance(site.outcome(ApplyLoadBalancer, balancer=elsewhere), InputError)
+    assert site.networks.load_balancers == {"web": load_balancer("web", a)}
+    site.call(ApplyLoadBalancer, balancer=load_balancer("web", a, port=81))
+    assert site.networks.load_balancers["web"].port == 81
+
+
+def test_the_id_of_another_tenants_load_balancer_is_taken(site):
+    site.call(ApplyLoadBalancer, balancer=load_balancer("web", vpc("a", 1, 11)))
+    other = replace(load_balancer("web", vpc("b", 2, 12)), tenant="red")
+    refused = site.outcome(ApplyLoadBalancer, balancer=other, tenant=Tenant(name="red"))
+    assert isinstance(refused, AlreadyExistsError)
+    assert str(refused) == "id: load balancer web is in use; choose another id"
+
+
+@pytest.mark.parametrize(("hosts", "more"), [(20, []), (22, [("warning", "b21", "2 more back ends went up or down")])])
+def test_of_many_back_ends_that_turn_the_log_names_twenty(balanced, hosts, more):
+    large = vpc("a", 1, 11, *range(30, 29 + hosts))
+    balanced.apply(large)
+    balanced.call(ApplyLoadBalancer, balancer=load_balancer("full", large, Mode.FULL_NAT))
+    reported(balanced, full=True)
+    assert balanced.notes()[20:] == more
+    assert len({text for _, _, text in balanced.notes()[:20]}) == 20
