@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from heddle.controller.brain.begin import begin
-from heddle.controller.config import failed_of, load_fabric, load_jobs
+from heddle.controller.config import load_fabric, load_jobs
 from heddle.controller.model.error import HeddleError, InputError, NoAdmissiblePlanError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
@@ -22,12 +22,13 @@ from heddle.controller.model.plan import Infeasible, JobFlows
 from heddle.controller.model.steering import layout_of
 from heddle.controller.planner.solve import Draft, certified, draft
 from heddle.controller.planner.warm import prepare
-from heddle.controller.views.beside import Changes, changes, kept_problem
+from heddle.controller.views.beside import Changes, changes
 from heddle.controller.views.hint import queue_pair_hint
 from heddle.controller.views.offline import Offline, Origin, offline
 from heddle.kernels.cache import kernels_ready, on_compile
 from heddle.programs.console import show
 from heddle.programs.console.compiling import compiling
+from heddle.programs.console.kept_plan import failures_of, kept_jobs, with_failures
 
 if TYPE_CHECKING:
     from heddle.controller.config.plan_file import KeptJob
@@ -65,10 +66,12 @@ def run_plan(
     the fabric file.
     """
     fabric = load_fabric(fabric_path)
-    failures = {name: _failure(name, fabric) for name in failed}
-    fabric = replace(fabric, failed=reduce(Health.union, failures.values(), fabric.failed))
+    failures = failures_of(failed, fabric)
+    fabric = replace(fabric, failed=with_failures(fabric, failures))
     requests = load_jobs(jobs_path, fabric)
-    kept = _Kept(_kept_jobs(beside, fabric, jobs_path, requests) if beside else [], failures)
+    kept = _Kept(kept_jobs(beside, fabric) if beside else [], failures)
+    if beside:
+        _refuse_taken(beside, kept.jobs, jobs_path, requests)
     planning = f"planning {len(requests)} jobs on {len(fabric.switches)} switches"
     with show.progress(planning) as shown, compiling(shown):
         prepare(fabric)
@@ -87,27 +90,13 @@ def run_plan(
         show.imbalance(_imbalance(fabric))
 
 
-def _failure(name: str, fabric: Fabric) -> Health:
-    """Return the link or switch that `--failed` names; raises InputError."""
-    health, found = failed_of((name,), fabric)
-    if found:
-        raise InputError(f"--failed: {found[0].text}; a link is named as in the plan, such as leaf1:1>spine1:1")
-    return health
-
-
-def _kept_jobs(path: Path, fabric: Fabric, jobs_path: Path, requests: Sequence[JobRequest]) -> "list[KeptJob]":
-    """Read the jobs of a plan file and check them against the fabric and the new jobs; raises InputError."""
-    from heddle.controller.config.plan_file import REWRITE, load_plan
-
-    kept = load_plan(path, fabric)
-    if (wrong := kept_problem(fabric, [(job.request, job.flows) for job in kept])) is not None:
-        raise InputError(f"{path}: {wrong}; {REWRITE}")
+def _refuse_taken(beside: Path, kept: "Sequence[KeptJob]", jobs_path: Path, requests: Sequence[JobRequest]) -> None:
+    """Raise InputError for a new job whose id a kept one has."""
     taken = {job.request.job_id for job in kept}
     for index, request in enumerate(requests):
         if request.job_id in taken:
             where = f"{jobs_path}: jobs[{index}].job_id"
-            raise InputError(f"{where}: {request.job_id} is a job of {path}; choose another id")
-    return kept
+            raise InputError(f"{where}: {request.job_id} is a job of {beside}; choose another id")
 
 
 def _planned(fabric: Fabric, requests: Sequence[JobRequest], kept: _Kept, *, compare: bool) -> _Result:

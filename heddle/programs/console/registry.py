@@ -31,6 +31,7 @@ COMMANDS = {
         "Check by probes if hashes can be steered.", "heddle.programs.console.fabric_check.options", "check"
     ),
     "plan": Source("Plan jobs offline, with proof.", "heddle.programs.console.options.offline", "plan"),
+    "suggest": Source("Suggest NICs for a job offline.", "heddle.programs.console.options.offline", "suggest"),
     "import": Source(
         "Convert other formats to a fabric file.", "heddle.programs.console.options.offline", "import_file"
     ),

@@ -4,7 +4,7 @@ import os
 import sys
 
 INTERRUPTED = 130
-OFFLINE = ("check", "import", "plan")
+OFFLINE = ("check", "import", "plan", "suggest")
 """Commands that leave no thread, child process or open file behind."""
 
 

@@ -25,6 +25,11 @@ def run_suggest(server: str, shape: Shape, *, as_json: bool) -> None:
         raise InputError(*(f"{problem.path}: {problem.text}" for problem in problems))
     with connected(server) as client, screen.progress(f"{shape.ranks} ranks: searching a placement"):
         reply = client.jobs.SuggestPlacement(shape_to(shape))
+    print_reply(reply, as_json=as_json)
+
+
+def print_reply(reply: pb.SuggestPlacementReply, *, as_json: bool) -> None:
+    """Print placements as a table, or as JSON in Protobuf's mapping."""
     if as_json:
         json.dump(as_dict(reply), sys.stdout)
         print()

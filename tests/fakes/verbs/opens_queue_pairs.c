@@ -1,4 +1,5 @@
-/* Opens queue pairs as NCCL does: dlopen of libibverbs, dlvsym with IBVERBS_1.1; or as a linked program (-DLINKED) does.
+/* Opens queue pairs as NCCL does: dlopen of libibverbs, dlvsym with IBVERBS_1.1; with -DBY_DLSYM by dlsym, as NVSHMEM
+ * does; with -DLINKED as a linked program does.
  *
  * Arguments: version of the symbol, how many queue pairs, label of the program, last byte of the peer's address.
  * Prints a line per queue pair: number, label that the provider got, 1 if the caller's attributes are unchanged; then the
@@ -28,7 +29,11 @@ int main(int argc, char **argv)
     struct seen *seen = &last_modify;
 #else
     void *library = dlopen("libibverbs.so.1", RTLD_NOW);
+#ifdef BY_DLSYM
+    modify_qp *modify = library ? (modify_qp *)dlsym(library, "ibv_modify_qp") : 0;
+#else
     modify_qp *modify = library ? (modify_qp *)dlvsym(library, "ibv_modify_qp", argv[1]) : 0;
+#endif
     struct seen *seen = library ? dlsym(library, "last_modify") : 0;
     if (!modify) return fprintf(stderr, "%s\n", dlerror()), 3;
 #endif

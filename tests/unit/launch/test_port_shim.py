@@ -79,7 +79,7 @@ def planned(count):
     return ports
 
 
-@pytest.mark.parametrize("program", ["by_dlvsym", "linked"])
+@pytest.mark.parametrize("program", ["by_dlvsym", "by_dlsym", "linked", "by_module"])
 def test_a_thousand_queue_pairs_get_exactly_the_planned_ports(run, program):
     with PortResponder(planned(QUEUE_PAIRS).port) as agent:
         labels, errors, _ = run(agent.path, program=program, label=12_345)

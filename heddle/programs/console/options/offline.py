@@ -1,4 +1,4 @@
-"""`heddle check`, `plan` and `import` as commands: their options. They need no controller, no network and no root."""
+"""`heddle check`, `plan`, `suggest` and `import` as commands: their options. They need no controller and no root."""
 
 import gc
 import sys
@@ -68,6 +68,43 @@ def plan(
         from heddle.programs.console.plan import run_plan
 
         run_plan(fabric, jobs, as_json=as_json, rules=rules, beside=beside, failed=failed or ())
+
+
+def suggest(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    ranks: Annotated[int, typer.Option(min=1, help="How many ranks to place.")],
+    collective: Annotated[str, typer.Option(help="Their collective, such as RING_ALL_REDUCE or ALL_TO_ALL.")],
+    size_bytes: Annotated[
+        int, typer.Option("--bytes", min=1, help="Bytes per rank and iteration, as in a jobs file.")
+    ] = 1_000_000_000,
+    gpu_milli: Annotated[int, typer.Option(min=0, help="GPU share per rank in 1/1000; 0 for a whole one.")] = 0,
+    qps: Annotated[int, typer.Option(min=1, help="Queue pairs per flow.")] = 1,
+    most: Annotated[int, typer.Option(min=1, help="The maximum number of suggestions.")] = 3,
+    beside: Annotated[
+        Path | None,
+        typer.Option(metavar="PLAN", help="Suggest beside the jobs of this plan (written by `heddle plan --json`)."),
+    ] = None,
+    failed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LINK", help="A link or switch that has failed, as in the fabric file; may be repeated."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Suggest NICs for a job offline, best first, with the link utilisation that each would cause.
+
+    `heddle job suggest` requests the same of a running controller, beside its jobs. Needs no network and no root. Exit
+    status: 0; 2 for malformed input; 3 if too few GPUs are free.
+
+    Example: heddle suggest fabric.yaml --ranks 7 --collective RING_ALL_REDUCE
+    """
+    with _uncollected():
+        from heddle.controller.model.placement import Shape
+        from heddle.programs.console.place import run_place
+        from heddle.programs.console.suggest import collective_of
+
+        collectives = (collective_of(collective, size_bytes, qps),)
+        shape = Shape(ranks=ranks, collectives=collectives, gpu_milli=gpu_milli, max_suggestions=most)
+        run_place(fabric, shape, as_json=as_json, beside=beside, failed=failed or ())
 
 
 def import_file(
