@@ -41,7 +41,7 @@ def main(folder: Path) -> None:
 
 
 def _pictures(browser: Browser, url: str, folder: Path) -> None:
-    with settled(url, "permutation", "--seconds", "60", "--seed", "3"):
+    with settled(url, "permutation", "--seconds", "300", "--seed", "3"):
         _take(browser, url + "/fabric", folder / "dashboard-fabric.png")
         (job, *_) = json.loads(read(url + "/api/jobs"))["jobs"]
         _take(browser, f"{url}/jobs/{job['id']}", folder / "dashboard-job.png")
@@ -51,7 +51,7 @@ def _pictures(browser: Browser, url: str, folder: Path) -> None:
         _take(browser, url + "/fabric", folder / "dashboard-cut.png")
         _take(browser, url + "/fabric", folder / "dashboard-phone.png", size=PHONE)
         subprocess.run((*LAB, "heal", CUT, "--name", NAME), check=True, stdout=subprocess.DEVNULL)
-    with settled(url, "incast", "--hashed", "--seconds", "60"):
+    with settled(url, "incast", "--hashed", "--seconds", "300"):
         _take(browser, url + "/fabric", folder / "dashboard-incast.png", scheme="light")
         _take(browser, url + "/congestion", folder / "dashboard-congestion.png")
         _take(browser, url + "/matrix", folder / "dashboard-matrix.png")
