@@ -166,6 +166,7 @@ def test_an_environment_describes_the_job(environment, wanted):
 @pytest.mark.parametrize("environment", [HYDRA, DEEPSPEED, OPEN_MPI, SLURM, without(TORCHRUN, "TORCHELASTIC_RUN_ID")])
 def test_a_named_job_needs_no_name_of_its_launcher(environment):
     named = membership_of(without(environment, "MASTER_ADDR", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"), "mine")
+    assert named is not None
     assert named.job_id == "mine"
     assert named.node_count > 1
 

@@ -42,7 +42,7 @@ def connections(*entries):
 
 
 def test_the_ports_are_those_on_the_wire_at_both_ends():
-    assert {number: found.udp_source_port for (_, number), found in cm_connections(INITIATOR).items()} == {
+    assert {number: found.udp_source_port for (_, number), found in cm_connections(INITIATOR).items() if found} == {
         17: 55042,
         18: 51097,
         19: 52315,
