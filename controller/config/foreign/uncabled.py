@@ -68,7 +68,7 @@ def _is_topograph(text: str) -> object:
     return _has_blocks(text) or _has_named_switches(text)
 
 
-_is_netlab = _all(_key("(?:nodes|groups)"), _key(r"(?:provider|module|plugin|validate|links|defaults[a-z._]*)"))
+_is_netlab = _all(_key("(?:nodes|groups)"), _key(r"(?:provider|module|plugin|validate|defaults[a-z._]*)"))
 _has_topology = _all(_key("(?:topology|switches|generate)"))
 _is_other_lab = _all(r"""^[ \t]*(?:<lab\s|"appliance"|"project_id"|lab:\s*$|["']?smart_annotations["']?\s*:)""")
 

@@ -79,6 +79,10 @@ def test_links_beside_the_topology_are_named():
     )
 
 
+def test_nodes_and_links_of_an_unknown_program_are_not_given_a_name():
+    assert "not one of the formats that are known" in refused("nodes: [a, b]\nlinks: [{source: a, target: b}]\n")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -18,7 +18,7 @@ _GROUP = "wiring.githedgehog.com/"
 _SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 _BLANK = re.compile(r"^\s*(?:#.*)?$")
 _LINKS = ("link", "links", "peerLinks", "sessionLinks", "sessionLink")
-_OUTSIDE = {"external", "staticExternal", "gateway", "management"}
+_OUTSIDE = {"external", "staticExternal", "gateway", "management", "nat"}
 _LOOPBACK = "vpcLoopback"
 _End = tuple[str, str]
 
