@@ -113,7 +113,9 @@ def run(out: TextIO) -> dict[str, object]:
     for scene in SCENES:
         rows: dict[str, list[Row]] = {mode: [] for mode in MODES}
         with _lab(scene) as (lab, client):
-            plans = {ring.name: client.submit(_job(ring)) for ring in scene.rings}
+            for ring in scene.rings:
+                client.submit(_job(ring))
+            plans = {ring.name: client.plan_of(ring.name) for ring in scene.rings}
             for repetition in range(repetitions):
                 for mode in MODES:
                     rows[mode].append(_measured(lab, scene, plans, mode, repetition, seconds))

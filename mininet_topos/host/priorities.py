@@ -45,13 +45,11 @@ def waited(switches: Iterable[int], nics: Iterable[int]) -> Waited:
 
 
 def waited_ns(pid: int) -> int:
-    """Return for how long the threads of a process have been ready and had no processor, in all (schedstat).
+    """Return for how long the main thread of a process has been ready and had no processor, in all (schedstat).
 
     0 where the kernel does not count it, and for a process that has ended. Time that a host takes from its virtual
     machine is not in it.
     """
-    waited = 0
-    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        with suppress(OSError):
-            waited += int(path.read_text().split()[1])
-    return waited
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+    return 0

@@ -44,12 +44,19 @@ class ControllerClient:
 
     def submit(self, job: JobRequest) -> pb.JobPlan:
         """Submit a job and return its plan, once every switch has acknowledged the plan's rules."""
-        plan: pb.JobPlan = _call(
-            lambda: self._jobs.SubmitJob(request_message(job, self._tenant), timeout=CALL_TIMEOUT_S)
+        return self._whole(
+            _call(lambda: self._jobs.SubmitJob(request_message(job, self._tenant), timeout=CALL_TIMEOUT_S))
         )
+
+    def plan_of(self, job_id: str) -> pb.JobPlan:
+        """Return the plan that a job has now: later jobs change rates."""
+        return self._whole(_call(lambda: self._jobs.GetJob(pb.GetJobRequest(job_id=job_id), timeout=CALL_TIMEOUT_S)))
+
+    def _whole(self, plan: pb.JobPlan) -> pb.JobPlan:
+        """Return a plan with all of its flows."""
         if plan.flows_truncated:
             del plan.flows[:]
-            request = pb.GetJobRequest(job_id=job.job_id)
+            request = pb.GetJobRequest(job_id=plan.job_id)
             plan.flows.extend(
                 flow for page in _call(lambda: list(self._jobs.StreamFlows(request))) for flow in page.flows
             )

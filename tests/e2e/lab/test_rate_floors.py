@@ -32,13 +32,17 @@ def lab() -> Iterator[Lab]:
         yield lab
 
 
-def after_the_other(lab: Lab, rate_bps: int, floor_bps: int = 0) -> tuple[FlowResult, FlowResult]:
+def took_ns(flow: FlowResult) -> int:
+    assert flow.completed_ns is not None
+    return flow.completed_ns
+
+
+def after_the_other(lab: Lab, **rates: int) -> tuple[FlowResult, FlowResult]:
     """Run a flow of SIZE_BYTES beside one of a quarter of that."""
     requests = [
         FlowRequest(
             flow_id=f"f{n}", src_nic=f"h{n}-n0", dst_nic=f"h{n + 2}-n0", udp_source_port=0xC000 + n,
-            reverse_udp_source_port=0xD000 + n, size_bytes=SIZE_BYTES if n == 1 else SIZE_BYTES // 4,
-            rate_bps=rate_bps, floor_bps=floor_bps,
+            reverse_udp_source_port=0xD000 + n, size_bytes=SIZE_BYTES if n == 1 else SIZE_BYTES // 4, **rates,
         )
         for n in (1, 2)
     ]  # fmt: skip
@@ -46,11 +50,6 @@ def after_the_other(lab: Lab, rate_bps: int, floor_bps: int = 0) -> tuple[FlowRe
     assert result.completed
     assert (result.queue_drops, result.integrity.valid) == ({}, True), str(result.integrity)
     return result.flows[0], result.flows[1]
-
-
-def took_ns(flow: FlowResult) -> int:
-    assert flow.completed_ns is not None
-    return flow.completed_ns
 
 
 def test_a_flow_with_a_floor_takes_the_link_that_its_neighbour_leaves(lab):
