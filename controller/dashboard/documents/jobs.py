@@ -13,7 +13,7 @@ from heddle.controller.dashboard.documents.state import figures_of
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.observed import Stream
-from heddle.controller.model.plan import FlowPlan, JobPlan
+from heddle.controller.model.plan import FlowPlan, JobPlan, conserving_count
 from heddle.controller.views.flow_rates import own_rates, stream_of
 from heddle.controller.views.link_states import planned_utilisation
 
@@ -90,6 +90,7 @@ def _certificate(plan: JobPlan) -> Certificate:
         "flows_slowed": found.flows_slowed,
         "mean_share": found.mean_share,
         "worst_share": found.worst_share,
+        "flows_work_conserving": conserving_count(plan.flows.flows),
         "probed": found.probed,
         "paths_confirmed": found.paths_confirmed,
         "oldest_confirmation_ms": found.oldest_confirmation_unix_ms or None,

@@ -42,7 +42,7 @@ def after_the_other(lab: Lab, **rates: int) -> tuple[FlowResult, FlowResult]:
     requests = [
         FlowRequest(
             flow_id=f"f{n}", src_nic=f"h{n}-n0", dst_nic=f"h{n + 2}-n0", udp_source_port=0xC000 + n,
-            reverse_udp_source_port=0xD000 + n, size_bytes=SIZE_BYTES if n == 1 else SIZE_BYTES // 4, **rates,
+            reverse_udp_source_port=0xD000 + n, size_bytes=SIZE_BYTES if n == 1 else SIZE_BYTES // 4, **rates,  # type: ignore[arg-type]
         )
         for n in (1, 2)
     ]  # fmt: skip

@@ -55,3 +55,18 @@ def test_the_table_shows_the_first_flows_and_counts_the_rest(heddle, files, tmp_
     assert status == 0
     assert len(re.findall(r"0/\d-\d/0", out)) == MAX_FLOWS_SHOWN
     assert f"and {8 * 7 - MAX_FLOWS_SHOWN} more; --json prints all of them" in out
+
+
+def test_a_plan_over_full_links_says_how_many_flows_may_exceed_their_rates(heddle, files):
+    fabric = files(
+        "narrow.yaml", "version: 1\ngenerate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 4, gbps: 100}\n"
+    )
+    rings = [
+        f"{{job_id: {name}, ranks: [{', '.join(f'h{n}-n0' for n in hosts)}],"
+        " collectives: [{kind: RING_ALL_REDUCE, bytes: 8}]}"
+        for name, hosts in (("a", (1, 5, 2, 6)), ("b", (3, 7, 4, 8)))
+    ]
+    jobs = files("rings.yaml", f"version: 1\njobs: [{', '.join(rings)}]\n")
+    status, out, _ = heddle("plan", fabric, jobs)
+    assert status == 0
+    assert " ".join(out.split()).count("4 flows may exceed their rates, up to that of the NIC") == 2

@@ -95,6 +95,8 @@ async def test_the_state_is_what_the_grpc_api_says(page):
         (flow.flow_id, list(flow.links), flow.rate_bps) for flow in plans[0].flows
     ]
     assert job["certificate"]["ecmp"] == plans[0].certificate.ecmp_max_link_utilisation
+    slowed = [flow for flow in plans[0].flows if flow.work_conserving]
+    assert job["certificate"]["flows_work_conserving"] == plans[0].certificate.flows_work_conserving == len(slowed)
 
 
 async def test_the_congestion_is_what_the_grpc_api_says(page):

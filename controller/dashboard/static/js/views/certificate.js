@@ -1,7 +1,7 @@
 /** A plan's certificate: what it achieves beside the proven bound and what hashing would do. */
 
 import { h } from "../dom.js";
-import { clock, count, ratio } from "../format.js";
+import { clock, count, plural, ratio } from "../format.js";
 import { bar, verdict } from "./table.js";
 
 const ROWS = [["bound", "Proven bound"], ["achieved", "This plan"], ["e_ecmp", "E-ECMP"], ["ecmp", "ECMP"]];
@@ -28,10 +28,11 @@ function probedText({ paths_confirmed: paths, oldest_confirmation_ms: oldest, pr
   return [verdict(paths < flows ? "warning" : "good", text), h("small", { class: "why" }, `the oldest at ${clock(oldest)}; ${count(probes)} probes for this generation`)];
 }
 
-function verdictText({ achieved, bound, proof, flows_slowed, mean_share, worst_share }) {
+function verdictText({ achieved, bound, proof, flows_slowed, mean_share, worst_share, flows_work_conserving: conserving }) {
   const parts = [];
   if (achieved !== null && bound !== null) parts.push(achieved <= bound * 1.0005 ? "Optimal: the plan reaches the bound." : `${ratio(achieved / bound)} times the bound.`);
   if (proof) parts.push(`Proof: ${proof}.`);
   if (flows_slowed) parts.push(`${flows_slowed} flows are slowed to ${ratio(mean_share)} of their rate on average, ${ratio(worst_share)} at worst.`);
+  if (conserving) parts.push(`${plural(conserving, "flow")} of this job may send faster than predicted while a link is idle.`);
   return parts.join(" ");
 }
