@@ -42,12 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     again = json.loads(options.again.read_text())["mutants"] if options.again else []
     again = [m for m in again if m["outcome"] in ("survived", "no tests")]
     survivors = {(m["file"], m["scope"], m["was"], m["becomes"]) for m in again}
-    kinds = {(m["file"], m["scope"], m["operator"]) for m in again} or None
-    patterns = sorted({key[0] for key in survivors}) or options.files
-    count = None if options.all or survivors else options.count
-    drawn = draw(sources(ROOT, patterns), count, options.seed, kinds)
-    mutants = [mutant for mutant in drawn if not survivors or mutant.key in survivors]
-    entries = [results.entry(m, {"outcome": "equivalent", "seconds": 0.0}) for m in mutants if m.key in equivalent]
+    kinds = {(m["file"], m["scope"], m["operator"]) for m in again} if options.again else None
+    patterns = sorted({m["file"] for m in again}) if options.again else options.files
+    drawn = draw(sources(ROOT, patterns), None if options.all or options.again else options.count, options.seed, kinds)
+    mutants = [mutant for mutant in drawn if not options.again or mutant.key in survivors]
+    entries = json.loads(options.resume.read_text())["mutants"] if options.resume else []
+    tried = {(m["file"], m["scope"], m["was"], m["becomes"]) for m in entries}
+    mutants = [mutant for mutant in mutants if mutant.key not in tried]
+    entries += [results.entry(m, {"outcome": "equivalent", "seconds": 0.0}) for m in mutants if m.key in equivalent]
     mutants = [mutant for mutant in mutants if mutant.key not in equivalent]
     with tempfile.TemporaryDirectory(prefix="heddle-mutants-") as place:
         _try(mutants, Path(place), patterns, options, entries)
@@ -88,6 +90,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="every mutant rather than some")
     parser.add_argument("--files", nargs="+", metavar="PATTERN", default=list(FILES), help="the files that are mutated")
     parser.add_argument("--again", type=Path, metavar="RESULTS", help="the survivors of an earlier results.json")
+    parser.add_argument("--resume", type=Path, metavar="RESULTS", help="go on after a results.json that was broken off")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time, each in a copy of the tree")
     parser.add_argument("--budget-s", type=float, default=60.0, help="processor seconds of tests for a mutant")
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="the tests that are chosen from")

@@ -158,6 +158,15 @@ def test_the_log_names_the_planned_flows_of_a_hot_port_job_by_job():
     )
 
 
+@pytest.mark.parametrize(("count", "end"), [(4, "(j4/0/0-1/0)"), (5, "(j4/0/0-1/0) and of 1 more jobs")])
+def test_the_log_names_four_jobs_of_a_hot_port(count, end):
+    driver, link = started(2)
+    jobs = tuple(FlowsOfJob(f"j{n}", 1, (f"j{n}/0/0-1/0",)) for n in range(1, count + 1))
+    (only,) = hot(link).hot
+    period(driver, Congested(hot=(replace(only, jobs=jobs),)))
+    assert texts(driver, only.port)[0].endswith(end)
+
+
 def test_a_hog_that_is_still_there_is_remembered_and_one_that_has_left_is_forgotten():
     driver, link = started(3)
     period(driver, hot(link))

@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from heddle.controller.brain.decide import decide_all
 from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.state import wanted
-from heddle.controller.model.effect import Install, Solve, Wake
+from heddle.controller.model.effect import Install, Note, Solve, Wake
 from heddle.controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
@@ -338,6 +339,14 @@ def test_pins_on_a_failed_link_go_before_new_paths_are_planned(driver):
     driver.release_held()
     assert len([rule for rule in driver.held["leaf1"].rules if rule.priority == PIN_PAIR_PRIORITY]) == 2
     assert driver.differing() == []
+
+
+def test_ports_that_fail_together_are_one_line_of_the_log(driver):
+    down = [PortStatus(switch="leaf1", port=port, up=False) for port in (1, 2)]
+    driver.state, effects = decide_all(driver.state, down, driver.now)
+    (note,) = (effect for effect in effects if isinstance(effect, Note))
+    cables = sorted(driver.fabric.cable_by_link[link].id for link in ("leaf1:1>spine1:1", "leaf1:2>spine2:1"))
+    assert (note.severity, note.subject, note.text) == ("warning", "fabric", f"{cables[0]} down, {cables[1]} down")
 
 
 def test_a_port_that_comes_up_is_used_after_its_hold_time(driver):

@@ -162,6 +162,9 @@ def test_after_a_restart_nothing_is_published_before_the_last_change_of_a_networ
     assert site.replies[site.apply(vpc("a", 1, 11), more=True)] == 0
     assert site.outcome(ApplyBorder, rules=(), more=True) == 0
     assert [*site.effects] == [Reply(reply=site.callers, outcome=0)]
+    site.apply(vpc("b", 2, 12), more=True)
+    assert site.outcome(ApplyPeering, peering=Peering(a="a", b="b"), more=True) == 0
+    assert [*site.effects] == [Reply(reply=site.callers, outcome=0)]
     caller = site.apply(vpc("a", 1, 11))  # equal, and the last
     assert site.networks.generation == NOW
     assert [*site.effects] == [NetworksChanged(generation=NOW)]

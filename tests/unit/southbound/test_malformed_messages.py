@@ -86,3 +86,8 @@ def test_a_field_that_is_cut_short_is_named_with_its_offset():
 def test_a_length_that_is_not_that_of_the_message_is_named():
     wrong = message(HELLO) + bytes(8)
     assert reason_of(wrong) == "HELLO: length 8 of a message of 16 bytes"
+
+
+def test_features_of_meters_are_one_record_of_sixteen_bytes():
+    check(multipart(11, bytes(16)))
+    assert reason_of(multipart(11, bytes(32))) == ("MULTIPART_REPLY: a body of 32 bytes, records have 16 at byte 16")
