@@ -2,8 +2,9 @@
 
 An `OnlinePlanner` keeps a `Session` in step with the jobs and failures that each request names, so its result depends
 on the request alone, but for which of equal paths it chooses. First the flows of new jobs, and flows whose path has
-failed, are placed; other flows stay. Then running flows move, as far as the limit allows, if that lowers the fullest
-link or speeds up flows, and only if no job's mean or worst share falls.
+failed, are placed; other flows stay. Then these are placed again and running flows move, as far as the limit allows, if
+that lowers the fullest link or speeds up flows. After an arrival or a departure, what is left of the limit makes room
+for later jobs. All moves are undone by which a job's mean or worst share falls (`harmless.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,36 +15,26 @@ import numpy as np
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
-from heddle.controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
+from heddle.controller.model.moves import NO_MOVES, MoveLimit
 from heddle.controller.model.plan import Amend, Infeasible, Moved, Replan
 from heddle.controller.planner.amend import amended
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
-from heddle.controller.planner.ground.expand import Flows, joined_flows
+from heddle.controller.planner.ground.expand import joined_flows
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.placed import Placed, is_same
+from heddle.controller.planner.harmless import HarmlessMoves
 from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
 from heddle.controller.planner.proof.hashed import HashedLoads
-from heddle.controller.planner.proof.shares import Shares, shares_of
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.running import Running
 from heddle.controller.planner.session.delta import Delta
-from heddle.controller.planner.session.moves import Movable, Moves
 from heddle.controller.planner.session.session import Session
 from heddle.controller.planner.solve import Chosen, Draft, certified, draft
 
-GAIN = 1.02
-"""Running flows move only where the fullest link is above the bound by more than this factor, or flows are slowed."""
 MAX_NAMED = 1_000
 """The number of moved flows of a job and decision whose old links are kept."""
-_MOVABLE = {
-    Whose.NONE: Movable.NONE,
-    Whose.OWN_JOB: Movable.OWN,
-    Whose.TENANT: Movable.TENANT,
-    Whose.LOWER_PRIORITY: Movable.LOWER,
-    Whose.ANY: Movable.ALL,
-}
 
 
 class OnlinePlanner:
@@ -56,8 +47,6 @@ class OnlinePlanner:
         self._health: Health | None = None
         self._apply_background({})
         self._known: dict[str, Placed] = {}
-        self._fullest = 0.0
-        """The utilisation of the fullest link after the last plan."""
 
     def solve(
         self, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed], limit: MoveLimit = NO_MOVES,
@@ -93,7 +82,8 @@ class OnlinePlanner:
     ) -> Replan | Infeasible:  # fmt: skip
         self._follow(kept)
         running = self._running.follow(kept)
-        self._note(self._session.apply(health))
+        severed = self._session.apply(health)
+        self._note(severed)
         if requests:
             added = self._session.add_all(requests)
             if isinstance(added, Infeasible):
@@ -105,7 +95,13 @@ class OnlinePlanner:
         rows = self._session.rows(request.job_id for request in wanted)
         placed = self._session.all_hops(rows)
         if wanted and not limit.moves_none:
-            placed = self._improved(limit, subject, len(requests), wanted, every, rows, placed)
+            new = np.concatenate((self._session.rows(request.job_id for request in requests), severed.row))
+            moves = HarmlessMoves(self._session, self._topologies(), len(wanted), every, rows, new)
+            moved = moves.improve(limit, subject)
+            if (requests or has_happened) and not (len(severed) or self._has_background):
+                moves.make_room(limit, moved)
+            self._changed |= moves.changed
+            placed = moves.hops
         drafted = self._drafted(requests, health, kept, running, placed)
         if isinstance(drafted, Infeasible):
             return drafted
@@ -209,47 +205,13 @@ class OnlinePlanner:
                 self._session.adopt(request, job)
         self._known = wanted
 
+    def _topologies(self) -> tuple[Topology, ...]:
+        """Return the fabrics on which no move may lower a share: traffic of no job may also end at any time."""
+        return (self._left, self._topology) if self._has_background else (self._topology,)
+
     def _note(self, delta: Delta) -> None:
         """Remember the jobs whose paths have changed."""
         self._changed |= {job.request.job_id for job in delta.jobs.values()}
-
-    def _improved(
-        self, limit: MoveLimit, subject: str, new: int, wanted: Sequence[JobRequest], flows: Flows, rows: Ints,
-        hops: Ints,
-    ) -> Ints:  # fmt: skip
-        """Move running flows, unless a job's mean or worst share falls or nothing is gained; fewer where many fail.
-
-        Returns the paths then. `flows`, `rows` and `hops`, the paths before, are those of all jobs, in the order of
-        `wanted`, of which the last `new` are new. Traffic of no job may end at any time: moves must also lower no share
-        where there is none.
-        """
-        session, ids = self._session, [request.job_id for request in wanted]
-
-        def shares_on(topology: Topology, paths: Ints) -> Shares:
-            return shares_of(topology, flows, paths, len(ids))
-
-        before, shares = session.max_link_utilisation(), shares_on(self._left, hops)
-        alone = shares_on(self._topology, hops) if self._has_background else shares
-        if before <= GAIN * session.lower_bound() and shares.worst.min(initial=1.0) >= 1:
-            return hops
-        mine = [ids.index(subject)] if subject else list(range(len(ids) - new, len(ids)))
-        if mine and before <= self._fullest and all(shares.worst[number] >= 1 for number in mine):
-            return hops  # these jobs have their whole demand, and others lose nothing to them
-        budget = None if limit.max_flows == MAX_MOVES else limit.max_flows
-        for some in (budget,) if budget is None else sorted({budget, budget // 4, budget // 16} - {0}, reverse=True):
-            delta = session.rebalance(Moves(budget=some, who=_MOVABLE[limit.whose]), subject or None)
-            if not len(delta):
-                return hops
-            moved = session.all_hops(rows)
-            after = shares_on(self._left, moved)
-            gains = after.rises_above(shares) or session.max_link_utilisation() * GAIN < before
-            if self._has_background:
-                gains = gains and not shares_on(self._topology, moved).falls_below(alone)
-            if gains and not after.falls_below(shares):
-                self._note(delta)
-                return moved
-            session.revert()
-        return hops
 
     def _settle(self, placed: Sequence[Placed], drafted: Draft, held: Ints) -> None:
         """Record the plan; the session, which holds the paths `held`, takes those that incasts or pins have changed."""
@@ -259,7 +221,6 @@ class OnlinePlanner:
             self._session.remove(ids[number])
             self._session.adopt(*placed[number])
         self._running.become(placed, drafted.whole)
-        self._fullest = self._session.max_link_utilisation()
         self._known = {each[0].job_id: each for each in placed}
 
 

@@ -48,14 +48,15 @@ class SessionJob:
 class Delta:
     """The changes of one event; iteration builds each `Change` on demand.
 
-    `job` and `index` identify a flow by the number of its job and its index among the job's flows. `old` and `new` are
-    its links by role, valid where `had` and `has` are true. `placed` flows were new or severed, `moved`
+    `row` is the row of a flow, `job` the number of its job, and `index` its index among its flows. `old` and `new`
+    are its links by role, valid where `had` and `has` are true. `placed` flows were new or severed, `moved`
     flows made room for others, `stranded` flows have no path then, and `shared` flows are on links above the bounds of
     their own cuts.
     """
 
     topology: Topology
     jobs: Mapping[int, SessionJob]
+    row: Ints
     job: Ints
     index: Ints
     old: Ints

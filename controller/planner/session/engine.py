@@ -86,10 +86,30 @@ class Engine:
             self._reached = reached
             return refusal
         self._over = over
-        if (refuses or gone is not None) and self._looks_ahead(moves):
-            emptied(store)
-            worst, link = store.fullest()
         return self._delta(rows, gone, shared, why, bool(whole), worst, goal, link)
+
+    def improve(self, new: Ints, moves: Moves, *, again: bool, of: SessionJob | None) -> Delta:
+        """Lower the fullest links as far as moves are allowed, and with `again` place the flows in `new` once more.
+
+        Flows in `new` may move without a charge. What only the full planner places, it has placed already.
+        """
+        store = self._store
+        store.s.flow["fresh"][new] = store.counter.event[0]
+        placed = new if again and self._in_steps() else NO_ROWS
+        stranded = np.flatnonzero(store.stranded & store.used)
+        result = self.handle(np.union1d(placed, stranded), moves, refuses=False, improve=True, of=of)
+        assert isinstance(result, Delta)
+        return result
+
+    def make_room(self, new: Ints, moves: Moves) -> Delta:
+        """Make room for later jobs, as `Moves` says; flows in `new` may move without a charge."""
+        store = self._store
+        store.s.flow["fresh"][new] = store.counter.event[0]
+        if self._looks_ahead(moves):
+            emptied(store)
+        return self._delta(
+            NO_ROWS, None, 0, "", False, store.fullest()[0], store.cuts.lower_bound(), store.fullest()[1]
+        )
 
     def revert(self) -> None:
         """Undo the path changes since `Store.begin_event`."""
@@ -373,6 +393,7 @@ class Engine:
         return Delta(
             topology=self._topology,
             jobs={number: jobs[number] for number in set(found.job.tolist())},
+            row=found.row,
             job=found.job,
             index=found.number,
             old=found.old,

@@ -240,12 +240,21 @@ class Session:
         """Undo the path changes of the last event, which must not have added or removed a job, cable or switch."""
         self._engine.revert()
 
-    def rebalance(self, moves: Moves, job_id: str | None = None) -> Delta:
-        """Lower the fullest link by moves; OWN and TENANT refer to `job_id`."""
+    def improve(
+        self, moves: Moves, new: Ints = NO_ROWS, *, again: bool = False, job_id: str | None = None
+    ) -> Delta:  # fmt: skip
+        """Lower the fullest link by moves, and with `again` place the flows in the rows `new` once more.
+
+        Flows in `new` move without a charge. OWN and TENANT refer to `job_id`.
+        """
         self._store.begin_event(moves.who, moves.budget)
         self._engine.ease()
-        job = None if job_id is None else self._job(job_id)
-        return _delta(self._engine.handle(self._stranded(), moves, refuses=False, improve=True, of=job))
+        return self._engine.improve(new, moves, again=again, of=None if job_id is None else self._job(job_id))
+
+    def make_room(self, moves: Moves, new: Ints = NO_ROWS) -> Delta:
+        """Make room for later jobs, as `Moves` says; flows in the rows `new` move without a charge."""
+        self._store.begin_event(moves.who, moves.budget)
+        return self._engine.make_room(new, moves)
 
     def _cable(self, cable_id: str) -> str:
         if cable_id not in self._topology.cable_index:

@@ -97,7 +97,7 @@ class Watched:
         allowed, session = data.draw(moves), self.session
         switches = [switch.id for switch in self.fabric.switches]
         jobs = [job.job_id for job in session.jobs]
-        actions = ["add", "link_down", "link_up", "switch_down", "switch_up", "drain", "undrain", "rebalance"]
+        actions = ["add", "link_down", "link_up", "switch_down", "switch_up", "drain", "undrain", "improve"]
         action = data.draw(st.sampled_from(["add", "add", *actions, *(["remove"] if jobs else [])]))
         if action == "add":
             first, self.count = self.count + 1, self.count + data.draw(st.sampled_from((1, 1, 2, 3)))
@@ -105,9 +105,9 @@ class Watched:
             return allowed, session.add_all(new, allowed)
         if action == "remove":
             return allowed, session.remove(data.draw(st.sampled_from(jobs)), allowed)
-        if action == "rebalance":
+        if action == "improve":
             job = data.draw(st.sampled_from([None, *jobs]))
-            return allowed, session.rebalance(allowed, job)
+            return allowed, session.improve(allowed, job_id=job)
         if action.startswith("link"):
             target = data.draw(st.sampled_from(self.topology.cable_ids))
         elif action.startswith("switch"):
@@ -193,7 +193,7 @@ def test_a_session_whose_flows_may_all_move_is_as_good_as_a_full_plan(data, fabr
     watched = Watched(fabric)
     for _ in range(data.draw(st.integers(1, 5))):
         watched.event(data)
-    answer = watched.session.rebalance(FREE)
+    answer = watched.session.improve(FREE)
     jobs = list(watched.session.jobs)
     whole = solve(fabric, [as_wished(job) for job in jobs], health=watched.session.health)
     if isinstance(whole, Plan):

@@ -150,7 +150,7 @@ def test_a_drain_that_would_strand_a_flow_is_refused_without_a_change():
     assert isinstance(answer, Infeasible)
     assert "spine1" in answer.why
     assert session.health == Health()
-    assert len(session.rebalance(FREE)) == 0
+    assert len(session.improve(FREE)) == 0
 
 
 def test_a_drained_spine_carries_nothing_until_it_is_put_back():
@@ -160,7 +160,7 @@ def test_a_drained_spine_carries_nothing_until_it_is_put_back():
     assert {crossed_spine(session, "a")} == {2}
     assert session.health == Health(down_switches=frozenset(("spine1",)))
     session.undrain("spine1")
-    assert session.rebalance(FREE).max_link_utilisation == 1.0
+    assert session.improve(FREE).max_link_utilisation == 1.0
 
 
 def test_a_cable_that_is_down_and_drained_comes_back_when_it_is_neither():
@@ -173,16 +173,16 @@ def test_a_cable_that_is_down_and_drained_comes_back_when_it_is_neither():
     assert session.health == Health()
 
 
-def test_a_rebalance_keeps_to_its_budget_and_reports_the_shortfall():
+def test_an_improvement_keeps_to_its_budget_and_reports_the_shortfall():
     session = Session.begin(two_tiers(spines=3, hosts=3))
     session.drain("spine2")
     session.drain("spine3")
     added(session, flows_job("a", (1, 4), (2, 5), (3, 6)))
     session.undrain("spine2")
     session.undrain("spine3")
-    some = session.rebalance(Moves(budget=1, who=Movable.ALL))
+    some = session.improve(Moves(budget=1, who=Movable.ALL))
     assert (some.moved, shortfall(some)) == (1, 1.0)
-    rest = session.rebalance(FREE)
+    rest = session.improve(FREE)
     assert (rest.moved, shortfall(rest)) == (1, 0.0)
 
 
@@ -218,7 +218,7 @@ def test_flows_that_are_kept_on_a_dead_path_wait_for_a_live_one():
     cable = plan.jobs[0].flows[0].links[1]
     session = Session.begin(fabric, Health(down_cables=frozenset((cable,))), [(request, plan.jobs[0])])
     assert (session.hops("a") < 0).all()
-    assert session.rebalance(Moves(budget=0)).placed == 1
+    assert session.improve(Moves(budget=0)).placed == 1
 
 
 def test_unknown_ids_are_refused():

@@ -98,7 +98,8 @@ def test_in_three_tiers_moves_that_are_left_empty_the_last_column_where_links_ca
     for column in range(4):
         to_next_leaf = [(4 * leaf + column, (4 * leaf + 4 + column) % 16) for leaf in range(4)]
         added(session, pairs(fabric, f"job{column}", to_next_leaf, gbps=gbps), 0)
-    delta = session.remove("job0", moves(budget))
+    session.remove("job0")
+    delta = session.make_room(moves(budget))
     assert (on_last_column(session), delta.moved) == (left, 3 - left)
     assert delta.max_link_utilisation == gbps / 100
 
