@@ -60,7 +60,7 @@ BENCHMARKS = {
     ),
     "session": Benchmark(
         "heddle.benchmarks.planning.session",
-        "jobs come and go, links and spines fail: fullest link, speed of jobs, flows that had to move, time",
+        "jobs come and go, links and spines fail, by the service's planner: fullest link, speed of jobs, moves, time",
     ),
     "southbound": Benchmark(
         "heddle.benchmarks.fabric.southbound",

@@ -13,6 +13,7 @@ import numpy as np
 
 from heddle.benchmarks.loop import (
     admission,
+    arrivals,
     churn,
     costs,
     failures,
@@ -227,6 +228,28 @@ def jobs_churn(out: TextIO, arrivals: int = 1_000) -> dict[str, Any]:
     return found
 
 
+def jobs_arrive_and_leave(out: TextIO, count: int = 70, seeds: Sequence[int] = (1, 2, 3)) -> dict[str, Any]:
+    """Measure the fullest link that clients see while jobs arrive and leave, for each of some seeds."""
+    found: dict[str, Any] = {"goal_mean": 1.10}
+    for seed in seeds:
+        with world(arrivals.SHAPE, rules_within_s=arrivals.RULES_WITHIN_S) as one:
+            rows = list(arrivals.measured(one, seed, count, _progress(f"seed {seed}")))
+        fullest, submit_ms = [row.fullest for row in rows], spread([row.submit_ms for row in rows])
+        mean, used = float(np.mean(fullest)), float(np.mean([row.used for row in rows]))
+        found[f"seed {seed}"] = {
+            "mean": mean, "used": used,
+            "differs_from_certificate": sum(abs(row.fullest - row.certified) > 1e-9 for row in rows),
+            "fullest": spread(fullest), "submit_ms": submit_ms,
+        }  # fmt: skip
+        print(
+            f"  seed {seed}: fullest link {mean:.3f} on average (goal 1.10), {used:.0%} of the GPUs in use",
+            file=out,
+            flush=True,
+        )
+        line(out, f"seed {seed}: SubmitJob", submit_ms)
+    return found
+
+
 def decisions_scale(out: TextIO, arrivals: int = 600, cables: int = 50) -> dict[str, Any]:
     """Measure the time from an event to its effects on 16,384 GPUs, with the default moves."""
     scene, drawn = Scene(fabric="", placement="random", sends="rings", qps=1), two_tiers(16_384, 64)
@@ -273,6 +296,10 @@ PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "hostile": ("a cable fails under 100 pinned flows beside hostile requests, 4 x 8 x 32", callers_are_hostile),
     "neighbours": ("a second client beside one that loads every port, 4 x 8 x 32 (goal: p99 200)", neighbours_load),
     "churn": ("1,000 jobs arrive and leave, rings on random GPUs of 1,024", jobs_churn),
+    "arrivals": (
+        "rings on random GPUs arrive and leave over gRPC, 3 tiers, 1,024 GPUs 88 % full",
+        jobs_arrive_and_leave,
+    ),
     "decisions": ("jobs arrive and leave, 50 cables fail and return, 256 leaves x 64 spines", decisions_scale),
     "ratios": ("the fullest link after 1 to 4 failures, 4 x 8 x 32", plans_compare),
 }

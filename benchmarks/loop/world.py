@@ -59,11 +59,12 @@ def world(
     *,
     is_journaled: bool = False,
     has_tls: bool = False,
+    rules_within_s: float = TIMEOUT_S,
     **config: str,
 ) -> Iterator[World]:
     """Run a controller for a generated fabric of 100 Gbit/s, and wait until every switch holds its rules.
 
-    With `has_tls` switches and client have certificates.
+    With `has_tls` switches and client have certificates. Hundreds of switches may need more than `rules_within_s`.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fabric.yaml"
@@ -79,7 +80,7 @@ def world(
         running = Controller(path, more=more, program=program, tls=tls)
         try:
             with switches(fabric, running.openflow, certificates.switches if certificates is not None else {}) as fakes:
-                running.wait_for_rules()
+                running.wait_for_rules(rules_within_s)
                 _warm(running, fabric)
 
                 def restart() -> Controller:

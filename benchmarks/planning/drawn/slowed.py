@@ -1,4 +1,4 @@
-"""Flows that failures slow: the full plan beside a session that moves nothing and beside a greedy, on random fabrics.
+"""Flows that failures slow: the full plan beside the service without moves and beside a greedy, on random fabrics.
 
 `python -m heddle.benchmarks.planning.drawn.slowed --fabrics 500` draws permutations on two- and three-tier fabrics and
 rails with failed cables. A flow is slowed where its max-min share of the links is below its demand. The session has
@@ -15,18 +15,18 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from heddle.benchmarks.planning.cases import fabric_of, mixed_rates, permutation, some_failed, three_tiers, two_tiers
+from heddle.benchmarks.planning.events.service import Service
 from heddle.benchmarks.planning.methods import GREEDY, METHODS, OURS
 from heddle.benchmarks.planning.peers.problem import problem_of
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
-from heddle.controller.model.plan import Infeasible
+from heddle.controller.model.moves import NO_MOVES
 from heddle.controller.planner.ground.clos import Live, topology_of
 from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.jit import Ints
 from heddle.controller.planner.ground.loads import link_loads
 from heddle.controller.planner.proof.fluid import planned_rates
-from heddle.controller.planner.session.session import Session
 
 FABRICS = 500
 ROUNDING = 1e-6
@@ -92,20 +92,19 @@ def drawn(number: int, seed: int) -> Drawn:
 
 
 def compared(case: Drawn) -> list[Slowed]:
-    """Return the figures of the full plan, of the session and of the greedy; none where failures part two NICs."""
+    """Return the figures of full plan, service and greedy; none where failures part two NICs."""
     problem = problem_of(case.fabric, (case.job,), health=case.health)
     ours, greedy = (METHODS[name].paths(problem, 0).hops for name in (OURS, GREEDY))
     apart = problem.source != problem.target
     if (greedy[apart, 0] < 0).any() and ((ours[:, 0] < 0) == (greedy[:, 0] < 0)).all():
         return []
     rows = [_figures(case, OURS, ours), _figures(case, GREEDY, greedy)]
-    session = Session.begin(case.fabric)
-    added = session.add(case.job)
-    if isinstance(added, Infeasible):
-        raise RuntimeError(added.why)
-    for cable in sorted(case.health.down_cables):
-        session.link_down(cable)
-    rows.insert(1, _figures(case, "session, budget 0", session.hops(case.job.job_id)))
+    service = Service(case.fabric)
+    service.arrive(case.job, NO_MOVES)
+    down = sorted(case.health.down_cables)
+    for count in range(1, len(down) + 1):
+        service.become(Health(down_cables=frozenset(down[:count])), NO_MOVES)
+    rows.insert(1, _figures(case, "service, no moves", service.tables()[case.job.job_id].hops))
     return rows
 
 

@@ -1,1 +1,1 @@
-"""Jobs that come and go and links that fail: sessions beside full plans."""
+"""Jobs that come and go and links that fail: the planner of the service beside full plans."""

@@ -1,9 +1,10 @@
 """Arrivals and departures of jobs on 1,024 GPUs: what moving a few running flows for each arrival is worth.
 
 The columns of a case see the same jobs: *never* plans each arrival beside the others, which keep their paths; *all*
-plans every flow again at each arrival; a number is a session that may move so many other flows at each arrival and at
-each departure. After each arrival, the fullest link and the speed of each job are recorded. The speed of a job is its
-predicted time at full demand over that at its max-min fair rates.
+plans every flow again at each arrival; a number is the planner of the service (`OnlinePlanner`), which may move so many
+other flows at each arrival and at each departure; *default* is the same with the service's default limits. After each
+arrival, the fullest link and the speed of each job are recorded. The speed of a job is its predicted time at full
+demand over that at its max-min fair rates.
 """
 
 import argparse
@@ -18,14 +19,13 @@ import numpy as np
 
 from heddle.benchmarks.planning.cases import fabric_of, three_tiers, two_tiers
 from heddle.benchmarks.planning.events.running import Running
+from heddle.benchmarks.planning.events.service import Service, any_flows, moved_by
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from heddle.controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
 from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, topology_of
 from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.jit import Ints
-from heddle.controller.planner.session.delta import Delta
-from heddle.controller.planner.session.moves import Movable, Moves
-from heddle.controller.planner.session.session import Session
 
 GPUS, ARRIVALS = 1024, 100
 SIZES = (8, 16, 32, 64, 128, 256)
@@ -38,6 +38,7 @@ FULL = 0.91
 EXPERTS = 16
 """The ranks of an all-to-all: expert parallelism stays in groups."""
 BUDGETS = (0, 16, 64, 256)
+COLUMNS = ("never", "all", *map(str, BUDGETS), "default")
 
 FABRICS: dict[str, Callable[[], Fabric]] = {
     "2 tiers": lambda: two_tiers(GPUS, 32),
@@ -101,12 +102,14 @@ def job(fabric: Fabric, scene: Scene, name: str, ranks: Ints, rng: np.random.Gen
     )
 
 
-def events(fabric: Fabric, scene: Scene, arrivals: int, seed: int, full: float = FULL) -> Iterator[Event]:
+def events(
+    fabric: Fabric, scene: Scene, arrivals: int, seed: int, full: float = FULL, sizes: Sequence[int] = SIZES
+) -> Iterator[Event]:
     """Draw the jobs that arrive and leave; the first ones fill the fabric up to the share `full` of its GPUs."""
-    rng, weight = np.random.default_rng(seed), 1 / np.sqrt(SIZES)
+    rng, weight = np.random.default_rng(seed), 1 / np.sqrt(sizes)
     free, running = np.ones(len(fabric.nics), dtype=np.bool_), dict[str, Ints]()
     for number in range(arrivals):
-        size, leave = int(rng.choice(SIZES, p=weight / weight.sum())), []
+        size, leave = int(rng.choice(sizes, p=weight / weight.sum())), []
         while len(free) - int(free.sum()) + size > full * len(free):
             leave.append(sorted(running)[int(rng.integers(len(running)))])
             free[running.pop(leave[-1])] = True
@@ -134,16 +137,15 @@ def all_at_once(running: Running, event: Event) -> int:
     return running.plan_again()
 
 
-def in_session(fabric: Fabric, budget: int) -> Method:
-    """Return the method of a session that moves at most `budget` flows of other jobs at each event."""
-    session, moves = Session.begin(fabric), Moves(budget=budget, who=Movable.ALL)
+def by_the_service(fabric: Fabric, arrival: MoveLimit, release: MoveLimit) -> Method:
+    """Return the method of the service: the brain asks its planner at each departure, and at each arrival."""
+    service = Service(fabric)
 
     def method(running: Running, event: Event) -> int:
-        moved = sum(session.remove(name, moves).moved for name in event.leave)
-        delta = session.add(event.arrive, moves)
-        assert isinstance(delta, Delta)
-        running.follow(session)
-        return moved + delta.moved
+        moved = sum(moved_by(service.leave(name, release)) for name in event.leave)
+        moved += moved_by(service.arrive(event.arrive, arrival))
+        running.follow(service)
+        return moved
 
     return method
 
@@ -152,7 +154,8 @@ def measured(scene: Scene, arrivals: int, seed: int, columns: Sequence[str] = ()
     """Return the means of each column over the arrivals after the fabric has filled."""
     fabric = FABRICS[scene.fabric]()
     methods: dict[str, Method] = {"never": never, "all": all_at_once}
-    methods |= {str(budget): in_session(fabric, budget) for budget in BUDGETS}
+    methods |= {str(budget): by_the_service(fabric, any_flows(budget), any_flows(budget)) for budget in BUDGETS}
+    methods["default"] = by_the_service(fabric, DEFAULT_MOVES[Cause.ARRIVAL], DEFAULT_MOVES[Cause.RELEASE])
     return {
         name: _column(fabric, method, events(fabric, scene, arrivals, seed))
         for name, method in methods.items()
@@ -176,9 +179,11 @@ def _column(fabric: Fabric, method: Method, jobs: Iterable[Event]) -> dict[str, 
     }  # fmt: skip
 
 
-def run(out: TextIO, arrivals: int = ARRIVALS, seed: int = 1, scene: str = "") -> dict[str, object]:
+def run(
+    out: TextIO, arrivals: int = ARRIVALS, seed: int = 1, scene: str = "", columns: Sequence[str] = COLUMNS
+) -> dict[str, object]:
     """Measure all scenes whose name has `scene` in it, print a table and return the figures."""
-    names = ["never", "all", *map(str, BUDGETS)]
+    names = [name for name in COLUMNS if name in columns]
     print(
         f"\n{arrivals} arrivals and departures on {GPUS:,} GPUs, seed {seed}: mean fullest link / mean job speed "
         f"(flows moved per arrival)\n  {'':44}" + "".join(f"{name:>18}" for name in names),
@@ -188,7 +193,9 @@ def run(out: TextIO, arrivals: int = ARRIVALS, seed: int = 1, scene: str = "") -
     scenes = [one for one in SCENES if scene in one.name]
     # No figure is a time, so the scenes may run side by side.
     with multiprocessing.get_context("spawn").Pool() as pool:  # an interrupt ends its processes
-        for one, row in zip(scenes, pool.imap(partial(measured, arrivals=arrivals, seed=seed), scenes), strict=True):
+        for one, row in zip(
+            scenes, pool.imap(partial(measured, arrivals=arrivals, seed=seed, columns=names), scenes), strict=True
+        ):
             found[one.name] = row
             cells = (
                 f"{row[name]['fullest']:.2f}/{row[name]['speed']:.2f} ({row[name]['moved']:.0f})" for name in names
@@ -202,8 +209,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--arrivals", type=int, default=ARRIVALS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scene", default="", help="a part of the names of the scenes to measure; default: all")
+    parser.add_argument("--columns", nargs="+", choices=COLUMNS, default=COLUMNS, help="what to compare; default: all")
     options = parser.parse_args(arguments)
-    run(sys.stdout, options.arrivals, options.seed, options.scene)
+    run(sys.stdout, options.arrivals, options.seed, options.scene, options.columns)
     return 0
 
 

@@ -1,37 +1,48 @@
-"""Links fail on a fabric that is 90 % full: sessions that may move a few flows, beside planning everything again.
+"""Links fail on a fabric that is 90 % full: the planner of the service, beside planning everything again.
 
-Jobs of rings fill 90 % of 1,024 GPUs at random, each flow on links of its own. Then links fail one after the other. A
-session places the flows of each and may move so many others for each link; the full planner plans all flows again
-after the last one. The bound holds for any plan.
+Jobs of rings fill 90 % of 1,024 GPUs at random, each flow on links of its own. Then links fail one after the other. The
+service's planner (`OnlinePlanner`) places the flows of each and may move so many others for each link; the full planner
+plans all flows again after the last one. The bound holds for any plan.
 """
 
+from collections.abc import Sequence
 from typing import TextIO
 
 import numpy as np
 
 from heddle.benchmarks.planning.events.arrivals import FABRICS, GPUS
 from heddle.benchmarks.planning.events.running import Running
+from heddle.benchmarks.planning.events.service import Service, any_flows, moved_by
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
+from heddle.controller.model.moves import MAX_MOVES
 from heddle.controller.planner.ground.clos import Live, topology_of
-from heddle.controller.planner.session.delta import Delta
-from heddle.controller.planner.session.moves import Movable, Moves
-from heddle.controller.planner.session.session import Session
 
-LINKS, BUDGETS, TRIALS = (1, 4, 16), (0, 16), 10
+LINKS, BUDGETS, TRIALS = (1, 4, 16), (0, 16, 64), 10
 FULL, JOB = 0.9, 64
-FREE = Moves(who=Movable.ALL)
 
 
-def filled(fabric: Fabric, rng: np.random.Generator) -> Session:
-    """Return a session whose jobs use 90 % of the NICs."""
-    session, order = Session.begin(fabric), rng.permutation(len(fabric.nics))
+def filled(fabric: Fabric, rng: np.random.Generator) -> Service:
+    """Return a service whose jobs use 90 % of the NICs."""
+    service, order = Service(fabric), rng.permutation(len(fabric.nics))
     ring = Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=10**9)
     for begin in range(0, int(FULL * len(order)), JOB):
         ranks = tuple(fabric.nics[nic].id for nic in order[begin : min(begin + JOB, int(FULL * len(order)))].tolist())
-        session.add(JobRequest(job_id=f"job{begin}", ranks=ranks, collectives=(ring,)), FREE)
-    return session
+        request = JobRequest(job_id=f"job{begin}", ranks=ranks, collectives=(ring,))
+        service.arrive(request, any_flows(MAX_MOVES))
+    return service
+
+
+def failing(service: Service, fabric: Fabric, cables: Sequence[str], budget: int) -> tuple[int, float]:
+    """Let cables fail one by one; return how many flows moved that none of them severed, and the bound then."""
+    moved, bound = 0, 0.0
+    for number, cable in enumerate(cables, start=1):
+        ends = fabric.cable_by_link[cable]
+        severed = service.severed(frozenset((ends.up_link, ends.down_link)))
+        plan = service.become(Health(down_cables=frozenset(cables[:number])), any_flows(budget))
+        moved, bound = moved + moved_by(plan) - severed, plan.certificate.lower_bound
+    return moved, bound
 
 
 def trial(kind: str, links: int, seed: int) -> dict[str, tuple[float, float, float]]:
@@ -42,12 +53,9 @@ def trial(kind: str, links: int, seed: int) -> dict[str, tuple[float, float, flo
     ids = [topology.cable_ids[cable] for cable in down]
     running, health = Running(topology), Health(down_cables=frozenset(ids))
     for budget in BUDGETS:
-        session, moved, bound = filled(fabric, np.random.default_rng(seed)), 0, 0.0
-        for cable in ids:
-            delta = session.link_down(cable, Moves(budget=budget, who=Movable.ALL))
-            assert isinstance(delta, Delta)
-            moved, bound = moved + delta.moved, delta.lower_bound
-        running.follow(session)
+        service = filled(fabric, np.random.default_rng(seed))
+        moved, bound = failing(service, fabric, ids, budget)
+        running.follow(service)
         found[str(budget)], found["bound"] = (*running.figures(), moved), (bound, 1.0, 0.0)
     running.follow(filled(fabric, np.random.default_rng(seed)))
     hit = [np.isin(hops, [*down, *(topology.cables + cable for cable in down)]) for _, hops in running.jobs.values()]

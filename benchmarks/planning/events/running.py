@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from heddle.benchmarks.planning.events.service import Service
 from heddle.controller.model.health import Health
 from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.expand import Flows, joined_flows
@@ -9,7 +10,6 @@ from heddle.controller.planner.ground.jit import Floats, Ints
 from heddle.controller.planner.ground.loads import link_loads, utilisation
 from heddle.controller.planner.proof.fluid import completion_ns, planned_rates
 from heddle.controller.planner.route import Router
-from heddle.controller.planner.session.session import Session
 
 
 class Running:
@@ -20,10 +20,9 @@ class Running:
         self.live = Live.of(topology, Health())
         self.jobs: dict[str, tuple[Flows, Ints]] = {}
 
-    def follow(self, session: Session) -> None:
-        """Take over the jobs and paths of a session."""
-        ids = [request.job_id for request in session.jobs]
-        self.jobs = {job_id: (session.flows(job_id), session.hops(job_id)) for job_id in ids}
+    def follow(self, service: Service) -> None:
+        """Take over the jobs and paths of the service."""
+        self.jobs = {job_id: (table.flows, table.hops) for job_id, table in service.tables().items()}
 
     def route(self, flows: Flows, base: Floats | None = None) -> Ints:
         """Return paths of the full planner for these flows beside a load in bit/s per link."""

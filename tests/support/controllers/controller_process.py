@@ -54,9 +54,9 @@ class Controller:
     def openflow_port(self) -> int:
         return int(self.openflow.rsplit(":", 1)[1])
 
-    def wait_for_rules(self) -> pb.Topology:
+    def wait_for_rules(self, timeout_s: float = PATIENCE_S) -> pb.Topology:
         """Wait until every switch is connected and holds rules."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + timeout_s
         while True:
             topology = self.fabric.GetTopology(pb.GetTopologyRequest())
             if all(switch.connected and switch.rules for switch in topology.switches):
