@@ -54,7 +54,7 @@ class HarmlessMoves:
             moves = Moves(budget=budget, who=_MOVABLE[limit.whose])
             delta = session.improve(moves, self._new, again=again, job_id=subject or None)
             if len(delta) and self._accepts(before):
-                self.changed |= {job.request.job_id for job in delta.jobs.values()}
+                self.changed |= delta.jobs
                 return delta.moved
             if not len(delta) and not again:
                 break
@@ -68,7 +68,7 @@ class HarmlessMoves:
         moves = Moves(budget=limit.max_flows - moved, who=_MOVABLE[limit.whose])
         delta = self._session.make_room(moves, self._new)
         if len(delta) and self._accepts(before, gains=True):
-            self.changed |= {job.request.job_id for job in delta.jobs.values()}
+            self.changed |= delta.jobs
 
     def _attempts(self, limit: MoveLimit) -> Iterator[tuple[int | None, bool]]:
         """Yield budgets, and whether new flows are placed again: with all others in place they may harm other jobs."""
@@ -76,9 +76,8 @@ class HarmlessMoves:
         if len(self._new):
             yield budget, True
         yield budget, False
-        for part in (4, 16) if budget is not None else ():
-            if budget // part:
-                yield budget // part, False
+        smaller = () if budget is None else (budget // 4, budget // 16)
+        yield from ((part, False) for part in smaller if part)
 
     def _accepts(self, before: float, *, gains: bool = False) -> bool:
         """Keep a proposal of the session if no job's share falls and something is gained, else undo it.

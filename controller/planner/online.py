@@ -29,7 +29,6 @@ from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
 from heddle.controller.planner.proof.hashed import HashedLoads
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.running import Running
-from heddle.controller.planner.session.delta import Delta
 from heddle.controller.planner.session.session import Session
 from heddle.controller.planner.solve import Chosen, Draft, certified, draft
 
@@ -80,22 +79,20 @@ class OnlinePlanner:
         self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], limit: MoveLimit, subject: str,
         has_happened: bool,
     ) -> Replan | Infeasible:  # fmt: skip
-        self._follow(kept)
+        severed = self._follow(kept, health)
         running = self._running.follow(kept)
-        severed = self._session.apply(health)
-        self._note(severed)
         if requests:
             added = self._session.add_all(requests)
             if isinstance(added, Infeasible):
                 return added
-            self._note(added)
+            self._changed |= added.jobs
         wanted = [request for request, _ in kept] + list(requests)
         flows = [running.flows, *(self._session.flows(request.job_id) for request in requests)]
         every = joined_flows([flows[0], *(new.as_job(len(kept) + n) for n, new in enumerate(flows[1:]))])
         rows = self._session.rows(request.job_id for request in wanted)
         placed = self._session.all_hops(rows)
         if wanted and not limit.moves_none:
-            new = np.concatenate((self._session.rows(request.job_id for request in requests), severed.row))
+            new = np.concatenate((self._session.rows(request.job_id for request in requests), severed))
             moves = HarmlessMoves(self._session, self._topologies(), len(wanted), every, rows, new)
             moved = moves.improve(limit, subject)
             if (requests or has_happened) and not (len(severed) or self._has_background):
@@ -192,26 +189,24 @@ class OnlinePlanner:
         found.nic_capacity = found.capacity[into:]
         return found
 
-    def _follow(self, kept: Sequence[Placed]) -> None:
-        """Make the session's jobs and their paths those in `kept`."""
+    def _follow(self, kept: Sequence[Placed], health: Health) -> Ints:
+        """Make the session's jobs, their paths and what is out of use those of a request.
+
+        Returns the rows of the flows that have no path by this, or none by it before, and are placed.
+        """
         wanted = {placed[0].job_id: placed for placed in kept}
-        for request in self._session.jobs:
-            running = wanted.get(request.job_id)
-            if running is None or not is_same(self._known.get(request.job_id), running):
-                self._session.remove(request.job_id)
-        there = {request.job_id for request in self._session.jobs}
-        for request, job in kept:
-            if request.job_id not in there:
-                self._session.adopt(request, job)
+        known = {request.job_id for request in self._session.jobs}
+        stays = {name for name in known & wanted.keys() if is_same(self._known.get(name), wanted[name])}
+        came = [placed for placed in kept if placed[0].job_id not in stays]
+        gone = [request.job_id for request in self._session.jobs if request.job_id not in stays]
+        delta = self._session.follow(health, gone, came)
         self._known = wanted
+        self._changed |= delta.jobs
+        return delta.rows
 
     def _topologies(self) -> tuple[Topology, ...]:
         """Return the fabrics on which no move may lower a share: traffic of no job may also end at any time."""
         return (self._left, self._topology) if self._has_background else (self._topology,)
-
-    def _note(self, delta: Delta) -> None:
-        """Remember the jobs whose paths have changed."""
-        self._changed |= {job.request.job_id for job in delta.jobs.values()}
 
     def _settle(self, placed: Sequence[Placed], drafted: Draft, held: Ints) -> None:
         """Record the plan; the session, which holds the paths `held`, takes those that incasts or pins have changed."""

@@ -72,17 +72,15 @@ class Draft:
 
 
 def solve(
-    fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
-    hops: Ints | None = None,
-) -> Plan | Infeasible:  # fmt: skip
+    fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = ()
+) -> Plan | Infeasible:
     """Plan new jobs beside those that keep their paths; the plan has all of them, kept ones first.
 
     The same input gives the same plan; work is limited in steps. The caller fills in `solve_ns`, `install_ns`,
-    `flows_moved` and the rule counts of the certificate. `hops` has a row per new flow where a session has already
-    chosen the paths. Raises InputError for a rank that is no NIC and AlreadyExistsError where a (source, destination,
-    port) is pinned twice.
+    `flows_moved` and the rule counts of the certificate. Raises InputError for a rank that is no NIC and
+    AlreadyExistsError where a (source, destination, port) is pinned twice.
     """
-    drafted = draft(fabric, requests, health=health, kept=kept, chosen=Chosen(hops=hops))
+    drafted = draft(fabric, requests, health=health, kept=kept)
     return drafted if isinstance(drafted, Infeasible) else certified(drafted)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
-from heddle.controller.model.moves import MoveLimit, Whose
-from heddle.controller.model.plan import Replan
+from heddle.controller.model.moves import MAX_MOVES, MoveLimit, Whose
+from heddle.controller.model.plan import JobFlows, Replan
 from heddle.controller.planner.ground.clos import Live, topology_of
 from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.grid import grid_of
@@ -143,30 +143,28 @@ def _warm_proof() -> None:
 
 
 def _warm_session() -> None:
-    """Let jobs come and go in a session, beside a failure that makes flows step aside."""
+    """Let jobs come and go beside a failure that makes flows step aside, with any number of moves and with few."""
     from heddle.controller.planner.online import OnlinePlanner  # `prepare` needs none of these
-    from heddle.controller.planner.session.moves import Movable, Moves
-    from heddle.controller.planner.session.session import Session
 
     fabric = _two_pods()
-    session, free = Session.begin(fabric), Moves(who=Movable.ALL)
     first, second = _ring(fabric), _mixed(fabric)
     mixed, ring = second.collectives
-    for job in (first, replace(second, collectives=(mixed, replace(ring, phase=1))), replace(first, job_id="more")):
-        session.add(job, free)
-    session.link_down(fabric.cables[0].id, free)
-    session.remove(first.job_id, free)
-    session, equal = Session.begin(fabric), replace(first, collectives=first.collectives[:1])
-    for job_id, members in (("most", (0, 2, 4, 6)), ("few", (1, 5))):
-        ring = replace(equal.collectives[0], members=members)
-        session.add(replace(equal, job_id=job_id, collectives=(ring,)), free)
+    phased = replace(second, collectives=(mixed, replace(ring, phase=1)))
+    equal = replace(first, collectives=first.collectives[:1])
+    halves = [
+        replace(equal, job_id=job_id, collectives=(replace(equal.collectives[0], members=members),))
+        for job_id, members in (("most", (0, 2, 4, 6)), ("few", (1, 5)))
+    ]
     # More than the fabric carries, so that every method to make room is tried: for flows of one size, then of several.
-    for more in (replace(equal, job_id="third"), second):
-        session.add(more, Moves(budget=1, who=Movable.ALL))
-    planner, limit = OnlinePlanner(fabric), MoveLimit(whose=Whose.ANY, max_flows=4)
-    plan = planner.solve((first,), health=Health(), kept=())
-    kept = tuple((first, job) for job in plan.jobs) if isinstance(plan, Replan) else ()
-    planner.solve((second,), health=_one_cable_down(), kept=kept, limit=limit)
+    crowd = (*halves, replace(equal, job_id="third"), second)
+    for jobs, most in (((first, phased, replace(first, job_id="more")), MAX_MOVES), (halves, MAX_MOVES), (crowd, 1)):
+        planner, limit = OnlinePlanner(fabric), MoveLimit(whose=Whose.ANY, max_flows=most)
+        kept: tuple[tuple[JobRequest, JobFlows], ...] = ()
+        for health, new in [*((Health(), (job,)) for job in jobs), (_one_cable_down(), ())]:
+            plan = planner.solve(new, health=health, kept=kept, limit=limit, has_happened=True)
+            if isinstance(plan, Replan):
+                kept = tuple(zip((*(request for request, _ in kept), *new), plan.jobs, strict=True))
+        planner.solve((), health=Health(), kept=kept[1:], limit=limit, has_happened=True)
 
 
 def _one_cable_down() -> Health:

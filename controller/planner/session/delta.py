@@ -1,26 +1,14 @@
-"""The result of a session event: the flows that changed paths, and the utilisation of the fabric."""
+"""The result of a session event: the flows whose paths it changed."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from heddle.controller.model.job import JobRequest
-from heddle.controller.planner.ground.clos import NO_LINK, Topology
+from heddle.controller.planner.ground.clos import NO_LINK
 from heddle.controller.planner.ground.expand import Flows
-from heddle.controller.planner.ground.flow_table import path_links
 from heddle.controller.planner.ground.jit import Flags, Ints, Rows, bare_kernel
-from heddle.controller.planner.ground.paths import packed
 from heddle.controller.planner.session.state import Store
-
-
-class Change(NamedTuple):
-    """The old and new path of a flow as link ids, NIC links included; None where it had or has no path."""
-
-    flow_id: str
-    old_links: tuple[str, ...] | None
-    new_links: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,46 +34,14 @@ class SessionJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Delta:
-    """The changes of one event; iteration builds each `Change` on demand.
+    """The flows that an event has put on other paths: their rows, the ids of their jobs, and how many made room."""
 
-    `row` is the row of a flow, `job` the number of its job, and `index` its index among its flows. `old` and `new`
-    are its links by role, valid where `had` and `has` are true. `placed` flows were new or severed, `moved`
-    flows made room for others, `stranded` flows have no path then, and `shared` flows are on links above the bounds of
-    their own cuts.
-    """
-
-    topology: Topology
-    jobs: Mapping[int, SessionJob]
-    row: Ints
-    job: Ints
-    index: Ints
-    old: Ints
-    new: Ints
-    had: Flags
-    has: Flags
-    placed: int
+    rows: Ints
+    jobs: frozenset[str]
     moved: int
-    shared: int
-    stranded: int
-    why_stranded: str
-    replanned: bool
-    max_link_utilisation: float
-    lower_bound: float
-    bottleneck_link: str
 
     def __len__(self) -> int:
-        return len(self.job)
-
-    def __iter__(self) -> Iterator[Change]:
-        old, new = packed(self.old), packed(self.new)
-        for row in range(len(self)):
-            job, index = self.jobs[int(self.job[row])], int(self.index[row])
-            ends = int(job.flows.src_nic[index]), int(job.flows.dst_nic[index])
-            yield Change(
-                job.flow_id(index),
-                path_links(self.topology, ends[0], old[row], ends[1]) if self.had[row] else None,
-                path_links(self.topology, ends[0], new[row], ends[1]) if self.has[row] else None,
-            )
+        return len(self.rows)
 
 
 def hops_of_rows(store: Store, rows: Ints) -> Ints:
@@ -124,23 +80,6 @@ def by_role(hops: Ints, cables: int) -> Ints:
     return paths
 
 
-class Changes(NamedTuple):
-    """The flows whose paths an event changed: row, job, number in the job, old and new path of each.
-
-    `had` and `has` are whether a flow had a path, and has one; `placed` and `moved` are as in `Delta`.
-    """
-
-    row: Ints
-    job: Ints
-    number: Ints
-    old: Ints
-    new: Ints
-    had: Flags
-    has: Flags
-    placed: int
-    moved: int
-
-
 def touched(store: Store) -> Ints:
     """Return the row of every flow in the log of an event."""
     logged = int(store.counter.logged[0])
@@ -148,25 +87,17 @@ def touched(store: Store) -> Ints:
     return rows[: _touched(store.s.log[:logged], store.s.flow, store.new_tick(), rows)]
 
 
-def changes(store: Store, placed: Ints) -> Changes:
-    """Compare the paths of the flows in the log with those before the event; `placed` are the rows of its own flows."""
+def changes(store: Store, own: Ints) -> tuple[Ints, int]:
+    """Return the rows of the flows in the log whose paths differ from those before the event.
+
+    And how many of them moved: those that had a path and have one, without the rows in `own`.
+    """
     s, logged = store.s, int(store.counter.logged[0])
-    limit = min(logged, len(s.flow))
-    row, job, index = (_column(limit) for _ in range(3))
-    old, new = _column(limit, 4), _column(limit, 4)
-    had: Flags = np.empty(limit, dtype=np.bool_)
-    has: Flags = np.empty(limit, dtype=np.bool_)
-    found, count, moved = _changes(
-        s.log[:logged], s.flow, store.index, placed, store.new_tick(), store.new_tick(), store.before_event,
-        store.stranded, row, job, index, old, new, had, has,
-    )  # fmt: skip
-    return Changes(
-        row[:found], job[:found], index[:found], old[:found], new[:found], had[:found], has[:found], count, moved
+    rows: Ints = np.empty(min(logged, len(s.flow)), dtype=np.int64)
+    found, moved = _changes(
+        s.log[:logged], s.flow, own, store.new_tick(), store.new_tick(), store.before_event, store.stranded, rows
     )
-
-
-def _column(*shape: int) -> Ints:
-    return np.empty(shape, dtype=np.int64)
+    return rows[:found], moved
 
 
 def flows_of(store: Store, links: Ints) -> Ints:
@@ -191,34 +122,30 @@ def _touched(log: Rows, flow: Rows, tick: int, rows: Ints) -> int:
 
 @bare_kernel
 def _changes(
-    log: Rows, flow: Rows, number: Ints, placed: Ints, mine: int, seen: int, was_stranded: Flags, stranded: Flags,
-    rows: Ints, job: Ints, index: Ints, old: Ints, new: Ints, had: Flags, has: Flags,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Fill columns of `Changes`; return how many rows they have, and how many of these are placed and moved.
+    log: Rows, flow: Rows, own: Ints, mine: int, seen: int, was_stranded: Flags, stranded: Flags, rows: Ints
+) -> tuple[int, int]:
+    """Write the rows of flows that changed; return how many there are, and how many of them moved.
 
-    `mine` and `seen` are stamps that no flow has yet; `number` is each flow's index in its job.
+    `mine` and `seen` are stamps that no flow has yet.
     """
-    found, count, moved = 0, 0, 0
-    for i in range(placed.shape[0]):
-        flow[placed[i]].stamp = mine
+    found, moved = 0, 0
+    for i in range(own.shape[0]):
+        flow[own[i]].stamp = mine
     for entry in range(log.shape[0]):
         change = log[entry]
         f = change.flow
-        own, current = flow[f].stamp == mine, flow[f]
+        is_own, current = flow[f].stamp == mine, flow[f]
         if current.stamp == seen:
             continue
         current.stamp = seen
         other = was_stranded[f] != stranded[f]
         for step in range(4):
-            old[found, step], new[found, step] = change.path[step], current.path[step]
             other = other or change.path[step] != current.path[step]
         if other:
-            rows[found], job[found], index[found] = f, current.job, number[f]
-            had[found], has[found] = not was_stranded[f], not stranded[f]
+            rows[found] = f
             found += 1
-            count += 1 if own and not stranded[f] else 0
-            moved += 1 if not own and not stranded[f] and not was_stranded[f] else 0
-    return found, count, moved
+            moved += 1 if not is_own and not stranded[f] and not was_stranded[f] else 0
+    return found, moved
 
 
 @bare_kernel

@@ -1,24 +1,23 @@
-"""Place the flows of one event (a job arrives or ends, a link fails or returns) among those already placed.
+"""Place the flows of one event (jobs arrive, links fail or return) among those already placed, and improve the result.
 
-If all flows may move, plan everything again where the fullest link is more than SLACK above the lower bound and above
-what the last full plan reached, or where jobs have several priorities or pins by addresses.
+If all flows may move, everything is planned again where the fullest link is more than SLACK above the lower bound, or
+where jobs have several priorities or pins by addresses.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from heddle.controller.model.plan import Infeasible
 from heddle.controller.planner.ground.clos import NO_LINK, Topology
 from heddle.controller.planner.ground.expand import joined_flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.paths import packed
-from heddle.controller.planner.refusal import dead_nic, no_path, too_full
+from heddle.controller.planner.refusal import dead_nic, no_path
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.session.delta import Delta, SessionJob, changes, no_paths, touched
 from heddle.controller.planner.session.moves import Movable, Moves
 from heddle.controller.planner.session.paths import set_paths, undo
-from heddle.controller.planner.session.place import above_bounds, place
+from heddle.controller.planner.session.place import place
 from heddle.controller.planner.session.relief import HAIR, emptied, evenness, lowered, score, spare
 from heddle.controller.planner.session.replan import beside, crowded, evened, replanned
 from heddle.controller.planner.session.seats import MAX_TRAIL, chosen, seat
@@ -31,6 +30,7 @@ MAX_UNSEATED = 16
 """After this many flows for which no links of their own are found, the others are placed without looking for such."""
 PERFECT = (0.0, 0.0)
 """The score of a result that meets the bound and slows no flow."""
+STAY = Moves(budget=0)
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 LEVELS = 4
 """The utilisations that are tried as the maximum: the bound, then by bisection between it and the fullest link."""
@@ -44,8 +44,6 @@ class Engine:
     ) -> None:
         """Keep references to a session's parts, which the session changes."""
         self._topology, self._store, self._jobs, self._router = topology, store, jobs, router
-        self._over: frozenset[int] = frozenset()
-        self._reached = 0.0
 
     def adopt(self, rows: Ints, paths: Ints) -> None:
         """Adopt flows with their paths; those on dead links have no path afterwards."""
@@ -56,71 +54,43 @@ class Engine:
         store.reserve_log(len(rows))
         set_paths(store.s, rows, np.where(dead[:, None], NO_LINK, paths))
         store.mark_stranded(rows)
-        self._over = self._over_limit(store.fullest()[0])
 
-    def handle(
-        self, rows: Ints, moves: Moves, *, refuses: bool, improve: bool = False, of: SessionJob | None = None,
-        gone: SessionJob | None = None,
-    ) -> Delta | Infeasible:  # fmt: skip
-        """Place these flows and return the changes since `Store.begin_event`.
-
-        With `refuses`, the result is Infeasible, without a change, if a flow has no path or a job newly exceeds its
-        `require_utilisation`. With `improve`, flows also move off the fullest link where all may move; otherwise only
-        where that link is more than SLACK above the bound. `of` is the job to which OWN and TENANT refer. `gone` is a
-        job that has just left the session; the delta includes its flows.
-        """
-        store, goal = self._store, self._store.cuts.lower_bound()
-        without, reached = store.before_event, self._reached
-        shared, worst, link = self._place(rows, goal, moves, of, improve)
-        whole = moves.free and (worst > SLACK * max(goal, self._reached) or not self._alike()) and self._replan(worst)
-        if whole:
-            worst, link = store.fullest()
-            shared = int(self._on_fuller(rows, goal).sum())
-        stranded = rows[store.stranded[rows]]
-        why = self._no_path(stranded) if len(stranded) else ""
-        over = self._over_limit(worst)
-        if refuses and (why or over - self._over):
-            refusal = Infeasible(why=why or self._too_full(min(over - self._over), goal))
-            undo(store.s, 0)
-            store.stranded[:] = without
-            self._reached = reached
-            return refusal
-        self._over = over
-        return self._delta(rows, gone, shared, why, bool(whole), worst, goal, link)
+    def place(self, rows: Ints) -> Delta:
+        """Place these flows, without moves of others, and return the changes since `Store.begin_event`."""
+        self._place(rows, STAY, None)
+        return self._delta(rows)
 
     def improve(self, new: Ints, moves: Moves, *, again: bool, of: SessionJob | None) -> Delta:
         """Lower the fullest links as far as moves are allowed, and with `again` place the flows in `new` once more.
 
-        Flows in `new` may move without a charge. What only the full planner places, it has placed already.
+        Flows in `new` may move without a charge. What only the full planner places, it has placed already. `of` is the
+        job to which OWN and TENANT refer.
         """
         store = self._store
         store.s.flow["fresh"][new] = store.counter.event[0]
         placed = new if again and self._in_steps() else NO_ROWS
-        stranded = np.flatnonzero(store.stranded & store.used)
-        result = self.handle(np.union1d(placed, stranded), moves, refuses=False, improve=True, of=of)
-        assert isinstance(result, Delta)
-        return result
+        self._place(np.union1d(placed, np.flatnonzero(store.stranded & store.used)), moves, of)
+        worst = store.fullest()[0]
+        if moves.free and (worst > SLACK * store.cuts.lower_bound() or not self._alike()):
+            self._replan(worst)
+        return self._delta(new)
 
     def make_room(self, new: Ints, moves: Moves) -> Delta:
         """Make room for later jobs, as `Moves` says; flows in `new` may move without a charge."""
-        store = self._store
-        store.s.flow["fresh"][new] = store.counter.event[0]
+        self._store.s.flow["fresh"][new] = self._store.counter.event[0]
         if self._looks_ahead(moves):
-            emptied(store)
-        return self._delta(
-            NO_ROWS, None, 0, "", False, store.fullest()[0], store.cuts.lower_bound(), store.fullest()[1]
-        )
+            emptied(self._store)
+        return self._delta(new)
 
     def revert(self) -> None:
         """Undo the path changes since `Store.begin_event`."""
-        store = self._store
-        undo(store.s, 0)
-        store.stranded[:] = store.before_event
-        self._over = self._over_limit(store.fullest()[0])
+        undo(self._store.s, 0)
+        self._store.stranded[:] = self._store.before_event
 
-    def ease(self) -> None:
-        """Forget the utilisation that the last full plan reached: fewer demands or more links may allow a lower one."""
-        self._reached = 0.0
+    def why_stranded(self, rows: Ints) -> str:
+        """Return which of these flows have no path, and name the cut; "" where all have one."""
+        stranded = rows[self._store.stranded[rows]]
+        return self._no_path(stranded) if len(stranded) else ""
 
     def _alike(self) -> bool:
         """Return whether the fullest link alone ranks plans: one priority and no pins by addresses."""
@@ -137,14 +107,9 @@ class Engine:
         alone = 0 < store.seat_bps < 2 * store.cuts.one_size and not store.phased
         return limited and alone and store.s.planes > 0 and self._in_steps()
 
-    def _place(
-        self, rows: Ints, goal: float, moves: Moves, of: SessionJob | None, improve: bool
-    ) -> tuple[int, float, int]:
-        """Place flows again and lower the fullest links as far as moves are allowed.
-
-        Returns how many of the flows are on links above the bounds of their own cuts, and the fullest link.
-        """
-        store = self._store
+    def _place(self, rows: Ints, moves: Moves, of: SessionJob | None) -> None:
+        """Place flows again and lower the fullest links as far as moves are allowed."""
+        store, goal = self._store, self._store.cuts.lower_bound()
         mark = int(store.counter.logged[0])
         plain = store.seat_bps and not store.phased
         store.counter.pair[0] = int(2 * store.cuts.one_size) if plain else 0
@@ -153,9 +118,9 @@ class Engine:
             if len(rows):
                 self._route(rows)
                 store.mark_stranded(rows)
-            if improve and not moves.free and store.fullest()[0] > goal * HAIR:
+            if not moves.free and store.fullest()[0] > goal * HAIR:
                 self._reroute(goal, moves, of)
-            return int(self._on_fuller(rows, goal).sum()), *store.fullest()
+            return
         phased = bool((store.s.flow["layer"][rows] >= 0).any()) if len(rows) else store.phased
         # Without other flows a full plan moves none, and is the fastest. Only in such a plan do phases share links.
         if len(rows) and (phased or len(rows) == int(store.used.sum())):
@@ -163,18 +128,13 @@ class Engine:
         elif len(rows):
             self._one_by_one(rows, goal, moves)
             self._across(rows)
-        fullest = store.fullest()
-        if phased and not moves.free:
-            if moves.budget != 0:
-                self._relieve_phased(rows, goal, moves, of)
-            fullest = store.fullest()
-        elif improve or not moves.free or fullest[0] > SLACK * goal:
+        if not phased:
             settled = self._relieve(goal, moves, of) and moves.budget != 0
             if not (settled or moves.free) and len(rows) and score(store, goal) > PERFECT:
                 self._or_beside(rows, goal, moves, of, mark)
-            fullest = store.fullest()
+        elif not moves.free and moves.budget != 0:
+            self._relieve_phased(rows, goal, moves, of)
         store.mark_stranded(rows)
-        return above_bounds(store.s, rows, store.cuts.bound), *fullest
 
     def _prepare(self, rows: Ints) -> None:
         """Take flows off their paths; from now on they may move without a charge."""
@@ -313,19 +273,16 @@ class Engine:
         paths = replanned(self._router(), jobs, store.paths[every], again[every], store.background)
         set_paths(store.s, every[again[every]], paths)
 
-    def _replan(self, worst: float) -> bool:
+    def _replan(self, worst: float) -> None:
         """Plan everything again; keep the result if it is better, or if priorities or pins need the full planner."""
         store = self._store
         mark, without = int(store.counter.logged[0]), store.stranded.copy()
         store.reserve_log(len(store.s.flow))
         self._set(store.used)
         store.mark_stranded(np.flatnonzero(store.used))
-        self._reached = min(worst, store.fullest()[0])
         if self._alike() and store.fullest()[0] * HAIR >= worst:
             undo(store.s, mark)
             store.stranded[:] = without
-            return False
-        return True
 
     def _relieve(self, goal: float, moves: Moves, of: SessionJob | None) -> bool:
         """Move flows off the fullest links by few moves; return whether only links that must be above 1 remain so."""
@@ -344,34 +301,6 @@ class Engine:
         """Return the number of a job's tenant."""
         return int(self._store.s.flow["tenant"][job.rows[0]]) if len(job.rows) else -1
 
-    def _on_fuller(self, rows: Ints, goal: float) -> Flags:
-        """Return for each flow whether it crosses a link above `goal`."""
-        s = self._store.s
-        used = np.append(s.load / self._store.divisor, 0.0)
-        return np.asarray((used[self._store.paths[rows]] > goal * HAIR).any(axis=1), dtype=np.bool_)
-
-    def _over_limit(self, worst: float) -> frozenset[int]:
-        """Return the jobs that use a link above their `require_utilisation`."""
-        wants = [job for job in self._jobs.values() if 0 < job.request.require_utilisation < worst]
-        if not wants:
-            return frozenset()
-        used = np.append(self._store.s.load / self._store.divisor, 0.0)
-        return frozenset(
-            job.number
-            for job in wants
-            if float(used[self._store.paths[job.rows]].max(initial=0.0)) > job.request.require_utilisation
-        )
-
-    def _too_full(self, number: int, goal: float) -> str:
-        """Explain which link of a job exceeds its `require_utilisation`."""
-        store, job = self._store, self._jobs[number]
-        used = np.append(store.s.load / store.divisor, 0.0)
-        paths = store.paths[job.rows]
-        links = np.unique(paths[paths >= 0])
-        link = int(links[used[links].argmax()])
-        wanted = job.request.require_utilisation
-        return too_full(job.request.job_id, wanted, float(used[link]), self._topology.link_ids[link], goal)
-
     def _no_path(self, rows: Ints) -> str:
         """Explain which flows have no path, and name the cut."""
         store = self._store
@@ -383,30 +312,8 @@ class Engine:
         live, hops = self._router().live, packed(store.paths[every[chosen]])
         return dead_nic(self._topology, live, ids, flows) or no_path(self._topology, live, ids, flows, hops) or ""
 
-    def _delta(
-        self, placed: Ints, gone: SessionJob | None, shared: int, why: str, whole: bool, worst: float, goal: float,
-        link: int,
-    ) -> Delta:  # fmt: skip
-        """Compare the paths of the flows in the log with those before the event."""
-        store, found = self._store, changes(self._store, placed)
-        jobs = self._jobs if gone is None else {**self._jobs, gone.number: gone}
-        return Delta(
-            topology=self._topology,
-            jobs={number: jobs[number] for number in set(found.job.tolist())},
-            row=found.row,
-            job=found.job,
-            index=found.number,
-            old=found.old,
-            new=found.new,
-            had=found.had,
-            has=found.has,
-            placed=found.placed,
-            moved=found.moved,
-            shared=shared,
-            stranded=int(store.stranded[placed].sum()),
-            why_stranded=why,
-            replanned=whole,
-            max_link_utilisation=worst,
-            lower_bound=goal,
-            bottleneck_link=self._topology.link_ids[link] if worst > 0 else "",
-        )
+    def _delta(self, own: Ints) -> Delta:
+        """Compare the paths of the flows in the log with those before the event; those in `own` count as not moved."""
+        rows, moved = changes(self._store, own)
+        numbers = np.unique(self._store.s.flow["job"][rows]).tolist()
+        return Delta(rows=rows, jobs=frozenset(self._jobs[number].request.job_id for number in numbers), moved=moved)

@@ -21,8 +21,7 @@ class Movable(IntEnum):
 class Moves:
     """How many flows may move for others in one event, None for any number, and which.
 
-    In three tiers where no two flows fit on a link, what an arrival or a departure leaves of a budget for all flows
-    makes room for later jobs.
+    In three tiers where no two flows fit on a link, `Session.make_room` spends a budget for all flows on later jobs.
     """
 
     budget: int | None = None

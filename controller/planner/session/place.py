@@ -180,20 +180,3 @@ def slowed(s: Arrays, used: Flags) -> float:
                 worst = max(worst, s.load[link] * s.inverse[link])
         total += 1 - 1 / worst if worst > 1.0 + 1e-9 else 0.0
     return total
-
-
-@bare_kernel
-def above_bounds(s: Arrays, rows: Ints, bound: Floats) -> int:
-    """Return how many of these flows are on links above the bounds of their own cuts; `bound` is as in `place`."""
-    leaves, pods, count = s.up_leaf.shape[0], s.up_plane.shape[0] // max(s.planes, 1), 0
-    for i in range(rows.shape[0]):
-        path, u, v = s.flow[rows[i]].path, s.flow[rows[i]].source, s.flow[rows[i]].target
-        low = max(bound[u], bound[leaves + v])
-        if path[1] >= 0:
-            low = max(low, max(bound[2 * leaves + s.pod[u]], bound[2 * leaves + pods + s.pod[v]]))
-        full = False
-        for step in range(4):
-            link = path[step]
-            full = full or (link >= 0 and s.load[link] * s.inverse[link] > low * (1 + 1e-9))
-        count += 1 if full else 0
-    return count

@@ -1,11 +1,6 @@
-"""Jobs come and go, links fail and are drained: what the planner of the service moves, and what that leaves.
+"""Jobs come and go, links fail and are drained: what the planner of the service moves, and what that leaves."""
 
-The checks read paths as link ids and add up demands themselves; they share no code with the planner.
-"""
-
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,46 +11,17 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
 from heddle.controller.model.moves import NO_MOVES, MoveLimit, Whose
-from heddle.controller.model.plan import JobFlows, Replan
+from heddle.controller.model.plan import JobFlows
 from heddle.controller.planner.online import OnlinePlanner
 from tests.support.examples import examples
 from tests.support.fabrics.planner_cases import fabric_of
+from tests.support.fabrics.service import Service, any_flows, fullest, moved, paths
 
 FABRICS = (
     fabric_of(spines=4, leaves=4, hosts_per_leaf=4),
     fabric_of(kind="clos3", spines=9, aggs_per_pod=3, pods=3, leaves=3, hosts_per_leaf=3),
     fabric_of(kind="rail_optimised", spines=4, leaves=4, hosts_per_leaf=4, nics_per_host=2),
 )
-Kept = tuple[tuple[JobRequest, JobFlows], ...]
-
-
-class Service:
-    """A planner of the service, the jobs that run, and what is out of use."""
-
-    def __init__(self, fabric: Fabric) -> None:
-        self.fabric, self.planner = fabric, OnlinePlanner(fabric)
-        self.kept: Kept = ()
-        self.health = Health()
-
-    def free(self) -> list[str]:
-        """Return the NICs of no job."""
-        taken = {nic for request, _ in self.kept for nic in request.ranks}
-        return [nic.id for nic in self.fabric.nics if nic.id not in taken]
-
-    def plan(self, requests: Iterable[JobRequest], limit: MoveLimit, planner: OnlinePlanner | None = None) -> Replan:
-        """Plan requests, or what has happened where there are none, beside the running jobs."""
-        new = tuple(requests)
-        subject = new[0].job_id if new else ""
-        found = (planner or self.planner).solve(
-            new, health=self.health, kept=self.kept, limit=limit, subject=subject, has_happened=not new
-        )
-        assert isinstance(found, Replan)
-        return found
-
-    def take(self, requests: Iterable[JobRequest], plan: Replan) -> None:
-        """Let a plan take effect."""
-        known = [request for request, _ in self.kept] + list(requests)
-        self.kept = tuple(zip(known, plan.jobs, strict=True))
 
 
 def ring(name: str, ranks: Iterable[str]) -> JobRequest:
@@ -63,10 +29,16 @@ def ring(name: str, ranks: Iterable[str]) -> JobRequest:
     return JobRequest(job_id=name, ranks=tuple(ranks), collectives=(one,))
 
 
+def free(service: Service) -> list[str]:
+    """Return the NICs of no job."""
+    taken = {nic for request, _ in service.kept for nic in request.ranks}
+    return [nic.id for nic in service.fabric.nics if nic.id not in taken]
+
+
 def an_event(service: Service, rng: np.random.Generator, number: int) -> tuple[JobRequest, ...]:
     """Let a job leave, a cable fail or return, or return the request of a job that arrives."""
-    kind, free = rng.random(), service.free()
-    if service.kept and (kind < 0.3 or len(free) < 3):
+    kind, some = rng.random(), free(service)
+    if service.kept and (kind < 0.3 or len(some) < 3):
         gone = int(rng.integers(len(service.kept)))
         service.kept = service.kept[:gone] + service.kept[gone + 1 :]
         return ()
@@ -74,22 +46,8 @@ def an_event(service: Service, rng: np.random.Generator, number: int) -> tuple[J
         cable = service.fabric.cables[int(rng.integers(len(service.fabric.cables)))].id
         service.health = Health(down_cables=service.health.down_cables ^ {cable})
         return ()
-    size = int(rng.integers(2, min(len(free), 10) + 1))
-    return (ring(f"job{number}", rng.permutation(free)[:size].tolist()),)
-
-
-def paths(jobs: Iterable[JobFlows]) -> dict[str, tuple[str, ...]]:
-    return {flow.flow_id: flow.links for job in jobs for flow in job.flows}
-
-
-def fullest(fabric: Fabric, jobs: Iterable[JobFlows]) -> Fraction:
-    """Return the largest load over capacity of a link between switches."""
-    capacity = {link: one.capacity_bps for one in fabric.cables for link in (one.up_link, one.down_link)}
-    load: Counter[str] = Counter()
-    for job in jobs:
-        for flow in job.flows:
-            load.update(dict.fromkeys(capacity.keys() & set(flow.links), flow.demand_bps))
-    return max((Fraction(load[link], capacity[link]) for link in load), default=Fraction(0))
+    size = int(rng.integers(2, min(len(some), 10) + 1))
+    return (ring(f"job{number}", rng.permutation(some)[:size].tolist()),)
 
 
 def is_a_path(fabric: Fabric, links: tuple[str, ...], source: str, target: str) -> bool:
@@ -131,8 +89,8 @@ def test_a_plan_moves_what_it_may_on_live_paths_and_fills_links_no_more_than_wit
         found = service.plan(new, limit)
         stranded = {flow for flows in found.stranded.values() for flow in flows}
         now = paths(found.jobs)
-        moved = [name for name, links in before.items() if now[name] != links and dead.isdisjoint(links)]
-        assert len(moved) <= (limit.max_flows if limit.whose is Whose.ANY else 0)
+        others = [name for name, links in before.items() if now[name] != links and dead.isdisjoint(links)]
+        assert len(others) <= (limit.max_flows if limit.whose is Whose.ANY else 0)
         assert fullest(fabric, found.jobs) <= fullest(fabric, still.jobs)
         for job in found.jobs:
             for flow in job.flows:
@@ -145,7 +103,7 @@ def test_a_plan_moves_what_it_may_on_live_paths_and_fills_links_no_more_than_wit
 @settings(max_examples=examples(10), deadline=None)
 def test_equal_requests_get_equal_plans_and_a_new_process_one_that_is_as_good(seed, fabric):
     service, rng, twin = Service(fabric), np.random.default_rng(seed), OnlinePlanner(fabric)
-    limit = MoveLimit(whose=Whose.ANY, max_flows=8)
+    limit = any_flows(8)
     for number in range(8):
         new = an_event(service, rng, number)
         found, same = service.plan(new, limit), service.plan(new, limit, twin)
@@ -169,13 +127,11 @@ def test_moves_that_a_departure_or_an_arrival_leaves_empty_the_last_column_for_l
         pairs = tuple(RankPair(src_rank=4 * n + column, dst_rank=(4 * n + 4 + column) % 16) for n in range(4))
         sent = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=1000, pairs=pairs)
         job = JobRequest(job_id=f"job{column}", ranks=nics, collectives=(sent,))
-        service.take((job,), service.plan((job,), NO_MOVES))
+        service.arrive(job)
     gone, service.kept = service.kept[0][0], service.kept[1:]
-    limit = MoveLimit(whose=Whose.ANY, max_flows=moves)
-    found = service.plan((), limit)
-    assert on_last_column(found.jobs) == left
-    assert sum(moved.flows for moved in found.moved.values()) == 3 - left
-    assert on_last_column(service.plan((gone,), limit).jobs) == 4  # the fabric is full again
+    found = service.plan((), any_flows(moves))
+    assert (on_last_column(found.jobs), moved(found)) == (left, 3 - left)
+    assert on_last_column(service.plan((gone,), any_flows(moves)).jobs) == 4  # the fabric is full again
 
 
 def test_after_a_failure_that_severs_flows_no_moves_are_spent_on_later_jobs():
@@ -184,13 +140,12 @@ def test_after_a_failure_that_severs_flows_no_moves_are_spent_on_later_jobs():
     for number, row in enumerate((0, 1, 2, 3)):
         nics = tuple(service.fabric.nics[4 * (n // 4) + row].id for n in range(8))
         job = JobRequest(job_id=f"job{number}", ranks=nics, collectives=(sent,))
-        service.take((job,), service.plan((job,), NO_MOVES))
+        service.arrive(job)
     first, last = (service.kept[number][1].flows[0].links[1] for number in (0, 3))
     assert last.split(">")[0].endswith(":4")
     service.kept = service.kept[:1] + service.kept[3:]
     service.health = Health(down_cables=frozenset({first}))
-    found = service.plan((), MoveLimit(whose=Whose.ANY, max_flows=16))
-    assert paths(found.jobs)["job3/0/0-4/0"][1] == last
-    service.take((), found)
-    service.health = Health()
-    assert paths(service.plan((), MoveLimit(whose=Whose.ANY, max_flows=16)).jobs)["job3/0/0-4/0"][1] != last
+    service.take((), service.plan((), any_flows(16)))
+    assert service.links("job3")[0][0] == last
+    service.become(Health(), any_flows(16))
+    assert service.links("job3")[0][0] != last
