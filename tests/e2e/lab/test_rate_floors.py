@@ -37,12 +37,13 @@ def took_ns(flow: FlowResult) -> int:
     return flow.completed_ns
 
 
-def after_the_other(lab: Lab, **rates: int) -> tuple[FlowResult, FlowResult]:
+def after_the_other(lab: Lab, rate_bps: int, floor_bps: int = 0) -> tuple[FlowResult, FlowResult]:
     """Run a flow of SIZE_BYTES beside one of a quarter of that."""
     requests = [
         FlowRequest(
             flow_id=f"f{n}", src_nic=f"h{n}-n0", dst_nic=f"h{n + 2}-n0", udp_source_port=0xC000 + n,
-            reverse_udp_source_port=0xD000 + n, size_bytes=SIZE_BYTES if n == 1 else SIZE_BYTES // 4, **rates,  # type: ignore[arg-type]
+            reverse_udp_source_port=0xD000 + n, size_bytes=SIZE_BYTES if n == 1 else SIZE_BYTES // 4,
+            rate_bps=rate_bps, floor_bps=floor_bps,
         )
         for n in (1, 2)
     ]  # fmt: skip
