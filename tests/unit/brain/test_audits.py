@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from heddle.controller.model.effect import Install, ReadRules
-from heddle.controller.model.event import RulesRead, SwitchDown, Tick
-from tests.unit.brain.driver import Driver, small_fabric
+from heddle.controller.model.event import RulesRead, Submit, SwitchDown, SwitchUp, Tick
+from heddle.controller.model.job import Steering
+from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 
 @pytest.fixture
@@ -60,3 +61,28 @@ def test_what_was_read_of_a_switch_that_has_left_is_ignored(driver):
     before = driver.state
     driver.feed(RulesRead(switch="leaf1", installed=replace(wanted, rules=()), audit=audit))
     assert driver.state == before
+
+
+def test_what_was_read_during_an_installation_is_ignored(driver):
+    driver.hold = (Install, ReadRules)
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
+    assert driver.state.installing is not None
+    assert "leaf1" in driver.state.installing.target
+    (audit, *_) = [
+        effect.audit for effect in audits(driver) if isinstance(effect, ReadRules) and effect.switch == "leaf1"
+    ]
+    before = driver.state
+    driver.feed(RulesRead(switch="leaf1", installed=replace(driver.held["leaf1"], rules=()), audit=audit))
+    assert driver.state == before
+
+
+@pytest.mark.parametrize("is_known_to_be_gone", [True, False])
+def test_a_switch_that_connects_anew_during_an_installation_is_no_longer_part_of_it(driver, is_known_to_be_gone):
+    driver.hold = (Install,)
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
+    if is_known_to_be_gone:
+        driver.feed(SwitchDown(switch="leaf1", reason="gone"))
+    driver.feed(SwitchUp(switch="leaf1", ports={}, installed=driver.held["leaf1"]))
+    assert driver.state.installing is not None
+    assert "leaf1" not in driver.state.installing.target
+    assert "leaf2" in driver.state.installing.target

@@ -4,6 +4,7 @@ from heddle.controller.model.effect import Solve
 from heddle.controller.model.error import UnavailableError
 from heddle.controller.model.event import PortStatus, Release, Solved, Submit, Tick
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from heddle.controller.model.plan import JobPlan
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 
@@ -121,3 +122,17 @@ def test_rates_stay_where_the_planner_fails_and_the_reason_is_logged(driver):
     driver.hold = ()
     driver.feed(Submit(reply=4, request=into_h5("c", "h4-n0")))
     assert rates(driver) == {"a": 475_000_000, "c": 475_000_000}
+
+
+def test_a_failure_is_planned_before_the_submissions_that_wait(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.hold = (Solve,)
+    driver.feed(Submit(reply=2, request=shift_job("b", by=4)))
+    driver.feed(Submit(reply=3, request=shift_job("c", by=6)))  # waits behind it
+    driver.feed(PortStatus(switch="leaf1", port=1, up=False))
+    assert [request.job_id for request in driver.waiting[0].requests] == ["b"]
+    assert [solve.requests for solve in driver.waiting[1:]] == [()]  # at once, and b is planned again after it
+    assert driver.state.queue != ()
+    driver.release_held()
+    assert isinstance(driver.reply_to(2), JobPlan)
+    assert all("leaf1:1" not in link for flow in driver.state.jobs["b"].flows.flows for link in flow.links)
