@@ -4,7 +4,7 @@ Proposals come from the session, which knows loads and no shares. One that lower
 is tried. Traffic of no job may end at any time: moves must also lower no share where there is none.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from heddle.controller.model.moves import MAX_MOVES, MoveLimit, Whose
 from heddle.controller.planner.ground.clos import Topology
@@ -16,6 +16,8 @@ from heddle.controller.planner.session.session import Session
 
 GAIN = 1.02
 """Running flows move only where the fullest link is above the bound by more than this factor, or flows are slowed."""
+MAX_ATTEMPTS = 10
+"""The proposals of moves that are tried for a request, besides those for later jobs."""
 _MOVABLE = {
     Whose.NONE: Movable.NONE,
     Whose.OWN_JOB: Movable.OWN,
@@ -39,55 +41,53 @@ class HarmlessMoves:
         self._session, self._topologies, self._new = session, topologies, new
         self._jobs, self._flows, self._rows = jobs, flows, rows
         self._shares: tuple[Shares, ...] | None = None
+        self._fullest = session.max_link_utilisation()
         self.hops = session.all_hops(rows)
         self.changed: set[str] = set()
 
     def improve(self, limit: MoveLimit, subject: str) -> int:
         """Speed flows up or lower the fullest link by moves on behalf of the job `subject`; return their number.
 
-        Nothing moves where neither is gained.
+        First the new flows are placed once more, now that others may move for them. Where that harms a job, moves are
+        made with the new flows where they are: in one go, or else in smaller ones. Nothing moves without a gain.
         """
-        session, before = self._session, self._session.max_link_utilisation()
+        session, before = self._session, self._fullest
+        made, step, again = 0, limit.max_flows, len(self._new) > 0
         if before <= GAIN * session.lower_bound() and (before <= 1 or self._kept_shares()[0].worst.min(initial=1) >= 1):
             return 0
-        for budget, again in self._attempts(limit):
+        for _ in range(MAX_ATTEMPTS):
+            budget = None if limit.max_flows == MAX_MOVES else min(step, limit.max_flows - made)
             moves = Moves(budget=budget, who=_MOVABLE[limit.whose])
             delta = session.improve(moves, self._new, again=again, job_id=subject or None)
-            if len(delta) and self._accepts(before):
+            if len(delta) and self._accepts():
                 self.changed |= delta.jobs
-                return delta.moved
-            if not len(delta) and not again:
+                made += delta.moved
+                if step == limit.max_flows or made == limit.max_flows:
+                    break
+            elif not again:
+                step = step // 4 if len(delta) and budget is not None else 0
+            again = False
+            if not step:
                 break
-        return 0
+        return made
 
     def make_room(self, limit: MoveLimit, moved: int) -> None:
         """Make room for later jobs by what is left of a limit after so many moves."""
         if limit.max_flows == MAX_MOVES or limit.max_flows <= moved:
             return
-        before = self._session.max_link_utilisation()
         moves = Moves(budget=limit.max_flows - moved, who=_MOVABLE[limit.whose])
         delta = self._session.make_room(moves, self._new)
-        if len(delta) and self._accepts(before, gains=True):
+        if len(delta) and self._accepts(gains=True):
             self.changed |= delta.jobs
 
-    def _attempts(self, limit: MoveLimit) -> Iterator[tuple[int | None, bool]]:
-        """Yield budgets, and whether new flows are placed again: with all others in place they may harm other jobs."""
-        budget = None if limit.max_flows == MAX_MOVES else limit.max_flows
-        if len(self._new):
-            yield budget, True
-        yield budget, False
-        smaller = () if budget is None else (budget // 4, budget // 16)
-        yield from ((part, False) for part in smaller if part)
-
-    def _accepts(self, before: float, *, gains: bool = False) -> bool:
+    def _accepts(self, *, gains: bool = False) -> bool:
         """Keep a proposal of the session if no job's share falls and something is gained, else undo it.
 
-        Where neither the fullest link `before` nor the one now is above its capacity, no link between switches slows
-        a flow.
+        Where the fullest link is within its capacity before and after, no link between switches slows a flow.
         """
         moved, now = self._session.all_hops(self._rows), self._session.max_link_utilisation()
-        gains = gains or now * GAIN < before
-        if before <= 1 and now <= 1:
+        gains = gains or now * GAIN < self._fullest
+        if self._fullest <= 1 and now <= 1:
             shares, falls = self._shares, False
         else:
             kept, shares = self._kept_shares(), self._shares_of(moved)
@@ -96,7 +96,7 @@ class HarmlessMoves:
         if falls or not gains:
             self._session.revert()
             return False
-        self.hops, self._shares = moved, shares
+        self.hops, self._shares, self._fullest = moved, shares, now
         return True
 
     def _kept_shares(self) -> tuple[Shares, ...]:

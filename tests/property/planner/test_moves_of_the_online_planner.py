@@ -44,7 +44,9 @@ def an_event(service: Service, rng: np.random.Generator, number: int) -> tuple[J
         return ()
     if kind < 0.45:
         cable = service.fabric.cables[int(rng.integers(len(service.fabric.cables)))].id
-        service.health = Health(down_cables=service.health.down_cables ^ {cable})
+        down = sorted(service.health.down_cables)
+        # Three at least lead up from each leaf, so two that are down leave a path between any two.
+        service.health = Health(down_cables=frozenset(down[1:] if len(down) == 2 else {*down, cable}))
         return ()
     size = int(rng.integers(2, min(len(some), 10) + 1))
     return (ring(f"job{number}", rng.permutation(some)[:size].tolist()),)
