@@ -144,6 +144,11 @@ class Lab:
         """Disconnect all switches from their controller; their rules stay."""
         self.net.disconnect_controller()
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether rules of switches decide paths, so that `path_of` can follow them."""
+        return self._ovs is not None
+
     def path_of(self, stream: FiveTuple) -> tuple[str, ...]:
         """Return the directed links of a stream's path under the rules that are installed now."""
         return self._tracer.path_of(stream)

@@ -2,6 +2,7 @@
 
 A full link carries no more than its capacity, so traffic of no job shows there in what the planned senders do not get
 through. What their NICs send less than planned therefore counts as such traffic, as far as NICs send more than planned.
+What a NIC sends beyond its plan is of its flows that may do so (`work_conserving`), in the proportion of their rates.
 """
 
 from collections.abc import Mapping
@@ -32,13 +33,14 @@ class PlannedTraffic:
         self._paths = placed_paths(topology, [(job.request, job.flows) for job in self._jobs])
         flows = self._paths.flows
         self._rates = np.concatenate([np.empty(0), *(_mean_rates(job.flows) for job in self._jobs)])
-        may_exceed = np.concatenate([np.empty(0, np.bool_), *(_conserving(job.flows) for job in self._jobs)])
-        self._rates[may_exceed] = topology.nic_capacity[flows.src_nic[may_exceed]]
         self._planned_bps = heaviest_phases(flows, flows.src_nic[:, None], topology.nics, self._rates)
         used = [measured.get(nic.up_link, np.nan) for nic in state.fabric.nics]
         self._sent_bps: Floats = np.array(used) * topology.nic_capacity  # nan: not measured
         more_bps = np.nan_to_num(self._sent_bps) - self._planned_bps
-        self._over_bps = np.where(more_bps > MIN_OVER * topology.nic_capacity, more_bps, 0.0)
+        more_bps[more_bps <= MIN_OVER * topology.nic_capacity] = 0.0
+        may_exceed = np.concatenate([np.empty(0, np.bool_), *(_conserving(job.flows) for job in self._jobs)])
+        self._exceeding_bps = _parts(flows.src_nic, np.where(may_exceed, self._rates, 0.0), more_bps)
+        self._over_bps = np.where(_has_any(flows.src_nic, may_exceed, topology.nics), 0.0, more_bps)
 
     def over(self) -> tuple[tuple[str, int], ...]:
         """Return the NICs that send more than planned, and by how much in bit/s; those that send most first."""
@@ -55,7 +57,7 @@ class PlannedTraffic:
         of_nics = heaviest_phases(here, here.src_nic[:, None], topology.nics, rates)
         missing_bps = np.minimum(of_nics, np.nan_to_num(np.maximum(self._planned_bps - self._sent_bps, 0.0))).sum()
         measured_bps = self._measured[link] * float(topology.capacity[number])
-        beyond_bps = measured_bps - planned_bps
+        beyond_bps = measured_bps - planned_bps - self._exceeding_bps[rows].sum()
         hidden_bps = min(beyond_bps + missing_bps, self._over_bps.sum())
         return HotLink(
             port=link.partition(">")[0],
@@ -93,6 +95,18 @@ def _mean_rates(flows: JobFlows) -> Floats:
         slots = table.turns.slots if table.turns is not None else 1
         return (table.rates / np.maximum(slots, 1)).astype(np.float64)
     return np.array([flow.rate_bps / max(1, flow.window.slots) for flow in table], dtype=np.float64)
+
+
+def _has_any(nic: Ints, chosen: Flags, nics: int) -> Flags:
+    """Return for each NIC whether it sends one of the chosen flows."""
+    found: Flags = np.bincount(nic[chosen], minlength=nics) > 0
+    return found
+
+
+def _parts(nic: Ints, weights: Floats, of_nics: Floats) -> Floats:
+    """Return the part of each flow in a quantity of its NIC, in the proportion of the weights."""
+    sums = np.bincount(nic, weights, minlength=len(of_nics))[nic]
+    return np.divide(weights * of_nics[nic], sums, out=np.zeros(len(nic)), where=sums > 0)
 
 
 def _conserving(flows: JobFlows) -> Flags:

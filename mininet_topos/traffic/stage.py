@@ -31,7 +31,8 @@ class Played:
     """One run of a scene: its result, when its acts happened, and the controller's decisions in order of time.
 
     `seconds` is how long it has lasted: longer than a run of its scene if decisions came late. `led` says of each
-    planned flow whether the switches' rules lead its last port, and that of its ACKs, over the planned links.
+    planned flow whether the switches' rules lead its last port, and that of its ACKs, over the planned links; it is
+    empty in a lab of routers, which have no rules.
     """
 
     cast: Cast
@@ -153,7 +154,8 @@ class Stage:
             result = self.lab.run_flows(_spread(cast.requests), self.longest_s, proceed, changes=director)
             acts = director.ended()
             decisions = self._decisions(followers, director.start_ns, director.seconds)
-        led = self._led(plans_after(cast.followed, decisions)) if self._client is not None else {}
+        traced = self._client is not None and self.lab.has_rules
+        led = self._led(plans_after(cast.followed, decisions)) if traced else {}
         seconds = self.seconds if director.seconds < self.seconds + SLACK_S else director.seconds
         return Played(
             cast=cast, seconds=seconds, result=result, acts=acts, decisions=decisions, led=led,

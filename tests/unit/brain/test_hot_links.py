@@ -145,12 +145,15 @@ def test_a_sender_that_may_exceed_its_plan_is_not_over_it_and_its_excess_is_no_t
     assert isinstance(table, FlowTable)
     link, halves = uplink(driver, "h1-n0"), table.rates // 2
 
-    def seen(conserving) -> PlannedTraffic:
+    def seen(conserving, part=0.9) -> PlannedTraffic:
         flows = replace(job.flows, flows=table.with_rates(halves, None, conserving))
         state = replace(driver.state, jobs={"a": replace(job, flows=flows)})
-        return PlannedTraffic(state, sent(driver, h1=0.9) | {link: 0.9})
+        return PlannedTraffic(state, sent(driver, h1=part) | {link: 0.9})
 
-    capped, free = seen(None), seen(np.ones(len(table), dtype=np.bool_))
+    all_may = np.ones(len(table), dtype=np.bool_)
+    capped, free = seen(None), seen(all_may)
     assert "h1-n0" in dict(capped.over())
     assert capped.link(link).excess_bps == 4 * LINE_BPS // 10
     assert (free.over(), free.link(link).excess_bps) == ((), 0)
+    by_plan = seen(all_may, 0.5)
+    assert by_plan.link(link).excess_bps == 4 * LINE_BPS // 10, "its sender keeps to the plan, so this is of others"
