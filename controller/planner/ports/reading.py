@@ -1,7 +1,8 @@
 """Check that source ports lead over the paths that were planned with them, in a fabric that may have changed since.
 
 A path is followed as switches forward: down where the destination leaf is below, else up, and among several cables by
-the port's bits. Failures do not count: they are handled as failures, and mean nothing to a port.
+the port's bits. Failures do not count: they are handled as failures, and mean nothing to a port. Nor do rules that lead
+a port around a switch which does not reach the leaf: a flow that only they would lead over its path strays.
 """
 
 from dataclasses import dataclass

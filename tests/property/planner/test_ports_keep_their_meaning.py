@@ -157,14 +157,24 @@ def moved(draw, fabric: Fabric, used: frozenset[str]) -> Fabric:
 
 @given(data=st.data(), fabric=st.one_of(fabrics(), irregular()).filter(lambda fabric: len(fabric.nics) > 1))
 @settings(max_examples=examples(80), deadline=None)
-def test_flows_stray_where_the_rules_of_another_fabric_lead_their_packets_elsewhere_and_no_others(data, fabric):
+def test_flows_stray_where_rules_of_another_fabric_lead_their_packets_elsewhere_and_no_others_if_even(data, fabric):
     job = job_of(fabric, data.draw(pairs_of(fabric)), Steering.SOURCE_PORT)
     if job is None:
         return
     used = frozenset(link for flow in job.flows.flows for link in (*flow.links, *flow.reverse_links))
     other = data.draw(changed(fabric, used))
     kept = continued(job, fabric, other)
-    assert strayed(other, kept) == off_their_paths(other, kept)
+    off, found = off_their_paths(other, kept), strayed(other, kept)
+    assert all(seen or not is_off for is_off, seen in zip(off, found, strict=True)), "none is missed"
+    assert found == off or not is_even(other)
+
+
+def is_even(fabric: Fabric) -> bool:
+    """Return whether the switches above each switch have the same leaves below: else rules lead some ports around."""
+    return all(
+        len({fabric.leaves_below[cable.upper.switch] for cable in choices}) < 2
+        for choices in fabric.up_choices.values()
+    )
 
 
 @given(data=st.data(), fabric=fabrics().filter(lambda fabric: len(fabric.nics) > 1))
