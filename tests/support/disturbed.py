@@ -70,7 +70,7 @@ def run_undisturbed(item: pytest.Item, nextitem: pytest.Item | None) -> None:
         with machine(by_itself=by_itself):
             return runtestprotocol(item, log=False, nextitem=nextitem)
 
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    workers = getattr(item.config, "workerinput", {"workercount": 1})["workercount"]
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for reports in tries_of(attempt, stolen_s, workers):
         for report in reports:
