@@ -20,7 +20,7 @@ MIN_STOLEN_S = 0.05
 """A quiet machine loses 1 ms a second. An unpaced burst of 50 ms overflows the pause threshold of a port."""
 OUTCOME = "disturbed"
 LOCK = Path(tempfile.gettempdir()) / "heddle-tests-of-the-machine"
-"""Files with this name and a suffix tell the test runs of this machine of each other's tests."""
+"""Files with this name and a suffix are locked by the test runs of this machine."""
 
 
 def stolen_s() -> float:
@@ -44,7 +44,7 @@ def tries_of(
 ) -> Iterator[list[pytest.TestReport]]:
     """Yield the reports of each try, the last of which counts; reports of a disturbed failure are marked as such.
 
-    `attempt` is told whether the test is to have the machine to itself, as it has in all tries but the first.
+    `attempt` takes whether the test is to have the machine to itself, as it has in all tries but the first.
     """
     for left in reversed(range(TRIES)):
         by_itself = left < TRIES - 1
