@@ -19,7 +19,7 @@ from heddle.mininet_topos.host.machine import MachineUse
 
 MAX_STOLEN_SHARE = 0.01
 MAX_OTHERS_PROCESSORS = 0.3
-MAX_WAITED_SHARE = 0.2
+MAX_WAITED_SHARE = 0.4
 MAX_LATE_SHARE = 0.05
 MAX_LATE_NS = 16_000_000
 """What a machine may take from a lab and still count as quiet. A NIC that wakes up 16 ms late sends a burst for which a
