@@ -103,15 +103,15 @@ def test_a_plan_moves_what_it_may_on_live_paths_and_fills_links_no_more_than_wit
 
 @given(seed=st.integers(0, 10**6), fabric=st.sampled_from(FABRICS))
 @settings(max_examples=examples(10), deadline=None)
-def test_equal_requests_get_equal_plans_and_a_new_process_one_that_is_as_good(seed, fabric):
+def test_a_planner_with_another_past_and_a_new_process_plan_a_request_as_well(seed, fabric):
     service, rng, twin = Service(fabric), np.random.default_rng(seed), OnlinePlanner(fabric)
     limit = any_flows(8)
     for number in range(8):
         new = an_event(service, rng, number)
-        found, same = service.plan(new, limit), service.plan(new, limit, twin)
+        found, other = service.plan(new, limit), service.plan(new, limit, twin)
         alone = service.plan(new, limit, OnlinePlanner(fabric))
-        assert paths(found.jobs) == paths(same.jobs)
-        assert fullest(fabric, found.jobs) == fullest(fabric, alone.jobs)
+        # Which of equal paths it chooses may follow from its past.
+        assert fullest(fabric, found.jobs) == fullest(fabric, other.jobs) == fullest(fabric, alone.jobs)
         service.take(new, found)
 
 
