@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heddle.mininet_topos.host.cleanup import processes
+from heddle.mininet_topos.host.priorities import waited_ns
 from heddle.mininet_topos.host.registry import ENVIRONMENT_TAG
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -102,7 +103,7 @@ def sample(tag: str) -> MachineSample:
         stolen_ns=stolen,
         used_ns=user + nice + system,
         lab_used_ns=sum(map(_used_ns, [*pids, os.getpid()])),
-        waited_ns={pid: waited for pid in pids if (waited := _waited_ns(pid)) is not None},
+        waited_ns={pid: waited for pid in pids if (waited := waited_ns(pid))},
         pressure_ns=_pressure_ns(),
     )
 
@@ -120,13 +121,6 @@ def _used_ns(pid: int) -> int:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         return sum(map(int, fields[11:15])) * _TICK_NS
     return 0
-
-
-def _waited_ns(pid: int) -> int | None:
-    """Return how long the main thread of a process was ready to run and waited for a processor (proc_pid_schedstat)."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
-    return None
 
 
 def _pressure_ns() -> int | None:
