@@ -184,7 +184,7 @@ async def test_ids_are_taken_fabric_wide_and_others_names_are_hidden_in_refusals
         assert (await refusal(call))[0] is DENIED
 
 
-async def test_a_file_holds_a_tenant_s_own_objects_alone_and_tells_nothing_of_others(both):
+async def test_a_file_holds_a_tenant_s_own_objects_alone_and_its_refusal_hides_others(both):
     red = both.red.vpcs
     await both.blue.vpcs.ApplyNetwork(pb.NetworkObjects(vpcs=[vpc("theirs", 7, "10.0.0.2")]))
     mine = vpc("mine", 8, "10.0.0.1")
