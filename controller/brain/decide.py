@@ -76,6 +76,7 @@ from heddle.controller.model.effect import Effect
 from heddle.controller.model.event import (
     ApplyBorder,
     ApplyLoadBalancer,
+    ApplyNetwork,
     ApplyPeering,
     ApplyVpc,
     BackEndsReported,
@@ -298,6 +299,7 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     ApplyPeering: vpcs.apply_peering,
     DeletePeering: vpcs.delete_peering,
     ApplyBorder: vpcs.apply_border,
+    ApplyNetwork: vpcs.apply_network,
     ApplyLoadBalancer: load_balancers.apply_load_balancer,
     DeleteLoadBalancer: load_balancers.delete_load_balancer,
     BackEndsReported: load_balancers.back_ends_reported,

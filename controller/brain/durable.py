@@ -26,7 +26,7 @@ from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownGateway:
-    """The addresses of a gateway or balancer: hosts send to them also while it is not attached."""
+    """The addresses of a gateway, balancer or host: hosts send to gateways and balancers also while these are away."""
 
     vtep: IPv4Address
     kind: Kind
@@ -58,9 +58,7 @@ def _is_same_job(job: Job, other: Job) -> bool:
     return job.flows is other.flows and all(getattr(job, name) == getattr(other, name) for name in JOB_FIELDS)
 
 
-def _kept_gateway(gateway: Gateway) -> KnownGateway | None:
-    if gateway.is_host:
-        return None
+def _kept_gateway(gateway: Gateway) -> KnownGateway:
     return KnownGateway(vtep=gateway.vtep, kind=gateway.kind, host_vtep=gateway.host_vtep, pools=gateway.pools)
 
 
@@ -150,9 +148,11 @@ def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:
 def _networks(found: Values) -> Networks:
     vpcs: Mapping[str, Vpc] = found["vpc"]
     peerings = frozenset(found["peering"].values())
+    vteps = {name: frozenset(endpoint.vtep for endpoint in vpc.endpoints) for name, vpc in vpcs.items()}
+    hosts = frozenset[IPv4Address]().union(*vteps.values())
     return Networks(
         vpcs=vpcs,
-        vteps={name: frozenset(endpoint.vtep for endpoint in vpc.endpoints) for name, vpc in vpcs.items()},
+        vteps=vteps,
         claims={claim: vpc.id for vpc in vpcs.values() for claim, _ in claims_of(vpc)},
         peerings=peerings,
         peers=neighbours_of(peerings),
@@ -163,5 +163,6 @@ def _networks(found: Values) -> Networks:
         gateways={
             name: Gateway(vtep=each.vtep, kind=each.kind, host_vtep=each.host_vtep, pools=each.pools)
             for name, each in found["gateway"].items()
+            if each.kind is not Kind.HOST or each.vtep in hosts
         },
     )

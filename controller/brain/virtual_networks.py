@@ -41,7 +41,7 @@ class Gateway:
 
     @property
     def is_host(self) -> bool:
-        """Whether it is a host's agent: forgotten when its session ends."""
+        """Whether it is a host's agent."""
         return self.kind is Kind.HOST
 
     def receives(self, vteps: Iterable[IPv4Address] | None) -> bool:
@@ -80,5 +80,5 @@ class Networks:
     endpoints: int = 0
     generation: int = 0
     gateways: Mapping[str, Gateway] = field(default_factory=dict)
-    """By id: all that are attached, and gateways and balancers (not hosts) that were attached before."""
+    """By id: all that are attached, and those that were before: gateways, balancers, and hosts with endpoints."""
     waiting: tuple[Waiting, ...] = ()

@@ -306,6 +306,20 @@ class ApplyLoadBalancer(Change):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyNetwork(Change):
+    """Create or replace the objects of a network file together; `vteps` by VPC, `border` None: as it is."""
+
+    line: ClassVar[Wording] = lines.network
+    reply: int
+    vpcs: tuple[Vpc, ...] = ()
+    vteps: Mapping[str, frozenset[IPv4Address]] = field(default_factory=dict)
+    peerings: frozenset[Peering] = frozenset()
+    load_balancers: tuple[LoadBalancer, ...] = ()
+    border: tuple[BorderRule, ...] | None = None
+    tenant: Tenant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteLoadBalancer(Change):
     """Delete a load balancer."""
 
@@ -380,5 +394,5 @@ Event = (
     SwitchUp | SwitchDown | PortStatus | RulesRead | Congested |
     Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed |
     ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer | DeleteLoadBalancer |
-    BackEndsReported | GatewayUp | GatewayDown | ForgetGateway | GatewayAcked | Tick
+    ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway | GatewayAcked | Tick
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Validate virtual networks: each VPC by itself, against other VPCs, its peerings, and the border rules.
+"""Validate virtual networks: each VPC by itself, its claims, prefixes around a VPC, and the border rules.
 
 Every function yields one line per problem, with the object and the field; nothing for a valid configuration. The checks
 ensure that an address is unambiguous wherever packets are routed by it. VPCs that are not peered may use equal
@@ -7,12 +7,11 @@ addresses. Public addresses, VNIs and VLANs are global, so each has one owner (V
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from ipaddress import IPv4Address
 
 from heddle.dataplane.config import limit
 from heddle.dataplane.config.addresses import V4_MAPPED, V4_MAPPED_LENGTH, contains, gateway_mac
-from heddle.dataplane.config.network import Address, BorderRule, NetworkConfig, Peering, Prefix, Subnet, Vpc
+from heddle.dataplane.config.network import Address, BorderRule, Peering, Prefix, Subnet, Vpc
 from heddle.dataplane.config.refusal import shown
 from heddle.foundation.address import mac_text
 
@@ -22,22 +21,6 @@ MAX_NAMED = 5
 Known = Callable[[IPv4Address], bool]
 Named = tuple[Prefix, str]
 """A prefix and its name in messages."""
-
-
-def network_problems(network: NetworkConfig, is_vtep: Known | None = None) -> Iterator[str]:
-    """Check a whole configuration, adding its VPCs and peerings one after another."""
-    so_far = NetworkConfig()
-    for vpc in network.vpcs:
-        if any(vpc.id == other.id for other in so_far.vpcs):
-            yield f"vpc {vpc.id}: id: used twice"
-            continue
-        yield from vpc_problems(vpc, is_vtep)
-        yield from beside_problems(vpc, so_far)
-        so_far = replace(so_far, vpcs=(*so_far.vpcs, vpc))
-    for peering in sorted(network.peerings):
-        yield from peering_problems(peering, so_far)
-        so_far = replace(so_far, peerings=so_far.peerings | {peering})
-    yield from border_problems(network.border, {vpc.id for vpc in network.vpcs})
 
 
 def vpc_problems(vpc: Vpc, is_vtep: Known | None = None) -> Iterator[str]:
@@ -220,23 +203,6 @@ def claim_problems(vpc: Vpc, claims: Claims) -> Iterator[str]:
                 yield f"vpc {vpc.id}: {place} is used by vpc {owner} already"
 
 
-def beside_problems(vpc: Vpc, network: NetworkConfig) -> Iterator[str]:
-    """Check a new or changed VPC against the others and its peers."""
-    claims: dict[tuple[str, int], str] = {}
-    for other in network.vpcs:
-        if other.id != vpc.id:
-            claims.update((claim, other.id) for claim, _ in claims_of(other))
-    yield from claim_problems(vpc, claims)
-    by_id = {other.id: other for other in network.vpcs} | {vpc.id: vpc}
-    yield from peers_problems(vpc.id, by_id, neighbours_of(network.peerings))
-
-
-def peering_problems(peering: Peering, network: NetworkConfig) -> Iterator[str]:
-    """Check a new peering against the existing ones."""
-    by_id = {vpc.id: vpc for vpc in network.vpcs}
-    yield from new_peering_problems(peering, by_id, neighbours_of(network.peerings | {peering}))
-
-
 Neighbours = Mapping[str, Iterable[str]]
 
 
@@ -249,29 +215,7 @@ def neighbours_of(peerings: Iterable[Peering]) -> dict[str, frozenset[str]]:
     return found
 
 
-def new_peering_problems(peering: Peering, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
-    """Check a peering that `peers` already includes."""
-    name = f"peering {shown(peering.a)[1:-1]} with {shown(peering.b)[1:-1]}"
-    for field, vpc in (("vpc_a", peering.a), ("vpc_b", peering.b)):
-        if vpc not in by_id:
-            yield f"{name}: {field}: there is no vpc {shown(vpc)}"
-        elif len(list(peers.get(vpc, ()))) > limit.MAX_PEERINGS_OF_A_VPC:
-            yield f"{name}: {field}: {vpc} has {limit.MAX_PEERINGS_OF_A_VPC} peerings already, the most that may be"
-    if peering.a == peering.b:
-        yield f"{name}: vpc_b: a VPC is not its own peer"
-    if peering.a == peering.b or peering.a not in by_id or peering.b not in by_id:
-        return
-    for vpc in (peering.a, peering.b):
-        yield from (f"{name}: {line}" for line in _around(vpc, by_id, peers))
-
-
-def peers_problems(vpc: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
-    """Check a VPC with its peers, and each peer with its own: every VPC must reach unambiguous addresses."""
-    for centre in (vpc, *sorted(peers.get(vpc, ()))):
-        yield from (f"vpc {vpc}: {line}" for line in _around(centre, by_id, peers))
-
-
-def _around(centre: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
+def ring_problems(centre: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
     """Yield the conflicts between a VPC and its direct peers: overlapping prefixes and different networks."""
     ring = [by_id[centre], *(by_id[peer] for peer in sorted(peers.get(centre, ())))]
     for other in ring[1:]:

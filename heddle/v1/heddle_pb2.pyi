@@ -723,6 +723,26 @@ class Event(_message.Message):
     text: str
     def __init__(self, timestamp_unix_ns: _Optional[int] = ..., severity: _Optional[str] = ..., kind: _Optional[str] = ..., subject: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
+class NetworkObjects(_message.Message):
+    __slots__ = ("vpcs", "peerings", "load_balancers", "border")
+    VPCS_FIELD_NUMBER: _ClassVar[int]
+    PEERINGS_FIELD_NUMBER: _ClassVar[int]
+    LOAD_BALANCERS_FIELD_NUMBER: _ClassVar[int]
+    BORDER_FIELD_NUMBER: _ClassVar[int]
+    vpcs: _containers.RepeatedCompositeFieldContainer[Vpc]
+    peerings: _containers.RepeatedCompositeFieldContainer[Peering]
+    load_balancers: _containers.RepeatedCompositeFieldContainer[LoadBalancer]
+    border: Border
+    def __init__(self, vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ..., load_balancers: _Optional[_Iterable[_Union[LoadBalancer, _Mapping]]] = ..., border: _Optional[_Union[Border, _Mapping]] = ...) -> None: ...
+
+class ApplyNetworkReply(_message.Message):
+    __slots__ = ("applied", "away")
+    APPLIED_FIELD_NUMBER: _ClassVar[int]
+    AWAY_FIELD_NUMBER: _ClassVar[int]
+    applied: NetworkObjects
+    away: _containers.RepeatedCompositeFieldContainer[GatewayAddress]
+    def __init__(self, applied: _Optional[_Union[NetworkObjects, _Mapping]] = ..., away: _Optional[_Iterable[_Union[GatewayAddress, _Mapping]]] = ...) -> None: ...
+
 class Vpc(_message.Message):
     __slots__ = ("id", "tenant", "vni", "subnets", "endpoints", "security_rules", "nat", "direct_connects", "floating_ips", "network")
     ID_FIELD_NUMBER: _ClassVar[int]

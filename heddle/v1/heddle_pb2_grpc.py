@@ -1056,6 +1056,11 @@ class VpcServiceStub:
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.GetBorderRequest.SerializeToString,
                 response_deserializer=heddle_dot_v1_dot_heddle__pb2.Border.FromString,
                 _registered_method=True)
+        self.ApplyNetwork = channel.unary_unary(
+                '/heddle.v1.VpcService/ApplyNetwork',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.NetworkObjects.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.ApplyNetworkReply.FromString,
+                _registered_method=True)
 
 
 class VpcServiceServicer:
@@ -1130,6 +1135,14 @@ class VpcServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ApplyNetwork(self, request, context):
+        """All objects of a network file together, as one generation: the state that they lead to is judged, so two VPCs may swap what only one
+        may have. All are applied, or none. What the file does not name stays. The border is for operators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_VpcServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -1182,6 +1195,11 @@ def add_VpcServiceServicer_to_server(servicer, server):
                     servicer.GetBorder,
                     request_deserializer=heddle_dot_v1_dot_heddle__pb2.GetBorderRequest.FromString,
                     response_serializer=heddle_dot_v1_dot_heddle__pb2.Border.SerializeToString,
+            ),
+            'ApplyNetwork': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApplyNetwork,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.NetworkObjects.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.ApplyNetworkReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1460,6 +1478,33 @@ class VpcService:
             '/heddle.v1.VpcService/GetBorder',
             heddle_dot_v1_dot_heddle__pb2.GetBorderRequest.SerializeToString,
             heddle_dot_v1_dot_heddle__pb2.Border.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApplyNetwork(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.VpcService/ApplyNetwork',
+            heddle_dot_v1_dot_heddle__pb2.NetworkObjects.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.ApplyNetworkReply.FromString,
             options,
             channel_credentials,
             insecure,

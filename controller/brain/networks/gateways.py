@@ -1,6 +1,6 @@
 """Handle gateways and hosts: attach, acknowledge, detach; and callers that wait for acknowledgements."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from ipaddress import IPv4Address
 
@@ -66,10 +66,17 @@ def confirmed(state: State, reply: int, now: int, vteps: Iterable[IPv4Address] |
     return _settled(replace(state, networks=replace(networks, waiting=(*networks.waiting, waiting))))
 
 
+def away(networks: Networks, vteps: Collection[IPv4Address] | None) -> list[tuple[str, Gateway]]:
+    """Return those that are not attached and would receive a change that concerns the hosts at these VTEPs."""
+    known = sorted(networks.gateways.items())
+    return [(name, each) for name, each in known if each.session is None and each.receives(vteps)]
+
+
 def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
     """Record a new session; an older one of the same gateway ends, and its acknowledgements are void."""
     networks, name = state.networks, event.gateway_id
     known = networks.gateways.get(name)
+    networks = _without_stale_hosts(networks, event, state.settings.max_gateways)
     if known is None and len(networks.gateways) >= state.settings.max_gateways:
         full = f"{len(networks.gateways)} gateways and hosts are known already, the maximum"
         return state, (Reply(reply=event.reply, outcome=BudgetExceededError(full)),)
@@ -95,6 +102,21 @@ def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
     return replace(state, networks=networks), tuple(effects)
 
 
+def _without_stale_hosts(networks: Networks, event: GatewayUp, most: int) -> Networks:
+    """Forget a host that is away where another has its VTEP now, and one where there is no room for the new one."""
+    hosts = [
+        name
+        for name, each in networks.gateways.items()
+        if each.is_host and each.session is None and name != event.gateway_id
+    ]
+    gone = [name for name in hosts if event.kind is Kind.HOST and networks.gateways[name].vtep == event.vtep]
+    is_full = event.gateway_id not in networks.gateways and len(networks.gateways) - len(gone) >= most
+    gone += [name for name in hosts if is_full and name not in gone][:1]
+    if not gone:
+        return networks
+    return replace(networks, gateways={name: each for name, each in networks.gateways.items() if name not in gone})
+
+
 def _moves_traffic(before: Networks, after: Networks, name: str) -> bool:
     """Return whether others must know that this one attached or left: hosts send to gateways and to balancers.
 
@@ -118,14 +140,17 @@ def _place(gateway: Gateway | None) -> tuple[object, ...]:
 
 
 def gateway_down(state: State, event: GatewayDown, now: int) -> Outcome:
-    """Record the end of a session; no caller waits for it any more. A host is removed, a gateway's address is kept."""
+    """Record the end of a session; no caller waits for it any more.
+
+    A gateway's address is kept, and so is that of a host where a VPC has endpoints: it lacks what changes meanwhile.
+    """
     networks, name = state.networks, event.gateway_id
     known = networks.gateways.get(name)
     if known is None or known.session != event.session:
         return state, ()
-    rest = {other: gateway for other, gateway in networks.gateways.items() if other != name}
-    away = replace(known, session=None, health={})
-    gateways = rest if known.kind is Kind.HOST else {**networks.gateways, name: away}
+    gateways = {**networks.gateways, name: replace(known, session=None, health={})}
+    if known.is_host and not any(known.vtep in vteps for vteps in networks.vteps.values()):
+        del gateways[name]
     waiting = tuple(replace(each, missing=each.missing - {name}) for each in networks.waiting)
     after = replace(networks, gateways=gateways, waiting=waiting)
     lost: tuple[Effect, ...] = ()
@@ -153,7 +178,7 @@ def forget_gateway(state: State, event: ForgetGateway, now: int) -> Outcome:
         return state, (Reply(reply=event.reply, outcome=attached),)
     rest = {other: gateway for other, gateway in networks.gateways.items() if other != name}
     after = replace(networks, gateways=rest)
-    if not networks.generation:  # nothing is published yet
+    if known.is_host or not networks.generation:  # no other is sent a host's address; or nothing is published yet
         return confirmed(replace(state, networks=after), event.reply, now, None)
     return changed(state, after, event.reply, now, None)
 

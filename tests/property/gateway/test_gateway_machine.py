@@ -18,6 +18,7 @@ from heddle.controller.model.error import HeddleError, InputError, InUseError, N
 from heddle.controller.model.event import (
     ApplyBorder,
     ApplyLoadBalancer,
+    ApplyNetwork,
     ApplyPeering,
     ApplyVpc,
     DeleteLoadBalancer,
@@ -31,8 +32,8 @@ from heddle.controller.model.event import (
 )
 from heddle.controller.views.load_balancers import load_balancer_views, view_of
 from heddle.dataplane.config.balancers import BackEnd, LoadBalancer, Mode
-from heddle.dataplane.config.check import network_problems
 from heddle.dataplane.config.check_balancers import load_balancer_problems
+from heddle.dataplane.config.check_change import network_problems
 from heddle.dataplane.config.desired import Kind
 from heddle.dataplane.config.network import BorderRule, Endpoint, Peering, Subnet, Vpc
 from heddle.dataplane.config.updates import Replica, updates
@@ -107,6 +108,16 @@ class GatewayMachine(RuleBasedStateMachine):
         wanted = vpc(name, vni, third, places)
         vteps = frozenset(endpoint.vtep for endpoint in wanted.endpoints)
         self.ask(lambda reply: ApplyVpc(reply=reply, vpc=wanted, vteps=vteps))
+
+    @rule(
+        wanted=st.lists(st.builds(vpc, NAMES, st.integers(1, 3), st.integers(0, 2), st.lists(PLACES, max_size=2)),
+                        max_size=3, unique_by=lambda each: each.id),
+        pairs=st.sets(st.sampled_from(["ab", "ac", "bc"]), max_size=1),
+    )  # fmt: skip
+    def apply_file(self, wanted, pairs):
+        vteps = {each.id: frozenset(end.vtep for end in each.endpoints) for each in wanted}
+        peerings = frozenset(Peering(a=pair[0], b=pair[1]) for pair in pairs)
+        self.ask(lambda reply: ApplyNetwork(reply=reply, vpcs=tuple(wanted), vteps=vteps, peerings=peerings))
 
     @rule(name=NAMES)
     def delete(self, name):

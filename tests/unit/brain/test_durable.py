@@ -193,8 +193,8 @@ def test_networks_are_as_before_and_their_generations_go_on_above_what_gateways_
     before = with_networks()
     after = restarted(before)
     assert before.state.networks.generation
-    gateway, known = Gateway(vtep=IPv4Address("10.9.0.1")), before.state.networks.gateways["lb"]
-    detached = {"gw": gateway, "lb": replace(known, session=None)}  # a host is known only while it is attached
+    gateway, known = Gateway(vtep=IPv4Address("10.9.0.1")), before.state.networks.gateways
+    detached = {"gw": gateway} | {name: replace(known[name], session=None) for name in ("h1", "lb")}
     assert after.state.networks == replace(before.state.networks, gateways=detached, waiting=())
     assert after.state.networks.load_balancers
     lost = before.state.networks.generation + 3  # published, and not written when the controller was killed

@@ -111,6 +111,10 @@ def test_the_printed_file_documents_every_key() -> None:
         ({"interfaces": [{**SOUND["interfaces"][0], "network": "192.0.3.0/24"}]},
          "gw.yaml: interface u0: address: 192.0.2.1 is not in 192.0.3.0/24, the interface's network; correct one of "
          "them"),
+        ({"interfaces": [{**SOUND["interfaces"][0], "network": "192.0.2.0/24", "router": "192.0.2.1"}]},
+         "gw.yaml: interface u0: router: 192.0.2.1 is the interface's own address; name that of the next hop"),
+        ({"interfaces": [{**SOUND["interfaces"][0], "network": "192.0.2.0/24", "router": "192.0.2.255"}]},
+         "gw.yaml: interface u0: router: 192.0.2.255 is the network's or broadcast address of 192.0.2.0/24"),
         ({"partner": {"partner_id": "gw2", "paths": [{"listen": "10.0.0.1:1", "partner": "10.0.0.2:1"}],
                       "takes_over": [{"interface": "u0", "address": "192.0.2.2"},
                                      {"interface": "x0", "address": "198.51.101.2"}]}},

@@ -9,14 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heddle.dataplane.config import limit
-from heddle.dataplane.config.check import (
-    beside_problems,
-    floating_problems,
-    network_problems,
-    overlaps,
-    peering_problems,
-    vpc_problems,
-)
+from heddle.dataplane.config.check import floating_problems, overlaps, vpc_problems
+from heddle.dataplane.config.check_change import NetworkChange, Whole, change_problems, changed, network_problems
 from heddle.dataplane.config.network import (
     BorderRule,
     DirectConnect,
@@ -153,6 +147,21 @@ def test_a_malformed_id_is_refused(name):
 def test_an_interface_may_have_several_addresses_behind_one_vtep():
     fields = {"subnets": (subnet(), subnet("fd00::/64", "fd00::1")), "endpoints": (endpoint(), endpoint("fd00::5"))}
     assert list(vpc_problems(vpc(**fields))) == []
+
+
+def beside_problems(wanted, network):
+    return after(network, vpcs=(wanted,))
+
+
+def peering_problems(wanted, network):
+    return after(network, peerings=frozenset({wanted}))
+
+
+def after(network, **objects):
+    """Return the problems of a network with these objects beside its own, or in their place."""
+    there = changed(Whole(), NetworkChange(vpcs=network.vpcs, peerings=network.peerings))
+    change = NetworkChange(**objects)
+    return list(change_problems(there, change, changed(there, change)))
 
 
 BESIDE = [

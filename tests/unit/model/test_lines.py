@@ -25,6 +25,7 @@ from heddle.controller.model.effect import (
 )
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.event import (
+    ApplyNetwork,
     Compiled,
     Congested,
     Drain,
@@ -101,6 +102,12 @@ EVENTS = [
     (Suggested(token=1, outcome=NotFoundError("none free")), "no places: none free", ""),
     (Installed(token=1, install_ns=5_000_000), "acknowledged in 5.0 ms", ""),
     (InstallFailed(token=1, switch="leaf1", reason="full"), "installation failed on leaf1: full", ""),
+    (ApplyNetwork(reply=7), "caller 7: apply nothing", ""),
+    (
+        ApplyNetwork(reply=7, vpcs=(some(), some()), load_balancers=(some(),), border=()),
+        "caller 7: apply 2 VPCs, 1 load balancers, a border of 0 rules",
+        "",
+    ),
     (ForgetGateway(reply=1, gateway_id="gw1"), "ForgetGateway", ""),
     (Tick(), None, ""),
 ]
