@@ -2,7 +2,7 @@
 
 DIR/lock             held while a controller uses the directory, or a command changes it
 DIR/journal.sqlite   the journal
-DIR/journal.epoch    the journal's epoch: that there was one, also where the journal is gone
+DIR/epoch            the journal's epoch: that there was one, also where the journal is gone
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from heddle.controller.runtime.ports import EPOCH_SHIFT
 from heddle.controller.store import journal_schema as schema
 from heddle.controller.store.journal import SqliteStore, check_file, copy, create, publish, read_values
 
-JOURNAL, EPOCH, LOCK = "journal.sqlite", "journal.epoch", "lock"
+JOURNAL, EPOCH, LOCK = "journal.sqlite", "epoch", "lock"
 NONE = "none"
 """The name for no directory at all: nothing survives."""
 _LOG = logging.getLogger("heddle.journal")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import grpc
 
 from heddle.controller.runtime.leadership import ClusterCounts
-from heddle.controller.store.etcd.identity.guard import Guard
+from heddle.controller.store.etcd.guard import Guard
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 from heddle.controller.store.etcd.proto import etcd_pb2_grpc as rpc
 from heddle.controller.store.etcd.tls import EtcdTls, Shown, address_in, has_tls, plain_cause

@@ -12,7 +12,7 @@ from heddle.controller.runtime.ports import EPOCH_SHIFT
 from heddle.controller.store.etcd import state_in_etcd
 from heddle.controller.store.etcd.candidacy import OwnFile
 from heddle.controller.store.etcd.client import EtcdClient, ForeignEtcdError, prefix_end
-from heddle.controller.store.etcd.identity.guard import Guard
+from heddle.controller.store.etcd.guard import Guard
 from heddle.controller.store.etcd.identity.memory import Memory
 from heddle.controller.store.etcd.identity.record import decoded
 from heddle.controller.store.etcd.keys import Keys, delete, put

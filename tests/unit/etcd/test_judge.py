@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heddle.controller.model.error import InputError
 from heddle.controller.runtime.ports import EPOCH_SHIFT
-from heddle.controller.store.etcd.identity.guard import Guard
+from heddle.controller.store.etcd.guard import Guard
 from heddle.controller.store.etcd.identity.judge import Foreign, Ours, Seen, judged
 from heddle.controller.store.etcd.identity.memory import Memory, file_in
 from heddle.controller.store.etcd.identity.record import (

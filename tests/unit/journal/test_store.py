@@ -207,9 +207,9 @@ def test_an_empty_file_is_no_journal_even_where_nothing_else_says_that_there_was
 
 
 def test_a_journal_of_before_gets_its_mark_at_the_next_start(lost):
-    (lost / "journal.epoch").unlink()
+    (lost / "epoch").unlink()
     opened(lost)
-    assert (lost / "journal.epoch").read_text() == "4\n"
+    assert (lost / "epoch").read_text() == "4\n"
 
 
 async def test_a_switch_beyond_a_restored_copy_is_reached_after_the_command_that_the_log_names(tmp_path, caplog):

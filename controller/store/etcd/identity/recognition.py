@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.store.etcd.client import EtcdClient, EtcdError
-from heddle.controller.store.etcd.identity.guard import Guard
+from heddle.controller.store.etcd.guard import Guard
 from heddle.controller.store.etcd.identity.judge import Foreign, Ours, Seen, judged
 from heddle.controller.store.etcd.identity.memory import Memory
 from heddle.controller.store.etcd.identity.record import JOURNAL_BYTES, Known, Record, decoded, encoded
