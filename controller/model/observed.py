@@ -19,6 +19,7 @@ MAX_QUEUE_PAIRS = 16_384
 MAX_LARGE = 1_024
 MIN_SHARE = 0.1
 """The share of its NIC's capacity from which a flow is large; a large one stays so down to half of it."""
+TENANT = "observed"
 
 
 class QueuePair(NamedTuple):
@@ -137,9 +138,14 @@ def job_for(stream: Stream) -> JobRequest:
     """Return the request that gives a stream a path of its own: its port stays, and its path is pinned."""
     flow = FlowDemand(src_rank=0, dst_rank=1, udp_source_port=stream.udp_source_port)
     return JobRequest(
-        job_id=f"observed.{stream.src_nic}.{stream.dst_nic}.{stream.udp_source_port}",
-        tenant="observed",
+        job_id=f"{TENANT}.{stream.src_nic}.{stream.dst_nic}.{stream.udp_source_port}",
+        tenant=TENANT,
         ranks=(stream.src_nic, stream.dst_nic),
         collectives=(Collective(kind=CollectiveKind.CUSTOM, flows=(flow,)),),
         steering=Steering.PIN,
     )
+
+
+def is_observed(request: JobRequest) -> bool:
+    """Return whether a job is of a reported stream, which no tenant has submitted."""
+    return request.tenant == TENANT and request.job_id.startswith(f"{TENANT}.")

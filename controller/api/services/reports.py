@@ -26,6 +26,10 @@ SILENT_MS = 30_000
 REST = 4
 """After each turn, the next waits for so many times as long as it took."""
 MAX_REST_S = 5.0
+MAX_REFUSED = 8
+"""A turn submits no more after so many refusals in a row: switches are full, and each costs a plan."""
+REFUSED_MS = 60_000
+"""A stream that was refused is not submitted again for so long."""
 _LOG = logging.getLogger("heddle.controller")
 
 
@@ -36,6 +40,7 @@ class FlowReports:
         self._loop, self._flows = loop, flows
         self._seen_unix_ms: dict[str, int] = {}
         self._ours: dict[Stream, str] = {}
+        self._refused_unix_ms: dict[Stream, int] = {}
         self._turn = asyncio.Lock()
         self._rest_s = 0.0
 
@@ -85,10 +90,20 @@ class FlowReports:
                 await self._release(job_id)
             elif state.jobs[job_id].lease_expires_unix_ms - now < LEASE_MS // 2:
                 await self._renew(job_id)
-        for stream in sorted(large - self._ours.keys()):
-            await self._submit(stream)
+        refused = self._refused_unix_ms = {
+            stream: at for stream, at in self._refused_unix_ms.items() if stream in large and now - at < REFUSED_MS
+        }
+        in_a_row = 0
+        for stream in sorted(large - self._ours.keys() - refused.keys()):
+            if await self._submit(stream):
+                in_a_row = 0
+                continue
+            refused[stream] = now
+            in_a_row += 1
+            if in_a_row == MAX_REFUSED:
+                break
 
-    async def _submit(self, stream: Stream) -> None:
+    async def _submit(self, stream: Stream) -> bool:
         request = replace(job_for(stream), lease_ms=LEASE_MS)
         try:
             await self._loop.request(lambda reply: Submit(reply=reply, request=request))
@@ -97,6 +112,8 @@ class FlowReports:
         except HeddleError as error:
             self._flows.counts["refused"] += 1
             _LOG.info("%s: not pinned: %s", request.job_id, error)
+            return False
+        return True
 
     async def _release(self, job_id: str) -> None:
         try:

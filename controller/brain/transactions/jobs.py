@@ -10,6 +10,7 @@ from heddle.controller.brain.lifecycle import JobEvent, WorkKind, after, allows
 from heddle.controller.brain.state import Active, Job, PlanWork, ReleaseWork, ReplanWork, State
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.tenants import owns
+from heddle.controller.brain.transactions.observed import share_passed, without, yielding
 from heddle.controller.brain.transactions.replan import (
     after_replans,
     announced,
@@ -33,6 +34,7 @@ from heddle.controller.model.error import (
 from heddle.controller.model.event import InstallFailed, Release, Renew, Solved
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import Cause
+from heddle.controller.model.observed import is_observed
 from heddle.controller.model.plan import Effort, Infeasible, JobPlan, Replan
 
 MAX_ATTEMPTS = 5
@@ -63,7 +65,12 @@ def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcom
     changed = {job.request.job_id: job.pin_rules for job in jobs} | {
         name: pins for name, pins in plan.pins.items() if name in state.jobs
     }
+    observed = any(map(is_observed, wanted))
     refused = budget_passed(state, changed)
+    if refused is not None and not observed and (leaving := yielding(state, changed)):
+        return _made_room(state, work, leaving)
+    if refused is None and observed:
+        refused = share_passed(state, {job.request.job_id: job.pin_rules for job in jobs if is_observed(job.request)})
     if refused is not None:
         return _refuse(state, work, refused)
     # An existing pin that also carries ACKs is installed already: its switches get no further barrier.
@@ -88,6 +95,13 @@ def _admitted(state: State, jobs: Sequence[Job], plan: Replan, needed: frozenset
         dirty=state.dirty.union(*(job.pin_rules for job in jobs)),
     )
     return state, effects
+
+
+def _made_room(state: State, work: PlanWork, leaving: tuple[Job, ...]) -> Outcome:
+    """End jobs of reported flows whose rules a submitted job needs, and plan it again beside those that are left."""
+    reason = f"made room for job {work.requests[0].job_id}"
+    state = replace(without(state, leaving), active=None, queue=(work, *state.queue))
+    return state, tuple(_ended(state, job, JobEvent.RELEASED, reason) for job in leaving)
 
 
 def _refuse(state: State, work: PlanWork, why: HeddleError) -> Outcome:

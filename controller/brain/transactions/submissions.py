@@ -11,6 +11,7 @@ from heddle.controller.brain.install import Outcome
 from heddle.controller.brain.lifecycle import WorkKind
 from heddle.controller.brain.state import Job, PlanWork, State, Submission, Work
 from heddle.controller.brain.tenants import job_quota_refusal
+from heddle.controller.brain.transactions.observed import count_refusal
 from heddle.controller.brain.transactions.replan import limit_of
 from heddle.controller.model.admission import flow_plans, problems
 from heddle.controller.model.effect import Reply
@@ -18,6 +19,7 @@ from heddle.controller.model.error import AlreadyExistsError, BudgetExceededErro
 from heddle.controller.model.event import Submit, Withdraw
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import Cause, MoveLimit, Whose
+from heddle.controller.model.observed import is_observed
 from heddle.controller.model.plan import JobPlan
 
 MAX_TOGETHER = 16
@@ -51,8 +53,8 @@ def refusal(state: State, event: Submit) -> HeddleError | None:
         return InputError(*(f"{problem.path}: {problem.text}" for problem in found))
     if request.lease_ms > state.settings.max_lease_ms:
         return InputError(f"lease_ms: {request.lease_ms} is more than the {state.settings.max_lease_ms} allowed here")
-    if len(state.jobs) >= state.settings.max_jobs and request.job_id not in state.jobs:
-        return BudgetExceededError(f"{len(state.jobs)} jobs hold paths already; release one first")
+    if request.job_id not in state.jobs and (full := count_refusal(state, is_observed(request))) is not None:
+        return full
     return job_quota_refusal(state, (each.request for each in waiting_submissions(state)), event.tenant, request)
 
 

@@ -7,7 +7,14 @@ from contextlib import aclosing, suppress
 from heddle.controller.model.lease_clock import granted
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.store.etcd.candidacy import Candidacy
-from heddle.controller.store.etcd.client import CompactedError, EtcdClient, EtcdError, EtcdUnavailableError
+from heddle.controller.store.etcd.client import (
+    CompactedError,
+    EtcdClient,
+    EtcdError,
+    EtcdUnavailableError,
+    ForeignEtcdError,
+)
+from heddle.controller.store.etcd.identity.recognition import Recognition
 from heddle.controller.store.etcd.keys import Keys
 from heddle.controller.store.etcd.term import Leader, Term, leader_in, take
 
@@ -22,10 +29,11 @@ class Election:
     """One controller's part in the election."""
 
     def __init__(
-        self, client: EtcdClient, keys: Keys, me: Leader, leadership: Leadership, lease_s: int, candidacy: Candidacy
+        self, client: EtcdClient, keys: Keys, me: Leader, leadership: Leadership, lease_s: int, candidacy: Candidacy,
+        recognition: Recognition,
     ) -> None:  # fmt: skip
         self._client, self._keys, self._me, self._leadership = client, keys, me, leadership
-        self._candidacy = candidacy
+        self._candidacy, self._recognition = candidacy, recognition
         self._lease_s = lease_s
         self._lease = 0
         self._is_reachable = True
@@ -40,6 +48,8 @@ class Election:
                 self._is_reachable = True
             except EtcdError as error:
                 self._leadership.leader = ""
+                if isinstance(error, ForeignEtcdError):
+                    self._recognition.doubt()
                 if self._is_reachable:
                     _LOG.error("%s; this controller waits", error)
                 self._is_reachable = False
@@ -74,7 +84,14 @@ class Election:
             await self._client.revoke(self._lease, self._lease_s)
 
     async def _attempt(self) -> Term | None:
-        """Take the leader's key where there is none and the fabric file fits; else wait for a change, up to POLL_S."""
+        """Take the leader's key where there is none, in our etcd, and the fabric file fits.
+
+        Else wait for a change, up to POLL_S.
+        """
+        if not await self._recognition.holds():
+            self._leadership.leader = ""
+            await asyncio.sleep(RETRY_S)
+            return None
         revision, found = await self._client.range(self._keys.leader)
         if found:
             self._see(leader_in(found[0].value))
@@ -88,7 +105,7 @@ class Election:
         sent_ns = self._leadership.now_ns()
         lease = await self._client.grant(self._lease_s)
         self._lease = lease.id
-        term = await take(self._client, self._keys, lease.id, self._me)
+        term = await take(self._client, self._keys, lease.id, self._me, self._recognition.record)
         if isinstance(term, Term):
             self._leadership.lease = granted(sent_ns, lease.ttl_s * NS)
             return term

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from heddle.controller.runtime.ports import EPOCH_SHIFT, FencedError, StoreError
+from heddle.controller.runtime.ports import FencedError, StoreError
 from heddle.controller.store.etcd import contents
 from heddle.controller.store.etcd.client import EtcdClient, EtcdError, prefix_end
 from heddle.controller.store.etcd.keys import PART_BYTES, Keys, delete, put
@@ -59,7 +59,7 @@ class EtcdStore:
         """Do nothing: the client outlives the term."""
 
     async def _generation(self) -> int:
-        return await epoch_of(self._client, self._keys) << EPOCH_SHIFT | self._term.revision
+        return self._term.generation(await epoch_of(self._client, self._keys))
 
     async def _read(self) -> dict[Key, bytes]:
         await self._redo()
