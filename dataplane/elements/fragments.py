@@ -5,6 +5,10 @@ later fragment gets its ports, protocol and hash from there, and then finds the 
 arrives before the first is dropped: no fragment is held back, so no buffer can be exhausted. A later fragment that
 overlaps the first could change the ports that the rules matched, and is dropped (RFC 3128; RFC 5722).
 
+Identifications are used again, at 4,000 packets/s after 16 s, and a packet may have lost fragments. A first fragment
+therefore begins a new packet, whatever its row counted before, and only one that came completely frees its row before
+the timeout: `covered` counts bytes by their place, because a duplicate is not the fragment that is missing.
+
 Rows lie in buckets of eight, two buckets for each key. A row is free again when all bytes of the packet have arrived,
 or when it times out. If all 16 rows are in use, or if the VPC has reached its share of all rows (`shares`), the packet
 is dropped and counted: packets in progress keep their rows.
@@ -95,17 +99,21 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: Memory, now_ns: in
         row.ports = packet.ports
         row.hash = packet.hash
         row.first_bytes = packet.l4_bytes
+        row.covered = packet.l4_bytes * packet.l4_bytes
+        row.whole_bytes = 0
         row.seen_ns = now_ns
         return FOLLOWED
-    if _offset_of(memory, packet) < row.first_bytes:
+    start = _offset_of(memory, packet)
+    if start < row.first_bytes:
         return Drop.BAD_FRAGMENT.value
     packet.protocol = row.protocol
     packet.ports = row.ports
     packet.hash = row.hash
-    row.come_bytes += packet.l4_bytes
+    end = start + packet.l4_bytes
+    row.covered += end * end - start * start
     if not _has_more(memory, packet):
-        row.whole_bytes = _offset_of(memory, packet) + packet.l4_bytes
-    if 0 < row.whole_bytes <= row.come_bytes:
+        row.whole_bytes = end
+    if row.whole_bytes > 0 and row.covered == row.whole_bytes * row.whole_bytes:
         remove_fragment(state, slot)
     return FOLLOWED
 
@@ -124,8 +132,6 @@ def _take(packet: Row, tables: Tables, state: Memory, row: Row, oldest_ns: int) 
     if account < 0:
         return Drop.FRAGMENTS_LIMITED.value if account == LIMITED else Drop.FRAGMENTS_FULL.value
     row.account = account
-    row.come_bytes = packet.l4_bytes
-    row.whole_bytes = 0
     state.counts[FRAGMENTS_HELD] += 1
     return FOLLOWED
 

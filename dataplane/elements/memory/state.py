@@ -31,7 +31,7 @@ FRAGMENT = row_type(
     "hash",
     "first_bytes",  # payload of the first fragment; later ones must not overlap it
     "seen_ns",
-    "come_bytes",  # received so far, in all fragments
+    "covered",  # sum of end² - start² of the fragments that came: whole_bytes² once each came exactly once
     "whole_bytes",  # payload of the whole packet, known from its last fragment on; else 0
     "account",  # its VPC's account of fragments (`shares`)
 )

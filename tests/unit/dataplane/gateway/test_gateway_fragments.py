@@ -4,13 +4,17 @@ import struct
 from itertools import permutations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from heddle.dataplane.config.local import Limits
+from heddle.dataplane.elements.memory.state import FRAGMENTS_HELD
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.tables.schema import EXTERNAL
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import faults, ip, ipv4, udp
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
@@ -106,6 +110,50 @@ def test_firsts_without_room_are_refused_until_others_time_out(bench):
     bench.now_ns += 31 * 10**9
     assert isinstance(bench.one(first(500), 5), Passed)
     assert bench.one(cut(udp(A, 5000, B, 53, bytes(200)), 80, identification=0)[1], 5) == Drop.FRAGMENT_WITHOUT_FIRST
+
+
+WHOLE = udp(A, 5000, B, 53, bytes(range(200)) * 2)
+PARTS = cut(WHOLE, 80)
+
+
+@given(
+    before=st.lists(st.sampled_from(range(len(PARTS))), max_size=12),
+    repeated=st.sets(st.sampled_from(range(len(PARTS)))),
+    idle_s=st.integers(0, 40),
+    seven=st.booleans(),
+)
+@settings(max_examples=examples(200), deadline=None)
+def test_a_whole_packet_passes_whatever_came_before_with_its_identification(before, repeated, idle_s, seven):
+    bench = StateBench(make_tables(VPCS), LIMITS)
+    for number in before:
+        bench.one(PARTS[number] if seven else cut(WHOLE[:-40], 48)[number % 4], 5)
+    bench.now_ns += idle_s * 10**9
+    order = [number for number in range(len(PARTS)) for _ in range(1 + (number in repeated))]
+    fates = [bench.one(PARTS[number], 5) for number in order]
+    last = [fate for number, fate in zip(order, fates, strict=True) if number == len(PARTS) - 1]
+    assert all(isinstance(fate, Passed) for fate in fates[: len(fates) - len(last) + 1])
+    if not repeated:
+        assert bench.state.counts[FRAGMENTS_HELD] == 0
+
+
+@given(order=st.permutations(range(1, len(PARTS))), repeated=st.sets(st.sampled_from(range(1, len(PARTS))), min_size=1))
+@settings(max_examples=examples(60), deadline=None)
+def test_a_duplicate_does_not_stand_for_a_fragment_that_is_late(order, repeated):
+    bench = StateBench(make_tables(VPCS), LIMITS)
+    bench.one(PARTS[0], 5)
+    come = set()
+    for number in [each for each in order for _ in range(1 + (each in repeated))]:
+        fate = bench.one(PARTS[number], 5)
+        assert isinstance(fate, Passed) or number in come
+        come.add(number)
+
+
+def test_the_first_fragment_of_a_packet_to_another_port_takes_the_row_over(bench):
+    bench.one(cut(udp(A, 5000, B, 53, bytes(200)), 80)[0], 5)
+    first, second, third = cut(udp(A, 5001, B, 54, bytes(200)), 80)
+    row = bench.one(first, 5).connection
+    assert [bench.one(each, 5).connection for each in (second, third)] == [row, row]
+    assert bench.state.counts[FRAGMENTS_HELD] == 0
 
 
 def test_ipv6_fragments_follow_their_first(bench):
