@@ -13,9 +13,11 @@ from typing import Any
 import grpc
 
 from heddle.controller.access.call import current
+from heddle.controller.access.vteps import check_vteps
 from heddle.controller.api.errors import errors_as_status
 from heddle.controller.api.worker import in_worker
 from heddle.controller.brain.networks.publishing import update_for
+from heddle.controller.brain.state import State
 from heddle.controller.brain.virtual_networks import Gateway
 from heddle.controller.model.effect import Note
 from heddle.controller.model.error import (
@@ -27,7 +29,6 @@ from heddle.controller.model.error import (
     UnavailableError,
 )
 from heddle.controller.model.event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
-from heddle.controller.model.fabric import Fabric
 from heddle.controller.runtime.gateways import Gateways, GatewaySession, TooManyRequestsError
 from heddle.controller.runtime.loop import Loop
 from heddle.dataplane.config.check import NAME, is_unicast
@@ -60,7 +61,7 @@ class GatewayService(rpc.GatewayServiceServicer):
         """Run the session of one gateway or host until either side ends it."""
         async with errors_as_status(context):
             hello = await _received_hello(reports)
-            _check_speaker(hello, self._loop.state.fabric)
+            _check_speaker(hello, self._loop.state)
             name, session = hello.gateway_id, self._gateways.open()
             session.hello = hello
             try:
@@ -212,19 +213,22 @@ async def _received_hello(reports: AsyncIterator[pb.GatewayReport]) -> pb.Gatewa
     _check_vtep("vtep_ip", hello.vtep_ip)
     if hello.host_vtep_ip:
         _check_vtep("host_vtep_ip", hello.host_vtep_ip)
+        if hello.kind == Kind.HOST and hello.host_vtep_ip != hello.vtep_ip:
+            raise InputError(f"hello.host_vtep_ip: {hello.host_vtep_ip} is not hello.vtep_ip; a host has one VTEP")
     return hello
 
 
-def _check_speaker(hello: pb.GatewayHello, fabric: Fabric) -> None:
-    """Raise DeniedError where the caller is not what a hello says: its name, its kind, its host's VTEP."""
+def _check_speaker(hello: pb.GatewayHello, state: State) -> None:
+    """Raise DeniedError where the caller is not what a hello says: its name, its kind, its VTEPs."""
     call = current()
     call.concerns(hello.gateway_id)
     kinds = {Role.GATEWAY: (Kind.GATEWAY, Kind.BALANCER), Role.AGENT: (Kind.HOST,)}.get(call.caller.role, tuple(Kind))
     if hello.kind not in kinds:
         raise DeniedError(f"hello.kind: {call.caller.who} may be {' or '.join(kinds)}, not {hello.kind}")
-    vtep = int(IPv4Address(hello.vtep_ip))
-    if call.caller.role is Role.AGENT and any(nic.ip == vtep and nic.host != call.caller.name for nic in fabric.nics):
-        raise DeniedError(f"hello.vtep_ip: {hello.vtep_ip} is of another host than {call.caller.who}")
+    given = {field: getattr(hello, field) for field in ("vtep_ip", "host_vtep_ip")}
+    vteps = {field: IPv4Address(text) for field, text in given.items() if text}
+    hosts = {each.vtep for each in state.networks.gateways.values() if each.is_host}
+    check_vteps(call.caller, vteps, state.fabric, hosts)
     call.speaks_for(hello.gateway_id)
 
 
