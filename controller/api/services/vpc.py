@@ -18,6 +18,7 @@ from heddle.controller.model.event import (
     DeleteLoadBalancer,
     DeletePeering,
     DeleteVpc,
+    DropUnknownVpcs,
 )
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.runtime.gateways import Gateways
@@ -139,6 +140,12 @@ class VpcService(rpc.VpcServiceServicer):
             more = _more_follow(context)
             await self._loop.request(lambda reply: ApplyBorder(reply=reply, rules=rules, more=more))
             return border_to(rules)
+
+    async def DropUnknownVpcs(self, request: pb.DropUnknownVpcsRequest, context: Context) -> pb.DropUnknownVpcsReply:
+        """End the VPCs that gateways serve and the controller does not know."""
+        async with errors_as_status(context):
+            await self._loop.request(lambda reply: DropUnknownVpcs(reply=reply))
+            return pb.DropUnknownVpcsReply()
 
     async def GetBorder(self, request: pb.GetBorderRequest, context: Context) -> pb.Border:
         """Return the border's rules."""

@@ -1,14 +1,26 @@
 """Check load balancers, VPCs and the balancers' own addresses against each other: in a VPC an address has one owner."""
 
 from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address
 
 from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.event import GatewayUp
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import floating_problems
 from heddle.dataplane.config.check_balancers import load_balancer_problems
+from heddle.dataplane.config.check_served import (
+    Reserved,
+    back_end_reserved_problems,
+    border_reserved_problems,
+    public_addresses,
+    reserved_by,
+    reserved_problems,
+)
 from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.network import Address, Vpc
+from heddle.dataplane.config.network import Address, BorderRule, Vpc
+
+_PUBLIC = ("nat", "floating")
+"""The kinds of claims that are public addresses."""
 
 
 def of_vpc(networks: Networks, vpc: str) -> list[LoadBalancer]:
@@ -29,6 +41,37 @@ def vpc_problems(networks: Networks, vpc: Vpc) -> Iterator[str]:
         yield from (f"vpc {vpc.id}: {line}" for line in load_balancer_problems(each, vpc, pools))
     yield from (f"vpc {vpc.id}: {line}" for pool in pools or () for line in _taken(pool, vpc))
     yield from floating_problems(vpc, {each.vip for each in of_vpc(networks, vpc.id)})
+    yield from _reserved_vpc_problems(networks, vpc)
+
+
+def reserved_in(networks: Networks) -> Reserved:
+    """Return the addresses in use on the networks of all known gateways."""
+    return reserved_by({name: each.ports for name, each in networks.gateways.items() if each.ports})
+
+
+def _reserved_vpc_problems(networks: Networks, vpc: Vpc) -> Iterator[str]:
+    """Check a VPC against what gateways have, what the border opens, and what balancers send to."""
+    public: Reserved = {address: "a public address of the VPC" for _, address in public_addresses(vpc)}
+    lines = [*reserved_problems(vpc, reserved_in(networks) if public else {})]
+    lines += border_reserved_problems(networks.border, {vpc.id: vpc}, public)
+    lines += (line for each in networks.load_balancers.values() for line in back_end_reserved_problems(each, public))
+    yield from (f"vpc {vpc.id}: {line}" for line in lines)
+
+
+def reserved_border_problems(networks: Networks, rules: Sequence[BorderRule]) -> Iterator[str]:
+    """Check the border against what gateways, hosts and VPCs have."""
+    vteps: Reserved = {vtep: "a VTEP's" for each in networks.vteps.values() for vtep in each}
+    return border_reserved_problems(rules, networks.vpcs, {**vteps, **_public_in(networks), **reserved_in(networks)})
+
+
+def reserved_balancer_problems(networks: Networks, each: LoadBalancer) -> Iterator[str]:
+    """Check a load balancer's back ends in the underlay against what gateways and VPCs have."""
+    return back_end_reserved_problems(each, {**_public_in(networks), **reserved_in(networks)})
+
+
+def _public_in(networks: Networks) -> Reserved:
+    """Return the public addresses of all VPCs."""
+    return {IPv4Address(number): "a public address of a VPC" for kind, number in networks.claims if kind in _PUBLIC}
 
 
 def lost_floating_ips(networks: Networks, vpc: str) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heddle.controller.brain.install import Outcome
-from heddle.controller.brain.networks.checks import lost_floating_ips, pools_in
+from heddle.controller.brain.networks.checks import lost_floating_ips, pools_in, reserved_balancer_problems
 from heddle.controller.brain.networks.gateways import changed, unchanged
 from heddle.controller.brain.state import State
 from heddle.controller.brain.tenants import owns, taken, visible_vpcs
@@ -29,19 +29,22 @@ def apply_load_balancer(state: State, event: ApplyLoadBalancer, now: int) -> Out
     if known is not None and not owns(event.tenant, known.tenant):
         return _refuse(state, event.reply, taken("load balancer", wanted.id))
     if known == wanted:
-        return unchanged(state, event.reply, now, networks.vteps.get(wanted.vpc), more=event.more)
+        vteps = networks.vteps.get(wanted.vpc)
+        return unchanged(state, event.reply, now, vteps, vpcs=(wanted.vpc,), more=event.more)
     after = {**networks.load_balancers, wanted.id: wanted}
     vpc = visible_vpcs(networks, event.tenant).get(wanted.vpc)
     found = list(load_balancer_problems(wanted, vpc, pools_in(networks, wanted.vpc)))
     if vpc is not None:
         found += [taken_text(wanted, each.id) for each in networks.load_balancers.values() if _clash(each, wanted)]
     found += total_problems(after.values())
+    found += reserved_balancer_problems(networks, wanted)
     if known is not None:
         found += lost_floating_ips(replace(networks, load_balancers=after), known.vpc)
     if found:
         return _refuse(state, event.reply, InputError(*found[:MAX_LINES]))
     touched = networks.vteps[wanted.vpc] | (networks.vteps.get(known.vpc, frozenset()) if known else frozenset())
-    return changed(state, replace(networks, load_balancers=after), event.reply, now, touched, more=event.more)
+    networks = replace(networks, load_balancers=after)
+    return changed(state, networks, event.reply, now, touched, vpcs=(wanted.vpc,), more=event.more)
 
 
 def delete_load_balancer(state: State, event: DeleteLoadBalancer, now: int) -> Outcome:

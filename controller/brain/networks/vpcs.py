@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heddle.controller.brain.install import Outcome
-from heddle.controller.brain.networks.checks import of_vpc, vpc_problems
+from heddle.controller.brain.networks.checks import of_vpc, reserved_border_problems, vpc_problems
 from heddle.controller.brain.networks.gateways import MAX_NAMED, changed, unchanged
 from heddle.controller.brain.state import State
 from heddle.controller.brain.tenants import owns, taken, visible_vpcs, vpc_quota_refusal
@@ -31,7 +31,7 @@ def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
     if known is not None and not owns(event.tenant, known.tenant):
         return _refuse(state, event.reply, taken("vpc", vpc.id))
     if known is vpc or known == vpc:
-        return unchanged(state, event.reply, now, event.vteps, more=event.more)
+        return unchanged(state, event.reply, now, event.vteps, vpcs=(vpc.id,), more=event.more)
     endpoints = networks.endpoints + len(vpc.endpoints) - (len(known.endpoints) if known else 0)
     vpcs = {**networks.vpcs, vpc.id: vpc}
     found = [*_too_many(len(vpcs), endpoints), *claim_problems(vpc, networks.claims)]
@@ -48,7 +48,7 @@ def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
         claims=_without(networks.claims, known, vpcs) | {claim: vpc.id for claim, _ in claims_of(vpc)},
     )
     touched = event.vteps | networks.vteps.get(vpc.id, frozenset())
-    return changed(state, after, event.reply, now, touched, more=event.more)
+    return changed(state, after, event.reply, now, touched, vpcs=(vpc.id,), more=event.more)
 
 
 def delete_vpc(state: State, event: DeleteVpc, now: int) -> Outcome:
@@ -80,16 +80,17 @@ def apply_peering(state: State, event: ApplyPeering, now: int) -> Outcome:
     """Peer two VPCs."""
     networks = state.networks
     mine = visible_vpcs(networks, event.tenant)
-    both = {event.peering.a, event.peering.b} <= mine.keys()
-    if event.peering in networks.peerings and both:
-        return unchanged(state, event.reply, now, None, more=event.more)
+    both = (event.peering.a, event.peering.b)
+    has_both = mine.keys() >= {*both}
+    if event.peering in networks.peerings and has_both:
+        return unchanged(state, event.reply, now, None, vpcs=both, more=event.more)
     peerings = networks.peerings | {event.peering}
     peers = neighbours_of(peerings)
-    found = list(dict.fromkeys(new_peering_problems(event.peering, networks.vpcs if both else mine, peers)))
+    found = list(dict.fromkeys(new_peering_problems(event.peering, networks.vpcs if has_both else mine, peers)))
     if found:
         return _refuse(state, event.reply, InputError(*found))
     after = replace(networks, peerings=peerings, peers=peers)
-    return changed(state, after, event.reply, now, None, more=event.more)
+    return changed(state, after, event.reply, now, None, vpcs=both, more=event.more)
 
 
 def delete_peering(state: State, event: DeletePeering, now: int) -> Outcome:
@@ -108,12 +109,13 @@ def delete_peering(state: State, event: DeletePeering, now: int) -> Outcome:
 def apply_border(state: State, event: ApplyBorder, now: int) -> Outcome:
     """Replace the list of provider networks that VPCs may reach."""
     networks = state.networks
-    if networks.border == event.rules:
+    if networks.border == event.rules and networks.has_border:
         return unchanged(state, event.reply, now, None, more=event.more)
-    found = list(border_problems(event.rules, networks.vpcs))
+    found = [*border_problems(event.rules, networks.vpcs), *reserved_border_problems(networks, event.rules)]
     if found:
         return _refuse(state, event.reply, InputError(*found))
-    return changed(state, replace(networks, border=event.rules), event.reply, now, None, more=event.more)
+    after = replace(networks, border=event.rules, has_border=True)
+    return changed(state, after, event.reply, now, None, more=event.more)
 
 
 def _refuse(state: State, reply: int, why: HeddleError) -> Outcome:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -19,9 +19,14 @@ from heddle.programs.console.client import connected
 from heddle.programs.console.jobs import as_dict
 from heddle.v1 import heddle_pb2 as pb
 
+MAX_NAMED = 20
 
-def apply(server: str, path: Path, *, as_json: bool) -> None:
-    """Apply all entries of a file. A controller without state publishes nothing to gateways before the last entry."""
+
+def apply(server: str, path: Path, *, drop_unknown: bool = False, as_json: bool) -> None:
+    """Apply all entries of a file. A controller without state publishes nothing to gateways before the last entry.
+
+    `drop_unknown` then ends the VPCs that gateways serve and the controller does not know.
+    """
     network, balancers = load_network_file(path)
     has_border = "border" in read_document(path, MAX_SETTINGS_BYTES).value
     applied: dict[str, list[object]] = {"vpcs": [], "peerings": [], "load_balancers": []}
@@ -55,6 +60,9 @@ def apply(server: str, path: Path, *, as_json: bool) -> None:
         if has_border:
             client.vpcs.ApplyBorder(border_to(network.border))
             _report(f"border: {len(network.border)} rules", as_json)
+        if drop_unknown:
+            client.vpcs.DropUnknownVpcs(pb.DropUnknownVpcsRequest())
+            _report("VPCs that the controller does not know: ended at all gateways", as_json)
     if as_json:
         border = {"border": as_dict(border_to(network.border))["rules"]} if has_border else {}
         _dump({**applied, **border})
@@ -151,6 +159,20 @@ def gateways(server: str, *, as_json: bool) -> None:
         rows.append((hello.gateway_id, hello.kind, hello.vtep_ip, state, busy, runs, *counts, gateway.refused))
     names = ("gateway", "kind", "VTEP", "session", "role", "generation", "connections", "drops", "refused")
     _table(names, rows, empty="no gateway has attached")
+    for gateway in reply.gateways:
+        for line in _deviations(gateway):
+            print(line)
+
+
+def _deviations(gateway: pb.GatewayStatus) -> Iterator[str]:
+    """Yield a line per VPC that a gateway does not serve as wanted, and one with those that are not known here."""
+    name = gateway.hello.gateway_id
+    for each in gateway.kept_vpcs:
+        yield f"{name}: vpc {each.vpc_id}: {each.why}"
+    if gateway.unknown_vpcs:
+        first, others = gateway.unknown_vpcs[:MAX_NAMED], len(gateway.unknown_vpcs) - MAX_NAMED
+        more = f" and {others} more" if others > 0 else ""
+        yield f"{name}: serves VPCs that this controller does not know, and keeps them: {', '.join(first)}{more}"
 
 
 def _generation(gateway: pb.GatewayStatus, newest: int) -> str:

@@ -28,6 +28,7 @@ from heddle.controller.model.event import (
     Compiled,
     Congested,
     Drain,
+    DropUnknownVpcs,
     Event,
     ForgetGateway,
     Installed,
@@ -102,6 +103,7 @@ EVENTS = [
     (Installed(token=1, install_ns=5_000_000), "acknowledged in 5.0 ms", ""),
     (InstallFailed(token=1, switch="leaf1", reason="full"), "installation failed on leaf1: full", ""),
     (ForgetGateway(reply=1, gateway_id="gw1"), "ForgetGateway", ""),
+    (DropUnknownVpcs(reply=1), "DropUnknownVpcs", ""),
     (Tick(), None, ""),
 ]
 EFFECTS = [
