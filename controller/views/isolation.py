@@ -95,7 +95,7 @@ def _gap(
     if known.refused:
         return f"{name} refuses the newest generation: {known.refused}"
     if vpc in known.kept:
-        return f"at {name} {known.kept[vpc]}"
+        return f"vpc {vpc} at {name}: {known.kept[vpc]}"
     if known.unknown:
         return f"{name} serves VPCs that the controller does not know, and their paths with them"
     if not networks.generation:

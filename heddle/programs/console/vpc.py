@@ -160,11 +160,11 @@ def gateways(server: str, *, as_json: bool) -> None:
     names = ("gateway", "kind", "VTEP", "session", "role", "generation", "connections", "drops", "refused")
     _table(names, rows, empty="no gateway has attached")
     for gateway in reply.gateways:
-        for line in _deviations(gateway):
+        for line in deviations(gateway):
             print(line)
 
 
-def _deviations(gateway: pb.GatewayStatus) -> Iterator[str]:
+def deviations(gateway: pb.GatewayStatus) -> Iterator[str]:
     """Yield a line per VPC that a gateway does not serve as wanted, and one with those that are not known here."""
     name = gateway.hello.gateway_id
     for each in gateway.kept_vpcs:
