@@ -86,6 +86,7 @@ from heddle.controller.model.event import (
     DeletePeering,
     DeleteVpc,
     Drain,
+    DropUnknownVpcs,
     Event,
     ForgetGateway,
     GatewayAcked,
@@ -306,6 +307,7 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     GatewayUp: gateways.gateway_up,
     GatewayDown: gateways.gateway_down,
     ForgetGateway: gateways.forget_gateway,
+    DropUnknownVpcs: gateways.drop_unknown_vpcs,
     GatewayAcked: gateways.gateway_acked,
 }
 """The function that decides about each other event."""

@@ -21,7 +21,7 @@ from heddle.controller.model.plan import Certificate
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import claims_of, neighbours_of
 from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
+from heddle.dataplane.config.network import Address, BorderRule, GatewayPort, Peering, Vpc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,7 @@ class KnownGateway:
     kind: Kind
     host_vtep: IPv4Address | None
     pools: Mapping[str, tuple[Address, ...]]
+    ports: tuple[GatewayPort, ...] = ()
 
 
 class Table(NamedTuple):
@@ -59,7 +60,9 @@ def _is_same_job(job: Job, other: Job) -> bool:
 
 
 def _kept_gateway(gateway: Gateway) -> KnownGateway:
-    return KnownGateway(vtep=gateway.vtep, kind=gateway.kind, host_vtep=gateway.host_vtep, pools=gateway.pools)
+    return KnownGateway(
+        vtep=gateway.vtep, kind=gateway.kind, host_vtep=gateway.host_vtep, pools=gateway.pools, ports=gateway.ports
+    )
 
 
 TABLES = (
@@ -79,6 +82,7 @@ TABLES = (
     Table("load_balancer", LoadBalancer, lambda state: state.networks.load_balancers, lambda found: found),
     Table("gateway", KnownGateway, lambda state: state.networks.gateways, lambda known: known, _kept_gateway),
     Table("network_generation", int, lambda state: state.networks.generation, lambda number: {"": number}),
+    Table("network_known_since", int, lambda state: state.networks.known_since, lambda number: {"": number}),
     Table("next_job_number", int, lambda state: state.next_job_number, lambda number: {"": number}),
     Table("certificate", Certificate, lambda state: state.certificate, lambda value: {"": value}),
 )
@@ -160,8 +164,10 @@ def _networks(found: Values) -> Networks:
         load_balancers=found["load_balancer"],
         endpoints=sum(len(vpc.endpoints) for vpc in vpcs.values()),
         generation=found["network_generation"].get("", 0),
+        known_since=found["network_known_since"].get("", 0),
+        has_border="" in found["border"],
         gateways={
-            name: Gateway(vtep=each.vtep, kind=each.kind, host_vtep=each.host_vtep, pools=each.pools)
+            name: Gateway(vtep=each.vtep, kind=each.kind, host_vtep=each.host_vtep, pools=each.pools, ports=each.ports)
             for name, each in found["gateway"].items()
             if each.kind is not Kind.HOST or each.vtep in hosts
         },

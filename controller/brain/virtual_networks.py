@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
+from heddle.dataplane.config.network import Address, BorderRule, GatewayPort, Peering, Vpc
 
 BackEndKey = tuple[str, Address, int]
 """A back end: id of the load balancer, address and port."""
@@ -33,6 +33,14 @@ class Gateway:
     """By VPC: a balancer's own addresses there, from which it translates."""
     health: Mapping[BackEndKey, bool] = field(default_factory=dict)
     """The back ends that a balancer probes, and whether they are up, as it reported in this session."""
+    ports: tuple[GatewayPort, ...] = ()
+    """Its ports, with the addresses that are in use on their networks: no VPC may have these."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """By VPC that it does not serve as wanted, as it acknowledged last: what it serves instead, and why."""
+    unknown: frozenset[str] = frozenset()
+    """VPCs that it serves and the generation that it acknowledged last does not name."""
+    known_since: int = 0
+    """What it runs of generations before this one is not all known; 0: as `Networks.known_since` says."""
 
     @property
     def served_vtep(self) -> IPv4Address:
@@ -51,12 +59,16 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A caller that gets its reply when every gateway in `missing` runs `generation`, or at the deadline."""
+    """A caller that gets its reply when every gateway in `missing` runs `generation`, or at the deadline.
+
+    It fails where a gateway does not serve one of `vpcs`, which it has changed, as wanted.
+    """
 
     reply: int
     generation: int
     deadline_unix_ms: int
     missing: frozenset[str]
+    vpcs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +94,7 @@ class Networks:
     gateways: Mapping[str, Gateway] = field(default_factory=dict)
     """By id: all that are attached, and those that were before: gateways, balancers, and hosts with endpoints."""
     waiting: tuple[Waiting, ...] = ()
+    known_since: int = 0
+    """The generation with which this state began: it does not know what gateways run of earlier ones. 0: it knows."""
+    has_border: bool = False
+    """Whether the border was ever applied; where not, gateways with an earlier generation keep theirs."""

@@ -20,7 +20,7 @@ from heddle.controller.model.tenant import Tenant
 from heddle.controller.model.traits import Change, Line, Printed, Wording
 from heddle.dataplane.config.balancers import BackEndState, LoadBalancer
 from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
+from heddle.dataplane.config.network import Address, BorderRule, GatewayPort, Peering, Vpc
 from heddle.probing.flow import Found
 
 
@@ -345,6 +345,8 @@ class GatewayUp(Printed):
     """By VPC: a balancer's source addresses."""
     partner: str = ""
     """The other member of its pair."""
+    ports: tuple[GatewayPort, ...] = ()
+    """Its ports, with the addresses that are in use on their networks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,6 +375,13 @@ class ForgetGateway(Change):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropUnknownVpcs(Change):
+    """End the VPCs that gateways, hosts and balancers serve and the controller does not know."""
+
+    reply: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayAcked(Printed):
     """A gateway runs a generation, or refuses it; `refused` is its reason."""
 
@@ -380,6 +389,10 @@ class GatewayAcked(Printed):
     gateway_id: str
     generation: int
     refused: str = ""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """By VPC that it does not serve as wanted: what it serves instead, and why."""
+    unknown: frozenset[str] = frozenset()
+    """VPCs that it serves and the generation does not name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,5 +407,5 @@ Event = (
     SwitchUp | SwitchDown | PortStatus | RulesRead | Congested |
     Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed |
     ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer | DeleteLoadBalancer |
-    ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway | GatewayAcked | Tick
+    ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway | DropUnknownVpcs | GatewayAcked | Tick
 )  # fmt: skip

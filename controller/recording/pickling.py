@@ -49,6 +49,7 @@ from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.planner.ground.turns import Turns
+from heddle.controller.recording import added
 from heddle.controller.recording.batch import Batch, Decided
 from heddle.controller.recording.names import recorded, recorded_name
 from heddle.foundation.network import Network
@@ -77,8 +78,6 @@ _MODULES: tuple[ModuleType, ...] = (
     heddle.dataplane.config.network,
     heddle.probing.flow,
 )
-_LATER = frozenset({("controller.model.event", "ApplyNetwork")})
-"""Classes that came after the fingerprint, by recorded names. A program without one refuses files that name it."""
 _NARROW = (np.int8, np.int16, np.int32)
 
 
@@ -121,25 +120,28 @@ class ValueUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a class or function of the list, also by a name that it has had."""
-        found = _allowed().get(recorded(module, name))
+        found = _readable().get(recorded(module, name))
         if found is None:
             raise UnknownClassError(f"it names {module[:80]}.{name[:80]}, which no recording holds")
         return found
 
 
 @lru_cache
-def fingerprint() -> str:
-    """Return a digest of the first names and the fields of recorded classes: other versions may have others.
+def fingerprint(*, first: bool = False) -> str:
+    """Return a digest of the first names and the fields of all recorded classes: other versions may have others.
 
-    A class that is new leaves it as it is: what was recorded before does not name it.
+    `first` returns the one of recordings without what was added since (`added`), which are read as well.
     """
-    classes = sorted((key, value) for key, value in _allowed().items() if key not in _LATER)
-    return sha256("\n".join(f"{key} {_shape(value)}" for key, value in classes).encode()).hexdigest()[:16]
+    classes = sorted(_allowed().items())
+    if first:
+        classes = [(key, value) for key, value in classes if key not in added.CLASSES]
+    lines = (f"{key} {_shape(value, added.FIELDS.get(key, ()) if first else ())}" for key, value in classes)
+    return sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def _shape(value: Any) -> str:
+def _shape(value: Any, without: tuple[str, ...]) -> str:
     if is_dataclass(value):
-        return " ".join(field.name for field in fields(value))
+        return " ".join(field.name for field in fields(value) if field.name not in without)
     if isinstance(value, enum.EnumMeta):
         return " ".join(f"{member.name}={member.value}" for member in value)  # type: ignore[var-annotated]
     return " ".join(getattr(value, "_fields", ()))
@@ -151,6 +153,13 @@ def _allowed() -> dict[tuple[str, str], Any]:
     addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
     named: tuple[Any, ...] = (*_classes(), Settings, *addresses, *ours)
     return {recorded_name(each): each for each in named}
+
+
+@lru_cache
+def _readable() -> dict[tuple[str, str], Any]:
+    """Return what is allowed, by name; values of a class with added fields may lack them."""
+    extended = {key: added.with_defaults(_allowed()[key], names) for key, names in added.FIELDS.items()}
+    return {**_allowed(), **extended}
 
 
 def _classes() -> Iterator[type]:

@@ -99,9 +99,9 @@ def decisions(effects: Sequence[Effect], digester: Digester) -> Iterator[Decided
     return (Decided(type(effect).__name__, digester.digest(effect)) for effect in effects)
 
 
-def header(version: int = VERSION) -> bytes:
-    """Return the first line of a file of a version."""
-    return f"heddle recording {version} {fingerprint()}\n".encode()
+def header(version: int = VERSION, *, first: bool = False) -> bytes:
+    """Return the first line of a file of a version; `first`: of one without what was added to recorded classes."""
+    return f"heddle recording {version} {fingerprint(first=first)}\n".encode()
 
 
 class SegmentReader:
@@ -124,8 +124,9 @@ class SegmentReader:
         if not first.startswith(b"heddle recording "):
             self._file.close()
             raise InputError(f"{path}: no recording of heddle")
-        self.digester = Digester(former=first == header(FORMER))
-        if first not in (header(), header(FORMER)):
+        former = (header(FORMER), header(FORMER, first=True))
+        self.digester = Digester(former=first in former)
+        if first not in (header(), header(first=True), *former):
             self._file.close()
             raise InputError(f"{path}: recorded by another version of heddle; replay it with that one")
 

@@ -11,7 +11,8 @@ from ipaddress import IPv4Address
 
 from heddle.dataplane.config import limit
 from heddle.dataplane.config.addresses import V4_MAPPED, V4_MAPPED_LENGTH, contains, gateway_mac
-from heddle.dataplane.config.network import Address, BorderRule, Peering, Prefix, Subnet, Vpc
+from heddle.dataplane.config.check_served import REMEDY, public_addresses
+from heddle.dataplane.config.network import Address, BorderRule, Peering, Prefix, Vpc
 from heddle.dataplane.config.refusal import shown
 from heddle.foundation.address import mac_text
 
@@ -46,6 +47,7 @@ def _vpc_lines(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
         yield from _rule(f"security_rules[{i}]", rule.remote, rule.port_min, rule.port_max)
     yield from _direct_connects(vpc)
     yield from _public(vpc)
+    yield from _public_places(vpc, is_vtep)
 
 
 def _counts(vpc: Vpc) -> Iterator[str]:
@@ -78,7 +80,7 @@ def _subnets(vpc: Vpc) -> Iterator[str]:
 def _endpoints(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
     """Check endpoints. One MAC may have several addresses at one VTEP: an endpoint for each of a dual-stack NIC."""
     gateways = {subnet.gateway for subnet in vpc.subnets}
-    finder = _Finder(vpc.subnets)
+    finder = _Finder(subnet.prefix for subnet in vpc.subnets)
     of_ip: dict[Address, int] = {}
     of_mac: dict[int, int] = {}
     own = gateway_mac(vpc.vni)
@@ -177,6 +179,17 @@ def _public(vpc: Vpc) -> Iterator[str]:
             yield f"{place}.endpoint_ip: {floating.endpoint} is {of_endpoint[floating.endpoint]}'s already"
 
 
+def _public_places(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
+    """Check that no public address is also one of the VPC's own networks, or a VTEP's."""
+    finder = _Finder(subnet.prefix for subnet in vpc.subnets)
+    vteps = {endpoint.vtep for endpoint in vpc.endpoints}
+    for field, address in public_addresses(vpc):
+        if (home := finder.of(address)) is not None:
+            yield f"{field}: {address} is in {home}, a subnet of the VPC itself; {REMEDY}"
+        elif address in vteps or (is_vtep is not None and is_vtep(address)):
+            yield f"{field}: {address} is a VTEP's, where tunnels end; {REMEDY}"
+
+
 Claims = Mapping[tuple[str, int], str]
 """Owners of global resources: ("vni", 5), ("vlan", 7) or ("floating", address) to the id of the VPC; ("nat", address)
 to one of the VPCs that share it."""
@@ -246,10 +259,9 @@ def border_problems(rules: Sequence[BorderRule], vpcs: Iterable[str]) -> Iterato
 class _Finder:
     """Index of subnets: finds the subnet of an address by prefix length instead of a linear search."""
 
-    def __init__(self, subnets: Sequence[Subnet]) -> None:
+    def __init__(self, prefixes: Iterable[Prefix]) -> None:
         self._by_length: dict[tuple[int, int], dict[int, Prefix]] = {}
-        for subnet in subnets:
-            prefix = subnet.prefix
+        for prefix in prefixes:
             shift = prefix.max_prefixlen - prefix.prefixlen
             same = self._by_length.setdefault((prefix.version, shift), {})
             same[int(prefix.network_address) >> shift] = prefix

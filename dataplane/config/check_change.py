@@ -8,6 +8,8 @@ one line per problem, with the object and the field.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from types import MappingProxyType
 from typing import NamedTuple
 
 from heddle.dataplane.config import limit
@@ -30,6 +32,13 @@ from heddle.dataplane.config.check_balancers import (
     taken_text,
     total_problems,
 )
+from heddle.dataplane.config.check_served import (
+    Reserved,
+    back_end_reserved_problems,
+    border_reserved_problems,
+    public_addresses,
+    reserved_problems,
+)
 from heddle.dataplane.config.network import Address, BorderRule, NetworkConfig, Peering, Vpc
 from heddle.dataplane.config.refusal import shown
 
@@ -46,6 +55,11 @@ class NetworkChange:
     load_balancers: tuple[LoadBalancer, ...] = ()
     border: tuple[BorderRule, ...] | None = None
     """All rules of the border; None: as they are."""
+
+    def vpc_ids(self) -> frozenset[str]:
+        """Return the VPCs that the objects of the change belong to; border rules belong to none."""
+        both = (name for each in self.peerings for name in (each.a, each.b))
+        return frozenset([*(vpc.id for vpc in self.vpcs), *both, *(each.vpc for each in self.load_balancers)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +83,14 @@ class View(NamedTuple):
     """VPCs that do not exist for the caller."""
     pools: Pools | None = None
     """None where no balancer is known."""
+    reserved: Reserved = MappingProxyType({})
+    """The addresses in use on the networks of all known gateways."""
+    vteps: Collection[IPv4Address] = frozenset()
+    """Those of all endpoints after the change."""
 
 
+_PUBLIC = ("nat", "floating")
+"""The kinds of claims that are public addresses."""
 EVERYTHING = View()
 
 
@@ -136,6 +156,7 @@ def change_problems(before: Whole, change: NetworkChange, after: Whole, view: Vi
     yield from _floating(before, change, after)
     if change.border is not None:
         yield from border_problems(change.border, after.vpcs)
+    yield from _reserved(change, after, view)
 
 
 def network_problems(
@@ -148,7 +169,8 @@ def network_problems(
         vpcs=network.vpcs, peerings=network.peerings, load_balancers=tuple(load_balancers), border=network.border
     )
     yield from named_twice(change)
-    yield from change_problems(Whole(), change, changed(Whole(), change))
+    view = View(vteps={endpoint.vtep for vpc in network.vpcs for endpoint in vpc.endpoints})
+    yield from change_problems(Whole(), change, changed(Whole(), change), view)
 
 
 def pool_problems(pool: Collection[Address], vpc: Vpc) -> Iterator[str]:
@@ -237,3 +259,25 @@ def _floating(before: Whole, change: NetworkChange, after: Whole) -> Iterator[st
         if vpc is not None and vpc.floating_ips:
             virtual = {each.vip for each in after.load_balancers.values() if each.vpc == name}
             yield from floating_problems(vpc, virtual)
+
+
+def _reserved(change: NetworkChange, after: Whole, view: View) -> Iterator[str]:
+    """Check that the change has no address of a gateway, a router or a VTEP, and no public address twice."""
+    new = {each.id for each in change.load_balancers}
+    for vpc in change.vpcs:
+        mine: Reserved = {address: "a public address of the VPC" for _, address in public_addresses(vpc)}
+        lines = [*reserved_problems(vpc, view.reserved)]
+        if change.border is None:
+            lines += border_reserved_problems(after.border, {vpc.id: vpc}, mine)
+        for each in after.load_balancers.values():
+            lines += back_end_reserved_problems(each, mine) if each.id not in new else ()
+        yield from (f"vpc {vpc.id}: {line}" for line in lines)
+    if not new and change.border is None:
+        return
+    public: Reserved = {IPv4Address(at): "a public address of a VPC" for kind, at in after.claims if kind in _PUBLIC}
+    taken = {**public, **view.reserved}
+    for each in change.load_balancers:
+        yield from back_end_reserved_problems(each, taken)
+    if change.border is not None:
+        vteps: Reserved = dict.fromkeys(view.vteps, "a VTEP's")
+        yield from border_reserved_problems(change.border, after.vpcs, {**vteps, **taken})

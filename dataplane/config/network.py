@@ -115,6 +115,17 @@ class BorderRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayPort:
+    """A port of a gateway on a network that VPCs do not own, with the addresses that are in use there."""
+
+    name: str
+    address: IPv4Address | None = None
+    """The gateway's own."""
+    network: IPv4Network | None = None
+    router: IPv4Address | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConfig:
     """All virtual networks of one generation."""
 

@@ -65,6 +65,10 @@ class Wanted:
     """VTEPs of other gateways."""
     virtual_ips: tuple[VirtualIp, ...] = ()
     """Virtual IPs from which back ends reply."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """By VPC that is not served as the controller wants: what is served instead, and why."""
+    unknown: frozenset[str] = frozenset()
+    """VPCs in `network` that the controller does not know."""
 
 
 class Gateway:
@@ -167,6 +171,8 @@ class Gateway:
             notices=ready.notices if ready else (),
             configured=self.wanted.network.generation,
             generation_offered=self._generation,
+            kept_vpcs=self.wanted.kept,
+            unknown_vpcs=tuple(sorted(self.wanted.unknown)),
             restarts=self.supervisor.restarts,
             hangs=self.supervisor.hung,
             **(self._from_state(state) if state is not None else {}),

@@ -151,9 +151,7 @@ class Tls:
             return
         if not is_of_authority(certificate, chain, own.authorities):
             uri = peer_in(certificate).identity.uri
-            raise PeerRefusedError(
-                f"{uri}: its certificate is of an intermediate authority that tls.ca has not"
-            )
+            raise PeerRefusedError(f"{uri}: its certificate is of an intermediate authority that tls.ca has not")
         if len(self._ours) >= MAX_REMEMBERED:
             self._ours.clear()
         self._ours.add(certificate)

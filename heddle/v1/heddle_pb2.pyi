@@ -835,6 +835,14 @@ class DeleteVpcReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class DropUnknownVpcsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DropUnknownVpcsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ListVpcsRequest(_message.Message):
     __slots__ = ("tenant",)
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -984,7 +992,7 @@ class GatewayReport(_message.Message):
     def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., ack: _Optional[_Union[GatewayAck, _Mapping]] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., tables: _Optional[_Union[TablesPart, _Mapping]] = ..., notice: _Optional[_Union[GatewayNotice, _Mapping]] = ..., health: _Optional[_Union[BackEndHealth, _Mapping]] = ...) -> None: ...
 
 class GatewayHello(_message.Message):
-    __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation", "host_vtep_ip", "source_pools")
+    __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation", "host_vtep_ip", "source_pools", "interfaces")
     GATEWAY_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     VTEP_IP_FIELD_NUMBER: _ClassVar[int]
@@ -993,6 +1001,7 @@ class GatewayHello(_message.Message):
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     HOST_VTEP_IP_FIELD_NUMBER: _ClassVar[int]
     SOURCE_POOLS_FIELD_NUMBER: _ClassVar[int]
+    INTERFACES_FIELD_NUMBER: _ClassVar[int]
     gateway_id: str
     kind: str
     vtep_ip: str
@@ -1001,7 +1010,20 @@ class GatewayHello(_message.Message):
     generation: int
     host_vtep_ip: str
     source_pools: _containers.RepeatedCompositeFieldContainer[SourcePool]
-    def __init__(self, gateway_id: _Optional[str] = ..., kind: _Optional[str] = ..., vtep_ip: _Optional[str] = ..., partner: _Optional[str] = ..., provider_networks: _Optional[_Iterable[_Union[ProviderNetwork, _Mapping]]] = ..., generation: _Optional[int] = ..., host_vtep_ip: _Optional[str] = ..., source_pools: _Optional[_Iterable[_Union[SourcePool, _Mapping]]] = ...) -> None: ...
+    interfaces: _containers.RepeatedCompositeFieldContainer[GatewayInterface]
+    def __init__(self, gateway_id: _Optional[str] = ..., kind: _Optional[str] = ..., vtep_ip: _Optional[str] = ..., partner: _Optional[str] = ..., provider_networks: _Optional[_Iterable[_Union[ProviderNetwork, _Mapping]]] = ..., generation: _Optional[int] = ..., host_vtep_ip: _Optional[str] = ..., source_pools: _Optional[_Iterable[_Union[SourcePool, _Mapping]]] = ..., interfaces: _Optional[_Iterable[_Union[GatewayInterface, _Mapping]]] = ...) -> None: ...
+
+class GatewayInterface(_message.Message):
+    __slots__ = ("name", "ip", "cidr", "router_ip")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    IP_FIELD_NUMBER: _ClassVar[int]
+    CIDR_FIELD_NUMBER: _ClassVar[int]
+    ROUTER_IP_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    ip: str
+    cidr: str
+    router_ip: str
+    def __init__(self, name: _Optional[str] = ..., ip: _Optional[str] = ..., cidr: _Optional[str] = ..., router_ip: _Optional[str] = ...) -> None: ...
 
 class SourcePool(_message.Message):
     __slots__ = ("vpc_id", "ips")
@@ -1038,12 +1060,24 @@ class ProviderNetwork(_message.Message):
     def __init__(self, network: _Optional[str] = ..., cidrs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GatewayAck(_message.Message):
-    __slots__ = ("generation", "refused")
+    __slots__ = ("generation", "refused", "kept_vpcs", "unknown_vpcs")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
+    KEPT_VPCS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_VPCS_FIELD_NUMBER: _ClassVar[int]
     generation: int
     refused: str
-    def __init__(self, generation: _Optional[int] = ..., refused: _Optional[str] = ...) -> None: ...
+    kept_vpcs: _containers.RepeatedCompositeFieldContainer[KeptVpc]
+    unknown_vpcs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, generation: _Optional[int] = ..., refused: _Optional[str] = ..., kept_vpcs: _Optional[_Iterable[_Union[KeptVpc, _Mapping]]] = ..., unknown_vpcs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class KeptVpc(_message.Message):
+    __slots__ = ("vpc_id", "why")
+    VPC_ID_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    vpc_id: str
+    why: str
+    def __init__(self, vpc_id: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class GatewayCounters(_message.Message):
     __slots__ = ("active", "ports", "drops", "punts", "connections", "nat_mappings", "balancer", "connections_limit", "nat_mappings_limit")
@@ -1113,7 +1147,7 @@ class PortCounters(_message.Message):
     def __init__(self, name: _Optional[str] = ..., side: _Optional[str] = ..., rx_packets: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., dropped_packets: _Optional[int] = ...) -> None: ...
 
 class NetworkUpdate(_message.Message):
-    __slots__ = ("generation", "whole", "more", "vpcs", "deleted_vpcs", "peerings", "border", "gateways", "tables_request", "load_balancers", "virtual_ips")
+    __slots__ = ("generation", "whole", "more", "vpcs", "deleted_vpcs", "peerings", "border", "gateways", "tables_request", "load_balancers", "virtual_ips", "known_since")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
@@ -1125,6 +1159,7 @@ class NetworkUpdate(_message.Message):
     TABLES_REQUEST_FIELD_NUMBER: _ClassVar[int]
     LOAD_BALANCERS_FIELD_NUMBER: _ClassVar[int]
     VIRTUAL_IPS_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_SINCE_FIELD_NUMBER: _ClassVar[int]
     generation: int
     whole: bool
     more: bool
@@ -1136,7 +1171,8 @@ class NetworkUpdate(_message.Message):
     tables_request: int
     load_balancers: LoadBalancerList
     virtual_ips: VirtualIpList
-    def __init__(self, generation: _Optional[int] = ..., whole: _Optional[bool] = ..., more: _Optional[bool] = ..., vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., deleted_vpcs: _Optional[_Iterable[str]] = ..., peerings: _Optional[_Union[PeeringList, _Mapping]] = ..., border: _Optional[_Union[Border, _Mapping]] = ..., gateways: _Optional[_Union[GatewayList, _Mapping]] = ..., tables_request: _Optional[int] = ..., load_balancers: _Optional[_Union[LoadBalancerList, _Mapping]] = ..., virtual_ips: _Optional[_Union[VirtualIpList, _Mapping]] = ...) -> None: ...
+    known_since: int
+    def __init__(self, generation: _Optional[int] = ..., whole: _Optional[bool] = ..., more: _Optional[bool] = ..., vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., deleted_vpcs: _Optional[_Iterable[str]] = ..., peerings: _Optional[_Union[PeeringList, _Mapping]] = ..., border: _Optional[_Union[Border, _Mapping]] = ..., gateways: _Optional[_Union[GatewayList, _Mapping]] = ..., tables_request: _Optional[int] = ..., load_balancers: _Optional[_Union[LoadBalancerList, _Mapping]] = ..., virtual_ips: _Optional[_Union[VirtualIpList, _Mapping]] = ..., known_since: _Optional[int] = ...) -> None: ...
 
 class LoadBalancerList(_message.Message):
     __slots__ = ("load_balancers",)
@@ -1195,7 +1231,7 @@ class ListGatewaysReply(_message.Message):
     def __init__(self, gateways: _Optional[_Iterable[_Union[GatewayStatus, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class GatewayStatus(_message.Message):
-    __slots__ = ("hello", "attached", "sent_generation", "acknowledged_generation", "refused", "counters", "last_seen_unix_ms")
+    __slots__ = ("hello", "attached", "sent_generation", "acknowledged_generation", "refused", "counters", "last_seen_unix_ms", "kept_vpcs", "unknown_vpcs")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     SENT_GENERATION_FIELD_NUMBER: _ClassVar[int]
@@ -1203,6 +1239,8 @@ class GatewayStatus(_message.Message):
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
     LAST_SEEN_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    KEPT_VPCS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_VPCS_FIELD_NUMBER: _ClassVar[int]
     hello: GatewayHello
     attached: bool
     sent_generation: int
@@ -1210,7 +1248,9 @@ class GatewayStatus(_message.Message):
     refused: str
     counters: GatewayCounters
     last_seen_unix_ms: int
-    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., attached: _Optional[bool] = ..., sent_generation: _Optional[int] = ..., acknowledged_generation: _Optional[int] = ..., refused: _Optional[str] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., last_seen_unix_ms: _Optional[int] = ...) -> None: ...
+    kept_vpcs: _containers.RepeatedCompositeFieldContainer[KeptVpc]
+    unknown_vpcs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., attached: _Optional[bool] = ..., sent_generation: _Optional[int] = ..., acknowledged_generation: _Optional[int] = ..., refused: _Optional[str] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., last_seen_unix_ms: _Optional[int] = ..., kept_vpcs: _Optional[_Iterable[_Union[KeptVpc, _Mapping]]] = ..., unknown_vpcs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ForgetGatewayRequest(_message.Message):
     __slots__ = ("gateway_id",)

@@ -1061,6 +1061,11 @@ class VpcServiceStub:
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.NetworkObjects.SerializeToString,
                 response_deserializer=heddle_dot_v1_dot_heddle__pb2.ApplyNetworkReply.FromString,
                 _registered_method=True)
+        self.DropUnknownVpcs = channel.unary_unary(
+                '/heddle.v1.VpcService/DropUnknownVpcs',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsReply.FromString,
+                _registered_method=True)
 
 
 class VpcServiceServicer:
@@ -1143,6 +1148,14 @@ class VpcServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DropUnknownVpcs(self, request, context):
+        """A controller that has lost its state leaves VPCs in force that it does not know (GatewayStatus.unknown_vpcs). This ends them: what the
+        controller has is all there is. INVALID_ARGUMENT before anything was applied. Answered like a change of networks.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_VpcServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -1200,6 +1213,11 @@ def add_VpcServiceServicer_to_server(servicer, server):
                     servicer.ApplyNetwork,
                     request_deserializer=heddle_dot_v1_dot_heddle__pb2.NetworkObjects.FromString,
                     response_serializer=heddle_dot_v1_dot_heddle__pb2.ApplyNetworkReply.SerializeToString,
+            ),
+            'DropUnknownVpcs': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropUnknownVpcs,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1505,6 +1523,33 @@ class VpcService:
             '/heddle.v1.VpcService/ApplyNetwork',
             heddle_dot_v1_dot_heddle__pb2.NetworkObjects.SerializeToString,
             heddle_dot_v1_dot_heddle__pb2.ApplyNetworkReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DropUnknownVpcs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.VpcService/DropUnknownVpcs',
+            heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsReply.FromString,
             options,
             channel_credentials,
             insecure,

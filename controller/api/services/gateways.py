@@ -32,9 +32,11 @@ from heddle.controller.model.event import BackEndsReported, ForgetGateway, Gatew
 from heddle.controller.runtime.gateways import Gateways, GatewaySession, TooManyRequestsError
 from heddle.controller.runtime.loop import Loop
 from heddle.dataplane.config.check import NAME, is_unicast
+from heddle.dataplane.config.check_local import MAX_INTERFACES
 from heddle.dataplane.config.desired import Desired, Kind
 from heddle.dataplane.config.refusal import ConfigError, shown
 from heddle.dataplane.config.updates import updates
+from heddle.dataplane.config.wire import gateway_ports_from
 from heddle.dataplane.config.wire_balancers import pools_from, states_from
 from heddle.foundation.identity import Role
 from heddle.v1 import heddle_pb2 as pb
@@ -109,7 +111,10 @@ class GatewayService(rpc.GatewayServiceServicer):
         if sent is None or known is None or known.session != session.number or known.refused:
             return
         if sent.network.generation <= known.acknowledged < networks.generation:
-            acked = GatewayAcked(session=session.number, gateway_id=name, generation=networks.generation)
+            acked = GatewayAcked(
+                session=session.number, gateway_id=name, generation=networks.generation, kept=known.kept,
+                unknown=known.unknown,
+            )  # fmt: skip
             self._loop.post(acked)  # where the inbox is full, the next wake tries again
 
     async def _read(self, reports: AsyncIterator[pb.GatewayReport], name: str, session: GatewaySession) -> None:
@@ -135,8 +140,7 @@ class GatewayService(rpc.GatewayServiceServicer):
         """Write a gateway's line to the event log, unless it sends more than one a second."""
         if session.last_seen_unix_ms - session.last_notice_unix_ms >= MIN_NOTICE_MS:
             session.last_notice_unix_ms = session.last_seen_unix_ms
-            text = shown(notice.text[:MAX_NOTICE])[1:-1]
-            self._note(Note(severity="warning", subject=name, text=text))
+            self._note(Note(severity="warning", subject=name, text=_line(notice.text, MAX_NOTICE)))
 
     def _health(self, name: str, session: GatewaySession, health: pb.BackEndHealth) -> None:
         try:
@@ -156,7 +160,9 @@ class GatewayService(rpc.GatewayServiceServicer):
             session=session.number,
             gateway_id=name,
             generation=ack.generation,
-            refused=shown(ack.refused[:MAX_REFUSAL])[1:-1] if ack.refused else "",
+            refused=_line(ack.refused, MAX_REFUSAL),
+            kept={each.vpc_id: _line(each.why, MAX_NOTICE) for each in ack.kept_vpcs if NAME.fullmatch(each.vpc_id)},
+            unknown=frozenset(filter(NAME.fullmatch, ack.unknown_vpcs)),
         )
         if not self._loop.post(acked, f"gateway {name}"):
             raise BudgetExceededError("the controller's inbox is full; attach again")
@@ -233,9 +239,12 @@ def _check_speaker(hello: pb.GatewayHello, state: State) -> None:
 
 
 def _up(hello: pb.GatewayHello, session: int, reply: int) -> GatewayUp:
-    """Return the event of a checked hello; raises InputError for malformed source pools."""
+    """Return the event of a checked hello; raises InputError for malformed source pools and interfaces."""
+    if len(hello.interfaces) > MAX_INTERFACES:
+        raise InputError(f"hello.interfaces: {len(hello.interfaces)}; at most {MAX_INTERFACES}")
     try:
         pools = pools_from(hello.source_pools)
+        ports = gateway_ports_from(hello.interfaces)
     except ConfigError as refused:
         raise InputError(*refused.problems) from None
     return GatewayUp(
@@ -248,7 +257,13 @@ def _up(hello: pb.GatewayHello, session: int, reply: int) -> GatewayUp:
         host_vtep=IPv4Address(hello.host_vtep_ip) if hello.host_vtep_ip else None,
         pools=pools,
         partner=hello.partner,
+        ports=ports,
     )
+
+
+def _line(text: str, length: int) -> str:
+    """Return a text of a peer as one line of at most so many characters."""
+    return repr(text[:length])[1:-1]
 
 
 def _check_vtep(field: str, text: str) -> None:
@@ -267,6 +282,8 @@ def _status(name: str, gateway: Gateway, session: GatewaySession | None) -> pb.G
         attached=gateway.session is not None,
         acknowledged_generation=gateway.acknowledged,
         refused=gateway.refused,
+        kept_vpcs=[pb.KeptVpc(vpc_id=vpc, why=why) for vpc, why in sorted(gateway.kept.items())],
+        unknown_vpcs=sorted(gateway.unknown),
     )
     if session is not None:
         found.sent_generation = session.sent_generation
@@ -297,7 +314,7 @@ async def _next_part(parts: "asyncio.Queue[pb.TablesPart | None]", name: str) ->
     if part is None:
         raise UnavailableError(f"gateway {name} went away")
     if part.refused:
-        raise HeddleError(f"gateway {name}: {shown(part.refused[:MAX_REFUSAL])[1:-1]}")
+        raise HeddleError(f"gateway {name}: {_line(part.refused, MAX_REFUSAL)}")
     return part
 
 

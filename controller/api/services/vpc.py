@@ -27,6 +27,7 @@ from heddle.controller.model.event import (
     DeleteLoadBalancer,
     DeletePeering,
     DeleteVpc,
+    DropUnknownVpcs,
 )
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.runtime.gateways import Gateways
@@ -162,6 +163,12 @@ class VpcService(rpc.VpcServiceServicer):
             views = views_of(networks, event.load_balancers)
             applied = await in_worker(_written, event, views)
             return pb.ApplyNetworkReply(applied=applied, away=_away(networks, event, call))
+
+    async def DropUnknownVpcs(self, request: pb.DropUnknownVpcsRequest, context: Context) -> pb.DropUnknownVpcsReply:
+        """End the VPCs that gateways serve and the controller does not know."""
+        async with errors_as_status(context):
+            await self._loop.request(lambda reply: DropUnknownVpcs(reply=reply))
+            return pb.DropUnknownVpcsReply()
 
     async def GetBorder(self, request: pb.GetBorderRequest, context: Context) -> pb.Border:
         """Return the border's rules."""

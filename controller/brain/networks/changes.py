@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 from itertools import islice
 
 from heddle.controller.brain.install import Outcome
-from heddle.controller.brain.networks.checks import pools_of, problems, whole_of
+from heddle.controller.brain.networks.checks import pools_of, problems, reserved_of, whole_of
 from heddle.controller.brain.networks.gateways import changed, confirmed, unchanged
 from heddle.controller.brain.state import State
 from heddle.controller.brain.tenants import owns, taken, vpc_quota_refusal
@@ -47,17 +47,17 @@ def apply_change(state: State, wanted: Wanted, now: int) -> Outcome:
     touched = touched_vteps(networks, change, wanted.vteps)
     if change == NOTHING:
         return confirmed(state, wanted.reply, now, touched)
-    view = View(hidden=_hidden(networks, wanted.tenant), pools=pools_of(networks))
+    view, mine = _view(networks, wanted), change.vpc_ids()
     new = _differing(networks, change, view)
     if new == NOTHING:
-        return unchanged(state, wanted.reply, now, touched, more=wanted.more)
+        return unchanged(state, wanted.reply, now, touched, vpcs=mine, more=wanted.more)
     after = _after(networks, new, wanted.vteps, view)
     if found := list(islice(problems(networks, new, after, view), MAX_PROBLEMS)):
         return refuse(state, wanted.reply, InputError(*found))
     names = {vpc.id for vpc in new.vpcs}
     if names and (passed := vpc_quota_refusal(networks, wanted.tenant, names)) is not None:
         return refuse(state, wanted.reply, passed)
-    return changed(state, after, wanted.reply, now, touched, more=wanted.more)
+    return changed(state, after, wanted.reply, now, touched, vpcs=mine, more=wanted.more)
 
 
 def refuse(state: State, reply: int, why: HeddleError) -> Outcome:
@@ -92,6 +92,7 @@ def _after(
         peers=after.peers,
         load_balancers=after.load_balancers,
         border=after.border,
+        has_border=networks.has_border or change.border is not None,
     )
 
 
@@ -106,6 +107,17 @@ def _taken(networks: Networks, change: NetworkChange, tenant: Tenant | None) -> 
     return None
 
 
+def _view(networks: Networks, wanted: Wanted) -> View:
+    """Return what a change is judged by; addresses in use matter to a change of an object that has some."""
+    vteps = {**networks.vteps, **wanted.vteps} if wanted.change.border is not None else {}
+    return View(
+        hidden=_hidden(networks, wanted.tenant),
+        pools=pools_of(networks),
+        reserved=reserved_of(networks),
+        vteps=frozenset[IPv4Address]().union(*vteps.values()),
+    )
+
+
 def _hidden(networks: Networks, tenant: Tenant | None) -> frozenset[str]:
     """Return the VPCs that do not exist for a tenant."""
     if tenant is None:
@@ -115,7 +127,7 @@ def _hidden(networks: Networks, tenant: Tenant | None) -> frozenset[str]:
 
 def _differing(networks: Networks, change: NetworkChange, view: View) -> NetworkChange:
     """Return the part of a change that is not there already."""
-    same = change.border is None or change.border == networks.border
+    same = change.border is None or (change.border == networks.border and networks.has_border)
     return NetworkChange(
         vpcs=tuple(vpc for vpc in change.vpcs if networks.vpcs.get(vpc.id) != vpc),
         peerings=frozenset(

@@ -8,6 +8,7 @@ from heddle.dataplane.config import check_change
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import floating_problems
 from heddle.dataplane.config.check_change import NetworkChange, Pools, View, Whole
+from heddle.dataplane.config.check_served import Reserved, reserved_by
 from heddle.dataplane.config.desired import Kind
 
 
@@ -37,6 +38,11 @@ def of_vpc(networks: Networks, vpc: str) -> list[LoadBalancer]:
 def pools_of(networks: Networks) -> Pools | None:
     """Return the source addresses of each balancer by VPC; None where no balancer is known."""
     return [each.pools for each in networks.gateways.values() if each.kind is Kind.BALANCER] or None
+
+
+def reserved_of(networks: Networks) -> Reserved:
+    """Return the addresses in use on the networks of all known gateways."""
+    return reserved_by({name: each.ports for name, each in networks.gateways.items() if each.ports})
 
 
 def lost_floating_ips(networks: Networks, vpc: str) -> list[str]:

@@ -34,7 +34,11 @@ def update_for(networks: Networks, name: str, sent: Desired | None) -> Desired |
         return None
     if sent is not None and sent.network.generation >= networks.generation:
         return None
-    newest = _FOR[known.kind](networks, name, known)
+    newest = replace(
+        _FOR[known.kind](networks, name, known),
+        known_since=known.known_since or networks.known_since,
+        has_border=networks.has_border or not networks.known_since,
+    )
     if known.kind is not Kind.GATEWAY and sent is not None and _content(newest) == _content(sent):
         return None
     return newest
@@ -114,7 +118,7 @@ _FOR = {Kind.GATEWAY: for_gateway, Kind.HOST: _for_host, Kind.BALANCER: for_bala
 
 
 def _content(desired: Desired) -> tuple[object, ...]:
-    return desired.network.vpcs, desired.gateways, desired.load_balancers, desired.virtual_ips
+    return desired.network.vpcs, desired.gateways, desired.load_balancers, desired.virtual_ips, desired.known_since
 
 
 def virtual_ips(networks: Networks, vpc: str) -> list[VirtualIp]:

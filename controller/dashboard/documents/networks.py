@@ -80,6 +80,8 @@ def _gateway(name: str, gateway: Known, wanted: int, report: GatewayReport | Non
         "generation": gateway.acknowledged,
         "wanted_generation": wanted,
         "refused": gateway.refused,
+        "kept_vpcs": dict(sorted(gateway.kept.items())),
+        "unknown_vpcs": sorted(gateway.unknown),
         "connections": None if counters is None else counters.connections,
         "connections_limit": None if counters is None else counters.connections_limit or None,
         "mappings": None if counters is None else counters.nat_mappings,

@@ -1,6 +1,6 @@
 """Give turns to callers one after the other: groups first, then the members of a group, then each one's calls in order.
 
-So whoever has many calls waiting delays another group by one of them at most, and another member of its own group by
+So a caller with many calls waiting delays another group by one of them at most, and another member of its own group by
 one for each member.
 """
 

@@ -1,6 +1,6 @@
 """Look up the user whose process has the other end of a loopback connection (sock_diag(7)): its peer credentials.
 
-TCP has no SO_PEERCRED; the kernel tells the owner of any socket of this machine by its addresses.
+TCP has no SO_PEERCRED; the kernel finds the owner of any socket of this machine by its addresses.
 """
 
 import socket

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from google.protobuf.message import Message
@@ -18,11 +18,16 @@ from heddle.v1 import heddle_pb2 as pb
 MAX_NAMED = 10
 
 
-def apply(server: str, path: Path, *, as_json: bool) -> None:
-    """Apply all objects of a file together; print what was applied, and who is away and gets it later."""
+def apply(server: str, path: Path, *, drop_unknown: bool = False, as_json: bool) -> None:
+    """Apply all objects of a file together; print what was applied, and who is away and gets it later.
+
+    `drop_unknown` then ends the VPCs that gateways serve and the controller does not know.
+    """
     objects = load_objects(path)
     with connected(server) as client, screen.progress("waiting for gateways, balancers and hosts"):
         reply = client.vpcs.ApplyNetwork(objects)
+        if drop_unknown:
+            client.vpcs.DropUnknownVpcs(pb.DropUnknownVpcsRequest())
     applied = reply.applied
     if as_json:
         found: dict[str, Iterable[Message]] = {
@@ -134,6 +139,20 @@ def gateways(server: str, *, as_json: bool) -> None:
         rows.append((hello.gateway_id, hello.kind, hello.vtep_ip, state, busy, runs, *counts, gateway.refused))
     names = ("gateway", "kind", "VTEP", "session", "role", "generation", "connections", "drops", "refused")
     _table(names, rows, empty="no gateway has attached")
+    for gateway in reply.gateways:
+        for line in deviations(gateway):
+            print(line)
+
+
+def deviations(gateway: pb.GatewayStatus) -> Iterator[str]:
+    """Yield a line per VPC that a gateway does not serve as wanted, and one with those that are not known here."""
+    name = gateway.hello.gateway_id
+    for each in gateway.kept_vpcs:
+        yield f"{name}: vpc {each.vpc_id}: {each.why}"
+    if gateway.unknown_vpcs:
+        first, others = gateway.unknown_vpcs[:MAX_NAMED], len(gateway.unknown_vpcs) - MAX_NAMED
+        more = f" and {others} more" if others > 0 else ""
+        yield f"{name}: serves VPCs that this controller does not know, and keeps them: {', '.join(first)}{more}"
 
 
 def _generation(gateway: pb.GatewayStatus, newest: int) -> str:

@@ -36,7 +36,8 @@ from heddle.dataplane.config.check_balancers import load_balancer_problems
 from heddle.dataplane.config.check_change import network_problems
 from heddle.dataplane.config.desired import Kind
 from heddle.dataplane.config.network import BorderRule, Endpoint, Peering, Subnet, Vpc
-from heddle.dataplane.config.updates import Replica, updates
+from heddle.dataplane.config.replica import Replica
+from heddle.dataplane.config.updates import updates
 from heddle.foundation.network import Network
 from tests.support.examples import examples
 from tests.unit.brain.driver import small_fabric

@@ -3,8 +3,11 @@
 What it leads to is what its objects lead to, one after the other, in any order in which each of them is accepted.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from ipaddress import IPv4Address, ip_network
+from typing import Any
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -116,10 +119,11 @@ def whole(networks):
 
 
 def one_by_one(file):
-    calls = [lambda vpc=vpc: ApplyVpc(reply=1, vpc=vpc, vteps=hosts_of(vpc)) for vpc in file["vpcs"]]
-    calls += [lambda each=each: ApplyPeering(reply=1, peering=each) for each in sorted(file["peerings"])]
-    calls += [lambda each=each: ApplyLoadBalancer(reply=1, balancer=each) for each in file["load_balancers"]]
-    return calls + ([lambda: ApplyBorder(reply=1, rules=file["border"])] if file["border"] is not None else [])
+    calls: list[Callable[[], Any]] = []
+    calls += [partial(ApplyVpc, reply=1, vpc=vpc, vteps=hosts_of(vpc)) for vpc in file["vpcs"]]
+    calls += [partial(ApplyPeering, reply=1, peering=each) for each in sorted(file["peerings"])]
+    calls += [partial(ApplyLoadBalancer, reply=1, balancer=each) for each in file["load_balancers"]]
+    return calls + ([partial(ApplyBorder, reply=1, rules=file["border"])] if file["border"] is not None else [])
 
 
 def in_an_order(state, calls):

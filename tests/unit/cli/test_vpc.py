@@ -11,6 +11,9 @@ import pytest
 
 from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
 from heddle.foundation.network import Network
+from heddle.programs.console.vpc import deviations
+from heddle.programs.gateway.status_lines import deviation_lines
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.gateway.compiling_gateway import CompilingGateway
 from tests.fakes.gateway.gateway_session import GatewaySession
 from tests.support.controllers.served_controller import served
@@ -295,6 +298,29 @@ def test_a_controller_that_knows_no_network_calls_no_state_the_newest(run, file,
         assert "newest" in run("vpc", "gateways")[1]
     finally:
         controller.run(gateway.close())
+
+
+def test_what_a_gateway_does_not_serve_as_wanted_and_what_the_controller_does_not_know_are_lines():
+    kept = pb.KeptVpc(vpc_id="blue", why="its state of before stays in force: no room")
+    status = pb.GatewayStatus(
+        hello=pb.GatewayHello(gateway_id="gw1"), kept_vpcs=[kept], unknown_vpcs=[f"old{n}" for n in range(23)]
+    )
+    first = ", ".join(f"old{n}" for n in range(20))
+    assert list(deviations(status)) == [
+        "gw1: vpc blue: its state of before stays in force: no room",
+        f"gw1: serves VPCs that this controller does not know, and keeps them: {first} and 3 more",
+    ]
+    shown = {"kept_vpcs": {"blue": "as before"}, "unknown_vpcs": ["old1", "old2"]}
+    assert list(deviation_lines(shown)) == [
+        "vpc blue: as before",
+        "VPCs that the controller does not know, and that stay in force: old1, old2",
+    ]
+
+
+def test_vpcs_that_the_controller_does_not_know_end_with_a_flag(run, file):
+    status, out, err = run("vpc", "apply", file, "--drop-unknown")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == "VPCs that the controller does not know: ended at all gateways"
 
 
 async def _attached(controller, local, **options):

@@ -103,6 +103,10 @@ ALONE = [
         r"floating_ips\[1\].endpoint_ip: 10.0.0.5 is floating_ips\[0\]",
     ),
     ({"nat": IPv4Address("224.0.0.1")}, "nat.public_ip: 224.0.0.1 is no address of a host"),
+    ({"nat": IPv4Address("10.0.0.77")}, "nat.public_ip: 10.0.0.77 is in 10.0.0.0/24, a subnet of the VPC itself"),
+    ({"floating_ips": (floating("10.0.0.5"),)}, r"floating_ips\[0\].public_ip: 10.0.0.5 is in 10.0.0.0/24, a subnet"),
+    ({"floating_ips": (floating("192.0.2.2"),)}, r"floating_ips\[0\].public_ip: 192.0.2.2 is a VTEP's"),
+    ({"nat": VTEP}, "nat.public_ip: 192.0.2.1 is a VTEP's"),
     ({"subnets": (subnet(),) * 257}, "subnets: 257; at most 256"),
 ]
 

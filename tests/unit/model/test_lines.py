@@ -29,6 +29,7 @@ from heddle.controller.model.event import (
     Compiled,
     Congested,
     Drain,
+    DropUnknownVpcs,
     Event,
     ForgetGateway,
     Installed,
@@ -109,6 +110,7 @@ EVENTS = [
         "",
     ),
     (ForgetGateway(reply=1, gateway_id="gw1"), "ForgetGateway", ""),
+    (DropUnknownVpcs(reply=1), "DropUnknownVpcs", ""),
     (Tick(), None, ""),
 ]
 EFFECTS = [

@@ -1,15 +1,19 @@
 """Recordings that were written before modules moved are read, and decided as they were."""
 
 import io
+import pickle
+from dataclasses import fields
 from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
 from heddle.controller.model.error import InputError
+from heddle.controller.model.event import GatewayAcked
+from heddle.controller.recording.added import FIELDS
 from heddle.controller.recording.digest import Digester, _FormerPickler, _PlainPickler
 from heddle.controller.recording.names import _MOVED, recorded
-from heddle.controller.recording.pickling import fingerprint
+from heddle.controller.recording.pickling import ValueUnpickler, fingerprint
 from heddle.controller.recording.replay import Gap, Replayed, replay
 from heddle.controller.recording.segment import header
 
@@ -24,7 +28,7 @@ def test_a_recording_of_version_1_is_decided_as_it_was():
 
 def test_its_digests_are_not_those_of_today(tmp_path):
     path = tmp_path / "one.heddle"
-    path.write_bytes(VERSION_1.read_bytes().replace(header(1), header(), 1))
+    path.write_bytes(VERSION_1.read_bytes().replace(header(1, first=True), header(), 1))
     first = next(replay(path))
     assert isinstance(first, Replayed)
     assert first.difference == "decision 1: Note with other values"
@@ -32,14 +36,32 @@ def test_its_digests_are_not_those_of_today(tmp_path):
 
 def test_a_file_of_a_later_version_is_refused(tmp_path):
     path = tmp_path / "one.heddle"
-    path.write_bytes(VERSION_1.read_bytes().replace(header(1), header(3), 1))
+    path.write_bytes(VERSION_1.read_bytes().replace(header(1, first=True), header(3), 1))
     with pytest.raises(InputError, match="another version"):
         next(replay(path))
 
 
 def test_the_fingerprint_is_that_of_version_1():
-    """It changes with a field of a recorded class: older recordings cannot be read then, and VERSION_1 goes."""
-    assert fingerprint() == "577ff877f193e68c"
+    """It changes with a field of a recorded class: name the field in `recording.added`."""
+    assert fingerprint(first=True) == "577ff877f193e68c"
+
+
+def test_the_last_fields_of_a_class_are_those_that_were_added_and_they_have_defaults():
+    for (module, name), added in FIELDS.items():
+        kind = ValueUnpickler(io.BytesIO()).find_class(module, name)
+        made = kind()
+        assert [field.name for field in fields(made)][-len(added) :] == list(added)
+        assert all(hasattr(made, field) for field in added)
+
+
+def test_a_value_of_a_recording_without_added_fields_has_their_defaults():
+    written = (
+        b"\x80\x02cheddle.controller.model.event\nGatewayAcked\n)\x81](K\x01X\x03\0\0\0gw1K\x02X\0\0\0\0eb."  # 4 fields
+    )
+    found = ValueUnpickler(io.BytesIO(written)).load()
+    assert found == GatewayAcked(session=1, gateway_id="gw1", generation=2)
+    whole = GatewayAcked(session=1, gateway_id="gw1", generation=2, kept={"a": "why"}, unknown=frozenset("b"))
+    assert ValueUnpickler(io.BytesIO(pickle.dumps(whole))).load() == whole
 
 
 @pytest.mark.parametrize("package", ["", "heddle."])

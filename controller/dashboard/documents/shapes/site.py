@@ -28,7 +28,8 @@ class Vpc(TypedDict):
 class Gateway(TypedDict):
     """A gateway or balancer (`kind`), attached or detached; `role` is active, standby or single.
 
-    null: not reported.
+    `kept_vpcs` says by VPC what is served instead of its newest state, and why; `unknown_vpcs` are served, and the
+    controller does not know them. null: not reported.
     """
 
     id: str
@@ -41,6 +42,8 @@ class Gateway(TypedDict):
     generation: int
     wanted_generation: int
     refused: str
+    kept_vpcs: dict[str, str]
+    unknown_vpcs: list[str]
     connections: int | None
     connections_limit: int | None
     mappings: int | None

@@ -18,7 +18,14 @@ Peer = Annotated[str, typer.Argument(metavar="PEER", help="The other VPC's id.")
 
 
 @vpc.command("apply")
-def apply(file: File, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+def apply(
+    file: File,
+    server: Server = DEFAULT_SERVER,
+    drop_unknown: Annotated[
+        bool, typer.Option("--drop-unknown", help="Then end the VPCs that gateways serve and the controller lost.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Create or replace the VPCs, peerings and load balancers of a file, and the border's rules if it has any.
 
     The file is applied as one change, or nothing of it. What it does not name is not changed, and is what it is checked
@@ -27,7 +34,7 @@ def apply(file: File, server: Server = DEFAULT_SERVER, as_json: Json = False) ->
     """
     from heddle.programs.console import vpc as command
 
-    command.apply(server, file, as_json=as_json)
+    command.apply(server, file, drop_unknown=drop_unknown, as_json=as_json)
 
 
 @vpc.command("list")
