@@ -38,7 +38,8 @@ class Gateway:
     kept: Mapping[str, str] = field(default_factory=dict)
     """By VPC that it does not serve as wanted, as it acknowledged last: what it serves instead, and why."""
     unknown: frozenset[str] = frozenset()
-    """VPCs that it serves and the generation that it acknowledged last does not name."""
+    """VPCs that it serves and was not sent, as it acknowledged last. In those that the controller knows, a host or
+    balancer has no part; the others are `Networks.unknown_at`."""
     known_since: int = 0
     """What it runs of generations before this one is not all known; 0: as `Networks.known_since` says."""
 
@@ -98,3 +99,7 @@ class Networks:
     """The generation with which this state began: it does not know what gateways run of earlier ones. 0: it knows."""
     has_border: bool = False
     """Whether the border was ever applied; where not, gateways with an earlier generation keep theirs."""
+
+    def unknown_at(self, gateway: Gateway) -> frozenset[str]:
+        """Return the VPCs that a gateway serves and this state does not know."""
+        return gateway.unknown - self.vpcs.keys()

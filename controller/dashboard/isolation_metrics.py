@@ -44,4 +44,5 @@ def isolation_lines(networks: Networks, checked: Mapping[str, Checked], now_unix
     yield from lines(VPCS, [(label_text(("verdict", each)), found[each]) for each in Verdict])
     known = [(label_text(("gateway", name)), each) for name, each in networks.gateways.items()]
     yield from lines(KEPT, [(label, len(each.kept)) for label, each in known if each.kept or not each.is_host])
-    yield from lines(UNKNOWN, [(label, len(each.unknown)) for label, each in known if each.unknown or not each.is_host])
+    unknown = [(label, len(networks.unknown_at(each)), each.is_host) for label, each in known]
+    yield from lines(UNKNOWN, [(label, count) for label, count, is_host in unknown if count or not is_host])

@@ -14,7 +14,7 @@ FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     (_NETWORKS, "Gateway"): ("ports", "kept", "unknown", "known_since"),
     (_NETWORKS, "Waiting"): ("vpcs",),
     (_NETWORKS, "Networks"): ("known_since", "has_border"),
-    ("dataplane.config.desired", "Desired"): ("known_since", "has_border", "unknown", "refused"),
+    ("dataplane.config.desired", "Desired"): ("known_since", "has_border", "ended", "unknown", "refused"),
 }
 """By the name of a class in recordings: its added fields."""
 CLASSES = frozenset({

@@ -96,7 +96,7 @@ def _gap(
         return f"{name} refuses the newest generation: {known.refused}"
     if vpc in known.kept:
         return f"vpc {vpc} at {name}: {known.kept[vpc]}"
-    if known.unknown:
+    if networks.unknown_at(known):
         return f"{name} serves VPCs that the controller does not know, and their paths with them"
     if not networks.generation:
         return "nothing was published to gateways since the controller's start"

@@ -33,6 +33,8 @@ class Desired:
     """The generation with which the controller's state began: it does not know what earlier ones had. 0: it knows."""
     has_border: bool = True
     """Whether the controller knows the border; where not, the one in force stays."""
+    ended: frozenset[str] = frozenset()
+    """VPCs that the controller knows and a host or balancer has no part in, which it serves nevertheless."""
     unknown: frozenset[str] = frozenset()
     """At the receiver: VPCs in `network` that the controller does not know, and that stay in force."""
     refused: Mapping[str, str] = field(default_factory=dict)

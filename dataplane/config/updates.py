@@ -31,6 +31,7 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
     message = pb.NetworkUpdate(generation=new.generation, whole=before is None)
     message.known_since = after.known_since if before is None else 0
     message.deleted_vpcs.extend(vpc for vpc in had if vpc not in kept)
+    message.deleted_vpcs.extend(sorted(after.ended - kept - had.keys()))
     if before is None or old.peerings != new.peerings:
         message.peerings.peerings.extend(peering_to(peering) for peering in sorted(new.peerings))
         message.peerings.SetInParent()

@@ -172,7 +172,9 @@ class GatewayService(rpc.GatewayServiceServicer):
         networks, sessions = self._loop.state.networks, self._gateways.by_id
         known = sorted(networks.gateways.items())
         return pb.ListGatewaysReply(
-            gateways=[_status(name, gateway, sessions.get(name)) for name, gateway in known],
+            gateways=[
+                _status(name, gateway, sessions.get(name), networks.unknown_at(gateway)) for name, gateway in known
+            ],
             generation=networks.generation,
         )
 
@@ -275,7 +277,7 @@ def _check_vtep(field: str, text: str) -> None:
         raise InputError(f"hello.{field}: {vtep} is no address of a VTEP")
 
 
-def _status(name: str, gateway: Gateway, session: GatewaySession | None) -> pb.GatewayStatus:
+def _status(name: str, gateway: Gateway, session: GatewaySession | None, unknown: frozenset[str]) -> pb.GatewayStatus:
     hello = pb.GatewayHello(gateway_id=name, kind=gateway.kind.value, vtep_ip=str(gateway.vtep))
     found = pb.GatewayStatus(
         hello=session.hello if session else hello,
@@ -283,7 +285,7 @@ def _status(name: str, gateway: Gateway, session: GatewaySession | None) -> pb.G
         acknowledged_generation=gateway.acknowledged,
         refused=gateway.refused,
         kept_vpcs=[pb.KeptVpc(vpc_id=vpc, why=why) for vpc, why in sorted(gateway.kept.items())],
-        unknown_vpcs=sorted(gateway.unknown),
+        unknown_vpcs=sorted(unknown),
     )
     if session is not None:
         found.sent_generation = session.sent_generation

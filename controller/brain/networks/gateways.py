@@ -39,8 +39,8 @@ def changed(
 
     `vpcs` are those that the caller has changed: it fails where a gateway cannot serve one of them as wanted.
 
-    Where nothing is published since the start and `more` changes follow, the last of them publishes all: gateways that
-    outlived a controller would drop the rest of a network of which they get a part.
+    Where nothing is published since the start and `more` changes follow, the last of them publishes all: gateways get
+    a file as one generation, not VPCs whose peerings and load balancers are still to come.
     """
     if more and not networks.generation:
         return replace(state, networks=networks), (Reply(reply=reply, outcome=networks.generation),)
@@ -228,9 +228,7 @@ def gateway_acked(state: State, event: GatewayAcked, now: int) -> Outcome:
         return _refused(state, known, event)
     if event.generation < known.acknowledged:
         return state, ()
-    runs = replace(
-        known, acknowledged=event.generation, refused="", kept=event.kept, unknown=event.unknown - networks.vpcs.keys()
-    )
+    runs = replace(known, acknowledged=event.generation, refused="", kept=event.kept, unknown=event.unknown)
     waiting: list[Waiting] = []
     failed: list[Effect] = []
     for each in networks.waiting:
@@ -260,8 +258,8 @@ def _notes(networks: Networks, name: str, before: Gateway, after: Gateway) -> li
     if len(turned) > MAX_NOTES:
         text = f"{len(turned) - MAX_NOTES} more VPCs are not served as wanted, or are again"
         found.append(Note(severity="warning", subject=name, text=text))
-    if after.unknown - before.unknown:
-        ids = sorted(after.unknown)
+    if networks.unknown_at(after) - before.unknown:
+        ids = sorted(networks.unknown_at(after))
         more = f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else ""
         what = f"keeps VPCs in force that this controller does not know: {', '.join(ids[:MAX_NAMED])}{more}"
         found.append(Note(severity="warning", subject=name, text=f"{what}; {_UNKNOWN}"))

@@ -151,7 +151,7 @@ def _is_ready(networks: Networks, known: Gateway) -> bool:
 
     What it serves of VPCs that the controller does not know has no intent to compare it with.
     """
-    current = known.acknowledged == networks.generation and not known.refused and not known.unknown
+    current = known.acknowledged == networks.generation and not known.refused and not networks.unknown_at(known)
     return bool(networks.generation) and not known.is_host and known.session is not None and current
 
 

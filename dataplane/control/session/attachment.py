@@ -91,6 +91,7 @@ class Attachment:
         self.generation = 0
         self.attached = False
         self._in_force: Desired | None = None
+        self._kept: Mapping[str, str] = {}
 
     async def run(self) -> None:
         """Attach, and re-attach after each failure, until cancelled."""
@@ -156,6 +157,7 @@ class Attachment:
                     continue
                 kept = await self._apply(desired) or desired.refused
                 self.generation, self._in_force = update.generation, desired
+                self._note_kept(kept)
                 ack.kept_vpcs.extend(_kept(kept))
                 ack.unknown_vpcs.extend(sorted(desired.unknown)[:MAX_KEPT])
             except (ConfigError, ValueError) as error:
@@ -163,6 +165,13 @@ class Attachment:
                 log.error("generation %d is refused: %s", update.generation, ack.refused)
             await reports.put(pb.GatewayReport(ack=ack))
         return "the controller ended the session"
+
+    def _note_kept(self, kept: Mapping[str, str]) -> None:
+        """Log VPCs that are not served as wanted, each reason once."""
+        for vpc, why in kept.items():
+            if self._kept.get(vpc) != why:
+                log.error("vpc %s: %s", vpc, why)
+        self._kept = kept
 
     async def _send_tables(self, request: int, reports: asyncio.Queue[pb.GatewayReport]) -> None:
         """Send the installed tables in parts, or the reason why there are none."""
@@ -206,7 +215,6 @@ class Attachment:
 
 def _kept(kept: Mapping[str, str]) -> Iterator[pb.KeptVpc]:
     for vpc, why in sorted(kept.items())[:MAX_KEPT]:
-        log.error("vpc %s: %s", vpc, why)
         yield pb.KeptVpc(vpc_id=vpc, why=why[:MAX_WHY_LENGTH])
 
 

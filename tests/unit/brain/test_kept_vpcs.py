@@ -19,6 +19,7 @@ from heddle.controller.model.event import (
 from heddle.dataplane.config.balancers import BackEnd, LoadBalancer, Mode
 from heddle.dataplane.config.desired import Kind
 from heddle.dataplane.config.network import BorderRule, FloatingIp, GatewayPort, Peering
+from heddle.dataplane.config.updates import updates
 from heddle.foundation.network import Network
 from tests.unit.brain.network_site import NAT, Site, acknowledged_site, changed_a, vpc, vtep
 
@@ -171,8 +172,30 @@ def test_vpcs_that_the_controller_does_not_know_are_named_until_they_are_applied
     site.apply(vpc("b", 2, 12))
     site.ack("g1", 1, unknown=frozenset({"c"}))
     assert site.notes() == []
-    assert site.networks.gateways["g1"].unknown == {"c"}
+    assert site.networks.unknown_at(site.networks.gateways["g1"]) == {"c"}
     assert sent(site).known_since == first
+
+
+def test_a_host_ends_a_vpc_that_it_was_not_sent_because_it_has_no_part_in_it():
+    site = Site()
+    site.attach("h11", 11, Kind.HOST, generation=500)
+    site.apply(vpc("b", 2, 11))
+    before = sent(site, "h11")
+    site.ack("h11", 11, unknown=frozenset({"a", "old"}))
+    site.apply(vpc("a", 1, 12))
+    after = sent(site, "h11", before)
+    assert after.ended == {"a"}
+    assert [*next(updates(before, after)).deleted_vpcs] == ["a"]
+    site.ack("h11", 11, unknown=frozenset({"old"}))
+    assert update_for(site.networks, "h11", after) is None
+
+
+def test_a_host_that_reports_late_what_it_has_no_part_in_is_sent_the_same_generation_again(site):
+    before = sent(site, "h11")
+    site.ack("h11", 11, unknown=frozenset({"b"}))
+    after = sent(site, "h11", before)
+    assert (after.ended, after.network.generation) == ({"b"}, before.network.generation)
+    assert update_for(site.networks, "h11", after) is None
 
 
 def test_unknown_vpcs_end_on_request_at_gateways_and_hosts():
