@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.unit.api.conftest import running
@@ -60,26 +58,27 @@ async def test_a_swap_of_vnis_is_sent_to_gateways_whole():
         assert [[each.vni for each in message.vpcs] for message in gateway.messages] == [[100, 200], [200, 100]]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        (objects(blue(tenant="new"), pb.Vpc(id="red", vni=100)), "vpc red: vni: 100 is used by vpc blue already"),
-        (objects(blue(tenant="new"), blue()), "vpc blue: id: used twice"),
-        (objects(blue(tenant="new"), peerings=[pb.Peering(vpc_a="red", vpc_b="green")]), "there is no vpc 'green'"),
-        (objects(blue(tenant="new"), border=pb.Border(rules=[pb.BorderRule(vpc="green")])), "border: rules[0]"),
-        (objects(blue(tenant="new"), load_balancers=[web(vpc_id="red")]), "no endpoint of red"),
-        (objects(blue(tenant="new"), pb.Vpc(id="green", vni=1 << 24)), "vpc green: vni: 16777216 is not within"),
-        (objects(blue(tenant="new"), pb.Vpc(id="x", vni=7, subnets=[pb.Subnet(cidr="10.0.0.0")])), "is no prefix"),
-    ],
-)
-async def test_a_file_with_one_wrong_object_is_refused_and_changes_nothing(wrong, words):
+CHANGED = blue(tenant="new")
+REFUSED = [
+    (objects(CHANGED, pb.Vpc(id="red", vni=100)), "vpc red: vni: 100 is used by vpc blue already"),
+    (objects(CHANGED, blue()), "vpc blue: id: used twice"),
+    (objects(CHANGED, peerings=[pb.Peering(vpc_a="red", vpc_b="green")]), "there is no vpc 'green'"),
+    (objects(CHANGED, border=pb.Border(rules=[pb.BorderRule(vpc="green")])), "border: rules[0]"),
+    (objects(CHANGED, load_balancers=[web(vpc_id="red")]), "no endpoint of red"),
+    (objects(CHANGED, pb.Vpc(id="green", vni=1 << 24)), "vpc green: vni: 16777216 is not within"),
+    (objects(CHANGED, pb.Vpc(id="x", vni=7, subnets=[pb.Subnet(cidr="10.0.0.0")])), "is no prefix"),
+]
+
+
+async def test_a_file_with_one_wrong_object_is_refused_and_changes_nothing():
     async with started() as controller:
         await controller.vpcs.ApplyNetwork(objects(blue(), red(), border=pb.Border(rules=[RULE])))
         before = await everything(controller.vpcs)
         generation = (await controller.status()).generation
-        code, details = await refusal(controller.vpcs.ApplyNetwork(wrong))
-        assert (code, words in details) == (INVALID, True), details
-        assert await everything(controller.vpcs) == before
+        for wrong, words in REFUSED:
+            code, details = await refusal(controller.vpcs.ApplyNetwork(wrong))
+            assert (code, words in details) == (INVALID, True), details
+            assert await everything(controller.vpcs) == before
         assert (await controller.status()).generation == generation
 
 
