@@ -82,12 +82,16 @@ class Reports:
 
     def large(self, fabric: Fabric, before: frozenset[Stream] = frozenset()) -> frozenset[Stream]:
         """Return the streams above MIN_SHARE, and those of `before` above half of it; the largest MAX_LARGE at most."""
+        return frozenset(self.largest(fabric, before))
+
+    def largest(self, fabric: Fabric, before: frozenset[Stream] = frozenset()) -> tuple[Stream, ...]:
+        """Return the same streams, those with the highest share of their NIC first."""
         rates = self.rates_bps(fabric)
         shares = {
             stream: (rate or 0.0) / fabric.nic_by_id[stream.src_nic].capacity_bps for stream, rate in rates.items()
         }
         large = [each for each, share in shares.items() if share >= (MIN_SHARE / 2 if each in before else MIN_SHARE)]
-        return frozenset(sorted(large, key=lambda each: (-shares[each], each))[:MAX_LARGE])
+        return tuple(sorted(large, key=lambda each: (-shares[each], each))[:MAX_LARGE])
 
     def rates_bps(self, fabric: Fabric) -> dict[Stream, float | None]:
         """Return the measured rate of every stream whose ends are known; None where nothing measures it."""

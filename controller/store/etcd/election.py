@@ -15,7 +15,8 @@ from heddle.controller.store.etcd.client import (
     ForeignEtcdError,
 )
 from heddle.controller.store.etcd.identity.recognition import Recognition
-from heddle.controller.store.etcd.keys import Keys
+from heddle.controller.store.etcd.keys import Keys, get
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 from heddle.controller.store.etcd.term import Leader, Term, leader_in, take
 
 POLL_S = 0.5
@@ -92,7 +93,13 @@ class Election:
             self._leadership.leader = ""
             await asyncio.sleep(RETRY_S)
             return None
-        revision, found = await self._client.range(self._keys.leader)
+        both = pb.TxnRequest(success=[get(self._keys.leader), get(self._keys.cluster)])
+        reply = await self._client.txn(both)
+        revision, (found, record) = reply.header.revision, (each.response_range.kvs for each in reply.responses)
+        if not self._recognition.is_of(record):
+            self._recognition.doubt()
+            await asyncio.sleep(RETRY_S)
+            return None
         if found:
             self._see(leader_in(found[0].value))
             await self._candidacy.look()

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from heddle.controller.store.etcd.candidacy import OwnFile
 from heddle.controller.store.etcd.client import EtcdClient, ForeignEtcdError, prefix_end
 from heddle.controller.store.etcd.guard import Guard
 from heddle.controller.store.etcd.identity.memory import Memory
-from heddle.controller.store.etcd.identity.record import decoded
+from heddle.controller.store.etcd.identity.record import decoded, encoded
 from heddle.controller.store.etcd.keys import Keys, delete, put
 from heddle.controller.store.etcd.member import ClusterMember
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
@@ -208,6 +209,24 @@ async def test_a_leader_whose_journal_is_adopted_elsewhere_in_the_same_etcd_writ
         assert "its lease has ended" in await refused_write(leader, store)
     generation, _ = await values_of(fabric, one_etcd.endpoints, memory)
     assert generation >> EPOCH_SHIFT > before >> EPOCH_SHIFT
+
+
+async def test_a_controller_that_waits_notices_that_another_journal_is_there_now(fabric, one_etcd):
+    async with (
+        candidate(fabric, one_etcd.endpoints, Memory()) as leader,
+        candidate(fabric, one_etcd.endpoints, Memory(), name="c1") as waiting,
+    ):
+        await leader.store()
+        won = asyncio.create_task(waiting.store())
+        while waiting.leadership.leader != "c0:1":
+            await asyncio.sleep(0.01)
+        won.cancel()
+        record = await record_at(one_etcd.endpoints[0], fabric)
+        async with client_of(*one_etcd.endpoints) as client:
+            other = encoded(replace(record, journal="0f"))
+            await client.txn(pb.TxnRequest(success=[put(Keys(fabric).cluster, other)]))
+        assert "has journal 0f" in await waiting.refusal()
+        assert waiting.leadership.leader == ""
 
 
 async def refused_write(leader, store):

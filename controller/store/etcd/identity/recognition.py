@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.store.etcd.client import EtcdClient, EtcdError
@@ -50,6 +50,10 @@ class Recognition:
             return False
         self._accept(found.record)
         return True
+
+    def is_of(self, found: Sequence[pb.KeyValue]) -> bool:
+        """Return whether what the key holds now is the journal that this controller uses."""
+        return self.record is not None and [each.value for each in found] == [encoded(self.record)]
 
     def doubt(self) -> None:
         """Recognise the etcd again before the next election."""
