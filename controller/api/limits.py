@@ -20,6 +20,12 @@ IDLE_MS = 300_000
 MAX_CONNECTION_CALLS = 1_024
 """The HTTP/2 setting: a client holds back the calls beyond."""
 MAX_CALLS = 16_384
+MAX_UNSEEN_CALLS = 65_536
+"""Calls that gRPC's core holds until this process takes them; beyond, it cancels any caller's without a reason.
+
+Its own limit, from 1,000 to 3,000 calls, is reached by the calls that one client begins and cancels at once (rapid
+reset, CVE-2023-44487). These cost it a few hundred bytes each, and are dropped when their turn comes.
+"""
 MEETINGS = frozenset({"/heddle.v1.JobService/JoinJob"})
 """Methods whose calls wait for each other: all nodes of a job may have one certificate."""
 RETRY_KEY = "grpc-retry-pushback-ms"
@@ -32,6 +38,8 @@ def connection_options(connections: int) -> list[tuple[str, int]]:
         ("grpc.max_allowed_incoming_connections", connections),
         ("grpc.max_connection_idle_ms", IDLE_MS),
         ("grpc.max_concurrent_streams", MAX_CONNECTION_CALLS),
+        ("grpc.server.max_pending_requests", MAX_UNSEEN_CALLS),
+        ("grpc.server.max_pending_requests_hard_limit", MAX_UNSEEN_CALLS),
     ]
 
 
