@@ -81,7 +81,7 @@ class Switches(Protocol):
         """Send the steps, each followed by barriers; raises InstallError."""
 
     async def caught_up(self, switch_id: str) -> bool:
-        """Wait until a switch has acknowledged all that was sent to it; False where its session ends first."""
+        """Wait until a switch has processed all that was sent to it; False where its session ends first."""
 
     async def read_rules(self, switch_id: str) -> SwitchRules:
         """Read a switch's installed rules; raises InstallError where it does not reply."""

@@ -56,13 +56,10 @@ class Installer:
                     task.cancel()
                 raise
 
-    async def caught_up(self, switch: str) -> bool:
-        """Wait for the barrier of a switch that lagged in an installation that has ended; False where it failed."""
-        sent = self._lagging.get(switch)
-        if sent is None:
-            return True
-        await asyncio.wait((sent,))
-        return not sent.cancelled() and sent.exception() is None and sent.result() is None
+    async def caught_up(self, switch: str) -> None:
+        """Wait until nothing is in flight to a switch that lagged in an installation that has ended."""
+        if sent := self._lagging.get(switch):
+            await asyncio.wait((sent,))
 
     async def _acknowledged(self, sent: Mapping[str, _Sent], lag_s: float, watch: InstallWatch) -> None:
         """Wait for the barriers of a step; without those that lag where one failed, or where the caller gives up."""

@@ -129,8 +129,10 @@ class OpenFlowServer:
         await self._installer.install(steps, self._ready, watch or InstallWatch())
 
     async def caught_up(self, switch_id: str) -> bool:
-        """Wait until a switch has acknowledged all that was sent to it; False where its session ends first."""
-        return switch_id in self._ready and await self._installer.caught_up(switch_id)
+        """Wait until a switch has processed all that was sent to it; False where its session ends first."""
+        session = self._ready.get(switch_id)
+        await self._installer.caught_up(switch_id)
+        return session is not None and self._ready.get(switch_id) is session
 
     async def read_rules(self, switch_id: str) -> SwitchRules:
         """Read a switch's installed rules; raises InstallError where it does not reply."""

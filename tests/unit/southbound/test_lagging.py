@@ -89,6 +89,19 @@ async def test_a_switch_that_was_left_behind_has_caught_up_with_its_barrier(sout
     assert await asyncio.wait_for(caught_up, 20)
 
 
+async def test_a_switch_that_was_left_behind_and_refused_something_has_caught_up(southbound, one_is_mute):
+    mute, _ = one_is_mute
+    mute.refused[FLOW_MOD] = (4, 6)
+    found = Watched(southbound.server, {"leaf1": RULES})
+    await found.lags()
+    found.watch.given_up.set()
+    await found.error()
+    caught_up = asyncio.create_task(southbound.server.caught_up("leaf1"))
+    await asyncio.sleep(0)
+    await mute.release()
+    assert await asyncio.wait_for(caught_up, 20)
+
+
 async def test_a_switch_that_was_left_behind_and_leaves_has_not_caught_up(southbound, one_is_mute):
     mute, _ = one_is_mute
     found = Watched(southbound.server, {"leaf1": RULES})
