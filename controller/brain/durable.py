@@ -141,6 +141,11 @@ def restored(state: State, values: Values, now: int) -> State:
 
 
 def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:
+    if job.state is JobState.DEGRADED and not job.stranded and job.healthy_utilisation is None:
+        # A switch lacked its rules; whether it still does shows when it connects.
+        job = replace(
+            job, state=JobState.RUNNING, generation=job.generation + 1, reason="the controller has started again"
+        )
     return replace(
         job,
         lease_expires_unix_ms=now + job.lease_ms,

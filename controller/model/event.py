@@ -123,10 +123,7 @@ class RulesRead(Printed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain(Change):
-    """Take a cable or a switch out of use without loss, or return it (`undrain`).
-
-    With `dry_run` the response is the same, and nothing changes.
-    """
+    """Take a cable or a switch out of use without loss, or return it (`undrain`); a `dry_run` only replies as if."""
 
     line: ClassVar[Wording] = lines.drain
     reply: int
@@ -239,12 +236,30 @@ class Installed(Printed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallFailed(Printed):
-    """A switch refused a change, disconnected or did not reply in time."""
+    """A switch refused a change or left; the `lagging` ones get nothing more before their `SwitchCaughtUp`."""
 
     line: ClassVar[Wording] = lambda e: Line(f"installation failed on {e.switch}: {e.reason}")
     token: int
     switch: str
     reason: str
+    lagging: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallLags(Printed):
+    """Some switches have not replied to a barrier of the `effect.Install` for long; it goes on waiting for them."""
+
+    line: ClassVar[Wording] = lambda e: Line(f"no reply to a barrier yet from {', '.join(sorted(e.switches))}")
+    token: int
+    switches: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchCaughtUp(Printed):
+    """A switch that lagged when its installation ended has acknowledged all that was sent to it."""
+
+    line: ClassVar[Wording] = lambda e: Line(f"{e.switch} has caught up")
+    switch: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,9 +418,9 @@ class Tick(Printed):
 
 
 Event = (
-    Submit | Suggest | Withdraw | Renew | Release | Drain |
-    SwitchUp | SwitchDown | PortStatus | RulesRead | Congested |
-    Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed |
-    ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer | DeleteLoadBalancer |
-    ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway | DropUnknownVpcs | GatewayAcked | Tick
+    Submit | Suggest | Withdraw | Renew | Release | Drain | SwitchUp | SwitchDown | PortStatus | RulesRead | Congested |
+    Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed | InstallLags |
+    SwitchCaughtUp | ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer |
+    DeleteLoadBalancer | ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway |
+    DropUnknownVpcs | GatewayAcked | Tick
 )  # fmt: skip

@@ -9,7 +9,7 @@ import io
 import ipaddress
 import pickle
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from hashlib import sha256
 from types import ModuleType
@@ -49,7 +49,6 @@ from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.planner.ground.turns import Turns
-from heddle.controller.recording import added
 from heddle.controller.recording.batch import Batch, Decided
 from heddle.controller.recording.names import recorded, recorded_name
 from heddle.foundation.network import Network
@@ -127,21 +126,15 @@ class ValueUnpickler(pickle.Unpickler):
 
 
 @lru_cache
-def fingerprint(*, first: bool = False) -> str:
-    """Return a digest of the first names and the fields of all recorded classes: other versions may have others.
-
-    `first` returns the one of recordings without what was added since (`added`), which are read as well.
-    """
+def fingerprint() -> str:
+    """Return a digest of the first names and the fields of all recorded classes: other versions may have others."""
     classes = sorted(_allowed().items())
-    if first:
-        classes = [(key, value) for key, value in classes if key not in added.CLASSES]
-    lines = (f"{key} {_shape(value, added.FIELDS.get(key, ()) if first else ())}" for key, value in classes)
-    return sha256("\n".join(lines).encode()).hexdigest()[:16]
+    return sha256("\n".join(f"{key} {_shape(value)}" for key, value in classes).encode()).hexdigest()[:16]
 
 
-def _shape(value: Any, without: tuple[str, ...]) -> str:
+def _shape(value: Any) -> str:
     if is_dataclass(value):
-        return " ".join(field.name for field in fields(value) if field.name not in without)
+        return " ".join(field.name for field in fields(value))
     if isinstance(value, enum.EnumMeta):
         return " ".join(f"{member.name}={member.value}" for member in value)  # type: ignore[var-annotated]
     return " ".join(getattr(value, "_fields", ()))
@@ -157,9 +150,24 @@ def _allowed() -> dict[tuple[str, str], Any]:
 
 @lru_cache
 def _readable() -> dict[tuple[str, str], Any]:
-    """Return what is allowed, by name; values of a class with added fields may lack them."""
-    extended = {key: added.with_defaults(_allowed()[key], names) for key, names in added.FIELDS.items()}
-    return {**_allowed(), **extended}
+    """Return what is allowed, by name; what is read of a dataclass may lack fields that it has got since."""
+    return {key: _with_defaults(each) if is_dataclass(each) else each for key, each in _allowed().items()}
+
+
+def _with_defaults(kind: Any) -> type:
+    """Return a class that makes instances of a dataclass, whose fields have their defaults before others are set."""
+
+    class Filled:
+        def __new__(cls, *_: Any) -> Any:
+            made: Any = object.__new__(kind)
+            for each in fields(kind):
+                if each.default_factory is not MISSING:
+                    object.__setattr__(made, each.name, each.default_factory())
+                elif each.default is not MISSING:
+                    object.__setattr__(made, each.name, each.default)
+            return made
+
+    return Filled
 
 
 def _classes() -> Iterator[type]:

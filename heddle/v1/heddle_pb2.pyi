@@ -495,20 +495,22 @@ class Topology(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., switches: _Optional[_Iterable[_Union[Switch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., nics: _Optional[_Iterable[_Union[Nic, _Mapping]]] = ..., hashes: _Optional[bool] = ...) -> None: ...
 
 class Switch(_message.Message):
-    __slots__ = ("id", "role", "datapath_id", "connected", "drained", "rules")
+    __slots__ = ("id", "role", "datapath_id", "connected", "drained", "rules", "fault")
     ID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     DATAPATH_ID_FIELD_NUMBER: _ClassVar[int]
     CONNECTED_FIELD_NUMBER: _ClassVar[int]
     DRAINED_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
     id: str
     role: str
     datapath_id: int
     connected: bool
     drained: bool
     rules: int
-    def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ...) -> None: ...
+    fault: str
+    def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class Link(_message.Message):
     __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured")

@@ -169,7 +169,7 @@ def health_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
         {
             "id": switch["id"], "connected": at != 1, "since_ms": now - 9_000,
             "rules": 20, "rule_limit": [None, 100][at % 2],
-            "installed_equals_wanted": [True, None, False][at % 3],
+            "installed_equals_wanted": [True, None, False][at % 3], "fault": "",
         }
         for at, switch in enumerate(fabric["switches"])
     ]  # fmt: skip

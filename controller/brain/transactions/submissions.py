@@ -38,8 +38,9 @@ def submit(state: State, event: Submit, now: int) -> Outcome:
         return joined
     if known is not None:
         return state, (Reply(reply=event.reply, outcome=_same_or_taken(state, known, event.request)),)
-    if len(state.queue) >= state.settings.max_waiting:
-        full = f"{len(state.queue)} requests are waiting already; try again when some are answered"
+    waiting = len(state.queue) + len(state.parked)
+    if waiting >= state.settings.max_waiting:
+        full = f"{waiting} requests are waiting already; try again when some are answered"
         return state, (Reply(reply=event.reply, outcome=BudgetExceededError(full)),)
     work = PlanWork(submissions=(Submission(replies=(event.reply,), request=event.request),))
     return replace(state, queue=(*state.queue, work)), ()
@@ -80,8 +81,8 @@ def _join_waiting(state: State, event: Submit) -> Outcome | None:
 
 def _plans(state: State) -> Iterator[PlanWork]:
     """Return the active and the waiting submissions, in order."""
-    works = (state.active.work, *state.queue) if state.active is not None else state.queue
-    return (work for work in works if work.kind is WorkKind.PLAN)
+    active = (state.active.work,) if state.active is not None else ()
+    return (work for work in (*active, *state.parked, *state.queue) if work.kind is WorkKind.PLAN)
 
 
 def waiting_submissions(state: State) -> Iterator[Submission]:
@@ -99,6 +100,9 @@ def _with_replies(state: State, submission: Submission, replies: tuple[int, ...]
     active = state.active
     if active is not None and active.work.kind is WorkKind.PLAN and submission in active.work.submissions:
         return replace(state, active=replace(active, work=replaced(active.work)))
+    if any(submission in work.submissions for work in state.parked):
+        parked = (replaced(work) if submission in work.submissions else work for work in state.parked)
+        return replace(state, parked=tuple(work for work in parked if any(each.replies for each in work.submissions)))
     queue: list[Work] = []
     for work in state.queue:
         if work.kind is not WorkKind.PLAN or submission not in work.submissions:
@@ -136,7 +140,8 @@ def _flows(state: State, work: PlanWork) -> int:
 def _shared_limit(state: State, work: PlanWork) -> MoveLimit | None:
     """Return the limit of moves for a submission that can be joined with others; None for one that cannot."""
     limits = {limit_of(state, Cause.ARRIVAL, request) for request in work.requests}
-    shared = not work.alone and work.attempts == 1 and all(each.whose in (Whose.NONE, Whose.ANY) for each in limits)
+    shared = not (work.alone or work.still or work.waits_for) and work.attempts == 1
+    shared = shared and all(each.whose in (Whose.NONE, Whose.ANY) for each in limits)
     return limits.pop() if shared and len(limits) == 1 else None
 
 

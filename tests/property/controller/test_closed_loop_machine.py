@@ -172,6 +172,14 @@ class ClosedLoopMachine(RuleBasedStateMachine):
     def a_switch_refuses_changes(self, number: int) -> None:
         self.driver.refuse ^= {self.switch(number)}
 
+    @rule(number=ANY)
+    def a_switch_replies_to_no_barrier(self, number: int) -> None:
+        self.driver.mute.add(self.switch(number))
+
+    @rule(number=ANY)
+    def a_switch_replies_to_its_barriers(self, number: int) -> None:
+        self.driver.speak(self.switch(number))
+
     @rule(number=ANY, place=ANY)
     def a_stranger_changes_rules(self, number: int, place: int) -> None:
         self.driver.strange(self.switch(number), place)

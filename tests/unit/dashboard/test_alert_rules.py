@@ -29,6 +29,8 @@ HEALTHY: dict[str, int | float | str] = {
     'up{job="heddle-balancer"}': 1,
     "heddle_switches": 6,
     "heddle_switches_connected": 6,
+    "heddle_switches_lacking_rules": 0,
+    "heddle_switches_lagging": 0,
     "heddle_links_down": 0,
     'heddle_jobs{state="running"}': 3,
     'heddle_jobs{state="degraded"}': 0,
@@ -73,6 +75,8 @@ HEALTHY: dict[str, int | float | str] = {
 BROKEN: dict[str, dict] = {
     "HeddleControllerDown": {'up{job="heddle"}': 0},
     "HeddleSwitchDisconnected": {"heddle_switches_connected": 5},
+    "HeddleSwitchLacksRules": {"heddle_switches_lacking_rules": 1},
+    "HeddleSwitchLags": {"heddle_switches_lagging": 1},
     "HeddleLinkDown": {"heddle_links_down": 1},
     "HeddleJobDegraded": {'heddle_jobs{state="degraded"}': 1},
     "HeddleLinksOverCapacity": {"heddle_links_over_capacity": 2},

@@ -22,7 +22,7 @@ CALLERS = 6
 class AgreeingSwitches:
     """Acknowledge at once; an audit, which begins where planning takes longer than a tick, reads no rules."""
 
-    async def install(self, steps):
+    async def install(self, steps, watch):
         pass
 
     async def read_rules(self, switch_id):

@@ -80,7 +80,8 @@ class Networks(TypedDict):
 class SwitchHealth(TypedDict):
     """A switch's session since `since_ms`, and its rules; `installed_equals_wanted` is null while they are unknown.
 
-    `connected` is null on a fabric that hashes: its switches have no session.
+    `connected` is null on a fabric that hashes: its switches have no session. `fault` is why no new job uses the switch
+    although it is connected, "" where jobs may.
     """
 
     id: str
@@ -89,6 +90,7 @@ class SwitchHealth(TypedDict):
     rules: int
     rule_limit: int | None
     installed_equals_wanted: bool | None
+    fault: str
 
 
 class InstallTimes(TypedDict):
