@@ -138,12 +138,13 @@ def _rule(place: str, remote: Prefix, low: int, high: int) -> Iterator[str]:
 
 
 def _direct_connects(vpc: Vpc) -> Iterator[str]:
-    of_vlan: dict[int, int] = {}
+    of_vlan: dict[tuple[int, int], int] = {}
     for i, connect in enumerate(vpc.direct_connects):
         if not 1 <= connect.vlan <= limit.MAX_VLAN:
             yield f"direct_connects[{i}].vlan: {connect.vlan} is not within 1 to {limit.MAX_VLAN}"
-        elif of_vlan.setdefault(connect.vlan, i) != i:
-            yield f"direct_connects[{i}].vlan: {connect.vlan} is direct_connects[{of_vlan[connect.vlan]}]'s already"
+        elif (first := of_vlan.setdefault((connect.vlan, connect.customer.version), i)) != i:
+            family = f"for IPv{connect.customer.version}"
+            yield f"direct_connects[{i}].vlan: {connect.vlan} is direct_connects[{first}]'s already, {family}"
         if is_mapped(connect.customer) or connect.customer.network_address.is_multicast:
             yield f"direct_connects[{i}].customer_cidr: {connect.customer} is no network of a customer"
         if connect.next_hop.version != connect.customer.version:

@@ -11,7 +11,7 @@ from heddle.dataplane.elements.memory.punt_share import may_punt
 from heddle.dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT, drop
 from heddle.dataplane.engine.counters import Counters
 from heddle.dataplane.engine.graph import OUTCOMES, GraphArrays
-from heddle.dataplane.engine.reasons import Drop
+from heddle.dataplane.engine.reasons import NO_ROOM_REASONS, Drop, Punt
 from heddle.dataplane.engine.rings import (
     INJECT_HEADER,
     PUNT_HEADER,
@@ -28,6 +28,9 @@ from heddle.dataplane.jit import Row, Rows, element, inline
 from heddle.dataplane.packet.memory import native64
 
 BAD_STATE, PUNT_FULL, PUNT_LIMITED = int(Drop.BAD_STATE), int(Drop.PUNT_FULL), int(Drop.PUNT_LIMITED)
+NO_ROOM = int(Punt.NO_ROOM)
+WITHOUT_ROOM = sum(1 << reason for reason in NO_ROOM_REASONS)
+"""Bit mask of the drop reasons that the sender is told about, if it is in a VPC."""
 SLOW_PATH = -1
 """In place of a port number: the ring of frames that the slow path sends."""
 EMPTY_ROUNDS = 64
@@ -86,14 +89,22 @@ def abandon(packets: Rows, count: int) -> None:
 
 @element
 def copy_punted(ports: Ports, packets: Rows, count: int, punts: Ring, state: Any, now: int) -> None:
-    """Copy punted packets to the slow path's ring, within their rate limit."""
+    """Copy punted packets to the slow path's ring, within their rate limit, and those that are dropped without room."""
     for i in range(count):
         packet = packets[i]
+        if packet.node == TRANSMIT:
+            continue
         if packet.node == PUNTED:
             if may_punt(state.punt_dues, packet, now):
                 _punt(ports, packet, punts, now)
             else:
                 drop(packet, PUNT_LIMITED)
+        elif packet.node == DROPPED and packet.vni != 0 and WITHOUT_ROOM >> packet.reason & 1:
+            reason = packet.reason
+            packet.reason = NO_ROOM
+            if may_punt(state.punt_dues, packet, now):
+                _punt(ports, packet, punts, now)
+            drop(packet, reason)  # it counts as dropped, whether or not its sender is told
 
 
 @element

@@ -65,7 +65,17 @@ class Punt(IntEnum):
     RESOLVE = 6  # the next hop's MAC has to be resolved
     ICMP_ERROR = 7  # an ICMP error that quotes a packet of a translated connection
     NO_STATE = 8  # TCP within a connection that is not known and would need a NAT mapping: the sender gets a RST
+    NO_ROOM = 9  # a copy of a packet of a VPC that is dropped for one of NO_ROOM_REASONS: the sender gets an ICMP error
 
+
+NO_ROOM_REASONS = (
+    Drop.PORTS_EXHAUSTED,
+    Drop.CONNECTIONS_FULL,
+    Drop.CONNECTIONS_LIMITED,
+    Drop.PORTS_LIMITED,
+    Drop.ENDPOINT_PORTS_LIMITED,
+)
+"""Why there is no room for a new connection or its mapping."""
 
 DROPS, PUNTS = 64, 16
 """Sizes of the counter arrays."""

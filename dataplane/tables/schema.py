@@ -101,7 +101,8 @@ class Tables(NamedTuple):
     """(public IPv4 address) -> row of `vpcs`: NAT addresses. Several VPCs may share one; the mapping identifies the
     VPC."""
     vlans: Grid
-    """(port << 12 | VLAN) -> row of `customers`."""
+    """(port << 12 | VLAN, with VLAN_OF_IPV6 for IPv6) -> row of `customers`: that of the family, or the VLAN's only
+    one."""
     customers: Grid
     """Rows with the CUSTOMER_ columns: VNI, row of `vpcs`, and the prefix and mask of valid sources."""
     ports: Grid
@@ -112,6 +113,7 @@ SIDES = ("underlay", "external", "customer", "provider")
 PORT_SIDE, PORT_MAC, PORT_ADDRESS, PORT_MTU = range(4)
 FLOATING_PUBLIC, FLOATING_ENDPOINT, FLOATING_VNI, FLOATING_VPC = range(4)
 CUSTOMER_VNI, CUSTOMER_VPC, CUSTOMER_PREFIX_HI, CUSTOMER_PREFIX_LO, CUSTOMER_MASK_HI, CUSTOMER_MASK_LO = range(6)
+VLAN_OF_IPV6 = 1 << 32
 OWN_VTEP, OWN_ACTIVE, OWN_UDP_TIMEOUT_S, OWN_UDP_UNANSWERED_S, OWN_TCP_TIMEOUT_S, OWN_TCP_TRANSITORY_S = range(6)
 OWN_ICMP_TIMEOUT_S, OWN_OTHER_TIMEOUT_S, OWN_FRAGMENT_TIMEOUT_S, OWN_PER_ENDPOINT = range(6, 10)
 OWN_TAKEN_VTEP = 10

@@ -265,8 +265,8 @@ class Comparison:
 
     def _customers(self) -> Iterator[Finding]:
         have, want = self._installed.customers, self._intended.customers
-        for vlan in sorted(have.keys() | want.keys()):
-            one, other = have.get(vlan), want.get(vlan)
+        for vlan, family in sorted(have.keys() | want.keys()):
+            one, other = have.get((vlan, family)), want.get((vlan, family))
             if one != other:
                 kind, (vni, prefix) = ("leak", one) if one else ("missing", other or (0, V4))
                 source = f"the customer on VLAN {vlan}, {span_text(prefix)}"
@@ -274,7 +274,8 @@ class Comparison:
                 continue
             vni, prefix = one or (0, V4)
             there, meant = self._installed.vpcs.get(vni), self._intended.vpcs.get(vni)
-            if there is not None and meant is not None and there.deliveries:
+            is_of_family = family_of(prefix.first) == family
+            if is_of_family and there is not None and meant is not None and there.deliveries:
                 yield from self._from_customer(vlan, prefix, there, meant)
 
     def _from_customer(self, vlan: int, prefix: Span, there: VpcView, meant: VpcView) -> Iterator[Finding]:

@@ -167,4 +167,5 @@ def _public(tables: Tables, view: View) -> None:
     for link, row in zip(keys[:, 0].tolist(), rows.tolist(), strict=True):
         vni, _, high, low, mask_high, mask_low = tables.customers[row].tolist()
         length = unsigned128(mask_high, mask_low).bit_count()
-        view.customers[link & 0xFFF] = (vni, Span(unsigned128(high, low), length))
+        family = 6 if link & schema.VLAN_OF_IPV6 else 4
+        view.customers[link & 0xFFF, family] = (vni, Span(unsigned128(high, low), length))

@@ -53,13 +53,22 @@ def intended(
         found.vpcs[vpc.vni] = _vpc(local, network, vpc, peers[vpc.id], sides, partners)
         found.floating_in |= {int(each.public): (vpc.vni, int(each.endpoint)) for each in vpc.floating_ips}
         if Side.CUSTOMER in sides:
-            found.customers |= {each.vlan: (vpc.vni, span(each.customer)) for each in vpc.direct_connects}
+            found.customers |= _customers(vpc)
     for each in virtual_ips:
         vteps = {endpoint.ip: int(endpoint.vtep) for endpoint in by_id[each.vpc].endpoints}
         if each.ip in vteps:
             answering = frozenset(vteps[ip] for ip in each.back_ends if ip in vteps)
             found.vpcs[by_id[each.vpc].vni].replying[number(each.ip)] = answering
     found.nat_in = frozenset(int(vpc.nat) for vpc in network.vpcs if vpc.nat is not None)
+    return found
+
+
+def _customers(vpc: Vpc) -> dict[tuple[int, int], tuple[int, Span]]:
+    """Return VNI and prefix by VLAN and family; a family without a connection has that of the other one."""
+    found: dict[tuple[int, int], tuple[int, Span]] = {}
+    for family in (4, 6):
+        for each in sorted(vpc.direct_connects, key=lambda each: each.customer.version != family):
+            found.setdefault((each.vlan, family), (vpc.vni, span(each.customer)))
     return found
 
 

@@ -132,7 +132,7 @@ class Judge:
         return Verdict(None, "vpc", there.deliveries[packet.target].vni)
 
     def _from_customer(self, source: FromCustomer, packet: "_Packet") -> Verdict:
-        known = self._view.customers.get(source.vlan)
+        known = self._view.customers.get((source.vlan, family_of(packet.source)))
         vpc = self._view.vpcs.get(known[0]) if known else None
         if known is None or vpc is None:
             return Verdict(Drop.UNKNOWN_VLAN)

@@ -115,8 +115,8 @@ class View:
     """VNI and endpoint by public address, for incoming packets."""
     nat_in: frozenset[int] = frozenset()
     """NAT addresses: packets to them pass if they match a mapping."""
-    customers: dict[int, tuple[int, Span]] = field(default_factory=dict)
-    """VNI and prefix by VLAN."""
+    customers: dict[tuple[int, int], tuple[int, Span]] = field(default_factory=dict)
+    """VNI and prefix by VLAN and family of the packet; a family without a connection has that of the other one."""
 
 
 def family_of(address: int) -> int:

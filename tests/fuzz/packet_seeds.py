@@ -121,6 +121,10 @@ def _rarer(vni, a, out):
         _sent(vni, IPv6(src="fd00::10", dst="fd00::1", hlim=255) / ICMPv6ND_NA(tgt="fd00::10")),
         _sent(vni, wide / IPv6ExtHdrFragment(id=10, m=0) / UDP(dport=5002)),
         _sent(vni, wide / ICMPv6TimeExceeded() / IPv6(src="fd00::12", dst="fd00::10") / ICMPv6EchoRequest(id=4)),
+        _sent(vni, wide / ICMPv6TimeExceeded() / IPv6(src="fd00::12", dst="fd00::10") / IPv6ExtHdrFragment(id=5, m=1)
+              / ICMPv6EchoRequest(id=4)),
+        _sent(vni, IP(src=a, dst="10.0.0.1", id=11, flags="MF") / ICMP(id=6) / Raw(bytes(64))),
+        _sent(vni, IP(src=a, dst="10.0.0.1", id=11, frag=9, proto=1) / Raw(bytes(40))),
     ]  # fmt: skip
 
 
@@ -143,6 +147,7 @@ def _outside(vni):
         IP(src=WORLD, dst=floating, id=3, frag=21, proto=17) / Raw(bytes(120)),
     ]
     customer = Ether(src=mac_text(CUSTOMER_MAC), dst=mac_text(PORT_MACS[CUSTOMER])) / Dot1Q(vlan=VLANS[vni])
+    to_customer = IP(src="10.0.0.10", dst="10.99.3.3") / UDP(sport=3, dport=3) / BODY
     storage = Ether(src=mac_text(STORAGE_MAC), dst=mac_text(PORT_MACS[PROVIDER]))
     return [
         *((EXTERNAL, bytes(ether / packet)) for packet in packets),
@@ -151,6 +156,7 @@ def _outside(vni):
         (CUSTOMER, bytes(customer / ARP(psrc="10.99.0.1", pdst="10.0.0.1"))),
         (CUSTOMER, bytes(customer / Dot1Q(vlan=5) / IP(src="10.99.3.3", dst="10.0.0.10") / UDP())),
         (CUSTOMER, bytes(customer / IPv6(src="fd99::1", dst="fd00::10") / UDP(sport=3, dport=3))),
+        (CUSTOMER, bytes(customer / IP(src="192.168.9.9", dst="10.0.0.10") / ICMP(type=11) / to_customer)),
         (EXTERNAL, bytes(ether / Dot1Q(vlan=5) / IP(src=WORLD, dst=nat) / UDP())),
         (EXTERNAL, bytes(ether / IP(src=WORLD, dst=nat, flags="DF") / UDP(sport=53, dport=40000) / Raw(bytes(1200)))),
         (EXTERNAL, bytes(ether / IP(src=WORLD, dst=nat) / ICMP(type=14, id=78))),

@@ -24,7 +24,7 @@ from heddle.dataplane.balancer.memory.partner import note
 from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count, State
 from heddle.dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
 from heddle.dataplane.elements.headers.flow import is_error
-from heddle.dataplane.elements.headers.quoted import NO_QUOTE, quoted_protocol, quoted_transport
+from heddle.dataplane.elements.headers.quoted import NO_QUOTE, quoted_transport
 from heddle.dataplane.elements.memory.state import SEED
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
@@ -266,11 +266,11 @@ def _of_no_service(packet: Row, tables: Any) -> int:
 @element
 def _route_error(memory: Bytes, packet: Row, tables: Any, state: State, tick: int) -> int:
     """Route an ICMP error as the flow that it is about; return ACCEPTED or a drop reason."""
-    transport = quoted_transport(memory, packet)
-    if transport == NO_QUOTE or quoted_protocol(memory, packet) not in (TCP, UDP):
+    transport, protocol = quoted_transport(memory, packet)
+    if transport == NO_QUOTE or protocol not in (TCP, UDP):
         return Drop.NO_STATE.value
     own_hi, own_lo, own_protocol = packet.source_hi, packet.source_lo, packet.protocol
-    become_flow(memory, packet, transport)
+    become_flow(memory, packet, transport, protocol)
     key = key_of(packet.ports, packet.protocol, packet.vni)
     hashed = mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key, state.counts[SEED])
     row = _find(packet, tables, state, hashed, key, tick)

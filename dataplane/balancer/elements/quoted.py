@@ -6,7 +6,7 @@ packets have source and target of the quoted one exchanged.
 """
 
 from heddle.dataplane.balancer.tables.schema import ROCE_PORT
-from heddle.dataplane.elements.headers.quoted import quoted_protocol, quoted_target
+from heddle.dataplane.elements.headers.quoted import quoted_target
 from heddle.dataplane.engine.flow_key import swapped
 from heddle.dataplane.jit import Bytes, Row, element
 from heddle.dataplane.packet.memory import load32
@@ -14,11 +14,11 @@ from heddle.dataplane.packet.transport import UDP
 
 
 @element
-def become_flow(memory: Bytes, packet: Row, transport: int) -> None:
+def become_flow(memory: Bytes, packet: Row, transport: int, protocol: int) -> None:
     """Give an error's row source, ports and protocol of the flow that it is about; its bytes stay."""
     ports = swapped(load32(memory, transport))
     packet.source_hi, packet.source_lo = quoted_target(memory, packet)
-    packet.protocol = quoted_protocol(memory, packet)
+    packet.protocol = protocol
     # A RoCEv2 packet has the port as its target in both directions.
     is_roce = packet.protocol == UDP and (ports & 0xFFFF == ROCE_PORT or ports >> 16 == ROCE_PORT)
     packet.ports = ROCE_PORT if is_roce else ports

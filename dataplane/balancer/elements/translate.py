@@ -8,6 +8,7 @@ and ports are those of its sender, and the error's own source is kept, unless it
 
 from heddle.dataplane.balancer.memory.connections import is_of
 from heddle.dataplane.elements.headers.flow import is_error
+from heddle.dataplane.elements.headers.quoted import quoted_transport
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
 from heddle.dataplane.engine.flow_key import VNI, key_of, swapped
@@ -15,8 +16,7 @@ from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import replace32, update_checksum
-from heddle.dataplane.packet.ipv6 import IPV6_BYTES
-from heddle.dataplane.packet.memory import WORD, load8, load16, store16
+from heddle.dataplane.packet.memory import WORD, load16, store16
 from heddle.dataplane.packet.transport import ICMP_BYTES, ICMP_CHECKSUM, TCP, UDP, checksum_at
 
 V4_CHECKSUM_AT = 10
@@ -95,8 +95,7 @@ def _translate_error(memory: Bytes, packet: Row, flow: Row, other: Row) -> None:
     """Translate an error towards the sender of the quoted packet: `other` is what that sent, `flow` its replies."""
     family, at = packet.family, packet.l4 + ICMP_BYTES
     end = min(packet.l4 + packet.l4_bytes, packet.at + packet.first_length)
-    inner = at + ((load8(memory, at) & 15) * 4 if family == 4 else IPV6_BYTES)
-    protocol = load8(memory, at + (9 if family == 4 else 6))
+    inner, protocol = quoted_transport(memory, packet)
     addresses = _write_address(memory, at, family, SOURCE, other.source_hi, other.source_lo)
     addresses += _write_address(memory, at, family, TARGET, other.target_hi, other.target_lo)
     change = addresses

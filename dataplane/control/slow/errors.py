@@ -28,6 +28,7 @@ class Problem(Enum):
 
     NO_ROUTE = ((_UNREACHABLE_4, 0), (_UNREACHABLE_6, 0))
     HOST = ((_UNREACHABLE_4, 1), (_UNREACHABLE_6, 3))
+    PROHIBITED = ((_UNREACHABLE_4, 13), (_UNREACHABLE_6, 1))
     PORT = ((_UNREACHABLE_4, 3), (_UNREACHABLE_6, 4))
     TOO_BIG = ((_UNREACHABLE_4, 4), (_TOO_BIG_6, 0))
     EXPIRED = ((_EXCEEDED_4, 0), (_EXCEEDED_6, 0))
@@ -72,7 +73,7 @@ def error_about(packet: Ip, source: bytes, problem: Problem, mtu_bytes: int = 0)
 def echo_reply(packet: Ip) -> tuple[int, bytes] | None:
     """Return EtherType and packet of the reply to a valid echo request; None for any other packet.
 
-    Fragmented requests are not reassembled.
+    Fragments of a request are joined by `reassembly` before.
     """
     body = packet.payload
     if len(body) < 8 or body[1] or packet.is_fragment or not packet.complete or not is_single_host(packet.source):

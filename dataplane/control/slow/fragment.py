@@ -8,7 +8,7 @@ from heddle.dataplane.packet.checksum import checksum
 _MORE = 0x2000
 _COPIED = 0x80
 _END, _NOP = 0, 1
-_MAX_FRAGMENTS = 64
+MAX_FRAGMENTS = 64
 
 
 def fragments(packet: Ip, mtu_bytes: int) -> list[bytes]:
@@ -22,16 +22,17 @@ def fragments(packet: Ip, mtu_bytes: int) -> list[bytes]:
     head, body = packet.packet[: packet.header_bytes], packet.payload
     later = _later_header(head)
     step = (mtu_bytes - len(head)) // 8 * 8
-    if step <= 0 or len(body) > step * _MAX_FRAGMENTS:
+    if step <= 0 or len(body) > step * MAX_FRAGMENTS:
         return []
     parts = []
     for at in range(0, len(body), step):
         more = packet.more_fragments or at + step < len(body)
-        parts.append(_part(later if at else head, body[at : at + step], packet.fragment_offset + at, more))
+        parts.append(part(later if at else head, body[at : at + step], packet.fragment_offset + at, more))
     return parts
 
 
-def _part(head: bytes, body: bytes, offset: int, more: bool) -> bytes:
+def part(head: bytes, body: bytes, offset: int, more: bool) -> bytes:
+    """Return a fragment with the header `head`, `offset` bytes into the payload; without DF."""
     words = bytearray(head)
     struct.pack_into("!H", words, 2, len(head) + len(body))
     struct.pack_into("!H", words, 6, (_MORE if more else 0) | offset // 8)

@@ -20,13 +20,14 @@ from heddle.dataplane.control.slow.frames import BROADCAST
 from heddle.dataplane.control.slow.neighbours import Neighbours, Place
 from heddle.dataplane.control.slow.next_hops import Hop, NextHops, Parked, Waiting, frame_out
 from heddle.dataplane.control.slow.origin import Origin, read_origin
+from heddle.dataplane.control.slow.reassembly import Reassembly, cut, identification
 from heddle.dataplane.control.slow.reset import reset_by, reset_of
 from heddle.dataplane.control.slow.tokens import Buckets
 from heddle.dataplane.control.slow.view import Ip, is_one_station
 from heddle.dataplane.engine.reasons import Punt
 from heddle.dataplane.engine.rings import Punted
 from heddle.dataplane.packet.ethernet import ARP
-from heddle.dataplane.packet.transport import UDP
+from heddle.dataplane.packet.transport import ICMP, ICMPV6, UDP
 
 _LINK_LOCAL: Final = bytes.fromhex("fe80000000000000")
 
@@ -44,6 +45,7 @@ class Outcome(StrEnum):
     ANSWERED_ARP = "answered_arp"
     ANSWERED_NEIGHBOUR = "answered_neighbour"
     ANSWERED_PING = "answered_ping"
+    GATHERED = "gathered"  # a fragment of a ping of which others are missing
     SENT_ERROR = "sent_error"
     SENT_RESET = "sent_reset"
     FRAGMENTED = "fragmented"
@@ -84,6 +86,7 @@ class SlowPath:
     def __init__(self, directory: Directory, next_hops: NextHops, limits: Allowance | None = None) -> None:
         self.neighbours = Neighbours()
         self.waiting = Waiting()
+        self.pings = Reassembly()
         self.outcomes: Counter[Outcome] = Counter()
         self._limits = limits or allowance()
         self._directory, self._next_hops = directory, next_hops
@@ -96,6 +99,7 @@ class SlowPath:
             Punt.UNREACHABLE: self._unreachable,
             Punt.RESOLVE: self._resolve,
             Punt.NO_STATE: self._no_state,
+            Punt.NO_ROOM: self._no_room,
         }
 
     def configure(self, directory: Directory, next_hops: NextHops, now_ns: int) -> None:
@@ -238,6 +242,8 @@ class SlowPath:
             return Outcome.MALFORMED, []
         if not self._is_own(origin, ip.target):
             return Outcome.NOT_OURS, []
+        if ip.is_fragment and ip.protocol in (ICMP, ICMPV6):
+            return self._fragment_of_ping(origin, ip, now_ns)
         if ip.protocol == UDP:
             return self._error(origin, Problem.PORT, now_ns)
         reply, outcome = echo_reply(ip), Outcome.ANSWERED_PING
@@ -248,6 +254,19 @@ class SlowPath:
         if not self._limits.replies.take(origin.account, now_ns):
             return Outcome.RATE_LIMITED, []
         return outcome, [Send(*origin.back(*reply))]
+
+    def _fragment_of_ping(self, origin: Origin, ip: Ip, now_ns: int) -> Result:
+        found, number = self.pings.add(origin.account, ip, now_ns), identification(ip)
+        if isinstance(found, bool) or number is None:
+            return Outcome.GATHERED if found else Outcome.UNHANDLED, []
+        request, offsets = found
+        reply = echo_reply(request)
+        if reply is None or not is_one_station(origin.link.source) or not is_one_station(origin.link.target):
+            return Outcome.UNHANDLED, []
+        if not self._limits.replies.take(origin.account, now_ns):
+            return Outcome.RATE_LIMITED, []
+        parts = cut(*reply, number, offsets)
+        return Outcome.ANSWERED_PING, [Send(*origin.back(reply[0], each)) for each in parts]
 
     def _is_own(self, origin: Origin, address: bytes) -> bool:
         if origin.tunnel or origin.port.side is Side.CUSTOMER:
@@ -261,6 +280,10 @@ class SlowPath:
     def _unreachable(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
         # A next hop is set if the address is in a subnet but of no endpoint.
         return self._error(origin, Problem.NO_ROUTE if punted.next_hop < 0 else Problem.HOST, now_ns)
+
+    def _no_room(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
+        """Tell the sender that its connection finds no room (RFC 5508, REQ-8)."""
+        return self._error(origin, Problem.PROHIBITED, now_ns)
 
     def _too_big(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
         hop = self._next_hops.hop(punted.next_hop)

@@ -94,7 +94,12 @@ def _read_fragment(memory: Bytes, packet: Row, at: int, following: int) -> int:
 @inline
 def _is_for_slow_path(memory: Bytes, packet: Row) -> bool:
     """Punt or drop neighbour discovery and pings of the gateway's link-local address; return whether it was either."""
-    if packet.protocol != ICMPV6 or packet.fragment == LATER_FRAGMENT:
+    if packet.protocol != ICMPV6:
+        return False
+    if packet.fragment == LATER_FRAGMENT:
+        if packet.routed == ROUTED and ipv6.is_link_local(packet.target_hi):
+            punt(packet, Punt.FOR_GATEWAY)
+            return True
         return False
     kind = load8(memory, packet.l4)
     if ROUTER_SOLICITATION <= kind <= V6_REDIRECT:

@@ -5,7 +5,8 @@ Order: route, RoCE, rules of the source's VPC, rules of the target's VPC (or of 
 - From a VPC: its endpoints first, then its longest route. A PEER prefix leads to endpoints of the peer and no further.
   EXTERNAL and PROVIDER require source translation: a floating IP, otherwise the VPC's NAT address; towards the
   provider's networks, which have no routes to tenants' addresses, the port's own address. A packet to one of the
-  gateway's own public addresses hairpins (RFC 4787, REQ-9), with the public source that an outside host would see.
+  gateway's own public addresses hairpins (RFC 4787, REQ-9), with the public source that an outside host would see; if
+  the far end's rules deny it, the connection awaits the far end (`hairpin`).
 - From a customer's network: endpoints of its VPC only.
 - From outside: the endpoint of the floating IP or NAT mapping of the destination address, if the rules of that VPC
   allow it. Filtering is thus left to the rules: endpoint-independent (RFC 4787, REQ-8) where they allow it.
@@ -30,24 +31,30 @@ import numpy as np
 
 from heddle.dataplane.elements.headers.flow import is_error
 from heddle.dataplane.elements.work import Work
-from heddle.dataplane.engine.burst import LATER_FRAGMENT, ROUTED, drop, punt
+from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, ROUTED, drop, punt
 from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop, Punt
 from heddle.dataplane.gateway.elements.adopt import RESET, adopt
-from heddle.dataplane.gateway.elements.connecting import connect_draft, write_key
+from heddle.dataplane.gateway.elements.check_source import is_own, is_ping
+from heddle.dataplane.gateway.elements.connecting import connect_draft, reconnect_draft, write_key
 from heddle.dataplane.gateway.elements.decide import ACCEPTED, NO_CONNECTION, decide, release_mappings
+from heddle.dataplane.gateway.elements.hairpin import OPENS, await_on, expect_again, is_awaiting, is_hairpin
+from heddle.dataplane.gateway.elements.routing import longest
 from heddle.dataplane.gateway.elements.track import PROVIDER_SIDE, apply_connection, is_from_expected_side, route_by
 from heddle.dataplane.gateway.memory.connections import NO_ROW, end_connection, find_connection
 from heddle.dataplane.gateway.memory.state import DECIDED, FROM_PARTNER, REPLY, State
 from heddle.dataplane.jit import Bytes, Row, element, inline, kernel, part
+from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.packet.transport import ACK, FIN, FLAGS_AT, ICMP, ICMPV6, RST, SYN, TCP, V6_ECHO_REQUEST
-from heddle.dataplane.tables.schema import OUTSIDE, PORT_SIDE, Tables
+from heddle.dataplane.tables.schema import EMPTY, LOCAL, OUTSIDE, PORT_ADDRESS, PORT_SIDE, Tables
 
 QUERIES = 1 << 8 | 1 << 13 | 1 << 15 | 1 << 17
 """Bit mask of ICMP request types: echo, timestamp, information, address mask. Each has an identifier (RFC 792, 950)."""
 UNREACHABLE = -3
 """A verdict besides those of `decide`, of `adopt` and of `Drop`: reply to the sender that there is no route."""
+FOR_GATEWAY = -6
+"""Another one: a fragment of a ping of the gateway."""
 
 
 @element
@@ -62,6 +69,8 @@ def admit(node: int, work: Work) -> None:
                 punt(packet, Punt.UNREACHABLE)
             elif reason == RESET:
                 punt(packet, Punt.NO_STATE)
+            elif reason == FOR_GATEWAY:
+                punt(packet, Punt.FOR_GATEWAY)
             elif reason < 0:
                 packet.node = work.graph.next[node, NEXT]
             else:
@@ -80,6 +89,8 @@ def _admitted(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: 
         key = key_of(packet.ports, packet.protocol, packet.vni)
         row = find_connection(state, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
     if row == NO_ROW:
+        if packet.fragment != NOT_A_FRAGMENT and _is_fragment_of_ping(memory, packet, tables):
+            return FOR_GATEWAY
         reason = _opens(packet, memory, tables)
         if reason < 0:
             reason = _open(packet, tables, state, now_ns)
@@ -92,13 +103,31 @@ def _admitted(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: 
         return Drop.MARTIAN.value
     elif state.connections[row].generation != tables.generation[0]:
         reason = readmit(tables, state, row)
-        if reason >= 0:
+        if reason == OPENS:
+            reason = reconnect_draft(tables, state, row, now_ns)
+            row = state.draft[1].pair
+        elif reason == Drop.DENIED_IN.value and state.connections[row].key != 0:
+            state.connections[row].last_seen_ns = now_ns  # it awaits its far end
+            state.connections[row].packets += 1
+        if reason != ACCEPTED:
             return reason
     if is_error(memory, packet):
         route_by(packet, state.connections[row], row)
     else:
         apply_connection(memory, packet, state, row, now_ns)
     return ACCEPTED
+
+
+@element
+def _is_fragment_of_ping(memory: Bytes, packet: Row, tables: Tables) -> bool:
+    """Whether a fragment that belongs to no connection is of an echo request to the gateway itself."""
+    if not is_ping(memory, packet):
+        return False
+    if packet.vni == OUTSIDE:
+        own = tables.ports[packet.in_port, PORT_ADDRESS]
+        return packet.family == 4 and is_own(packet.target_lo & WORD, own, tables)
+    hop = longest(tables, packet.vpc, packet.target_hi, packet.target_lo, packet.family)
+    return hop != EMPTY and tables.next_hops[hop].kind == LOCAL
 
 
 @inline
@@ -156,7 +185,10 @@ def _is_translated_alike(state: State, forward: Row, back: Row) -> bool:
 
 @kernel
 def readmit(tables: Tables, state: State, row: int) -> int:
-    """Decide again about a connection, given either of its rows; return ACCEPTED, or the drop reason if it ended."""
+    """Decide again about a connection, given either of its rows; return ACCEPTED, or the drop reason if it ended.
+
+    One that awaits its far end (`hairpin`) stays: return DENIED_IN; or OPENS, if it need not wait any longer.
+    """
     forward = state.connections[row]
     if forward.flags & REPLY:
         forward = state.connections[forward.pair]
@@ -168,6 +200,11 @@ def readmit(tables: Tables, state: State, row: int) -> int:
     draft.target_lo = forward.target_lo
     draft.key = forward.key
     verdict = decide(tables, state)
+    if (verdict == ACCEPTED or verdict == Drop.DENIED_IN.value) and is_hairpin(state):
+        if is_awaiting(forward):
+            return await_on(state, row, verdict)
+        if verdict == Drop.DENIED_IN.value:
+            verdict = expect_again(tables, state, forward.flags)
     if verdict == ACCEPTED:
         is_same = _is_translated_alike(state, forward, back)
         release_mappings(state)

@@ -3,28 +3,34 @@
 A tenant's source address must be an endpoint of that VPC at the sending VTEP; the source MAC of a bridged frame must
 be that endpoint's as well. The source MAC of a routed frame is not checked, because the gateway replaces it. From a
 virtual IP, routed frames may also come from the VTEPs of its back ends, which reply to clients by direct return. A
-customer's source address must be within the prefix of its connection. A packet from the internet or from the provider
-must not have the gateway's own address or a public address of the gateway as its source.
+customer's source address must be within the prefix of its connection; an ICMP error about a packet to that prefix may
+come from any router on the path, whose addresses are often outside of it (RFC 1191; RFC 1812, 4.3.2.4), but not from an
+address that the VPC routes elsewhere. A packet from the internet or from the provider must not have the gateway's own
+address or a public address of the gateway as its source.
 """
 
+from heddle.dataplane.elements.headers.flow import is_error
+from heddle.dataplane.elements.headers.quoted import NO_QUOTE, quoted_target, quoted_transport
 from heddle.dataplane.elements.work import Work
-from heddle.dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, drop, punt
+from heddle.dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, NOT_A_FRAGMENT, drop, punt
 from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.hashing import mixed3
 from heddle.dataplane.engine.reasons import Drop, Punt
+from heddle.dataplane.gateway.elements.routing import longest
 from heddle.dataplane.gateway.elements.sides import customer_of
 from heddle.dataplane.gateway.graph import CUSTOMER_SIDE
 from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
 from heddle.dataplane.packet.ethernet import source_mac
 from heddle.dataplane.packet.memory import WORD, load8
-from heddle.dataplane.packet.transport import ECHO_REQUEST, ICMP
-from heddle.dataplane.tables.lookup import ahead3, place, row1, row3_hashed
+from heddle.dataplane.packet.transport import ECHO_REQUEST, ICMP, ICMPV6, V6_ECHO_REQUEST
+from heddle.dataplane.tables.lookup import ahead3, place, row1, row3, row3_hashed
 from heddle.dataplane.tables.schema import (
     CUSTOMER_MASK_HI,
     CUSTOMER_MASK_LO,
     CUSTOMER_PREFIX_HI,
     CUSTOMER_PREFIX_LO,
     EMPTY,
+    EXTERNAL,
     PORT_ADDRESS,
     PORT_SIDE,
     Tables,
@@ -33,7 +39,10 @@ from heddle.dataplane.tables.schema import (
 
 @element
 def check_source(node: int, work: Work) -> None:
-    """Drop spoofed sources; punt pings of the gateway's own and NAT addresses, but forward those of floating IPs."""
+    """Drop spoofed sources; punt pings of the gateway's own and NAT addresses, but forward those of floating IPs.
+
+    Fragments of pings are punted by `admit`: later ones need the first, and may be of a reply to an endpoint.
+    """
     packets, memory, tables = work.packets, work.memory, work.tables
     following = work.graph.next[node, NEXT]
     _prefetch(node, packets, work.size, tables)
@@ -80,13 +89,34 @@ def _check_endpoint(memory: Bytes, packet: Row, tables: Tables) -> None:
 @inline
 def _check_customer(memory: Bytes, packet: Row, tables: Tables) -> None:
     row = customer_of(memory, packet, tables)
-    customers = tables.customers
-    if (
-        row == EMPTY
-        or packet.source_hi & customers[row, CUSTOMER_MASK_HI] != customers[row, CUSTOMER_PREFIX_HI]
-        or packet.source_lo & customers[row, CUSTOMER_MASK_LO] != customers[row, CUSTOMER_PREFIX_LO]
+    if row == EMPTY or not (
+        _is_customers(tables, row, packet.source_hi, packet.source_lo) or _is_from_path(memory, packet, tables, row)
     ):
         drop(packet, Drop.SPOOFED_SOURCE)
+
+
+@inline
+def _is_customers(tables: Tables, row: int, hi: int, lo: int) -> bool:
+    """Whether an address is within the prefix of a customer, given by its row."""
+    customers = tables.customers
+    return (
+        hi & customers[row, CUSTOMER_MASK_HI] == customers[row, CUSTOMER_PREFIX_HI]
+        and lo & customers[row, CUSTOMER_MASK_LO] == customers[row, CUSTOMER_PREFIX_LO]
+    )
+
+
+@element
+def _is_from_path(memory: Bytes, packet: Row, tables: Tables, row: int) -> bool:
+    """Whether a packet is an ICMP error about one to the customer, from no address that the VPC routes elsewhere."""
+    if not is_error(memory, packet) or quoted_transport(memory, packet)[0] == NO_QUOTE:
+        return False
+    hi, lo = quoted_target(memory, packet)
+    if not _is_customers(tables, row, hi, lo):
+        return False
+    hop = row3(tables.endpoints, packet.vni, packet.source_hi, packet.source_lo)
+    if hop == EMPTY:
+        hop = longest(tables, packet.vpc, packet.source_hi, packet.source_lo, packet.family)
+    return hop == EMPTY or tables.next_hops[hop].kind == EXTERNAL
 
 
 @inline
@@ -97,21 +127,24 @@ def _check_outsider(memory: Bytes, packet: Row, tables: Tables) -> None:
     source, target = packet.source_lo & WORD, packet.target_lo & WORD
     if source == own or is_public(source, tables):
         drop(packet, Drop.SPOOFED_SOURCE)
-    elif _is_ping(memory, packet) and _is_own(target, own, tables):
+    elif packet.fragment == NOT_A_FRAGMENT and is_ping(memory, packet) and is_own(target, own, tables):
         punt(packet, Punt.FOR_GATEWAY)
 
 
 @inline
-def _is_own(address: int, own: int, tables: Tables) -> bool:
+def is_own(address: int, own: int, tables: Tables) -> bool:
     """Whether the gateway replies at an address: that of a port or of NAT, unless it is a floating IP."""
     return (address == own or row1(tables.nat_in, address) != EMPTY) and row1(tables.floating_in, address) == EMPTY
 
 
 @inline
-def _is_ping(memory: Bytes, packet: Row) -> bool:
-    if packet.protocol != ICMP or packet.fragment == LATER_FRAGMENT:
+def is_ping(memory: Bytes, packet: Row) -> bool:
+    """Whether a packet is an echo request, or a later fragment that may be of one."""
+    if packet.protocol != (ICMP if packet.family == 4 else ICMPV6):
         return False
-    return load8(memory, packet.l4) == ECHO_REQUEST
+    if packet.fragment == LATER_FRAGMENT:
+        return True
+    return load8(memory, packet.l4) == (ECHO_REQUEST if packet.family == 4 else V6_ECHO_REQUEST)
 
 
 @inline

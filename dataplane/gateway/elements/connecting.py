@@ -8,7 +8,17 @@ from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.flow_key import VNI, key_of
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
-from heddle.dataplane.gateway.memory.connections import CONFLICT, ENDPOINT_FULL, LIMITED, NO_ROW, connect, free_pairs
+from heddle.dataplane.gateway.elements.hairpin import is_hairpin, knock
+from heddle.dataplane.gateway.memory.connections import (
+    CONFLICT,
+    ENDPOINT_FULL,
+    LIMITED,
+    NO_ROW,
+    connect,
+    end_connection,
+    free_pairs,
+)
+from heddle.dataplane.gateway.memory.mappings import release_mapping
 from heddle.dataplane.gateway.memory.queues import family_of_mapping
 from heddle.dataplane.gateway.memory.reclaim import ANY_FAMILY, make_room, report_full
 from heddle.dataplane.gateway.memory.state import State
@@ -38,10 +48,12 @@ def _reason_of(row: int) -> int:
 @element
 def _decide_and_connect(tables: Tables, state: State) -> int:
     """Return ACCEPTED with the row of the connection in `pair` of the draft's second row, or a verdict."""
-    verdict = decide(tables, state)
+    verdict, now_ns = decide(tables, state), state.draft[0].last_seen_ns
+    if verdict == Drop.DENIED_IN.value and is_hairpin(state):
+        verdict = knock(tables, state, now_ns)
     if verdict != ACCEPTED:
         return verdict
-    row = connect(state, tables.own[OWN_PER_ENDPOINT], tables.own[OWN_VPC_PERCENT], state.draft[0].last_seen_ns)
+    row = connect(state, tables.own[OWN_PER_ENDPOINT], tables.own[OWN_VPC_PERCENT], now_ns)
     state.draft[1].pair = row
     if row >= 0:
         return ACCEPTED
@@ -95,4 +107,17 @@ def connect_draft(tables: Tables, state: State, now_ns: int) -> int:
         verdict = _decide_and_connect(tables, state)
     if verdict == ACCEPTED and free_pairs(state) < min(BURST, state.pairs.shape[0] >> 4):
         _make_room(state, Drop.CONNECTIONS_FULL.value, state.draft[1].pair, now_ns)
+    return verdict
+
+
+@element
+def reconnect_draft(tables: Tables, state: State, row: int, now_ns: int) -> int:
+    """End a connection, and create the one of the draft's key with the same mapping; return ACCEPTED or a verdict."""
+    mapping = state.connections[row].mapping
+    if mapping >= 0:
+        state.mappings[mapping].references += 1
+    end_connection(state, row)
+    verdict = connect_draft(tables, state, now_ns)
+    if mapping >= 0:
+        release_mapping(state, mapping)
     return verdict

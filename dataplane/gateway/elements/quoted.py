@@ -3,12 +3,12 @@
 An error is sent to the sender of the packet that it quotes, so it takes the reverse path of that connection: the
 quoted packet with source and target exchanged is the key of the reply row. RFC 5508: an error about no connection is
 dropped (REQ-4, REQ-5), and so is one whose quoted IPv4 header has a wrong checksum (REQ-3); an error neither refreshes
-nor ends a connection (REQ-8); the addresses and ports of the quoted packet are translated back to those of its sender.
+nor ends a connection (REQ-6); the addresses and ports of the quoted packet are translated back to those of its sender.
 The error's own source is kept if it is a router outside; from a VPC to the outside it becomes the public address
-(REQ-4 c).
+(REQ-5 c).
 """
 
-from heddle.dataplane.elements.headers.quoted import NO_QUOTE, quoted_protocol, quoted_target, quoted_transport
+from heddle.dataplane.elements.headers.quoted import NO_QUOTE, quoted_target, quoted_transport
 from heddle.dataplane.engine.flow_key import key_of, swapped
 from heddle.dataplane.gateway.memory.connections import NO_ROW, find_connection
 from heddle.dataplane.gateway.memory.state import State
@@ -35,10 +35,9 @@ def _ports_at(memory: Bytes, at: int, protocol: int) -> int:
 @element
 def find_quoted(memory: Bytes, packet: Row, state: State) -> int:
     """Return the connection row that routes an ICMP error, or NO_ROW."""
-    inner = quoted_transport(memory, packet)
+    inner, protocol = quoted_transport(memory, packet)
     if inner == NO_QUOTE:
         return NO_ROW
-    protocol = quoted_protocol(memory, packet)
     target_hi, target_lo = quoted_target(memory, packet)
     key = key_of(swapped(_ports_at(memory, inner, protocol)), protocol, packet.vni)
     return find_connection(state, target_hi, target_lo, packet.target_hi, packet.target_lo, key)

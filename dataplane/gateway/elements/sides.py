@@ -1,7 +1,8 @@
 """The entries for the external, customer and provider sides: assign each frame to a VPC or to the outside.
 
 External and provider frames are untagged and belong to no VPC: `vni` stays OUTSIDE until a connection or a public
-address determines one. A customer's frame belongs to the VPC that its VLAN is connected to.
+address determines one. A customer's frame belongs to the VPC that its VLAN is connected to; a VLAN may have a
+connection for each family.
 """
 
 from heddle.dataplane.elements.headers.arrival import begin, is_addressed_to_us
@@ -10,10 +11,10 @@ from heddle.dataplane.engine.burst import drop
 from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.jit import Bytes, Row, element, inline
-from heddle.dataplane.packet.ethernet import ARP, TAGGED_BYTES, VLAN, VLAN_MASK
+from heddle.dataplane.packet.ethernet import ARP, IPV6, TAGGED_BYTES, VLAN, VLAN_MASK
 from heddle.dataplane.packet.memory import load16
 from heddle.dataplane.tables.lookup import row1
-from heddle.dataplane.tables.schema import CUSTOMER_VNI, CUSTOMER_VPC, EMPTY, OWN_ACTIVE, Tables
+from heddle.dataplane.tables.schema import CUSTOMER_VNI, CUSTOMER_VPC, EMPTY, OWN_ACTIVE, VLAN_OF_IPV6, Tables
 
 
 @element
@@ -64,9 +65,10 @@ def _open_tag(memory: Bytes, packet: Row, tables: Tables) -> None:
 
 @inline
 def customer_of(memory: Bytes, packet: Row, tables: Tables) -> int:
-    """Return the row of `tables.customers` that a tagged frame belongs to, or EMPTY."""
+    """Return the row of `tables.customers` that a tagged frame belongs to, by its VLAN and family, or EMPTY."""
     vlan = load16(memory, packet.at + 14) & VLAN_MASK
-    return row1(tables.vlans, packet.in_port << 12 | vlan)
+    is_ipv6 = load16(memory, packet.at + 16) == IPV6
+    return row1(tables.vlans, (VLAN_OF_IPV6 if is_ipv6 else 0) | packet.in_port << 12 | vlan)
 
 
 @inline

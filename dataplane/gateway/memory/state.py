@@ -55,7 +55,9 @@ REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BOR
 TCP handshake is complete, or other traffic is more than requests with one reply each; a FIN or RST was seen; received
 from the partner, not seen here; by floating IP; to the provider's networks; a FIN of the opener was seen; one of the
 other side; both, or a RST. Both rows have the same flags except for REPLY."""
-ALL_FLAGS = (1 << 11) - 1
+EXPECTED = 1 << 15
+"""Another flag: a hairpin connection that inward rules deny, but whose target has sent to its public source before."""
+ALL_FLAGS = (1 << 11) - 1 | EXPECTED
 DECIDED = TRANSLATED | FLOATING | BORDER
 """The flags that admission decides; the others record what was seen."""
 

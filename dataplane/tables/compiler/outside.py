@@ -11,7 +11,7 @@ from heddle.dataplane.tables.compiler.hops import words_of
 from heddle.dataplane.tables.compiler.index import indexed
 from heddle.dataplane.tables.compiler.links import Links
 from heddle.dataplane.tables.compiler.rules import FULL
-from heddle.dataplane.tables.schema import FLOATING_ENDPOINT, FLOATING_PUBLIC, FLOATING_VNI
+from heddle.dataplane.tables.schema import FLOATING_ENDPOINT, FLOATING_PUBLIC, FLOATING_VNI, VLAN_OF_IPV6
 
 VLAN_BITS = 12
 
@@ -47,11 +47,19 @@ class Outside:
         return indexed(rows[:, :1], rows[:, 1])
 
     def vlans(self) -> Grid:
-        """Return the index of customers by port and VLAN; empty without a customer port."""
+        """Return the index of customers by port, VLAN and family; empty without a customer port.
+
+        A family without a connection has that of the other one, so that its packets are of a known VPC.
+        """
         if self._customer is None:
             return indexed(grid([], 1), np.arange(0))
-        keys = grid([(self._customer << VLAN_BITS | connect.vlan,) for _, _, connect in self._connects], 1)
-        return indexed(keys, np.arange(len(self._connects)))
+        rows: dict[int, int] = {}
+        for row, (_, _, connect) in enumerate(self._connects):
+            link = self._customer << VLAN_BITS | connect.vlan
+            own, other = (VLAN_OF_IPV6, 0) if connect.customer.version == 6 else (0, VLAN_OF_IPV6)
+            rows[own | link] = row
+            rows.setdefault(other | link, row)
+        return indexed(grid([(key,) for key in rows], 1), np.array(list(rows.values()), dtype=np.int64))
 
     def customers(self) -> Grid:
         """Return `Tables.customers`."""

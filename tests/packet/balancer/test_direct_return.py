@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPerror
-from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
+from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6, IPv6ExtHdrFragment
 from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
@@ -202,10 +202,12 @@ def test_an_icmp_error_reaches_the_back_end_that_it_is_about(loop, known):
     assert found[IPerror].src == str(VIP)
 
 
-def test_an_icmpv6_error_does_so_too(loop):
+@pytest.mark.parametrize("header", [None, IPv6ExtHdrFragment(id=3, m=1)], ids=["plain", "about a fragment"])
+def test_an_icmpv6_error_does_so_too(loop, header):
     packet = IPv6(src="fd00::10", dst=str(VIP6)) / TCP(sport=7777, dport=80, flags="S")
     (frame,) = loop.through(tunnelled(packet))
-    quoted = IPv6(src=str(VIP6), dst="fd00::10") / TCP(sport=80, dport=7777, flags="A") / Raw(bytes(100))
+    head = IPv6(src=str(VIP6), dst="fd00::10")
+    quoted = (head / header if header else head) / TCP(sport=80, dport=7777, flags="A") / Raw(bytes(100))
     error = IPv6(src="fd99::9", dst=str(VIP6)) / ICMPv6PacketTooBig(mtu=1280) / Raw(bytes(quoted))
     (found,) = loop.through(tunnelled(error, host=GATEWAY, last=1))
     assert back_end_of(found) == back_end_of(frame)

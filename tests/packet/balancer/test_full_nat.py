@@ -2,7 +2,7 @@
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP
-from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
+from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6, IPv6ExtHdrFragment
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
@@ -170,6 +170,16 @@ def test_icmp_errors_are_translated_in_both_directions(loop, vip):
     assert found.dst == there.dst
     wanted = kind(src=there.dst, dst=there.src) / TCP(sport=8443, dport=there[TCP].sport, flags="SA")
     assert quote_of(found) == bytes(wanted)
+
+
+def test_an_error_that_quotes_a_fragment_header_is_translated_behind_it(loop):
+    (frame,) = loop.through(tunnelled(network(VIP6) / TCP(sport=1000, dport=443, flags="S")))
+    there, part = inner(frame), IPv6ExtHdrFragment(id=5, m=1)
+    theirs = IPv6(src=str(VIP6), dst="fd00::10") / part / TCP(sport=443, dport=1000, flags="A") / Raw(bytes(20))
+    found = error_from(loop, "fd99::9", str(VIP6), bytes(theirs))
+    ports = TCP(sport=8443, dport=there[TCP].sport, flags="A")
+    assert found.dst == there.dst
+    assert quote_of(found) == bytes(IPv6(src=there.dst, dst=there.src) / part / ports / Raw(bytes(20)))
 
 
 def error_from(loop, router, to, quoted):

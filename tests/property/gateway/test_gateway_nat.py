@@ -57,6 +57,8 @@ class NatMachine(RuleBasedStateMachine):
         self.mapped = {}  # (protocol, vni, address, port) -> public port
         self.open = {}  # (protocol, vni, address, port, far) -> nothing
         self.spoke = set()  # (mapping, mapping): which inside endpoint has sent to which other
+        self.awaits = set()  # the same where the other's rules denied it: it may come back
+        self.was_full = False  # what awaits may have given way
 
     def public_ports(self, protocol):
         return {port for (other, *_), port in self.mapped.items() if other == protocol}
@@ -70,6 +72,7 @@ class NatMachine(RuleBasedStateMachine):
         mapping = (protocol, vni, address, port)
         if passed == Drop.PORTS_EXHAUSTED:
             assert mapping not in self.mapped
+            self.was_full = True
             free = set(range(FIRST if port < 1024 or protocol == 1 else 1024, LAST + 1)) - self.public_ports(protocol)
             assert not free
             return
@@ -139,22 +142,25 @@ class NatMachine(RuleBasedStateMachine):
     def hairpin(self, inside, port, public):
         vni, address = inside
         holder = [key for key, other in self.mapped.items() if other == public and key[0] == 17]
+        mapping = (17, vni, address, port)
+        if holder and holder[0][1] != 5 and mapping not in self.mapped:
+            return
         fate = self.bench.one(udp(address, port, PUBLIC, public), vni)
         if not holder:
             assert fate == Drop.NO_MAPPING
             return
-        mapping = (17, vni, address, port)
         if holder[0][1] != 5 and (holder[0], mapping) in self.spoke:
             assert read(fate.packet) == (PUBLIC, self.mapped[mapping], *holder[0][2:])  # a reply
             return
         if holder[0][1] != 5:
-            assert fate == Drop.DENIED_IN
+            self.knocked(fate, mapping, holder[0])
             return
         if holder[0][1:] == (vni, address, port):
             assert fate == Drop.MARTIAN  # its own reply
             return
         if not isinstance(fate, Passed):
             assert fate == Drop.PORTS_EXHAUSTED
+            self.was_full = True
             return
         source, seen, *rest = read(fate.packet)
         assert (source, tuple(rest), faults(fate.packet)) == (PUBLIC, holder[0][2:], [])
@@ -166,6 +172,25 @@ class NatMachine(RuleBasedStateMachine):
         assert read(back.packet) == (PUBLIC, public, address, port)
         assert isinstance(self.bench.one(udp(address, port, PUBLIC, public), vni), Passed)
 
+    def knocked(self, fate, mapping, holder):
+        """Check a packet that the holder's rules deny: it passes if the holder has sent to its sender before."""
+        if mapping == holder:
+            assert fate == Drop.DENIED_IN
+        elif (mapping, holder) in self.spoke:
+            assert isinstance(fate, Passed)
+        elif isinstance(fate, Passed):
+            assert (holder, mapping) in self.awaits
+            assert read(fate.packet) == (PUBLIC, self.mapped[mapping], *holder[2:])
+            self.awaits.discard((holder, mapping))
+            self.spoke.add((mapping, holder))
+            back = self.bench.one(udp(*holder[2:], PUBLIC, self.mapped[mapping]), holder[1])
+            assert read(back.packet) == (PUBLIC, self.mapped[holder], *mapping[2:])
+            assert isinstance(self.bench.one(udp(*mapping[2:], PUBLIC, self.mapped[holder]), mapping[1]), Passed)
+        else:
+            assert fate == Drop.DENIED_IN
+            assert (holder, mapping) not in self.awaits or self.was_full
+            self.awaits.add((mapping, holder))
+
     @rule()
     def all_mappings_time_out_within_a_day(self):
         for _ in range(4):
@@ -174,6 +199,7 @@ class NatMachine(RuleBasedStateMachine):
         self.mapped.clear()
         self.open.clear()
         self.spoke.clear()
+        self.awaits.clear()
 
     @invariant()
     def the_state_holds_the_models_mappings(self):

@@ -179,12 +179,16 @@ def test_a_query_may_be_answered_with_an_error(kind):
         IP(src=A, dst=GATEWAY) / TCP(flags="R"),
         IP(src=A, dst=GATEWAY) / TCP(flags="S", chksum=1),
         IP(src=A, dst=GATEWAY) / TCP(flags="S", dataofs=15),
-        IP(src=A, dst=GATEWAY, flags="MF") / ICMP() / Raw(bytes(64)),
         IP(src="192.168.1.255", dst=GATEWAY, len=22) / Raw(bytes(2)),
     ],
 )
 def test_invalid_packets_to_the_gateway_get_no_reply(packet):
     assert outcome(Punt.FOR_GATEWAY, from_a(packet)) == Outcome.UNHANDLED
+
+
+def test_a_part_of_a_ping_waits_for_the_others():
+    part = IP(src=A, dst=GATEWAY, flags="MF") / ICMP() / Raw(bytes(64))
+    assert outcome(Punt.FOR_GATEWAY, from_a(part)) == Outcome.GATHERED
 
 
 def test_a_ping_to_a_foreign_address_gets_no_reply():
