@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heddle.dataplane.elements.memory.state import JOURNAL_HEAD, JOURNAL_LOST, JOURNAL_TAIL, RECORD, RESEND_LEFT
+from heddle.dataplane.elements.memory.state import (
+    FIRST_RECORD_BYTES,
+    JOURNAL_HEAD,
+    JOURNAL_LOST,
+    JOURNAL_TAIL,
+    RECORD,
+    RESEND_LEFT,
+)
 from heddle.dataplane.engine.rings import LINE
 from heddle.dataplane.jit import Bytes, Ints, Row, Rows, inline, kernel
 from heddle.dataplane.packet.memory import acquire64, native64, release64
@@ -122,6 +129,7 @@ class ControlEnd:
     """The control process's end; records are whole RECORD rows, as bytes."""
 
     record_bytes = RECORD.itemsize
+    first_record_bytes = FIRST_RECORD_BYTES
 
     def __init__(self, between: Exchange) -> None:
         self._between = between

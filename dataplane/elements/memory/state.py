@@ -53,8 +53,13 @@ RECORD = row_type(
     "flags",
     "mapped",  # bit 0: a NAT mapping translates its source; bit 1: the source of the replies
     "idle_ns",  # since its last packet: the clocks of two machines cannot be compared
+    "expected_opener",  # a gateway's TCP numbers (`gateway.memory.state.CONNECTION`); 0 for unknown
+    "expected_replier",
 )
-"""The state of a connection, as it is sent to the partner."""
+"""The state of a connection, as it is sent to the partner. A field that is added is the last, and 0 means unknown: with
+a partner of an earlier version records are exchanged without it (`control.pair.copying`)."""
+FIRST_RECORD_BYTES = 15 * 8
+"""Size of a record in the first version."""
 UPDATED, ENDED, GAVE_WAY = 1, 2, 3
 
 JOURNAL_ROWS = 1 << 13

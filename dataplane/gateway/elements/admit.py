@@ -41,6 +41,7 @@ from heddle.dataplane.gateway.elements.connecting import connect_draft, reconnec
 from heddle.dataplane.gateway.elements.decide import ACCEPTED, NO_CONNECTION, decide, release_mappings
 from heddle.dataplane.gateway.elements.hairpin import OPENS, await_on, expect_again, is_awaiting, is_hairpin
 from heddle.dataplane.gateway.elements.routing import longest
+from heddle.dataplane.gateway.elements.segments import begin
 from heddle.dataplane.gateway.elements.track import PROVIDER_SIDE, apply_connection, is_from_expected_side, route_by
 from heddle.dataplane.gateway.memory.connections import NO_ROW, end_connection, find_connection
 from heddle.dataplane.gateway.memory.state import DECIDED, FROM_PARTNER, REPLY, State
@@ -94,6 +95,8 @@ def _admitted(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: 
         reason = _opens(packet, memory, tables)
         if reason < 0:
             reason = _open(packet, tables, state, now_ns)
+            if reason == ACCEPTED and packet.protocol == TCP:
+                begin(memory, packet, state, packet.connection)
         elif reason == Drop.NO_STATE.value and packet.protocol == TCP:
             reason = adopt(packet, memory, tables, state, now_ns)
         if reason != ACCEPTED:

@@ -24,9 +24,20 @@ from heddle.dataplane.elements.memory.state import (
 )
 from heddle.dataplane.engine.flow_key import VNI
 from heddle.dataplane.gateway.memory.connections import NO_ROW, connect, end_connection, find_connection
+from heddle.dataplane.gateway.memory.journal import describe_numbers
 from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, mapping_for, mapping_from, release_mapping
 from heddle.dataplane.gateway.memory.queues import enqueue
-from heddle.dataplane.gateway.memory.state import ALL_FLAGS, DECIDED, FROM_PARTNER, PAIRS_USED, REPLY, RESEND_ALL, State
+from heddle.dataplane.gateway.memory.state import (
+    DECIDED,
+    FROM_PARTNER,
+    KNOWN_OPENER,
+    KNOWN_REPLIER,
+    PAIRS_USED,
+    RECORD_FLAGS,
+    REPLY,
+    RESEND_ALL,
+    State,
+)
 from heddle.dataplane.jit import Row, Rows, element, inline, kernel
 from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.tables.schema import OWN_PER_ENDPOINT, Tables
@@ -64,6 +75,8 @@ def collect(state: State, records: Rows, now_ns: int) -> int:
     while found < records.shape[0] and counts[JOURNAL_TAIL] < counts[JOURNAL_HEAD]:
         record = state.journal[counts[JOURNAL_TAIL] & (state.journal.shape[0] - 1)]
         describe(records[found], record.what, record, record.mapped, record.idle_ns)
+        records[found].expected_opener = record.expected_opener
+        records[found].expected_replier = record.expected_replier
         counts[JOURNAL_TAIL] += 1
         found += 1
     while found < records.shape[0] and counts[RESEND_LEFT] > 0:
@@ -75,7 +88,8 @@ def collect(state: State, records: Rows, now_ns: int) -> int:
         idle_ns = now_ns - max(forward.last_seen_ns, back.last_seen_ns)
         mapped = (1 if forward.mapping >= 0 else 0) | (2 if back.mapping >= 0 else 0)
         describe(records[found], UPDATED, forward, mapped, idle_ns)
-        records[found].flags = forward.flags & ~FROM_PARTNER
+        describe_numbers(records[found], forward, back)
+        records[found].flags &= ~FROM_PARTNER
         found += 1
     if counts[RESEND_LEFT] == 0:
         counts[RESEND_ALL] = 0
@@ -122,7 +136,7 @@ def _is_sound(record: Row) -> bool:
         and 0 <= record.new_ports <= WORD
         and 0 <= record.out_vni <= VNI
         and 0 <= record.mapped <= 3
-        and record.flags & ~ALL_FLAGS == 0
+        and record.flags & ~RECORD_FLAGS == 0
     )
 
 
@@ -138,15 +152,44 @@ def _refresh(state: State, record: Row, row: int, now_ns: int) -> bool:
     news = record.flags & ~(REPLY | FROM_PARTNER)
     if connection.flags & FROM_PARTNER:
         # Only the partner has seen packets: its flags replace ours, even if a closing connection was opened again.
-        connection.flags = news | FROM_PARTNER
-        back.flags = news | FROM_PARTNER | REPLY
+        news |= before & ~RECORD_FLAGS | FROM_PARTNER
+        connection.flags = news
+        back.flags = news | REPLY
     else:
         connection.flags |= news & ~DECIDED
         back.flags |= news & ~DECIDED
+    _merge_numbers(state, record, row)
     connection.last_seen_ns = max(connection.last_seen_ns, now_ns - max(record.idle_ns, 0))
-    if connection.flags != before:
+    if (connection.flags ^ before) & RECORD_FLAGS:
         enqueue(state, row, now_ns)
     return True
+
+
+@inline
+def _merge_numbers(state: State, record: Row, row: int) -> None:
+    """Take the TCP numbers of a record that are newer than ours, for each side of a connection."""
+    forward, back = state.connections[row], state.connections[row + 1]
+    known = 0
+    if _is_news(record.expected_opener, forward, KNOWN_OPENER):
+        forward.expected = record.expected_opener
+        known |= KNOWN_OPENER
+    if _is_news(record.expected_replier, back, KNOWN_REPLIER):
+        back.expected = record.expected_replier
+        known |= KNOWN_REPLIER
+    forward.flags |= known
+    back.flags |= known
+
+
+@inline
+def _is_news(expected: int, connection: Row, known: int) -> bool:
+    """Whether the partner knows more of a side: its packets do not pass here, or have got on there."""
+    if expected == 0:
+        return False
+    if connection.flags & known == 0 or connection.packets == 0:
+        return True
+    following = (expected >> 32) - (connection.expected >> 32) & WORD
+    acknowledged = (expected & WORD) - (connection.expected & WORD) & WORD
+    return 0 < (following if following else acknowledged) < 1 << 31
 
 
 @inline
@@ -177,6 +220,7 @@ def _make(tables: Tables, state: State, record: Row, now_ns: int) -> bool:
         if back.mapping != NO_MAPPING:
             release_mapping(state, back.mapping)
         return False
+    _merge_numbers(state, record, row)
     return True
 
 

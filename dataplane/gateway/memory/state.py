@@ -33,7 +33,7 @@ CONNECTION = row_type(
     "new_ports",
     "last_seen_ns",
     "packets",
-    "bytes",
+    "expected",  # TCP: next sequence number << 32 | last acknowledgement of this side (`elements.segments`)
     "pair",  # row of the other direction
     "out_vni",  # VNI of the target's VPC; OUTSIDE for none
     "new_source_hi",
@@ -41,8 +41,8 @@ CONNECTION = row_type(
     "mapping",  # row of the NAT mapping, or -1
     "seen_packets",  # `packets` at the last journal record of ageing
     "owner",  # row of the endpoint that it counts against
-    "older",  # neighbours in a queue of connections that may give way (`memory.queues`), as number of the pair + 1
-    "newer",
+    "neighbours",  # in a queue of connections that may give way (`memory.queues`): older << 32 | newer, pairs + 1
+    "beyond",  # TCP: start << 32 | end of what came behind a gap
     "queued",  # opener's row: number of the queue + 1, 0 for none; row of the replies: the time at which it was queued
 )
 """One direction of a connection: three cache lines, of which packets need the first two. A row does not move while the
@@ -51,13 +51,16 @@ connection exists; `key` 0 marks a free row."""
 REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BORDER, FIN_OPENER, FIN_REPLIER, CLOSED = (
     1 << bit for bit in range(11)
 )
+KNOWN_OPENER, KNOWN_REPLIER, AHEAD_OPENER, AHEAD_REPLIER = (1 << bit for bit in range(32, 36))
 """Flags of a connection's row: the direction of the replies; addresses or ports are translated; a reply was seen; the
 TCP handshake is complete, or other traffic is more than requests with one reply each; a FIN or RST was seen; received
 from the partner, not seen here; by floating IP; to the provider's networks; a FIN of the opener was seen; one of the
-other side; both, or a RST. Both rows have the same flags except for REPLY."""
+other side; both, or a RST; by side of a TCP connection: its next sequence number is known; a FIN of it is behind a gap.
+Both rows have the same flags except for REPLY."""
 EXPECTED = 1 << 15
 """Another flag: a hairpin connection that inward rules deny, but whose target has sent to its public source before."""
-ALL_FLAGS = (1 << 11) - 1 | EXPECTED
+RECORD_FLAGS = (1 << 11) - 1 | EXPECTED
+"""The flags in a partner's records: earlier versions refuse others, and EXPECTED."""
 DECIDED = TRANSLATED | FLOATING | BORDER
 """The flags that admission decides; the others record what was seen."""
 
