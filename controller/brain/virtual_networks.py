@@ -82,3 +82,5 @@ class Networks:
     gateways: Mapping[str, Gateway] = field(default_factory=dict)
     """By id: all that are attached, and gateways and balancers (not hosts) that were attached before."""
     waiting: tuple[Waiting, ...] = ()
+    ended: int = 0
+    """The generation that last removed a VPC, peering, direct connect or floating IP (`incarnations`)."""

@@ -28,6 +28,7 @@ class Digester:
     """
 
     def __init__(self, *, former: bool = False) -> None:
+        self.former = former
         self._pickler = _FormerPickler if former else _PlainPickler
         self._tables: dict[int, tuple[FlowTable, bytes]] = {}  # the table itself, so that its id stays in use
 

@@ -9,7 +9,7 @@ import io
 import ipaddress
 import pickle
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from hashlib import sha256
 from types import ModuleType
@@ -145,7 +145,20 @@ def _allowed() -> dict[tuple[str, str], Any]:
     ours = (Batch, Decided, Flows, FlowTable, Turns, LinkLoads, Network, topology_of, _array, _scalar, _fabric)
     addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
     named: tuple[Any, ...] = (*_classes(), Settings, *addresses, *ours)
+    for each in named:
+        if is_dataclass(each) and hasattr(each, "__setstate__"):
+            each.__setstate__ = _filled
     return {recorded_name(each): each for each in named}
+
+
+def _filled(self: Any, state: list[Any]) -> None:
+    """Set the fields of a value that is read; those that its class has got since, at its end, have their defaults."""
+    own = fields(self)
+    for each, value in zip(own, state, strict=False):
+        object.__setattr__(self, each.name, value)
+    for each in own[len(state) :]:
+        made = each.default_factory() if each.default_factory is not MISSING else each.default
+        object.__setattr__(self, each.name, made)
 
 
 def _classes() -> Iterator[type]:

@@ -9,10 +9,12 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 from heddle.dataplane.config.desired import Desired
+from heddle.dataplane.config.incarnations import are_same_peerings, carried, is_unchanged
 from heddle.dataplane.config.network import NetworkConfig, Vpc
 from heddle.dataplane.config.refusal import ConfigError, refuse
-from heddle.dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
+from heddle.dataplane.config.wire import border_from, border_to, vpc_to
 from heddle.dataplane.config.wire_balancers import load_balancer_from, load_balancer_to, virtual_ip_from, virtual_ip_to
+from heddle.dataplane.config.wire_incarnations import add_numbers, peerings_from, peerings_to, vpcs_from
 from heddle.v1 import heddle_pb2 as pb
 
 MAX_UPDATE_BYTES = 1 << 20
@@ -29,8 +31,8 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
     kept = {vpc.id for vpc in new.vpcs}
     message = pb.NetworkUpdate(generation=new.generation, whole=before is None)
     message.deleted_vpcs.extend(vpc for vpc in had if vpc not in kept)
-    if before is None or old.peerings != new.peerings:
-        message.peerings.peerings.extend(peering_to(peering) for peering in sorted(new.peerings))
+    if before is None or not are_same_peerings(old.peerings, new.peerings):
+        message.peerings.CopyFrom(peerings_to(new.peerings))
         message.peerings.SetInParent()
     if before is None or old.border != new.border:
         message.border.CopyFrom(border_to(new.border))
@@ -42,7 +44,7 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
     _add_services(message, before or Desired(), after)
     size = message.ByteSize()
     for vpc in new.vpcs:
-        if had.get(vpc.id) is vpc or had.get(vpc.id) == vpc:
+        if is_unchanged(had.get(vpc.id), vpc):
             continue
         written = vpc_to(vpc)
         if message.vpcs and size + written.ByteSize() > MAX_UPDATE_BYTES:
@@ -50,6 +52,7 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
             yield message
             message, size = pb.NetworkUpdate(generation=new.generation), 0
         message.vpcs.append(written)
+        add_numbers(message, vpc)
         size += written.ByteSize()
     yield message
 
@@ -96,13 +99,13 @@ class Replica:
             self._growing, self._vpcs = self.desired, {vpc.id: vpc for vpc in self.desired.network.vpcs}
         for deleted in message.deleted_vpcs:
             self._vpcs.pop(deleted, None)
-        for each in message.vpcs:
-            vpc = vpc_from(each)
-            self._vpcs[vpc.id] = vpc
+        for each in vpcs_from(message):
+            self._vpcs[each.id] = each
         self._growing = _with_lists(self._growing, message)
         if message.more:
             return None
         network = replace(self._growing.network, generation=message.generation, vpcs=tuple(self._vpcs.values()))
+        network = carried(self.desired.network if self.desired else NetworkConfig(), network)
         _refuse_strangers(network)
         refuse(
             f"load balancer {each.id}: its vpc {each.vpc} is missing"
@@ -116,7 +119,7 @@ class Replica:
 def _with_lists(desired: Desired, message: pb.NetworkUpdate) -> Desired:
     network = desired.network
     if message.HasField("peerings"):
-        network = replace(network, peerings=frozenset(peering_from(each) for each in message.peerings.peerings))
+        network = replace(network, peerings=peerings_from(message.peerings))
     if message.HasField("border"):
         network = replace(network, border=border_from(message.border))
     desired = replace(desired, network=network)

@@ -38,7 +38,7 @@ def _reason_of(row: int) -> int:
 @element
 def _decide_and_connect(tables: Tables, state: State) -> int:
     """Return ACCEPTED with the row of the connection in `pair` of the draft's second row, or a verdict."""
-    verdict = decide(tables, state)
+    verdict = decide(tables, state, False)
     if verdict != ACCEPTED:
         return verdict
     row = connect(state, tables.own[OWN_PER_ENDPOINT], tables.own[OWN_VPC_PERCENT], state.draft[0].last_seen_ns)
