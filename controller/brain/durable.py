@@ -21,6 +21,7 @@ from heddle.controller.model.plan import Certificate
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import claims_of, neighbours_of
 from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.incarnations import is_unchanged
 from heddle.dataplane.config.network import Address, BorderRule, GatewayPort, Peering, Vpc
 
 
@@ -76,13 +77,14 @@ TABLES = (
     ),
     Table("drain", str, lambda state: state.drained, lambda names: {name: name for name in names}),
     Table("port", PortRef, lambda state: state.down_ports, lambda ports: {str(port): port for port in ports}),
-    Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs),
+    Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs, is_same=is_unchanged),
     Table("peering", Peering, lambda state: state.networks.peerings, lambda all_: {f"{e.a} {e.b}": e for e in all_}),
     Table("border", tuple[BorderRule, ...], lambda state: state.networks.border, lambda rules: {"": rules}),
     Table("load_balancer", LoadBalancer, lambda state: state.networks.load_balancers, lambda found: found),
     Table("gateway", KnownGateway, lambda state: state.networks.gateways, lambda known: known, _kept_gateway),
     Table("network_generation", int, lambda state: state.networks.generation, lambda number: {"": number}),
     Table("network_known_since", int, lambda state: state.networks.known_since, lambda number: {"": number}),
+    Table("network_ended", int, lambda state: state.networks.ended, lambda number: {"": number}),
     Table("next_job_number", int, lambda state: state.next_job_number, lambda number: {"": number}),
     Table("certificate", Certificate, lambda state: state.certificate, lambda value: {"": value}),
 )
@@ -171,6 +173,7 @@ def _networks(found: Values) -> Networks:
         generation=found["network_generation"].get("", 0),
         known_since=found["network_known_since"].get("", 0),
         has_border="" in found["border"],
+        ended=found["network_ended"].get("", 0),
         gateways={
             name: Gateway(vtep=each.vtep, kind=each.kind, host_vtep=each.host_vtep, pools=each.pools, ports=each.ports)
             for name, each in found["gateway"].items()

@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 from heddle.dataplane.config.acceptance.fitting import claims_by, fitted
 from heddle.dataplane.config.acceptance.unknown import with_unknown
 from heddle.dataplane.config.desired import Desired
+from heddle.dataplane.config.incarnations import carried
 from heddle.dataplane.config.network import Vpc
 from heddle.dataplane.config.refusal import ConfigError, refuse
-from heddle.dataplane.config.wire import border_from, peering_from, vpc_from
+from heddle.dataplane.config.wire import border_from
 from heddle.dataplane.config.wire_balancers import load_balancer_from, virtual_ip_from
+from heddle.dataplane.config.wire_incarnations import numbered, peerings_from
 from heddle.v1 import heddle_pb2 as pb
 
 Value = TypeVar("Value")
@@ -70,12 +72,12 @@ class Replica:
             self._vpcs.pop(deleted, None)
             self._refused.pop(deleted, None)
         self._unknown -= {*message.deleted_vpcs}
-        self._decode(message.vpcs)
+        self._decode(message)
         self._growing = self._with_lists(lists, message)
         if message.more:
             return None
         network = replace(self._growing.network, generation=message.generation, vpcs=tuple(self._vpcs.values()))
-        made = replace(self._growing, network=network)
+        made = replace(self._growing, network=carried((self.desired or self._former).network, network))
         self._refuse_strangers(made)
         self._lists, self._growing = self._growing, None
         self.desired = self._with_former(made)
@@ -94,11 +96,12 @@ class Replica:
         else:
             self._unknown = former.unknown
 
-    def _decode(self, messages: Iterable[pb.Vpc]) -> None:
-        for each in messages:
+    def _decode(self, message: pb.NetworkUpdate) -> None:
+        numbers = {each.vpc_id: each.numbers for each in message.incarnations}
+        for each in message.vpcs:
             self._refused.pop(each.id, None)
             try:
-                self._vpcs[each.id] = vpc_from(each)
+                self._vpcs[each.id] = numbered(each, numbers.get(each.id))
             except ConfigError as error:
                 self._vpcs.pop(each.id, None)
                 self._refused[each.id] = error.problems[0]
@@ -107,7 +110,7 @@ class Replica:
         """Return the lists with those of a message in their place."""
         network = lists.network
         if message.HasField("peerings"):
-            network = replace(network, peerings=frozenset(peering_from(each) for each in message.peerings.peerings))
+            network = replace(network, peerings=peerings_from(message.peerings))
         if message.HasField("border"):
             network, lists = replace(network, border=border_from(message.border)), replace(lists, has_border=True)
         lists = replace(lists, network=network)

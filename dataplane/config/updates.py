@@ -6,9 +6,11 @@
 from collections.abc import Iterator
 
 from heddle.dataplane.config.desired import Desired
+from heddle.dataplane.config.incarnations import are_same_peerings, is_unchanged
 from heddle.dataplane.config.network import NetworkConfig
-from heddle.dataplane.config.wire import border_to, peering_to, vpc_to
+from heddle.dataplane.config.wire import border_to, vpc_to
 from heddle.dataplane.config.wire_balancers import load_balancer_to, virtual_ip_to
+from heddle.dataplane.config.wire_incarnations import add_numbers, peerings_to
 from heddle.v1 import heddle_pb2 as pb
 
 MAX_UPDATE_BYTES = 1 << 20
@@ -32,8 +34,8 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
     message.known_since = after.known_since if before is None else 0
     message.deleted_vpcs.extend(vpc for vpc in had if vpc not in kept)
     message.deleted_vpcs.extend(sorted(after.ended - kept - had.keys()))
-    if before is None or old.peerings != new.peerings:
-        message.peerings.peerings.extend(peering_to(peering) for peering in sorted(new.peerings))
+    if before is None or not are_same_peerings(old.peerings, new.peerings):
+        message.peerings.CopyFrom(peerings_to(new.peerings))
         message.peerings.SetInParent()
     if after.has_border and (before is None or not before.has_border or old.border != new.border):
         message.border.CopyFrom(border_to(new.border))
@@ -45,7 +47,7 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
     _add_services(message, before or Desired(), after)
     size = message.ByteSize()
     for vpc in new.vpcs:
-        if had.get(vpc.id) is vpc or had.get(vpc.id) == vpc:
+        if is_unchanged(had.get(vpc.id), vpc):
             continue
         written = vpc_to(vpc)
         if message.vpcs and size + written.ByteSize() > MAX_UPDATE_BYTES:
@@ -53,6 +55,7 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
             yield message
             message, size = pb.NetworkUpdate(generation=new.generation), 0
         message.vpcs.append(written)
+        add_numbers(message, vpc)
         size += written.ByteSize()
     yield message
 

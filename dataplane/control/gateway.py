@@ -1,7 +1,7 @@
 """Run one gateway: its data process, its slow path, and the forwarding tables that both use.
 
 A new network configuration (`serve`) and a new neighbour MAC both cause a compilation of all tables, as one generation
-for the data process and the slow path. A change of the pair's roles (`set_work`) changes two words of the present
+for the data process and the slow path. A change of the pair's roles (`set_work`) changes three words of the present
 tables only, and takes effect at once, even during a compilation.
 """
 

@@ -1149,7 +1149,7 @@ class PortCounters(_message.Message):
     def __init__(self, name: _Optional[str] = ..., side: _Optional[str] = ..., rx_packets: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., dropped_packets: _Optional[int] = ...) -> None: ...
 
 class NetworkUpdate(_message.Message):
-    __slots__ = ("generation", "whole", "more", "vpcs", "deleted_vpcs", "peerings", "border", "gateways", "tables_request", "load_balancers", "virtual_ips", "known_since")
+    __slots__ = ("generation", "whole", "more", "vpcs", "deleted_vpcs", "peerings", "border", "gateways", "tables_request", "load_balancers", "virtual_ips", "known_since", "incarnations")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
@@ -1162,6 +1162,7 @@ class NetworkUpdate(_message.Message):
     LOAD_BALANCERS_FIELD_NUMBER: _ClassVar[int]
     VIRTUAL_IPS_FIELD_NUMBER: _ClassVar[int]
     KNOWN_SINCE_FIELD_NUMBER: _ClassVar[int]
+    INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     generation: int
     whole: bool
     more: bool
@@ -1174,7 +1175,16 @@ class NetworkUpdate(_message.Message):
     load_balancers: LoadBalancerList
     virtual_ips: VirtualIpList
     known_since: int
-    def __init__(self, generation: _Optional[int] = ..., whole: _Optional[bool] = ..., more: _Optional[bool] = ..., vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., deleted_vpcs: _Optional[_Iterable[str]] = ..., peerings: _Optional[_Union[PeeringList, _Mapping]] = ..., border: _Optional[_Union[Border, _Mapping]] = ..., gateways: _Optional[_Union[GatewayList, _Mapping]] = ..., tables_request: _Optional[int] = ..., load_balancers: _Optional[_Union[LoadBalancerList, _Mapping]] = ..., virtual_ips: _Optional[_Union[VirtualIpList, _Mapping]] = ..., known_since: _Optional[int] = ...) -> None: ...
+    incarnations: _containers.RepeatedCompositeFieldContainer[Incarnations]
+    def __init__(self, generation: _Optional[int] = ..., whole: _Optional[bool] = ..., more: _Optional[bool] = ..., vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., deleted_vpcs: _Optional[_Iterable[str]] = ..., peerings: _Optional[_Union[PeeringList, _Mapping]] = ..., border: _Optional[_Union[Border, _Mapping]] = ..., gateways: _Optional[_Union[GatewayList, _Mapping]] = ..., tables_request: _Optional[int] = ..., load_balancers: _Optional[_Union[LoadBalancerList, _Mapping]] = ..., virtual_ips: _Optional[_Union[VirtualIpList, _Mapping]] = ..., known_since: _Optional[int] = ..., incarnations: _Optional[_Iterable[_Union[Incarnations, _Mapping]]] = ...) -> None: ...
+
+class Incarnations(_message.Message):
+    __slots__ = ("vpc_id", "numbers")
+    VPC_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    vpc_id: str
+    numbers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, vpc_id: _Optional[str] = ..., numbers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LoadBalancerList(_message.Message):
     __slots__ = ("load_balancers",)
@@ -1201,10 +1211,12 @@ class VirtualIp(_message.Message):
     def __init__(self, vpc_id: _Optional[str] = ..., ip: _Optional[str] = ..., vtep_ips: _Optional[_Iterable[str]] = ..., back_end_ips: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PeeringList(_message.Message):
-    __slots__ = ("peerings",)
+    __slots__ = ("peerings", "incarnations")
     PEERINGS_FIELD_NUMBER: _ClassVar[int]
+    INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     peerings: _containers.RepeatedCompositeFieldContainer[Peering]
-    def __init__(self, peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ...) -> None: ...
+    incarnations: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ..., incarnations: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class GatewayList(_message.Message):
     __slots__ = ("gateways",)

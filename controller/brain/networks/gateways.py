@@ -12,6 +12,7 @@ from heddle.controller.model.effect import Effect, EndSession, NetworksChanged, 
 from heddle.controller.model.error import BudgetExceededError, InputError, InUseError, NotFoundError, UnavailableError
 from heddle.controller.model.event import DropUnknownVpcs, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.incarnations import Incarnated, succeeding
 from heddle.dataplane.config.refusal import shown
 
 MAX_NAMED = 10
@@ -42,6 +43,7 @@ def changed(
     Where nothing is published since the start and `more` changes follow, the last of them publishes all: gateways get
     a file as one generation, not VPCs whose peerings and load balancers are still to come.
     """
+    networks = _with_incarnations(state, networks, now)
     if more and not networks.generation:
         return replace(state, networks=networks), (Reply(reply=reply, outcome=networks.generation),)
     generation = next_generation(state, now)
@@ -50,6 +52,13 @@ def changed(
     networks = replace(networks, generation=generation)
     state, effects = confirmed(replace(state, networks=networks), reply, now, vteps, vpcs)
     return state, (NetworksChanged(generation=networks.generation), *effects)
+
+
+def _with_incarnations(state: State, networks: Networks, now: int) -> Networks:
+    """Return changed networks in which everything new is told from what was before."""
+    before = Incarnated(state.networks.vpcs, state.networks.peerings, state.networks.ended)
+    found = succeeding(before, networks.vpcs, networks.peerings, next_generation(state, now))
+    return replace(networks, vpcs=found.vpcs, peerings=found.peerings, ended=found.ended)
 
 
 def unchanged(

@@ -81,6 +81,14 @@ def describe(record: Row, what: int, forward: Row, mapped: Any, idle_ns: int) ->
 
 
 @inline
+def belong(record: Row, source: int, target: int, decided_at: int) -> None:
+    """Write what the sides of a connection belong to into its record."""
+    record.source_incarnation = source
+    record.target_incarnation = target
+    record.decided_at = decided_at
+
+
+@inline
 def free_rows(between: Exchange) -> tuple[int, int]:
     """Return the first row of `out` that the data process can write, and the row behind the last one."""
     size, written = between.out.shape[0], native64(between.words, OUT_WRITTEN)

@@ -1,6 +1,7 @@
 """Connection tracking: find the connection of each packet, count the packet, and follow the TCP state.
 
-Later fragments get their ports from the first one (`fragments`). An ICMP error belongs to the connection of the packet
+Later fragments get their ports from the first one (`fragments`), but do not belong to a connection that is younger: the
+first one belonged to another with the same addresses and ports. An ICMP error belongs to the connection of the packet
 that it quotes (`quoted`). `connection` of a packet is the row of its connection, or -1. Next node:
 
 - HIT: the present generation of tables has admitted the connection, which names next hop and translation.
@@ -20,6 +21,7 @@ arrive on the side that its connection leads to, it is dropped as MARTIAN.
 
 from heddle.dataplane.elements.fragments import follow as follow_fragment
 from heddle.dataplane.elements.headers.flow import is_error
+from heddle.dataplane.elements.memory.state import FOLLOWED_NS
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from heddle.dataplane.engine.flow_key import key_of
@@ -40,6 +42,7 @@ from heddle.dataplane.gateway.memory.queues import enqueue
 from heddle.dataplane.gateway.memory.state import (
     BORDER,
     CLOSED,
+    CREATED_NS,
     DECIDED,
     ESTABLISHED,
     FROM_PARTNER,
@@ -88,7 +91,9 @@ def track(node: int, work: Work) -> None:
             if row != NO_ROW and packet.protocol == TCP and state.connections[place(row)].flags & CLOSED:
                 row = _reopened(memory, packet, state, row, work.now_ns)
         packet.connection = row
-        if row < 0 or state.connections[place(row)].generation != generation:
+        if packet.fragment == LATER_FRAGMENT and row >= 0 and _is_younger(state, row):
+            drop(packet, Drop.FRAGMENT_WITHOUT_FIRST)
+        elif row < 0 or state.connections[place(row)].generation != generation:
             packet.node = miss
         elif packet.vni == OUTSIDE and not is_from_expected_side(packet, tables, state.connections[place(row)]):
             drop(packet, Drop.MARTIAN)
@@ -98,6 +103,12 @@ def track(node: int, work: Work) -> None:
                 route_by(packet, state.connections[place(row)], row)
             else:
                 apply_connection(memory, packet, state, row, work.now_ns)
+
+
+@inline
+def _is_younger(state: State, row: int) -> bool:
+    """Whether a connection was created after the first fragment came of the packet that `follow` found last."""
+    return state.incarnations[row >> 1, CREATED_NS] > state.counts[FOLLOWED_NS]
 
 
 @element

@@ -6,14 +6,17 @@ connections are sent again in small steps; the partner detects a lost end by its
 
 import numpy as np
 
-from heddle.dataplane.elements.memory.exchange import describe
+from heddle.dataplane.elements.memory.exchange import belong, describe
 from heddle.dataplane.elements.memory.state import JOURNAL_HEAD, JOURNAL_LOST, JOURNAL_ON, JOURNAL_TAIL, RESEND_LEFT
 from heddle.dataplane.gateway.memory.state import (
+    DECIDED_AT,
     KNOWN_OPENER,
     KNOWN_REPLIER,
     PAIRS_USED,
     RECORD_FLAGS,
     REPLY,
+    SOURCE,
+    TARGET,
     State,
 )
 from heddle.dataplane.jit import Row, element, inline
@@ -36,6 +39,8 @@ def note(state: State, what: int, row: int, idle_ns: int) -> None:
     place = state.counts[JOURNAL_HEAD] & (state.journal.shape[0] - 1)
     describe(state.journal[place], what, forward, mapped, idle_ns)
     describe_numbers(state.journal[place], forward, back)
+    to = state.incarnations[row >> 1]
+    belong(state.journal[place], to[SOURCE], to[TARGET], to[DECIDED_AT])
     state.counts[JOURNAL_HEAD] += 1
 
 

@@ -75,6 +75,7 @@ MAPPING = row_type(
     "port_account",  # its VPC's account of ports of the public address
     "endpoint_account",  # its endpoint's account of ports
     "holders",  # exclusive or of the connection rows that it translates, each + 1; with one reference that row
+    "incarnation",  # of its VPC
 )
 """A NAT mapping: an endpoint's address and port, and their public address and port towards all hosts (RFC 4787, REQ-1).
 """
@@ -105,6 +106,11 @@ FULL = row_type(
 )
 """A share or table that was full for the connections of an endpoint."""
 
+SOURCE, TARGET, DECIDED_AT, CREATED_NS, COLUMNS = range(5)
+"""Columns of `State.incarnations`: what the opener's side and the other side of a connection belong to (each the
+incarnation of a VPC, direct connect or floating IP, for both sides that of a peering, or 0 outside), the generation of
+networks that decided so, when the connection was created, and the number of columns."""
+
 BITMAP_WORDS = 1024
 """One bit for each of 65,536 ports."""
 MAPPINGS_PER_POOL = 64
@@ -113,10 +119,15 @@ MAPPINGS_PER_POOL = 64
     PAIRS_FREED, PAIRS_USED, OWNERS_FREED, OWNERS_USED, MAPPINGS_FREED, MAPPINGS_USED, POOLS_FREED, POOLS_USED,
 ) = range(FIRST_OWN_WORD, FIRST_OWN_WORD + 8)  # fmt: skip
 """Words of `counts`: freed rows, and rows ever used. The difference is the number of rows in use."""
-AGED_NS, AGED_NEXT, AGED_ENDED, PAIRS_ENDED, RESEND_ALL, RECLAIMED, STARTED_NS = range(POOLS_USED + 1, POOLS_USED + 8)
+(
+    AGED_NS, AGED_NEXT, AGED_ENDED, PAIRS_ENDED, RESEND_ALL, RECLAIMED, STARTED_NS, STARTED_AT, SWEPT_BY, SWEEP_NEXT,
+    SWEEP_LEFT,
+) = range(POOLS_USED + 1, POOLS_USED + 12)  # fmt: skip
 """When ageing last ran; the pair that it checks next; connections that it ended; pairs that ended in this burst; 1
 while the resend includes the connections received from the partner, for a partner that has restarted; connections that
-ended to make room for others; when the data process started with an empty state."""
+ended to make room for others; when the data process started with an empty state; the first generation of networks that
+it served; the generation of tables that the sweep is of, the pair that it checks next, and how many it has yet to check
+(`memory.sweep`)."""
 QUEUES = 8
 FULL_ROWS = 64
 
@@ -153,6 +164,8 @@ class State(NamedTuple):
     """RECORD rows, a ring: changes for the partner."""
     draft: Rows
     """Two CONNECTION rows: the connection being created."""
+    incarnations: Grid
+    """By pair, the columns above; one row more, for the draft. All 0 for a free pair."""
     counts: Ints
     punt_dues: Ints
     """By account: the time at which its allowance for the slow path is available again (`punt_share`)."""
@@ -192,6 +205,7 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "freed_pools": ((pools,), word),
         "port_bits": ((pools, BITMAP_WORDS), word),
         "draft": ((2,), CONNECTION),
+        "incarnations": ((limits.connections + 1, COLUMNS), word),
         "endpoint_queues": ((limits.connections, 2 * QUEUES), word),
         "vpc_queues": ((accounts, 2 * QUEUES), word),
         "full": ((FULL_ROWS,), FULL),

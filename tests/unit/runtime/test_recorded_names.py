@@ -51,6 +51,7 @@ def test_fields_that_a_class_has_got_since_have_their_defaults():
     assert state is not None
     assert {each.lagging for each in state.switches.values()} == {False}
     assert state.parked == ()
+    assert state.networks.ended == 0
 
 
 def test_a_value_of_a_recording_without_added_fields_has_their_defaults():
