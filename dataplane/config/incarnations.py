@@ -13,11 +13,9 @@ after its restart. What something is, apart from its number:
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from heddle.dataplane.config.network import DirectConnect, FloatingIp, NetworkConfig, Peering, Vpc
-
-Part = TypeVar("Part", DirectConnect, FloatingIp)
 
 
 class Incarnated(NamedTuple):

@@ -116,13 +116,11 @@ def mapping_for(
             return NO_MAPPING
         state.mappings[found].references += 1
         return found
-    protocol = key >> 24 & 0xFF
-    pool = _pool_of(state, public << 8 | protocol)
+    pool, port = _pool_of(state, public << 8 | key >> 24 & 0xFF), wanted
     if pool == NO_MAPPING:
         return NO_MAPPING
-    port = wanted
     if wanted < 0:
-        port = _free_port(state, pool, key >> 32, protocol, first, last, hashed)
+        port = _free_port(state, pool, key >> 32, key >> 24 & 0xFF, first, last, hashed)
     elif _bit(state.port_bits, pool, wanted):
         port = NO_MAPPING
     if port < 0:

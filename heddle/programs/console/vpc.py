@@ -15,7 +15,7 @@ from heddle.programs.console.client import connected
 from heddle.programs.console.jobs import as_dict
 from heddle.v1 import heddle_pb2 as pb
 
-MAX_NAMED = 10
+MAX_NAMED = 20
 
 
 def apply(server: str, path: Path, *, drop_unknown: bool = False, as_json: bool) -> None:
@@ -47,6 +47,8 @@ def apply(server: str, path: Path, *, drop_unknown: bool = False, as_json: bool)
         print(f"load balancer {each.id}: {each.vip} port {each.port}")
     if applied.HasField("border"):
         print(f"border: {len(applied.border.rules)} rules")
+    if drop_unknown:
+        print("VPCs that the controller does not know: ended at all gateways")
     if reply.away:
         named = ", ".join(f"{each.gateway_id} (VTEP {each.vtep_ip})" for each in reply.away[:MAX_NAMED])
         more = f" and {len(reply.away) - MAX_NAMED} more" if len(reply.away) > MAX_NAMED else ""
