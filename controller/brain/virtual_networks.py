@@ -99,6 +99,8 @@ class Networks:
     """The generation with which this state began: it does not know what gateways run of earlier ones. 0: it knows."""
     has_border: bool = False
     """Whether the border was ever applied; where not, gateways with an earlier generation keep theirs."""
+    is_pending: bool = False
+    """Whether changes are not published yet, because more of the same file follow."""
 
     def unknown_at(self, gateway: Gateway) -> frozenset[str]:
         """Return the VPCs that a gateway serves and this state does not know."""

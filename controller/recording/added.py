@@ -13,7 +13,7 @@ FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     (_EVENT, "GatewayAcked"): ("kept", "unknown"),
     (_NETWORKS, "Gateway"): ("ports", "kept", "unknown", "known_since"),
     (_NETWORKS, "Waiting"): ("vpcs",),
-    (_NETWORKS, "Networks"): ("known_since", "has_border"),
+    (_NETWORKS, "Networks"): ("known_since", "has_border", "is_pending"),
     ("dataplane.config.desired", "Desired"): ("known_since", "has_border", "ended", "unknown", "refused"),
 }
 """By the name of a class in recordings: its added fields."""
