@@ -101,6 +101,8 @@ class Networks:
     """Whether the border was ever applied; where not, gateways with an earlier generation keep theirs."""
     ended: int = 0
     """The generation that last removed a VPC, peering, direct connect or floating IP (`incarnations`)."""
+    is_pending: bool = False
+    """Whether changes are not published yet, because more of the same file follow."""
 
     def unknown_at(self, gateway: Gateway) -> frozenset[str]:
         """Return the VPCs that a gateway serves and this state does not know."""

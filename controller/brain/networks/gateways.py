@@ -40,16 +40,18 @@ def changed(
 
     `vpcs` are those that the caller has changed: it fails where a gateway cannot serve one of them as wanted.
 
-    Where nothing is published since the start and `more` changes follow, the last of them publishes all: gateways get
-    a file as one generation, not VPCs whose peerings and load balancers are still to come.
+    Where nothing is published since the start, or gateways serve VPCs that this state does not know, and `more` changes
+    follow, the last of them publishes all: what gateways serve already is not named without its peerings and load
+    balancers, which are still to come.
     """
     networks = _with_incarnations(state, networks, now)
-    if more and not networks.generation:
-        return replace(state, networks=networks), (Reply(reply=reply, outcome=networks.generation),)
+    if more and (not networks.generation or networks.is_pending or _is_incomplete(state.networks)):
+        after = replace(state, networks=replace(networks, is_pending=True))
+        return after, (Reply(reply=reply, outcome=networks.generation),)
     generation = next_generation(state, now)
     if not networks.generation:
         networks = replace(networks, known_since=generation)
-    networks = replace(networks, generation=generation)
+    networks = replace(networks, generation=generation, is_pending=False)
     state, effects = confirmed(replace(state, networks=networks), reply, now, vteps, vpcs)
     return state, (NetworksChanged(generation=networks.generation), *effects)
 
@@ -61,12 +63,16 @@ def _with_incarnations(state: State, networks: Networks, now: int) -> Networks:
     return replace(networks, vpcs=found.vpcs, peerings=found.peerings, ended=found.ended)
 
 
+def _is_incomplete(networks: Networks) -> bool:
+    return any(networks.unknown_at(each) for each in networks.gateways.values() if each.session is not None)
+
+
 def unchanged(
     state: State, reply: int, now: int, vteps: Iterable[IPv4Address] | None, *,
     vpcs: Iterable[str] = (), more: bool = False,
 ) -> Outcome:  # fmt: skip
     """Let the caller wait for the current generation; publish it where that is pending."""
-    if more or state.networks.generation:
+    if more or (state.networks.generation and not state.networks.is_pending):
         return confirmed(state, reply, now, vteps, vpcs)
     return changed(state, state.networks, reply, now, vteps, vpcs=vpcs)
 

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_network
 import pytest
 
 from heddle.controller.brain.networks.publishing import update_for
-from heddle.controller.model.effect import NetworksChanged
+from heddle.controller.model.effect import NetworksChanged, Reply
 from heddle.controller.model.error import InputError, UnavailableError
 from heddle.controller.model.event import (
     ApplyBorder,
@@ -213,6 +213,26 @@ def test_unknown_vpcs_end_on_request_at_gateways_and_hosts():
     assert caller not in site.replies
     site.ack("h11", 11)
     assert site.replies[caller] == site.networks.generation
+
+
+def test_a_file_that_names_what_gateways_serve_unknown_is_published_as_one_generation():
+    site = Site()
+    site.attach("g1", 1, generation=500)
+    site.apply(vpc("a", 1, 11))
+    first = site.networks.generation
+    site.ack("g1", 1, unknown=frozenset({"b"}))
+    assert site.replies[site.apply(vpc("b", 2, 12), more=True)] == first
+    assert site.effects == (Reply(reply=site.callers, outcome=first),)
+    peering = Peering(a="a", b="b")
+    site.call(ApplyPeering, peering=peering, more=True)
+    assert sent(site).network.generation == first
+    caller = site.apply(vpc("a", 1, 11))  # the last of the file, which changes nothing by itself
+    assert sent(site).network.generation > first
+    assert sent(site).network.peerings == {peering}
+    site.ack("g1", 1)
+    assert site.replies[caller] == site.networks.generation
+    site.apply(vpc("c", 3, 12), more=True)  # nothing is unknown any more
+    assert sent(site).network.generation > site.replies[caller]
 
 
 def test_a_gateway_ahead_of_a_controller_that_was_restored_keeps_what_that_does_not_know(site):
