@@ -148,6 +148,17 @@ def test_objects_beyond_the_file_count():
     ]
 
 
+def test_a_changed_vpc_may_not_overlap_another_peer_of_its_peer():
+    both = frozenset({Peering(a="east", b="north"), Peering(a="east", b="south")})
+    there = state(NORTH, SOUTH, EAST, peerings=both)
+    prefix = ip_network("10.22.128.0/17")
+    into_south = replace(NORTH, subnets=(Subnet(prefix=prefix, gateway=prefix[1]),), endpoints=(), floating_ips=())
+    assert problems(there, vpcs=(into_south,)) == [
+        "vpc north: north subnets[0].cidr: 10.22.128.0/17 overlaps south subnets[0].cidr: 10.22.0.0/16, "
+        "and east reaches both"
+    ]
+
+
 def test_what_a_file_names_twice_is_refused():
     twice = NetworkChange(vpcs=(NORTH, SOUTH, NORTH, NORTH), load_balancers=(web(NORTH), web(NORTH)))
     assert list(named_twice(twice)) == ["vpc north: id: used twice", "load balancer web: id: used twice"]
