@@ -5,6 +5,7 @@ What it leads to is what its objects lead to, one after the other, in any order 
 
 from dataclasses import replace
 from ipaddress import IPv4Address, ip_network
+from typing import Any
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -115,7 +116,7 @@ def starts(draw):
 def own(draw, number, name, balanced):
     prefix = ip_network(f"10.4.{number}.0/24")
     ends = tuple(Endpoint(ip=prefix[host], mac=0x0600 << 32 | host, vtep=VTEP) for host in (10, 11))
-    leads_to = prefix[draw(st.sampled_from((10, 100, 100) if number in balanced else (10,)))]
+    leads_to = at(number, draw(st.sampled_from((10, 100, 100) if number in balanced else (10,))))
     connect = DirectConnect(vlan=30 + number, customer=ip_network(f"172.20.{number}.0/24"), next_hop=VTEP)
     return Vpc(
         id=name,
@@ -191,16 +192,16 @@ def whole(networks):
 
 
 def one_by_one(file):
-    calls = [lambda vpc=vpc: ApplyVpc(reply=1, vpc=vpc, vteps=hosts_of(vpc)) for vpc in file["vpcs"]]
-    calls += [lambda each=each: ApplyPeering(reply=1, peering=each) for each in sorted(file["peerings"])]
-    calls += [lambda each=each: ApplyLoadBalancer(reply=1, balancer=each) for each in file["load_balancers"]]
-    return calls + ([lambda: ApplyBorder(reply=1, rules=file["border"])] if file["border"] is not None else [])
+    events: list[Any] = [ApplyVpc(reply=1, vpc=vpc, vteps=hosts_of(vpc)) for vpc in file["vpcs"]]
+    events += [ApplyPeering(reply=1, peering=each) for each in sorted(file["peerings"])]
+    events += [ApplyLoadBalancer(reply=1, balancer=each) for each in file["load_balancers"]]
+    return events + ([ApplyBorder(reply=1, rules=file["border"])] if file["border"] is not None else [])
 
 
-def in_an_order(state, calls):
-    """Return the state after these calls, None where one is refused."""
-    for call in calls:
-        state, effects = decide(state, call(), NOW)
+def in_an_order(state, events):
+    """Return the state after these events, None where one is refused."""
+    for each in events:
+        state, effects = decide(state, each, NOW)
         if any(isinstance(each, Reply) and isinstance(each.outcome, InputError) for each in effects):
             return None
     return state

@@ -40,7 +40,9 @@ def vpc(name, number, **fields):
             "vni": number,
             "subnets": (Subnet(prefix=prefix, gateway=prefix[1]),),
             "endpoints": (Endpoint(ip=prefix[7], mac=0x0200_0000_0007, vtep=VTEP),),
-            "floating_ips": (FloatingIp(public=IPv4Address(f"203.0.113.{number}"), endpoint=prefix[7]),),
+            "floating_ips": (
+                FloatingIp(public=IPv4Address(f"203.0.113.{number}"), endpoint=IPv4Address(f"10.{number}.0.7")),
+            ),
             "direct_connects": (
                 DirectConnect(vlan=100 + number, customer=ip_network(f"172.{number}.0.0/16"), next_hop=prefix[9]),
             ),
