@@ -33,14 +33,16 @@ SHARED = IPv4Address("203.0.113.40")
 
 
 def vpc(name, number, **fields):
-    prefix, home = ip_network(f"10.{number}.0.0/16"), IPv4Address(f"10.{number}.0.7")
+    prefix = ip_network(f"10.{number}.0.0/16")
     return Vpc(
         **{
             "id": name,
             "vni": number,
             "subnets": (Subnet(prefix=prefix, gateway=prefix[1]),),
             "endpoints": (Endpoint(ip=prefix[7], mac=0x0200_0000_0007, vtep=VTEP),),
-            "floating_ips": (FloatingIp(public=IPv4Address(f"203.0.113.{number}"), endpoint=home),),
+            "floating_ips": (
+                FloatingIp(public=IPv4Address(f"203.0.113.{number}"), endpoint=IPv4Address(f"10.{number}.0.7")),
+            ),
             "direct_connects": (
                 DirectConnect(vlan=100 + number, customer=ip_network(f"172.{number}.0.0/16"), next_hop=prefix[9]),
             ),
@@ -145,6 +147,17 @@ def test_objects_beyond_the_file_count():
     assert problems(there, border=(rule,)) == []
     assert problems(there, border=(replace(rule, vpc="nort"),)) == [
         "border: rules[0].vpc: there is no vpc 'nort'; '*' is for all"
+    ]
+
+
+def test_a_changed_vpc_may_not_overlap_another_peer_of_its_peer():
+    both = frozenset({Peering(a="east", b="north"), Peering(a="east", b="south")})
+    there = state(NORTH, SOUTH, EAST, peerings=both)
+    prefix = ip_network("10.22.128.0/17")
+    into_south = replace(NORTH, subnets=(Subnet(prefix=prefix, gateway=prefix[1]),), endpoints=(), floating_ips=())
+    assert problems(there, vpcs=(into_south,)) == [
+        "vpc north: north subnets[0].cidr: 10.22.128.0/17 overlaps south subnets[0].cidr: 10.22.0.0/16, "
+        "and east reaches both"
     ]
 
 
