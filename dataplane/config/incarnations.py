@@ -13,11 +13,9 @@ after its restart. What something is, apart from its number:
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from heddle.dataplane.config.network import DirectConnect, FloatingIp, NetworkConfig, Peering, Vpc
-
-Part = TypeVar("Part", DirectConnect, FloatingIp)
 
 
 class Incarnated(NamedTuple):
@@ -72,8 +70,7 @@ def carried(before: NetworkConfig, after: NetworkConfig) -> NetworkConfig:
 
 def numbers_of(vpc: Vpc) -> tuple[int, ...]:
     """Return the incarnations of a VPC, its floating IPs and its direct connects, in order."""
-    parts = (*vpc.floating_ips, *vpc.direct_connects)
-    return (vpc.incarnation, *(part.incarnation for part in parts))
+    return (vpc.incarnation, *(part.incarnation for part in _parts(vpc)))
 
 
 def with_numbers(vpc: Vpc, numbers: Iterable[int]) -> Vpc:
@@ -97,6 +94,10 @@ def _is_same_vpc(vpc: Vpc, before: Vpc | None) -> bool:
     return before is not None and (vpc.tenant, vpc.vni) == (before.tenant, before.vni)
 
 
+def _parts(vpc: Vpc) -> tuple[FloatingIp | DirectConnect, ...]:
+    return vpc.floating_ips + vpc.direct_connects
+
+
 def _name(part: DirectConnect | FloatingIp) -> tuple[object, ...]:
     if isinstance(part, FloatingIp):
         return part.public, part.endpoint
@@ -107,18 +108,16 @@ def _ends(before: Vpc, after: Vpc | None) -> bool:
     """Return whether a VPC, or one of its floating IPs or direct connects, is there no more."""
     if after is None or not _is_same_vpc(after, before):
         return True
-    kept = {_name(part) for part in (*after.floating_ips, *after.direct_connects)}
-    return any(_name(part) not in kept for part in (*before.floating_ips, *before.direct_connects))
+    kept = {_name(part) for part in _parts(after)}
+    return any(_name(part) not in kept for part in _parts(before))
 
 
 def _stamped(vpc: Vpc, before: Vpc | None, ended: int) -> Vpc:
     if before is None or not _is_same_vpc(vpc, before):
-        count = len(vpc.floating_ips) + len(vpc.direct_connects)
-        numbers: tuple[int, ...] = (ended,) * (1 + count)
+        numbers: tuple[int, ...] = (ended,) * (1 + len(_parts(vpc)))
     else:
-        known = {_name(part): part.incarnation for part in (*before.floating_ips, *before.direct_connects)}
-        parts = (*vpc.floating_ips, *vpc.direct_connects)
-        numbers = (before.incarnation, *(known.get(_name(part), ended) for part in parts))
+        known = {_name(part): part.incarnation for part in _parts(before)}
+        numbers = (before.incarnation, *(known.get(_name(part), ended) for part in _parts(vpc)))
     return vpc if numbers == numbers_of(vpc) else with_numbers(vpc, numbers)
 
 
