@@ -1,7 +1,7 @@
 """Virtual networks as frozen values: VPCs, their peerings, and the border rules.
 
-`incarnation` tells what was removed and made again from what it was before (`incarnations`). It is no part of what a
-user wants, so values that differ in nothing else are equal.
+`incarnation` distinguishes what was made again from what was removed (`incarnations`). It is no part of what a user
+wants, so values that differ in nothing else are equal.
 """
 
 from dataclasses import dataclass, field

@@ -57,7 +57,7 @@ def changed(
 
 
 def _with_incarnations(state: State, networks: Networks, now: int) -> Networks:
-    """Return changed networks in which everything new is told from what was before."""
+    """Return changed networks in which what is new differs by its incarnation from what was there before."""
     before = Incarnated(state.networks.vpcs, state.networks.peerings, state.networks.ended)
     found = succeeding(before, networks.vpcs, networks.peerings, next_generation(state, now))
     return replace(networks, vpcs=found.vpcs, peerings=found.peerings, ended=found.ended)

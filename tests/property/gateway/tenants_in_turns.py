@@ -104,7 +104,7 @@ class TenantsInTurns:
         if slot is None or holder not in (None, slot):
             return
         self.step += 1
-        if holder is slot:
+        if holder is not None:
             del slot.floating[public]
         elif last not in {end for end, _ in slot.floating.values()}:
             slot.floating[public] = (last, self.step)
@@ -117,7 +117,7 @@ class TenantsInTurns:
         if slot is None or holder not in (None, slot):
             return
         self.step += 1
-        if holder is slot:
+        if holder is not None:
             del slot.vlans[vlan]
         elif not slot.vlans:
             slot.vlans[vlan] = self.step
@@ -189,14 +189,14 @@ class TenantsInTurns:
             self.sessions = [*self.sessions[1 - MAX_SESSIONS :], session]
 
     def _open_out(self, slot, end, port):
-        return self._outward(slot, end, port, tcp(end, port, FAR, 443), lambda *to: tcp(FAR, 443, *to, "PA", b"old"),
-                             tcp(end, port, FAR, 443, "PA", b"old"))  # fmt: skip
+        request, later = tcp(end, port, FAR, 443), tcp(end, port, FAR, 443, "PA", b"old")
+        return self._outward(slot, request, later, lambda to, number: tcp(FAR, 443, to, number, "PA", b"old"))
 
     def _open_out_by_udp(self, slot, end, port):
-        return self._outward(slot, end, port, udp(end, port, FAR, 53), lambda *to: udp(FAR, 53, *to, b"old"),
-                             udp(end, port, FAR, 53, b"old"))  # fmt: skip
+        request, later = udp(end, port, FAR, 53), udp(end, port, FAR, 53, b"old")
+        return self._outward(slot, request, later, lambda to, number: udp(FAR, 53, to, number, b"old"))
 
-    def _outward(self, slot, end, port, request, reply, later):
+    def _outward(self, slot, request, later, reply):
         fate = self.gateways["all"].one(request, slot.vni)
         if not isinstance(fate, Passed):
             assert self.gateways[slot.tenant].one(request, slot.vni) == fate
@@ -263,7 +263,7 @@ class TenantsInTurns:
         """Send what the far end still sends in a connection of something that is gone."""
         self.refused += 1
         segment, gateway = session.segments[0], self.gateways["all"]
-        is_there = self._since(*session.needs[0][:2], session.tenant) == session.needs[0][2]
+        is_there = self._is_there(session, session.needs[0])
         if not segment[2] and not is_there:
             return  # the far end is an endpoint of the VPC that is gone
         if session.needs[-1][0] == "nat" and is_there:  # a VPC without NAT for a while: it may go on
@@ -277,7 +277,11 @@ class TenantsInTurns:
 
     def stands(self, session):
         """Return whether all that a connection needs is there since before it was opened."""
-        return all(self._since(kind, name, session.tenant) == since for kind, name, since in session.needs)
+        return all(self._is_there(session, need) for need in session.needs)
+
+    def _is_there(self, session, need):
+        kind, name, since = need
+        return self._since(kind, name, session.tenant) == since
 
     def _since(self, kind, name, tenant):
         if kind == "vpc":

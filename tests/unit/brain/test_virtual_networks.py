@@ -243,3 +243,19 @@ def test_only_a_gateway_that_is_away_is_forgotten(site):
     new.feed(GatewayDown(session=1, gateway_id="g1"))
     assert new.outcome(ForgetGateway, gateway_id="g1") == 0  # nothing is published yet
     assert new.networks.gateways == {}
+
+
+def incarnation_of(site, name):
+    return site.networks.vpcs[name].incarnation
+
+
+def test_a_vpc_that_was_deleted_and_applied_again_is_another_one_and_equal_ones_stay(site):
+    site.call(DeleteVpc, vpc_id="a")
+    ended = site.networks.generation
+    site.apply(vpc("a", 1, 11))
+    assert (incarnation_of(site, "a"), incarnation_of(site, "b")) == (ended, 0)
+    before = site.networks.generation
+    site.apply(replace(vpc("a", 1, 11), incarnation=7))
+    assert site.networks.generation == before
+    site.apply(replace(changed_a(), incarnation=7))
+    assert incarnation_of(site, "a") == ended

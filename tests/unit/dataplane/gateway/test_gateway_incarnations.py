@@ -83,7 +83,7 @@ def test_nothing_of_a_deleted_vpc_stays_before_the_first_packet_of_its_heir():
     assert gateway.used() == {"connections": 0, "mappings": 0, "accounts": 0}
 
 
-def test_a_mapping_of_a_deleted_vpc_leads_nowhere_even_before_it_has_ended():
+def test_a_mapping_of_a_deleted_vpc_leads_to_no_endpoint_even_before_it_has_ended():
     wanted = Wanted()
     gateway = ChangingGateway(wanted.put(OLD))
     public, number = opened(gateway, A, FAR, port=OPEN)
