@@ -14,6 +14,8 @@ from heddle.controller.store.etcd import state_in_etcd
 from heddle.controller.store.etcd.candidacy import OwnFile
 from heddle.controller.store.etcd.client import EtcdClient, ForeignEtcdError, prefix_end
 from heddle.controller.store.etcd.guard import Guard
+from heddle.controller.store.etcd.identity import recognition
+from heddle.controller.store.etcd.identity.judge import judged
 from heddle.controller.store.etcd.identity.memory import Memory
 from heddle.controller.store.etcd.identity.record import decoded, encoded
 from heddle.controller.store.etcd.keys import Keys, delete, put
@@ -186,6 +188,21 @@ async def test_a_member_that_is_of_another_cluster_now_is_passed_over(fabric, on
         with pytest.raises(ForeignEtcdError, match=f"the journal is in {header.cluster_id:x}"):
             await client.range(key, within_s=0.2)
     assert sum("its replies are not used" in line for line in caplog.messages) == 2
+
+
+async def test_a_member_that_no_call_goes_to_is_named_where_it_is_of_another_cluster(
+    fabric, one_etcd, other_etcd, caplog, monkeypatch
+):
+    await led(fabric, one_etcd.endpoints, Memory())
+    monkeypatch.setattr(recognition, "WATCH_S", 0.01)
+    one, other = one_etcd.endpoints, other_etcd.endpoints
+    monkeypatch.setattr(recognition, "judged", lambda seen, *rest: judged(seen[:1], *rest))  # the other is away then
+    async with candidate(fabric, one + other, Memory()) as leader:
+        won = asyncio.create_task(leader.store())
+        while not any(f"{other[0]} is not used: it is of etcd cluster" in line for line in caplog.messages):
+            await asyncio.sleep(0.01)
+        await won
+    assert sum("is not used" in line for line in caplog.messages) == 1
 
 
 async def test_a_term_neither_begins_nor_writes_in_an_etcd_that_has_another_journal(fabric, one_etcd, other_etcd):

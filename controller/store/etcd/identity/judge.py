@@ -67,11 +67,12 @@ def _of_one(mine: Sequence[Seen], seen: Sequence[Seen], fabric: str) -> Ours | F
         return Foreign(why=f"{both} each have a journal of fabric {fabric}: name the members of one of them")
     own = max(mine, key=lambda each: each.revision)
     return Ours(
-        cluster=own.cluster, revision=own.revision, record=own.record, others=_others(seen, own.cluster)
+        cluster=own.cluster, revision=own.revision, record=own.record, others=others(seen, own.cluster)
     )  # fmt: skip
 
 
-def _others(seen: Sequence[Seen], cluster: int) -> tuple[str, ...]:
+def others(seen: Sequence[Seen], cluster: int) -> tuple[str, ...]:
+    """Return a line for each member that is of another cluster."""
     return tuple(
         f"{each.endpoint} is not used: it is of etcd cluster {each.cluster:x}, the journal is in {cluster:x}"
         for each in seen
@@ -87,7 +88,7 @@ def _first(seen: Sequence[Seen], endpoints: Sequence[str]) -> Ours | Foreign:
         silent = sorted(set(endpoints) - {each.endpoint for each in seen})
         return Foreign(why=f"no journal was begun yet, and {', '.join(silent)} does not reply: it is waited for")
     revision = max(each.revision for each in seen if each.cluster == cluster)
-    return Ours(cluster=cluster, revision=revision, record=None, others=_others(seen, cluster))
+    return Ours(cluster=cluster, revision=revision, record=None, others=others(seen, cluster))
 
 
 def _why_not(each: Seen, known: Known, fabric: str) -> str:

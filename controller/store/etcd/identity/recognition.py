@@ -1,18 +1,22 @@
 """Recognise the etcd that has the journal before a controller stands for election, and whenever that is in doubt."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.store.etcd.client import EtcdClient, EtcdError
 from heddle.controller.store.etcd.guard import Guard
-from heddle.controller.store.etcd.identity.judge import Foreign, Ours, Seen, judged
+from heddle.controller.store.etcd.identity.judge import Foreign, Ours, Seen, judged, others
 from heddle.controller.store.etcd.identity.memory import Memory
 from heddle.controller.store.etcd.identity.record import JOURNAL_BYTES, Known, Record, decoded, encoded
 from heddle.controller.store.etcd.keys import Keys, created_at, get, put
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 
+WATCH_S = 30.0
 FIRST_S, LONGEST_S = 0.5, 4.0
 """Members have so long to reply at first; twice as long each time that none has."""
 _LOG = logging.getLogger("heddle.cluster")
@@ -59,6 +63,16 @@ class Recognition:
         """Recognise the etcd again before the next election."""
         self.save()
         self.record = self._client.guard = None
+
+    async def watch(self) -> NoReturn:
+        """Compare every member from time to time, also those that no call goes to: a foreign one is named early."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            guard = self._client.guard
+            with suppress(EtcdError):
+                seen = await surveyed(self._client, self._keys, LONGEST_S)
+                if guard is not None and guard is self._client.guard:
+                    self._name_others(others(seen, guard.cluster))
 
     def save(self) -> None:
         """Remember how far the history has come."""
