@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from heddle.controller.runtime.ports import FencedError, StoreError
 from heddle.controller.store.etcd import contents
 from heddle.controller.store.etcd.client import EtcdClient, EtcdError, prefix_end
-from heddle.controller.store.etcd.keys import PART_BYTES, Keys, delete, put
+from heddle.controller.store.etcd.keys import FIRST_EPOCH, PART_BYTES, Keys, delete, put
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 from heddle.controller.store.etcd.term import Term
 
@@ -19,7 +19,6 @@ MAX_OPERATIONS = 100
 """etcd refuses a transaction of more than 128."""
 MAX_BYTES = 1 << 20
 """etcd refuses a request of more than 1.5 MiB."""
-FIRST_EPOCH = 1
 Key = tuple[str, str]
 OnFenced = Callable[[str], None]
 Result = TypeVar("Result")

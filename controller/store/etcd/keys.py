@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 
 PART_BYTES = 512 << 10
+FIRST_EPOCH = 1
 
 
 class Keys:

@@ -1,6 +1,7 @@
 """One controller of several: it waits until it leads, keeps its lease, and has the journal of its term."""
 
 import asyncio
+from typing import NoReturn
 
 from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 from heddle.controller.store.etcd.candidacy import Candidacy, OwnFile
@@ -28,9 +29,11 @@ class ClusterMember:
         self._election = Election(self._client, self._keys, me, leadership, lease_s, candidacy, self._recognition)
         self._term: Term | None = None
         self._keeping: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[NoReturn] | None = None
 
     async def won(self) -> EtcdStore:
         """Wait until this controller leads; return the journal of its term. From now on the lease is kept."""
+        self._watching = asyncio.create_task(self._recognition.watch())
         self._term = await self._election.won()
         self._counts.takeovers += 1
         self._keeping = asyncio.create_task(self._keep())
@@ -45,9 +48,10 @@ class ClusterMember:
         """Let another controller lead, and close the connections."""
         self._leadership.end("the controller ends")
         self._end_term()
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
+        for task in (self._keeping, self._watching):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         self._recognition.save()
         await self._election.resign()
         await self._client.close()

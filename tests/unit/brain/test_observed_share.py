@@ -81,9 +81,9 @@ def test_they_leave_where_a_submitted_job_needs_their_rules():
     before = observed(driver)
     assert before
     driver.feed(Submit(reply=1, request=PINNED))
-    reply = driver.reply_to(1)
-    assert isinstance(reply, JobPlan)
-    assert reply.state is JobState.RUNNING
+    plan = driver.reply_to(1)
+    assert isinstance(plan, JobPlan)
+    assert plan.state is JobState.RUNNING
     gone = set(before) - set(observed(driver))
     ended = {plan.job_id for plan in driver.announced if plan.reason == "made room for job a"}
     assert gone == ended != set()

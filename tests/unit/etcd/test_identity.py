@@ -1,11 +1,13 @@
 """Another etcd is not taken for the one that has the journal: real members, and controllers that stand for election."""
 
 import asyncio
+import re
 import shutil
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
 from heddle.controller.model.error import InputError, InUseError
 from heddle.controller.runtime.leadership import ClusterCounts, Leadership
@@ -14,6 +16,8 @@ from heddle.controller.store.etcd import state_in_etcd
 from heddle.controller.store.etcd.candidacy import OwnFile
 from heddle.controller.store.etcd.client import EtcdClient, ForeignEtcdError, prefix_end
 from heddle.controller.store.etcd.guard import Guard
+from heddle.controller.store.etcd.identity import recognition
+from heddle.controller.store.etcd.identity.judge import judged
 from heddle.controller.store.etcd.identity.memory import Memory
 from heddle.controller.store.etcd.identity.record import decoded, encoded
 from heddle.controller.store.etcd.keys import Keys, delete, put
@@ -129,13 +133,14 @@ async def test_an_etcd_that_starts_empty_at_the_same_address_is_refused_until_th
             assert f"has no journal of fabric {fabric}" in why
             remedy = f"heddle state init --etcd {cluster.endpoints[0]} --fabric {fabric} --from {record.journal}"
             assert remedy in why
-            place = Place(cluster.endpoints, fabric)
             with pytest.raises(InputError, match="restore a snapshot"):
-                await asyncio.to_thread(state_in_etcd.adopt, place, 0)
-            epoch = await asyncio.to_thread(state_in_etcd.init, place, before, [record.journal])
+                await asyncio.to_thread(state_in_etcd.adopt, Place(cluster.endpoints, fabric), 0)
+            (command,) = re.findall(r"`heddle state (init [^`]*)`", why)
+            done = await asyncio.to_thread(CliRunner().invoke, state, command.split())
+            assert "an empty journal" in done.output
             store = await found.store()
             assert await asyncio.to_thread(store.read) == {}
-            assert await asyncio.to_thread(store.next_generation) >= epoch << EPOCH_SHIFT > before
+            assert await asyncio.to_thread(store.next_generation) > before
             assert found.leadership.why_unfit == ""
 
 
@@ -186,6 +191,21 @@ async def test_a_member_that_is_of_another_cluster_now_is_passed_over(fabric, on
         with pytest.raises(ForeignEtcdError, match=f"the journal is in {header.cluster_id:x}"):
             await client.range(key, within_s=0.2)
     assert sum("its replies are not used" in line for line in caplog.messages) == 2
+
+
+async def test_a_member_that_no_call_goes_to_is_named_where_it_is_of_another_cluster(
+    fabric, one_etcd, other_etcd, caplog, monkeypatch
+):
+    await led(fabric, one_etcd.endpoints, Memory())
+    monkeypatch.setattr(recognition, "WATCH_S", 0.01)
+    one, other = one_etcd.endpoints, other_etcd.endpoints
+    monkeypatch.setattr(recognition, "judged", lambda seen, *rest: judged(seen[:1], *rest))  # the other is away then
+    async with candidate(fabric, one + other, Memory()) as leader:
+        won = asyncio.create_task(leader.store())
+        while not any(f"{other[0]} is not used: it is of etcd cluster" in line for line in caplog.messages):
+            await asyncio.sleep(0.01)
+        await won
+    assert sum("is not used" in line for line in caplog.messages) == 1
 
 
 async def test_a_term_neither_begins_nor_writes_in_an_etcd_that_has_another_journal(fabric, one_etcd, other_etcd):
@@ -257,8 +277,6 @@ async def test_a_copy_of_a_file_goes_to_an_etcd_that_controllers_then_follow(fab
 
 
 def test_the_command_adopts_by_the_members_addresses_and_says_what_is_missing(one_etcd, other_etcd, fabric):
-    from typer.testing import CliRunner
-
     cli = CliRunner()
     assert "--etcd is missing" in str(cli.invoke(state, ["adopt"]).exception)
     asyncio.run(led(fabric, one_etcd.endpoints, Memory()))

@@ -23,7 +23,7 @@ from heddle.controller.store.etcd.identity.record import (
 )
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 
-KNOWN = Known(cluster=0xA, journal="0a", revision=50, endpoints=("m1:1",))
+KNOWN = Known(cluster=0xA, journal="0a", revision=50, endpoints=("m1:1",), epoch=3)
 OURS = Record(cluster=0xA, journal="0a")
 revisions, epochs = st.integers(1, 1 << 40), st.integers(1, 1 << 18)
 
@@ -32,7 +32,7 @@ def seen(endpoint="m1:1", cluster=0xA, revision=60, record=None, has_keys=False)
     return Seen(endpoint=endpoint, cluster=cluster, revision=revision, record=record, has_keys=has_keys)
 
 
-def verdict(*members, known=KNOWN, endpoints=("m1:1",)):
+def verdict(*members, known=KNOWN, endpoints=("m1:1",), epoch=3):
     return judged(members, known, "yard", endpoints)
 
 

@@ -22,6 +22,7 @@ class Seen:
     record: Record | None
     has_keys: bool
     """Whether a controller has written there; one of an earlier version left no record."""
+    epoch: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class Ours:
     cluster: int
     revision: int
     record: Record | None
+    epoch: int = 1
     others: tuple[str, ...] = ()
 
 
@@ -67,11 +69,12 @@ def _of_one(mine: Sequence[Seen], seen: Sequence[Seen], fabric: str) -> Ours | F
         return Foreign(why=f"{both} each have a journal of fabric {fabric}: name the members of one of them")
     own = max(mine, key=lambda each: each.revision)
     return Ours(
-        cluster=own.cluster, revision=own.revision, record=own.record, others=_others(seen, own.cluster)
+        cluster=own.cluster, revision=own.revision, record=own.record, epoch=own.epoch, others=others(seen, own.cluster)
     )  # fmt: skip
 
 
-def _others(seen: Sequence[Seen], cluster: int) -> tuple[str, ...]:
+def others(seen: Sequence[Seen], cluster: int) -> tuple[str, ...]:
+    """Return a line for each member that is of another cluster."""
     return tuple(
         f"{each.endpoint} is not used: it is of etcd cluster {each.cluster:x}, the journal is in {cluster:x}"
         for each in seen
@@ -87,31 +90,33 @@ def _first(seen: Sequence[Seen], endpoints: Sequence[str]) -> Ours | Foreign:
         silent = sorted(set(endpoints) - {each.endpoint for each in seen})
         return Foreign(why=f"no journal was begun yet, and {', '.join(silent)} does not reply: it is waited for")
     revision = max(each.revision for each in seen if each.cluster == cluster)
-    return Ours(cluster=cluster, revision=revision, record=None, others=_others(seen, cluster))
+    return Ours(cluster=cluster, revision=revision, record=None, others=others(seen, cluster))
 
 
 def _why_not(each: Seen, known: Known, fabric: str) -> str:
     """Return why a member does not have the journal that is remembered; empty where it has."""
     record, command = each.record, f"--etcd {each.endpoint} --fabric {fabric}"
+    new = f"{command} --from {known.journal} --above {known.highest}"
     used = f"this controller has used journal {known.journal} in etcd cluster {known.cluster:x}"
     if record is None and not each.has_keys:
         return (
             f"{each.endpoint} has no journal of fabric {fabric}, and {used}: name its members; or restore a snapshot "
-            f"of etcd and `heddle state adopt {command}`; or `heddle state restore FILE {command} --from "
-            f"{known.journal}`; or begin with nothing, `heddle state init {command} --from {known.journal}`"
+            f"of etcd and `heddle state adopt {command}`; or `heddle state restore FILE {new}`; or begin with nothing, "
+            f"`heddle state init {new}`"
         )
     if record is None or not record.follows(known.journal):
         there = f"journal {record.journal}" if record is not None else "a journal without an id"
         return (
             f"{each.endpoint} has {there} of fabric {fabric}, and {used}: name its members; or follow the one there, "
-            f"`heddle state adopt {command} --from {known.journal}`"
+            f"`heddle state adopt {new}`"
         )
     if record.cluster != each.cluster:
         return _copy(each, fabric)
     if record.journal == known.journal and each.revision < known.revision:
         return (
             f"{each.endpoint} has an older copy of the journal: its history ends at revision {each.revision}, "
-            f"{known.revision} was seen; once no other is in use, `heddle state adopt {command}`"
+            f"{known.revision} was seen; once no other is in use, "
+            f"`heddle state adopt {command} --above {known.highest}`"
         )
     return ""
 

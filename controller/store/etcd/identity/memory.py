@@ -39,7 +39,7 @@ class Memory:
             return
         fields = {
             "cluster": f"{known.cluster:x}", "journal": known.journal, "revision": known.revision,
-            "endpoints": list(known.endpoints),
+            "endpoints": list(known.endpoints), "epoch": known.epoch,
         }  # fmt: skip
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = self._file.with_name(self._file.name + ".new")
@@ -60,7 +60,7 @@ def _read(file: Path) -> Known | None:
         found = json.loads(file.read_text())
         return Known(
             cluster=int(found["cluster"], 16), journal=str(found["journal"]), revision=int(found["revision"]),
-            endpoints=tuple(map(str, found["endpoints"])),
+            endpoints=tuple(map(str, found["endpoints"])), epoch=int(found["epoch"]),
         )  # fmt: skip
     except FileNotFoundError:
         return None

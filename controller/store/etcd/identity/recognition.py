@@ -1,18 +1,22 @@
 """Recognise the etcd that has the journal before a controller stands for election, and whenever that is in doubt."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.store.etcd.client import EtcdClient, EtcdError
 from heddle.controller.store.etcd.guard import Guard
-from heddle.controller.store.etcd.identity.judge import Foreign, Ours, Seen, judged
+from heddle.controller.store.etcd.identity.judge import Foreign, Ours, Seen, judged, others
 from heddle.controller.store.etcd.identity.memory import Memory
 from heddle.controller.store.etcd.identity.record import JOURNAL_BYTES, Known, Record, decoded, encoded
-from heddle.controller.store.etcd.keys import Keys, created_at, get, put
+from heddle.controller.store.etcd.keys import FIRST_EPOCH, Keys, created_at, get, put
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 
+WATCH_S = 30.0
 FIRST_S, LONGEST_S = 0.5, 4.0
 """Members have so long to reply at first; twice as long each time that none has."""
 _LOG = logging.getLogger("heddle.cluster")
@@ -23,7 +27,7 @@ class Recognition:
 
     def __init__(self, client: EtcdClient, keys: Keys, memory: Memory, leadership: Leadership) -> None:
         self._client, self._keys, self._memory, self._leadership = client, keys, memory, leadership
-        self._within_s = FIRST_S
+        self._within_s, self._epoch = FIRST_S, FIRST_EPOCH
         self._why = ""
         self._others: tuple[str, ...] = ()
         self.record: Record | None = None
@@ -48,7 +52,7 @@ class Recognition:
         if found.record is None:
             await self._begin(found)
             return False
-        self._accept(found.record)
+        self._accept(found.record, found.epoch)
         return True
 
     def is_of(self, found: Sequence[pb.KeyValue]) -> bool:
@@ -60,6 +64,16 @@ class Recognition:
         self.save()
         self.record = self._client.guard = None
 
+    async def watch(self) -> NoReturn:
+        """Compare every member from time to time, also those that no call goes to: a foreign one is named early."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            guard = self._client.guard
+            with suppress(EtcdError):
+                seen = await surveyed(self._client, self._keys, LONGEST_S)
+                if guard is not None and guard is self._client.guard:
+                    self._name_others(others(seen, guard.cluster))
+
     def save(self) -> None:
         """Remember how far the history has come."""
         record, guard = self.record, self._client.guard
@@ -67,7 +81,7 @@ class Recognition:
             return
         known = Known(
             cluster=record.cluster, journal=record.journal, revision=guard.revision,
-            endpoints=tuple(self._client.endpoints),
+            endpoints=tuple(self._client.endpoints), epoch=self._epoch,
         )  # fmt: skip
         try:
             self._memory.remember(known)
@@ -86,10 +100,10 @@ class Recognition:
                 self._client.place, before.journal, ", ".join(before.endpoints),
             )  # fmt: skip
 
-    def _accept(self, record: Record) -> None:
+    def _accept(self, record: Record, epoch: int) -> None:
         if self._why and self._leadership.why_unfit == self._why:
             self._leadership.why_unfit = ""
-        self._why, self._within_s, self.record = "", FIRST_S, record
+        self._why, self._within_s, self.record, self._epoch = "", FIRST_S, record, epoch
         _LOG.info("%s: journal %s, etcd cluster %x", self._client.place, record.journal, record.cluster)
         self.save()
 
@@ -114,12 +128,12 @@ async def surveyed(client: EtcdClient, keys: Keys, within_s: float) -> list[Seen
 
 
 def _seen(endpoint: str, reply: pb.TxnResponse) -> Seen:
-    record, *rest = (each.response_range.kvs for each in reply.responses)
+    record, sequence, epoch = (each.response_range.kvs for each in reply.responses)
     try:
         found = decoded(record[0].value) if record else None
     except ValueError as why:
         raise EtcdError(f"{endpoint}: {record[0].key.decode()}: {why}; delete it by etcdctl") from None
     return Seen(
         endpoint=endpoint, cluster=reply.header.cluster_id, revision=reply.header.revision, record=found,
-        has_keys=any(map(len, rest)),
+        has_keys=bool(sequence or epoch), epoch=int(epoch[0].value) if epoch else FIRST_EPOCH,
     )  # fmt: skip

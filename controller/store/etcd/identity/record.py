@@ -37,6 +37,12 @@ class Known:
     journal: str
     revision: int
     endpoints: tuple[str, ...]
+    epoch: int = 1
+
+    @property
+    def highest(self) -> int:
+        """Return a number that no generation of the journal has passed, as far as is known here."""
+        return (epoch_reached(self.epoch, self.revision) + 1 << EPOCH_SHIFT) - 1
 
 
 def encoded(record: Record) -> bytes:
