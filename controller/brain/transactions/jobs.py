@@ -94,11 +94,17 @@ def _unusable(state: State, needed: frozenset[str], changed: frozenset[str]) -> 
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
         where = f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
-        return UnavailableError(where)
+        return UnavailableError(where + _way_around(state, absent[0]))
     for switch in sorted(needed):
         if why := refused_by(state, switch):
-            return UnavailableError(f"switch {switch} lacks rules that it has refused, so no job uses it: {why}")
+            text = f"switch {switch} lacks rules that it has refused, so no job uses it: {why}"
+            return UnavailableError(text + _way_around(state, switch))
     return None
+
+
+def _way_around(state: State, switch: str) -> str:
+    """Return how jobs get other paths; "" of a leaf, whose NICs have none."""
+    return f"; `heddle drain {switch}` plans around it" if state.fabric.switch_by_id[switch].role.tier else ""
 
 
 def _moved_on(state: State, plan: Replan) -> frozenset[str]:

@@ -4,13 +4,13 @@ import pytest
 
 from heddle.controller.model.effect import Install
 from heddle.controller.model.error import UnavailableError
-from heddle.controller.model.event import Release, Submit, SwitchDown, SwitchUp
+from heddle.controller.model.event import Drain, Release, Submit, SwitchDown, SwitchUp
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.views.switch_faults import fault_of
 from heddle.controller.views.view import explain
-from tests.unit.brain.driver import Driver, small_fabric
+from tests.unit.brain.driver import Driver, shift_job, small_fabric
 from tests.unit.brain.test_parking import pair
 
 
@@ -40,6 +40,17 @@ def test_a_new_job_over_it_is_refused_and_the_reason_names_the_error(driver):
     refused = driver.reply_to(1)
     assert isinstance(refused, UnavailableError)
     assert str(refused) == "switch leaf1 lacks rules that it has refused, so no job uses it: refused by the test"
+
+
+def test_jobs_are_planned_around_a_spine_that_is_drained(driver):
+    refuses_after_a_reboot(driver, "spine1")
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    assert str(driver.reply_to(1)).endswith("; `heddle drain spine1` plans around it")
+    driver.feed(Drain(reply=2, target="spine1", undrain=False))
+    driver.feed(Submit(reply=3, request=shift_job("a")))
+    plan = driver.reply_to(3)
+    assert isinstance(plan, JobPlan)
+    assert not any("spine1" in link for flow in plan.flows.flows for link in flow.links)
 
 
 def test_a_new_job_elsewhere_runs(driver):
