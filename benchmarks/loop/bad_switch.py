@@ -52,7 +52,13 @@ def silent(switches: Switches) -> Iterator[None]:
 def refuses(switches: Switches) -> Iterator[None]:
     """The leaf has lost its rules and refuses every one."""
     leaf = switches.by_id[LEAF]
-    switches.run(lambda: (leaf.tables.entries.clear(), leaf.refused.update({FLOW_MOD: BAD_FIELD}), _cut(leaf)))
+
+    def begin() -> None:
+        leaf.tables.entries.clear()
+        leaf.refused.update({FLOW_MOD: BAD_FIELD})
+        _cut(leaf)
+
+    switches.run(begin)
     yield
     switches.run(lambda: leaf.refused.clear())
 
@@ -61,7 +67,12 @@ def refuses(switches: Switches) -> Iterator[None]:
 def lies(switches: Switches) -> Iterator[None]:
     """The leaf acknowledges every rule, holds none, and says so when it is read."""
     leaf = switches.by_id[LEAF]
-    switches.run(lambda: (leaf.tables.entries.clear(), setattr(leaf.tables, "flow_mod", lambda message: None)))
+
+    def begin() -> None:
+        leaf.tables.entries.clear()
+        setattr(leaf.tables, "flow_mod", lambda message: None)  # noqa: B010 - a method of this object alone
+
+    switches.run(begin)
     yield
     switches.run(lambda: delattr(leaf.tables, "flow_mod"))
 
@@ -71,9 +82,14 @@ def reboots(switches: Switches) -> Iterator[None]:
     """The leaf loses session and rules again and again."""
     leaf, over = switches.by_id[LEAF], threading.Event()
 
+    def reboot() -> None:
+        leaf.tables.entries.clear()
+        leaf.tables.groups.clear()
+        _cut(leaf)
+
     def again() -> None:
         while not over.wait(REBOOT_S):
-            switches.run(lambda: (leaf.tables.entries.clear(), leaf.tables.groups.clear(), _cut(leaf)))
+            switches.run(reboot)
 
     thread = threading.Thread(target=again, name="reboots")
     thread.start()

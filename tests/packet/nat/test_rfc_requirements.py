@@ -109,7 +109,7 @@ def test_an_unsolicited_syn_gets_no_reply_and_does_not_hinder_the_syn_of_the_oth
     assert isinstance(bench.one(tcp(FAR, 53, *target), *OUTSIDE), Drop)
     inside = B if target[0] == FLOATING else A
     assert read(bench.one(tcp(inside, target[1], FAR, 53), 5).packet) == (*target, FAR, 53)
-    assert read(bench.one(tcp(FAR, 53, *target, "SA"), *OUTSIDE).packet) == (FAR, 53, inside, target[1])
+    assert read(bench.one(tcp(FAR, 53, target[0], target[1], "SA"), *OUTSIDE).packet) == (FAR, 53, inside, target[1])
 
 
 def with_options(packet, options):

@@ -149,8 +149,8 @@ class ClosedLoopMachine(RuleBasedStateMachine):
 
     @rule(port=ANY)
     def a_cut_port_comes_up(self, port: int) -> None:
-        if self.driver.cut:
-            self.driver.turn(sorted(self.driver.cut)[port % len(self.driver.cut)], up=True)
+        if self.driver.down:
+            self.driver.turn(sorted(self.driver.down)[port % len(self.driver.down)], up=True)
 
     @rule(port=ANY, times=st.integers(1, 6), ms=st.integers(0, 700))
     def a_port_flaps(self, port: int, times: int, ms: int) -> None:

@@ -153,6 +153,7 @@ class CopyingMachine(RuleBasedStateMachine):
                 self.records_are_kept()
             self.acknowledgements_arrive(1 << 20)
         assert self.sender.complete
+        assert self.sender.complete_ns is not None
         assert self.sender.complete_ns >= self.now - 2
         assert self.receiver.complete
         # An end may be among what was lost: such a copy ends by its own time-out.

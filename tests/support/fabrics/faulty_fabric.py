@@ -33,11 +33,11 @@ QUIET_MS = 70_000
 
 @dataclass
 class FaultyFabric(Driver):
-    """A Driver with `sessions` (0: none) by switch, `cut` ports, and `late` effects and events."""
+    """A Driver with `sessions` (0: none) by switch, `down` ports, and `late` effects and events."""
 
     delays: frozenset[type] = frozenset()
     late: list[tuple[Effect | Event, Mapping[str, int]]] = field(default_factory=list)
-    cut: set[PortRef] = field(default_factory=set)
+    down: set[PortRef] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,7 +101,7 @@ class FaultyFabric(Driver):
         """Begin a session, in place of the one before, if any."""
         self.begun += 1
         self.sessions[switch] = self.begun
-        ports = {port.number: port not in self.cut for port in self.ports if port.switch == switch}
+        ports = {port.number: port not in self.down for port in self.ports if port.switch == switch}
         self.session_ends(switch, SwitchUp(switch=switch, ports=ports, installed=self.held[switch]))
 
     def connect_all(self) -> None:
@@ -124,7 +124,7 @@ class FaultyFabric(Driver):
     def turn(self, port: PortRef, *, up: bool) -> None:
         """Cut or repair a port, as far as the state of its cable changes; connected ends report it."""
         ends = [port, *self._peer(port)]
-        (self.cut.difference_update if up else self.cut.update)(ends)
+        (self.down.difference_update if up else self.down.update)(ends)
         for end in ends:
             if self.sessions[end.switch]:
                 self.feed(PortStatus(switch=end.switch, port=end.number, up=up))
@@ -195,8 +195,8 @@ class FaultyFabric(Driver):
     @property
     def dead(self) -> Health:
         """Return what is out of use in truth."""
-        cables = {self.fabric.cable_by_port[port].id for port in self.cut if port in self.fabric.cable_by_port}
-        nics = {self.fabric.nic_by_port[port].id for port in self.cut if port in self.fabric.nic_by_port}
+        cables = {self.fabric.cable_by_port[port].id for port in self.down if port in self.fabric.cable_by_port}
+        nics = {self.fabric.nic_by_port[port].id for port in self.down if port in self.fabric.nic_by_port}
         return self.fabric.failed.union(Health(down_cables=frozenset(cables), down_nics=frozenset(nics)))
 
 

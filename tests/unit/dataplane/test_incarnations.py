@@ -11,7 +11,8 @@ from heddle.dataplane.config.desired import Desired
 from heddle.dataplane.config.incarnations import Incarnated, is_unchanged, numbers_of, succeeding
 from heddle.dataplane.config.network import NetworkConfig, Peering
 from heddle.dataplane.config.refusal import ConfigError
-from heddle.dataplane.config.updates import Replica, updates
+from heddle.dataplane.config.replica import Replica
+from heddle.dataplane.config.updates import updates
 from tests.fakes.gateway.changing_networks import vpc
 from tests.support.examples import examples
 
