@@ -85,24 +85,10 @@ from heddle.controller.brain.transactions.parking import delayed, unparked, unre
 from heddle.controller.brain.transactions.submissions import submit, withdraw
 from heddle.controller.model.effect import Effect
 from heddle.controller.model.event import (
-    ApplyBorder,
-    ApplyLoadBalancer,
-    ApplyNetwork,
-    ApplyPeering,
-    ApplyVpc,
-    BackEndsReported,
     Compiled,
     Congested,
-    DeleteLoadBalancer,
-    DeletePeering,
-    DeleteVpc,
     Drain,
-    DropUnknownVpcs,
     Event,
-    ForgetGateway,
-    GatewayAcked,
-    GatewayDown,
-    GatewayUp,
     Installed,
     InstallFailed,
     InstallLags,
@@ -121,6 +107,22 @@ from heddle.controller.model.event import (
     SwitchUp,
     Tick,
     Withdraw,
+)
+from heddle.controller.model.network_event import (
+    ApplyBorder,
+    ApplyLoadBalancer,
+    ApplyNetwork,
+    ApplyPeering,
+    ApplyVpc,
+    BackEndsReported,
+    DeleteLoadBalancer,
+    DeletePeering,
+    DeleteVpc,
+    DropUnknownVpcs,
+    ForgetGateway,
+    GatewayAcked,
+    GatewayDown,
+    GatewayUp,
 )
 from heddle.controller.model.plan import Infeasible, Replan
 

@@ -30,6 +30,7 @@ import heddle.controller.model.health
 import heddle.controller.model.job
 import heddle.controller.model.job_state
 import heddle.controller.model.moves
+import heddle.controller.model.network_event
 import heddle.controller.model.placement
 import heddle.controller.model.plan
 import heddle.controller.model.rule
@@ -61,6 +62,7 @@ _MODULES: tuple[ModuleType, ...] = (
     heddle.controller.model.effect,
     heddle.controller.model.error,
     heddle.controller.model.event,
+    heddle.controller.model.network_event,
     heddle.controller.model.fabric,
     heddle.controller.model.health,
     heddle.controller.model.job,

@@ -28,7 +28,7 @@ from heddle.controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from heddle.controller.model.event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
+from heddle.controller.model.network_event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from heddle.controller.runtime.gateways import Gateways, GatewaySession, TooManyRequestsError
 from heddle.controller.runtime.loop import Loop
 from heddle.dataplane.config.check import NAME, is_unicast

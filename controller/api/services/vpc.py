@@ -18,7 +18,8 @@ from heddle.controller.brain.networks.changes import touched_vteps
 from heddle.controller.brain.networks.gateways import away
 from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.error import InputError
-from heddle.controller.model.event import (
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.network_event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyNetwork,
@@ -29,7 +30,6 @@ from heddle.controller.model.event import (
     DeleteVpc,
     DropUnknownVpcs,
 )
-from heddle.controller.model.fabric import Fabric
 from heddle.controller.runtime.gateways import Gateways
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.isolation import Isolation, Verdict, isolation_of

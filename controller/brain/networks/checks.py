@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from heddle.controller.brain.virtual_networks import Networks
-from heddle.controller.model.event import GatewayUp
+from heddle.controller.model.network_event import GatewayUp
 from heddle.dataplane.config import check_change
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import floating_problems

@@ -10,7 +10,7 @@ from heddle.controller.brain.state import State
 from heddle.controller.brain.virtual_networks import Gateway, Networks, Waiting
 from heddle.controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
 from heddle.controller.model.error import BudgetExceededError, InputError, InUseError, NotFoundError, UnavailableError
-from heddle.controller.model.event import DropUnknownVpcs, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
+from heddle.controller.model.network_event import DropUnknownVpcs, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from heddle.dataplane.config.desired import Kind
 from heddle.dataplane.config.incarnations import Incarnated, succeeding
 from heddle.dataplane.config.refusal import shown

@@ -13,7 +13,7 @@ from heddle.controller.brain.virtual_networks import BackEndKey, Gateway, Networ
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.effect import Effect, Note
 from heddle.controller.model.error import InUseError, NotFoundError
-from heddle.controller.model.event import ApplyLoadBalancer, BackEndsReported, DeleteLoadBalancer
+from heddle.controller.model.network_event import ApplyLoadBalancer, BackEndsReported, DeleteLoadBalancer
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check_change import NetworkChange
 from heddle.dataplane.config.desired import Kind

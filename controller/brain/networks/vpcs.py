@@ -10,7 +10,14 @@ from heddle.controller.brain.state import State
 from heddle.controller.brain.tenants import owns, visible_vpcs
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import InUseError, NotFoundError
-from heddle.controller.model.event import ApplyBorder, ApplyNetwork, ApplyPeering, ApplyVpc, DeletePeering, DeleteVpc
+from heddle.controller.model.network_event import (
+    ApplyBorder,
+    ApplyNetwork,
+    ApplyPeering,
+    ApplyVpc,
+    DeletePeering,
+    DeleteVpc,
+)
 from heddle.dataplane.config.check import neighbours_of
 from heddle.dataplane.config.check_change import NetworkChange, left_claims
 

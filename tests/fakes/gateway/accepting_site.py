@@ -11,7 +11,7 @@ from heddle.controller.brain.decide import decide
 from heddle.controller.brain.networks.publishing import update_for
 from heddle.controller.model.effect import Reply
 from heddle.controller.model.error import HeddleError
-from heddle.controller.model.event import GatewayAcked, GatewayDown, GatewayUp
+from heddle.controller.model.network_event import GatewayAcked, GatewayDown, GatewayUp
 from heddle.dataplane.config.acceptance.accept import accepted
 from heddle.dataplane.config.balancers import VirtualIp
 from heddle.dataplane.config.check_served import ports_of, reserved_by

@@ -15,7 +15,8 @@ from heddle.controller.brain.decide import decide
 from heddle.controller.brain.networks.publishing import desired_of, update_for
 from heddle.controller.model.effect import EndSession, NetworksChanged, Reply
 from heddle.controller.model.error import HeddleError, InputError, InUseError, NotFoundError, UnavailableError
-from heddle.controller.model.event import (
+from heddle.controller.model.event import Tick
+from heddle.controller.model.network_event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyNetwork,
@@ -28,7 +29,6 @@ from heddle.controller.model.event import (
     GatewayAcked,
     GatewayDown,
     GatewayUp,
-    Tick,
 )
 from heddle.controller.views.load_balancers import load_balancer_views, view_of
 from heddle.dataplane.config.balancers import BackEnd, LoadBalancer, Mode

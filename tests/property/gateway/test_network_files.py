@@ -15,7 +15,7 @@ from heddle.controller.brain.decide import decide
 from heddle.controller.brain.settings import Settings
 from heddle.controller.model.effect import NetworksChanged, Persist, Reply
 from heddle.controller.model.error import InputError
-from heddle.controller.model.event import ApplyBorder, ApplyLoadBalancer, ApplyNetwork, ApplyPeering, ApplyVpc
+from heddle.controller.model.network_event import ApplyBorder, ApplyLoadBalancer, ApplyNetwork, ApplyPeering, ApplyVpc
 from heddle.dataplane.config.balancers import BackEnd, LoadBalancer
 from heddle.dataplane.config.network import BorderRule, DirectConnect, Endpoint, FloatingIp, Peering, Subnet, Vpc
 from heddle.foundation.network import Network

@@ -12,7 +12,7 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heddle.controller.model.event import (
+from heddle.controller.model.network_event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyPeering,

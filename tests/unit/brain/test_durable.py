@@ -10,20 +10,9 @@ from heddle.controller.brain.begin import begin
 from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.virtual_networks import Gateway
 from heddle.controller.model.effect import Install, Persist
-from heddle.controller.model.event import (
-    ApplyBorder,
-    ApplyLoadBalancer,
-    ApplyPeering,
-    ApplyVpc,
-    Drain,
-    GatewayUp,
-    PortStatus,
-    Release,
-    Renew,
-    Submit,
-    SwitchUp,
-)
+from heddle.controller.model.event import Drain, PortStatus, Release, Renew, Submit, SwitchUp
 from heddle.controller.model.job import Steering
+from heddle.controller.model.network_event import ApplyBorder, ApplyLoadBalancer, ApplyPeering, ApplyVpc, GatewayUp
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.runtime.journal import jobs, values

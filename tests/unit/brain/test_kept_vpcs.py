@@ -9,7 +9,7 @@ import pytest
 from heddle.controller.brain.networks.publishing import update_for
 from heddle.controller.model.effect import NetworksChanged, Reply
 from heddle.controller.model.error import InputError, UnavailableError
-from heddle.controller.model.event import (
+from heddle.controller.model.network_event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyPeering,

@@ -8,7 +8,7 @@ import pytest
 from heddle.controller.brain.networks.gateways import away
 from heddle.controller.model.effect import NetworksChanged, Persist, Reply
 from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError, InputError
-from heddle.controller.model.event import ApplyNetwork, DeleteVpc, ForgetGateway, GatewayDown
+from heddle.controller.model.network_event import ApplyNetwork, DeleteVpc, ForgetGateway, GatewayDown
 from heddle.controller.model.tenant import Quota, Tenant
 from heddle.dataplane.config.desired import Kind
 from heddle.dataplane.config.network import BorderRule, FloatingIp, Peering

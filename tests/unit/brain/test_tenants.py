@@ -19,7 +19,10 @@ from heddle.controller.brain.tenants import job_quota_refusal
 from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.effect import Reply
 from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError, InputError, NotFoundError
-from heddle.controller.model.event import (
+from heddle.controller.model.event import Event, Release, Renew, Submit
+from heddle.controller.model.job import Steering
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.network_event import (
     ApplyLoadBalancer,
     ApplyNetwork,
     ApplyPeering,
@@ -27,13 +30,7 @@ from heddle.controller.model.event import (
     DeleteLoadBalancer,
     DeletePeering,
     DeleteVpc,
-    Event,
-    Release,
-    Renew,
-    Submit,
 )
-from heddle.controller.model.job import Steering
-from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import FlowPlan, JobFlows
 from heddle.controller.model.tenant import Quota, Tenant
 from heddle.dataplane.config.balancers import BackEnd, LoadBalancer

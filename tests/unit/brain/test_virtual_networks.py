@@ -7,7 +7,8 @@ import pytest
 
 from heddle.controller.model.effect import EndSession, NetworksChanged, Reply
 from heddle.controller.model.error import BudgetExceededError, InputError, InUseError, NotFoundError, UnavailableError
-from heddle.controller.model.event import (
+from heddle.controller.model.event import Tick
+from heddle.controller.model.network_event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyPeering,
@@ -15,7 +16,6 @@ from heddle.controller.model.event import (
     DeleteVpc,
     ForgetGateway,
     GatewayDown,
-    Tick,
 )
 from heddle.dataplane.config.network import BorderRule, FloatingIp, Peering
 from heddle.foundation.network import Network

@@ -26,13 +26,10 @@ from heddle.controller.model.effect import (
 )
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.event import (
-    ApplyNetwork,
     Compiled,
     Congested,
     Drain,
-    DropUnknownVpcs,
     Event,
-    ForgetGateway,
     Installed,
     InstallFailed,
     InstallLags,
@@ -53,6 +50,7 @@ from heddle.controller.model.event import (
 )
 from heddle.controller.model.health import Health
 from heddle.controller.model.moves import MAX_MOVES, MoveLimit, Whose
+from heddle.controller.model.network_event import ApplyNetwork, DropUnknownVpcs, ForgetGateway
 from heddle.controller.model.plan import Certificate, Infeasible
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.model.traits import Printed

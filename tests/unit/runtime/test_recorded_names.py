@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heddle.controller.model.error import InputError
-from heddle.controller.model.event import GatewayAcked
+from heddle.controller.model.network_event import GatewayAcked
 from heddle.controller.recording.digest import Digester, _FormerPickler, _PlainPickler
 from heddle.controller.recording.names import _MOVED, recorded
 from heddle.controller.recording.pickling import ValueUnpickler, fingerprint
