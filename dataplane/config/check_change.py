@@ -79,7 +79,7 @@ class Whole:
 class View(NamedTuple):
     """What a change is judged by, beside the objects themselves."""
 
-    hidden: Collection[str] = ()
+    hidden: frozenset[str] = frozenset()
     """VPCs that do not exist for the caller."""
     pools: Pools | None = None
     """None where no balancer is known."""
@@ -97,8 +97,7 @@ EVERYTHING = View()
 def changed(before: Whole, change: NetworkChange, view: View = EVERYTHING) -> Whole:
     """Return the state after a change. Peerings of VPCs that are not there, or hidden, are left out."""
     vpcs = {**before.vpcs, **{vpc.id: vpc for vpc in change.vpcs}}
-    known = vpcs.keys() - set(view.hidden)
-    new = {each for each in change.peerings if each.a != each.b and {each.a, each.b} <= known}
+    new = {each for each in change.peerings if _may_peer(each, vpcs, view)}
     peerings = before.peerings | new
     claims = left_claims(before, {vpc.id for vpc in change.vpcs})
     for vpc in change.vpcs:
@@ -118,6 +117,11 @@ def changed(before: Whole, change: NetworkChange, view: View = EVERYTHING) -> Wh
         load_balancers={**before.load_balancers, **{each.id: each for each in change.load_balancers}},
         border=before.border if change.border is None else change.border,
     )
+
+
+def _may_peer(peering: Peering, vpcs: Collection[str], view: View) -> bool:
+    names = {peering.a, peering.b}
+    return len(names) == 2 and all(name in vpcs for name in names) and view.hidden.isdisjoint(names)
 
 
 def left_claims(before: Whole, names: Collection[str]) -> dict[tuple[str, int], str]:

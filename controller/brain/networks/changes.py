@@ -131,7 +131,9 @@ def _differing(networks: Networks, change: NetworkChange, view: View) -> Network
     return NetworkChange(
         vpcs=tuple(vpc for vpc in change.vpcs if networks.vpcs.get(vpc.id) != vpc),
         peerings=frozenset(
-            each for each in change.peerings if each not in networks.peerings or {each.a, each.b} & set(view.hidden)
+            each
+            for each in change.peerings
+            if each not in networks.peerings or not view.hidden.isdisjoint((each.a, each.b))
         ),
         load_balancers=tuple(each for each in change.load_balancers if networks.load_balancers.get(each.id) != each),
         border=None if same else change.border,

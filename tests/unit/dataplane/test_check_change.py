@@ -168,7 +168,7 @@ def test_what_a_file_names_twice_is_refused():
 
 
 def test_hidden_vpcs_are_as_if_they_did_not_exist():
-    hidden = View(hidden={"south"})
+    hidden = View(hidden=frozenset({"south"}))
     overlapping = replace(NORTH, subnets=SOUTH.subnets, endpoints=SOUTH.endpoints, floating_ips=(), direct_connects=())
     theirs, absent = (
         problems(state(NORTH, SOUTH), hidden, vpcs=(overlapping,), peerings=frozenset({Peering(a="north", b=name)}))
