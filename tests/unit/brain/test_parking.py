@@ -1,9 +1,13 @@
 """Submissions that need a switch which lags wait for it, and nothing else does."""
 
+from dataclasses import replace
+
 import pytest
 
+from heddle.controller.brain.install import start_install
+from heddle.controller.brain.state import Active, PlanWork
 from heddle.controller.brain.transactions.jobs import MAX_ATTEMPTS
-from heddle.controller.model.effect import GiveUp, Install, Note, Solve
+from heddle.controller.model.effect import GiveUp, Install, Note, ReadRules, Solve
 from heddle.controller.model.error import UnavailableError
 from heddle.controller.model.event import (
     Drain,
@@ -11,10 +15,12 @@ from heddle.controller.model.event import (
     InstallLags,
     PortStatus,
     Release,
+    RulesRead,
     Submit,
     SwitchCaughtUp,
     SwitchDown,
     SwitchUp,
+    Tick,
     Withdraw,
 )
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
@@ -219,3 +225,42 @@ def test_a_switch_that_lags_is_noted_once_as_a_warning(driver):
         driver.feed(Submit(reply=reply, request=pair(f"b{reply}", 5, 7)))
     warnings = [note for note in of(driver, Note) if note.subject == "leaf1" and note.severity != "info"]
     assert [note.severity for note in warnings] == ["warning"]
+
+
+def test_a_plan_that_waits_to_be_installed_does_not_go_without_a_switch_whose_rules_became_unknown(driver):
+    """Two leaves have lost their rules; the installation of both fails on one while a job over the other waits."""
+    driver.mute = set()
+    driver.hold = (Install, ReadRules)
+    lost = {name: replace(driver.state.switches[name], installed=SwitchRules()) for name in ("leaf2", "leaf3")}
+    driver.held |= dict.fromkeys(lost, SwitchRules())
+    driver.state = replace(driver.state, switches=driver.state.switches | lost, dirty=frozenset(lost))
+    driver.feed(Tick())
+    (install,) = (effect for effect in driver.waiting if isinstance(effect, Install))
+    driver.feed(Submit(reply=1, request=pair("a", 5, 7)))
+    driver.waiting.clear()
+    driver.feed(InstallFailed(token=install.token, switch="leaf2", reason="BAD_MATCH"))
+    while driver.waiting:
+        effect = driver.waiting.pop(0)
+        if effect != ReadRules(switch="leaf3"):
+            for event in driver.perform(effect):
+                driver.feed(event)
+    assert driver.replies == {}
+    driver.feed(RulesRead(switch="leaf3", installed=SwitchRules()))
+    driver.release_held()
+    assert isinstance(driver.reply_to(1), JobPlan)
+    assert driver.differing() == []
+
+
+def test_a_switch_that_has_refused_rules_is_in_no_installation_of_a_job_that_does_not_need_it(driver):
+    suspect = replace(driver.state.switches["leaf1"], installed=SwitchRules(), refusal="TABLE_FULL", failures=1)
+    work = PlanWork(submissions=())
+    state = replace(
+        driver.state,
+        switches={**driver.state.switches, "leaf1": suspect},
+        dirty=frozenset({"leaf1"}),
+        active=Active(token=7, work=work, health=driver.state.out_of_use, before={}, barriers=frozenset({"leaf3"})),
+    )
+    _, (effect,) = start_install(state, driver.now)
+    assert [set(step.changes) for step in effect.steps] == [{"leaf3"}]
+    _, (effect,) = start_install(replace(state, active=None), driver.now)
+    assert {name for step in effect.steps for name in step.changes} == {"leaf1"}
