@@ -64,6 +64,8 @@ from heddle.controller.runtime.ports import Compiler, Planner, PortFinder, State
 from heddle.controller.southbound.posting import Inbound
 from heddle.controller.southbound.server import OpenFlowServer
 from heddle.controller.southbound.settings import SouthboundSettings
+from heddle.controller.store.etcd.client import EtcdClient
+from heddle.controller.store.etcd.identity.memory import Memory
 from heddle.controller.store.etcd.member import ClusterMember
 from heddle.controller.store.etcd.term import Leader
 from heddle.controller.store.etcd.tls import EtcdTls
@@ -83,14 +85,14 @@ class Application:
 
     def __init__(
         self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None, compiler: Compiler | None = None,
-        counts: ClusterCounts | None = None, finder: PortFinder | None = None,
+        counts: ClusterCounts | None = None, finder: PortFinder | None = None, memory: Memory | None = None,
     ) -> None:  # fmt: skip
         """Create the parts; `planner` and `compiler` are processes of their own by default, which tests may replace.
 
-        `counts` continue over the lives of one of several controllers. `finder` finds source ports on a fabric that
-        hashes, by default with the probe agents.
+        `counts` and `memory` (of its etcd) continue over the lives of one of several controllers. `finder` finds source
+        ports on a fabric that hashes, by default with the probe agents.
         """
-        self._config, self._counts = config, counts or ClusterCounts()
+        self._config, self._counts, self._memory = config, counts or ClusterCounts(), memory or Memory()
         self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(steering_of(fabric).completed, fabric))
@@ -310,8 +312,8 @@ class Application:
         except CertificateError as error:
             raise InputError(f"cluster: {error}") from None
         return ClusterMember(
-            cluster.endpoints, fabric.name, me, leadership, own_file(fabric), lease_s=cluster.lease_s, tls=tls,
-            counts=self._counts,
+            EtcdClient(cluster.endpoints, tls, self._counts), fabric.name, me, leadership, own_file(fabric),
+            self._memory, lease_s=cluster.lease_s, counts=self._counts,
         )  # fmt: skip
 
     def _sources(self) -> Sources:

@@ -14,6 +14,7 @@ import numpy as np
 from heddle.benchmarks.loop import (
     admission,
     arrivals,
+    bad_switch,
     churn,
     costs,
     failures,
@@ -33,6 +34,7 @@ SEED = 1
 FAILURES = 16
 SMALL = "kind: spine_leaf, spines: 4, leaves: 8, hosts_per_leaf: 4"
 ADMITTING = "kind: spine_leaf, spines: 16, leaves: 64, hosts_per_leaf: 48"
+MANY = "kind: spine_leaf, spines: 8, leaves: 56, hosts_per_leaf: 2"
 LARGE = "kind: spine_leaf, spines: 64, leaves: 128, hosts_per_leaf: 8"
 GOALS_MS = {"PIN 100": 50, "PIN 1000": 200, "SOURCE_PORT 100": 50, "SOURCE_PORT 1000": 50}
 
@@ -199,6 +201,19 @@ def neighbours_load(out: TextIO) -> dict[str, Any]:
     return found
 
 
+def switch_is_at_fault(out: TextIO) -> dict[str, Any]:
+    """Measure SubmitJob of jobs that avoid a leaf, while that leaf has each fault and other jobs need it."""
+    found: dict[str, Any] = {"goal_p99_ms": 1_000}
+    with world(MANY, rules_within_s=600.0) as one:
+        for fault in bad_switch.FAULTS:
+            beside = bad_switch.measured(one, fault)
+            found[fault] = {**spread(beside.elsewhere_ms), "over_it": dict(beside.over_it)}
+            line(out, f"a leaf's fault: {fault}; jobs elsewhere", found[fault])
+            over_it = ", ".join(f"{count} {code}" for code, count in sorted(beside.over_it.items()))
+            print(f"    jobs over it: {over_it or 'none was answered meanwhile'}", file=out, flush=True)
+    return found
+
+
 def plans_compare(out: TextIO) -> dict[str, Any]:
     """Compare the fullest link after failures with that of a full plan."""
     rows = list(ratios.measured(spine_leaf(4, 8, 32, 100_000_000_000), SEED, jobs=8, failures=4))
@@ -295,6 +310,7 @@ PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "previews": ("a cable fails under 100 pinned flows beside previews of 50,000 flows, 4 x 8 x 32", callers_preview),
     "hostile": ("a cable fails under 100 pinned flows beside hostile requests, 4 x 8 x 32", callers_are_hostile),
     "neighbours": ("a second client beside one that loads every port, 4 x 8 x 32 (goal: p99 200)", neighbours_load),
+    "fault": ("a leaf is silent, refuses, lies, reboots; jobs that avoid it (goal: p99 1,000)", switch_is_at_fault),
     "churn": ("1,000 jobs arrive and leave, rings on random GPUs of 1,024", jobs_churn),
     "arrivals": (
         "rings on random GPUs arrive and leave over gRPC, 3 tiers, 1,024 GPUs 88 % full",

@@ -23,7 +23,7 @@ MAX_SUBJECT_LENGTH = 300
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """One call; `subject` is what it is about, in the caller's words."""
+    """One call; `subject` is what it is about, in the caller's words, as far as the audit log has it."""
 
     caller: Caller
     scope: Scope
@@ -32,6 +32,8 @@ class Call:
     object: tuple[str, ...] = ()
     """The fields of a request that name what the call is about, as the table of methods has them."""
     subject: str = ""
+    said: str = ""
+    """All of it: names that the caller used itself are no secret to it."""
     on_begin: Callable[[], None] = lambda: None
     """Audits that a stream begins."""
 
@@ -45,7 +47,7 @@ class Call:
         if isinstance(request, Message):
             names = [attrgetter(field)(request) for field in self.object]
             request = " ".join(filter(None, names))
-        self.subject = request[:MAX_SUBJECT_LENGTH]
+        self.said, self.subject = request, request[:MAX_SUBJECT_LENGTH]
 
     def speaks_for(self, name: str) -> None:
         """Record that a stream begins, of the host or gateway of this name.
@@ -59,7 +61,7 @@ class Call:
 
     def text(self, text: str) -> str:
         """Return a text without the names of others."""
-        return self.scope.text(text, self.loop.state, self.owners.owner, self.subject)
+        return self.scope.text(text, self.loop.state, self.owners.owner, self.said)
 
     def plan(self, plan: JobPlan) -> JobPlan:
         """Return a plan without the names of others."""

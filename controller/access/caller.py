@@ -5,8 +5,9 @@ the server listens on loopback or on a socket file of mode 0600, and the caller 
 gives no credentials of a unix socket's peer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 from heddle.foundation.identity import SCHEME, Role, identity_in
 
@@ -21,11 +22,15 @@ class UnknownCallerError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """A role and a name; `peer` is where the call comes from, for the audit trail."""
+    """A role and a name; `peer` is where the call comes from, for the audit trail.
+
+    `addresses` are in the certificate: the VTEPs of an agent or gateway.
+    """
 
     role: Role
     name: str
     peer: str = ""
+    addresses: frozenset[IPv4Address] = frozenset()
 
     @property
     def who(self) -> str:
@@ -46,7 +51,15 @@ def caller_of(peer: str, auth: Mapping[str, Iterable[bytes]]) -> Caller:
         found = identity_in(uri)
     except ValueError:
         raise UnknownCallerError(f"the certificate names no identity: {SCHEME}FABRIC/ROLE/NAME") from None
-    return Caller(role=found.role, name=found.name, peer=peer)
+    return Caller(role=found.role, name=found.name, peer=peer, addresses=frozenset(_addresses(auth)))
+
+
+def _addresses(auth: Mapping[str, Iterable[bytes]]) -> Iterator[IPv4Address]:
+    for text in _texts(auth, "peer_ip"):
+        try:
+            yield IPv4Address(text)
+        except ValueError:
+            continue  # IPv6: no VTEP
 
 
 def _texts(auth: Mapping[str, Iterable[bytes]], key: str) -> list[str]:

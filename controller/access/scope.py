@@ -63,6 +63,9 @@ class Scope:
     def check_balancer(self, balancer: LoadBalancer) -> None:
         """Raise DeniedError for what the caller may not request."""
 
+    def check_border(self) -> None:
+        """Raise DeniedError where the caller may not change the border."""
+
     def text(self, text: str, state: State, owner: Owner, said: str = "") -> str:
         """Return a text without the names of others; `said` are names that the caller used itself."""
         return text
@@ -157,6 +160,10 @@ class TenantScope(Scope):
             if balancer.mode is Mode.IP_IN_IP and not self._is_host(end.ip):
                 place = f"load balancer {balancer.id}: backends[{i}].ip"
                 raise DeniedError(f"{place}: tenant {self.tenant.name} may not use {end.ip}; it is none of its hosts")
+
+    def check_border(self) -> None:
+        """Raise DeniedError: the border is the provider's."""
+        raise DeniedError("border: only an operator may change it; leave it out of the file")
 
     def _is_host(self, address: Address) -> bool:
         """Return whether an address of the underlay is of this tenant's NICs or VTEPs."""

@@ -45,7 +45,12 @@ def _configuration(own: OwnCertificate) -> Any:
 
 def certificate_of(context: Context) -> bytes | None:
     """Return the PEM certificate that the peer of a call has shown; None on a socket file or without TLS."""
-    shown = context.auth_context().get("x509_pem_cert")
+    return _shown(context, "x509_pem_cert")
+
+
+def _shown(context: Context, name: str) -> bytes | None:
+    """Return a property of a connection's TLS."""
+    shown = context.auth_context().get(name)
     return bytes(shown[0]) if shown else None
 
 
@@ -85,7 +90,7 @@ class KnownPeers(Around):
             return
         self._connections.made_call(context.peer())
         try:
-            peer = self._tls.admitted(certificate)
+            peer = self._tls.admitted(certificate, chain=_shown(context, "x509_pem_cert_chain") or b"")
         except PeerRefusedError as error:
             _LOG.warning("%s: refused: %s", context.peer(), error)
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))

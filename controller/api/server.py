@@ -16,6 +16,7 @@ from heddle.controller.api.decoding import Decoding
 from heddle.controller.api.leading import Leading
 from heddle.controller.api.limits import MAX_CALLS, Limits, connection_options
 from heddle.controller.api.mutual_tls import KnownPeers
+from heddle.controller.api.peer import Places
 from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
 from heddle.controller.model.call_limits import CallLimits
 from heddle.controller.model.error import PrerequisiteError
@@ -81,7 +82,8 @@ class ApiServer:
         status = health_pb2.HealthCheckResponse
         self._status = status.SERVING if leading is None else status.NOT_SERVING
         last = [leading] if leading is not None else []
-        bounds = Limits(Callers(settings.limits, served.limited))
+        self._places = Places()
+        bounds = Limits(Callers(settings.limits, served.limited), self._places)
         interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, Guard(access), *last, Decoding()]
         self._server = grpc.aio.server(options=options, interceptors=interceptors, maximum_concurrent_rpcs=MAX_CALLS)
         jobs.add_to(self._server, loop, feeds.plans, attached.flows, served.previews)
@@ -118,7 +120,9 @@ class ApiServer:
             await self._health.set(service, self._status)
         if address.startswith(UNIX):
             return address
-        return address_text(split_address(address)[0], bound)
+        host = split_address(address)[0]
+        self._places.listening(host, bound)
+        return address_text(host, bound)
 
     async def serve(self) -> None:
         """Report SERVING for every service: this controller leads."""

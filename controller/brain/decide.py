@@ -28,6 +28,11 @@ and virtual networks (`networks/`), whose callers wait for the gateways. Preview
 are planned beside the transactions. A failed link waits for no plan: the underlay without it is compiled and
 installed meanwhile, and a plan that is still computed for the fabric of before is begun again.
 
+No switch delays what does not need it. A transaction needs the switches on new paths and those whose pins it changes.
+Where its installation waits for one that lags, and other work waits, the installation ends: the submission is undone,
+and parked until that switch has caught up (`transactions/parking.py`). A switch that refuses rules gets installations
+of its own; no new job uses it, and jobs that cross it are degraded (`lacking.py`).
+
 Desired, installed, difference. What a switch should hold is computed from the state (`state.wanted`), what it holds
 is what it reported or acknowledged (`SwitchState.installed`), and `install.py` alone sends the difference. A handler
 changes what is wanted, and marks switches as dirty.
@@ -53,45 +58,40 @@ effect. docs/where-to-change.md has the whole list, from the gRPC method to the 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from heddle.controller.brain import congestion, durable, storms, switches
 from heddle.controller.brain.install import (
     Outcome,
+    caught_up,
     changed_topology,
+    give_up,
     on_install_failed,
     on_installed,
+    on_lags,
     start_install,
     unread,
 )
+from heddle.controller.brain.lacking import with_lacking
 from heddle.controller.brain.lifecycle import WorkKind
 from heddle.controller.brain.networks import gateways, load_balancers, vpcs
 from heddle.controller.brain.state import Active, ReplanWork, State
 from heddle.controller.brain.steering.interface import Step
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.transactions import drains, jobs, previews, replan, suggestions
+from heddle.controller.brain.transactions.parking import delayed, unparked, unready_of
 from heddle.controller.brain.transactions.submissions import submit, withdraw
 from heddle.controller.model.effect import Effect
 from heddle.controller.model.event import (
-    ApplyBorder,
-    ApplyLoadBalancer,
-    ApplyPeering,
-    ApplyVpc,
-    BackEndsReported,
     Compiled,
     Congested,
-    DeleteLoadBalancer,
-    DeletePeering,
-    DeleteVpc,
     Drain,
     Event,
-    ForgetGateway,
-    GatewayAcked,
-    GatewayDown,
-    GatewayUp,
     Installed,
     InstallFailed,
+    InstallLags,
     PortsAstray,
     PortsFound,
     PortStatus,
@@ -102,10 +102,27 @@ from heddle.controller.model.event import (
     Submit,
     Suggest,
     Suggested,
+    SwitchCaughtUp,
     SwitchDown,
     SwitchUp,
     Tick,
     Withdraw,
+)
+from heddle.controller.model.network_event import (
+    ApplyBorder,
+    ApplyLoadBalancer,
+    ApplyNetwork,
+    ApplyPeering,
+    ApplyVpc,
+    BackEndsReported,
+    DeleteLoadBalancer,
+    DeletePeering,
+    DeleteVpc,
+    DropUnknownVpcs,
+    ForgetGateway,
+    GatewayAcked,
+    GatewayDown,
+    GatewayUp,
 )
 from heddle.controller.model.plan import Infeasible, Replan
 
@@ -130,12 +147,17 @@ def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
         for event in alike:
             state, more = HANDLERS[kind](state, event, now)
             effects += more
-    state, more = steering_of(state.fabric).start_compile(state, now)
-    effects += more
-    state, more = _start_waiting(state)
-    effects += more
+    for follow in (partial(with_lacking, before), partial(_compiles, now=now), _without_unready, _start_waiting):
+        state, more = follow(state)
+        effects += more
     state, more = start_install(state, now)
+    effects += more
+    state, more = give_up(state)
     return state, (*durable.changes(before, state), *effects, *more)
+
+
+def _compiles(state: State, now: int) -> Outcome:
+    return steering_of(state.fabric).start_compile(state, now)
 
 
 MAY_DEADLOCK = "the buffers of its paths and their failover could wait for each other in a circle (a PFC deadlock)"
@@ -180,6 +202,28 @@ def _start_waiting(state: State) -> Outcome:
         state, more = WORK_HANDLERS[work.kind].start(state, work)
         done += more
     return state, tuple(done)
+
+
+def _without_unready(state: State) -> Outcome:
+    """End a transaction whose next installation needs a switch that is not ready; return to the queue what may go on.
+
+    Its installation would leave that switch out, and its acknowledgement would not be one of all its rules.
+    """
+    active = state.active
+    if active is not None and active.before is not None and not _is_installing(state, active):
+        unready = sorted(unready_of(state, active))
+        if unready:
+            event = InstallFailed(token=active.token, switch=unready[0], reason=NOT_READY, lagging=frozenset(unready))
+            state, effects = _failed(state, active, event)
+            return unparked(state), effects
+    return unparked(state), ()
+
+
+NOT_READY = "it still processes earlier rules"
+
+
+def _is_installing(state: State, active: Active) -> bool:
+    return state.installing is not None and state.installing.of == active.token
 
 
 def _interrupted(state: State) -> Outcome:
@@ -257,11 +301,22 @@ def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:
     state, effects = outcome
     active = state.active
     if active is not None and active.token == done.of:
-        failed = WORK_HANDLERS[active.work.kind].failed
-        assert failed is not None
-        state, more = failed(replace(state, active=None), active.work, active, event)
+        state, more = _failed(state, active, event)
         effects += more
     return state, effects
+
+
+def _failed(state: State, active: Active, event: InstallFailed) -> Outcome:
+    """End a transaction whose installation failed; what a switch has delayed, or one that it does not need, goes on."""
+    work = active.work
+    at_fault = event.switch not in event.lagging and (
+        event.switch in active.needed or event.switch not in state.switches
+    )
+    if work.kind is WorkKind.PLAN and not at_fault and work.attempts < jobs.MAX_ATTEMPTS:
+        return delayed(replace(state, active=None), work, active)
+    failed = WORK_HANDLERS[work.kind].failed
+    assert failed is not None
+    return failed(replace(state, active=None), work, active, event)
 
 
 def _tick(state: State, event: Tick, now: int) -> Outcome:
@@ -293,17 +348,21 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     RulesRead: switches.rules_read,
     Installed: _installed,
     InstallFailed: _install_failed,
+    InstallLags: on_lags,
+    SwitchCaughtUp: caught_up,
     ApplyVpc: vpcs.apply_vpc,
     DeleteVpc: vpcs.delete_vpc,
     ApplyPeering: vpcs.apply_peering,
     DeletePeering: vpcs.delete_peering,
     ApplyBorder: vpcs.apply_border,
+    ApplyNetwork: vpcs.apply_network,
     ApplyLoadBalancer: load_balancers.apply_load_balancer,
     DeleteLoadBalancer: load_balancers.delete_load_balancer,
     BackEndsReported: load_balancers.back_ends_reported,
     GatewayUp: gateways.gateway_up,
     GatewayDown: gateways.gateway_down,
     ForgetGateway: gateways.forget_gateway,
+    DropUnknownVpcs: gateways.drop_unknown_vpcs,
     GatewayAcked: gateways.gateway_acked,
 }
 """The function that decides about each other event."""

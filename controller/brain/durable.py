@@ -21,17 +21,19 @@ from heddle.controller.model.plan import Certificate
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import claims_of, neighbours_of
 from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
+from heddle.dataplane.config.incarnations import is_unchanged
+from heddle.dataplane.config.network import Address, BorderRule, GatewayPort, Peering, Vpc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownGateway:
-    """The addresses of a gateway or balancer: hosts send to them also while it is not attached."""
+    """The addresses of a gateway, balancer or host: hosts send to gateways and balancers also while these are away."""
 
     vtep: IPv4Address
     kind: Kind
     host_vtep: IPv4Address | None
     pools: Mapping[str, tuple[Address, ...]]
+    ports: tuple[GatewayPort, ...] = ()
 
 
 class Table(NamedTuple):
@@ -58,10 +60,10 @@ def _is_same_job(job: Job, other: Job) -> bool:
     return job.flows is other.flows and all(getattr(job, name) == getattr(other, name) for name in JOB_FIELDS)
 
 
-def _kept_gateway(gateway: Gateway) -> KnownGateway | None:
-    if gateway.is_host:
-        return None
-    return KnownGateway(vtep=gateway.vtep, kind=gateway.kind, host_vtep=gateway.host_vtep, pools=gateway.pools)
+def _kept_gateway(gateway: Gateway) -> KnownGateway:
+    return KnownGateway(
+        vtep=gateway.vtep, kind=gateway.kind, host_vtep=gateway.host_vtep, pools=gateway.pools, ports=gateway.ports
+    )
 
 
 TABLES = (
@@ -75,12 +77,14 @@ TABLES = (
     ),
     Table("drain", str, lambda state: state.drained, lambda names: {name: name for name in names}),
     Table("port", PortRef, lambda state: state.down_ports, lambda ports: {str(port): port for port in ports}),
-    Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs),
+    Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs, is_same=is_unchanged),
     Table("peering", Peering, lambda state: state.networks.peerings, lambda all_: {f"{e.a} {e.b}": e for e in all_}),
     Table("border", tuple[BorderRule, ...], lambda state: state.networks.border, lambda rules: {"": rules}),
     Table("load_balancer", LoadBalancer, lambda state: state.networks.load_balancers, lambda found: found),
     Table("gateway", KnownGateway, lambda state: state.networks.gateways, lambda known: known, _kept_gateway),
     Table("network_generation", int, lambda state: state.networks.generation, lambda number: {"": number}),
+    Table("network_known_since", int, lambda state: state.networks.known_since, lambda number: {"": number}),
+    Table("network_ended", int, lambda state: state.networks.ended, lambda number: {"": number}),
     Table("next_job_number", int, lambda state: state.next_job_number, lambda number: {"": number}),
     Table("certificate", Certificate, lambda state: state.certificate, lambda value: {"": value}),
 )
@@ -139,6 +143,11 @@ def restored(state: State, values: Values, now: int) -> State:
 
 
 def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:
+    if job.state is JobState.DEGRADED and not job.stranded and job.healthy_utilisation is None:
+        # A switch lacked its rules; whether it still does shows when it connects.
+        job = replace(
+            job, state=JobState.RUNNING, generation=job.generation + 1, reason="the controller has started again"
+        )
     return replace(
         job,
         lease_expires_unix_ms=now + job.lease_ms,
@@ -150,9 +159,11 @@ def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:
 def _networks(found: Values) -> Networks:
     vpcs: Mapping[str, Vpc] = found["vpc"]
     peerings = frozenset(found["peering"].values())
+    vteps = {name: frozenset(endpoint.vtep for endpoint in vpc.endpoints) for name, vpc in vpcs.items()}
+    hosts = frozenset[IPv4Address]().union(*vteps.values())
     return Networks(
         vpcs=vpcs,
-        vteps={name: frozenset(endpoint.vtep for endpoint in vpc.endpoints) for name, vpc in vpcs.items()},
+        vteps=vteps,
         claims={claim: vpc.id for vpc in vpcs.values() for claim, _ in claims_of(vpc)},
         peerings=peerings,
         peers=neighbours_of(peerings),
@@ -160,8 +171,12 @@ def _networks(found: Values) -> Networks:
         load_balancers=found["load_balancer"],
         endpoints=sum(len(vpc.endpoints) for vpc in vpcs.values()),
         generation=found["network_generation"].get("", 0),
+        known_since=found["network_known_since"].get("", 0),
+        has_border="" in found["border"],
+        ended=found["network_ended"].get("", 0),
         gateways={
-            name: Gateway(vtep=each.vtep, kind=each.kind, host_vtep=each.host_vtep, pools=each.pools)
+            name: Gateway(vtep=each.vtep, kind=each.kind, host_vtep=each.host_vtep, pools=each.pools, ports=each.ports)
             for name, each in found["gateway"].items()
+            if each.kind is not Kind.HOST or each.vtep in hosts
         },
     )

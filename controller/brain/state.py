@@ -82,12 +82,21 @@ class SwitchState:
     """The last known state of a switch: `installed` is None while its rules are unknown.
 
     `failures` counts its consecutive failed installations; `changed` is the token of the last installation there.
+    `refusal` is why the last one failed, until the switch holds what it should, also in later sessions. One that is
+    `lagging` still processes what it was sent: it gets nothing more, and is not read, before it has caught up.
     """
 
     connected: bool = False
     installed: SwitchRules | None = None
     failures: int = 0
     changed: int = 0
+    refusal: str = ""
+    lagging: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether the rules of a connected switch are known."""
+        return self.connected and self.installed is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +112,8 @@ class PlanWork:
     """Plan and install submitted jobs together: one while it waits, all that can be joined with it when it starts.
 
     `attempts` counts plans that a failure made void. What was refused together with others is planned `alone`.
+    `waits_for` are the switches that it waits for, or waited for last: they lagged, or were being read. What is `still`
+    moves no running flow: a move needed a switch that gets no rules now.
     """
 
     kind: ClassVar[Literal[WorkKind.PLAN]] = WorkKind.PLAN
@@ -110,6 +121,8 @@ class PlanWork:
     submissions: tuple[Submission, ...]
     attempts: int = 1
     alone: bool = False
+    waits_for: frozenset[str] = frozenset()
+    still: bool = False
 
     @property
     def requests(self) -> tuple[JobRequest, ...]:
@@ -169,7 +182,8 @@ class Active:
     `health` is the planner's input; a plan for any other is void. `before` are the jobs that the plan has changed, as
     they were, and `announces` those whose new generation is published after the acknowledgement. `response` is the
     reply to a drain, and `certificate` is the one before. `slowed` are the jobs whose lower rates have been published;
-    the next installation waits `wait_ms` for hosts to follow what has been published.
+    the next installation waits `wait_ms` for hosts to follow what has been published. `touched` are the switches whose
+    pins it changes; it waits for these and for `barriers`, and for no other switch.
     """
 
     token: int
@@ -184,6 +198,12 @@ class Active:
     slowed: tuple[str, ...] = ()
     wait_ms: int = 0
     seeking: Seeking | None = None
+    touched: frozenset[str] = frozenset()
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """Return the switches without which it does not end."""
+        return self.barriers | self.touched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,13 +211,16 @@ class Installing:
     """The installation under way: by switch, the rules after its acknowledgement.
 
     `of` is the token of the transaction that waits for it. `reconnected` are switches whose session was replaced
-    meanwhile: messages for the old session may reach the new one, so their rules are read again at the end.
+    meanwhile: messages for the old session may reach the new one, so their rules are read again at the end. It waits
+    for `lagging` switches, and is `given_up` where something else waits for it.
     """
 
     token: int
     target: Mapping[str, SwitchRules]
     of: int | None = None
     reconnected: frozenset[str] = frozenset()
+    lagging: frozenset[str] = frozenset()
+    given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +297,8 @@ class State:
     the next compilation waits for `compile_pause_unix_ms`. The first of `suggestions` and of `previews` is active, the
     others wait. `moves` are the newest decisions that moved flows, newest last. `hot_ports` are congested, or were
     lately. `older_pins` are the pins that switches had at their first session with this process and that it has not
-    replaced; none after the grace time.
+    replaced; none after the grace time. `parked` are submissions that wait for switches, as their `waits_for` says;
+    `lacking` are switches that refused rules which they should hold, as last published.
     """
 
     fabric: Fabric
@@ -311,6 +335,8 @@ class State:
     next_token: int = 1
     next_job_number: int = 1
     topology_generation: int = 1
+    parked: tuple[PlanWork, ...] = ()
+    lacking: frozenset[str] = frozenset()
 
     @property
     def out_of_use(self) -> Health:

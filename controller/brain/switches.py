@@ -42,7 +42,7 @@ def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
         return state, ()
     state = with_older_pins(out_of_installation(state, event.switch), event.switch, event.installed)
     installed = shared(event.installed, wanted(state, event.switch))
-    fresh = SwitchState(connected=True, installed=installed)
+    fresh = SwitchState(connected=True, installed=installed, refusal=state.switches[event.switch].refusal)
     state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
     ports = ((PortRef(event.switch, number), up) for number, up in event.ports.items())
     state, effects = _ports(state, ports, now)
@@ -57,7 +57,8 @@ def switch_down(state: State, event: SwitchDown, now: int) -> Outcome:
     if event.switch not in state.switches:
         return state, ()
     state = out_of_installation(state, event.switch)
-    state = replace(state, switches={**state.switches, event.switch: SwitchState()})
+    gone = SwitchState(refusal=state.switches[event.switch].refusal)
+    state = replace(state, switches={**state.switches, event.switch: gone})
     state, changed = changed_topology(state)
     return state, (Note(severity="warning", subject=event.switch, text=f"session ended: {event.reason}"), *changed)
 
@@ -65,7 +66,7 @@ def switch_down(state: State, event: SwitchDown, now: int) -> Outcome:
 def rules_read(state: State, event: RulesRead, now: int) -> Outcome:
     """Record the rules read from a switch; what an audit finds to differ is reported, and repaired."""
     known = state.switches.get(event.switch)
-    if known is None or not known.connected:
+    if known is None or not known.connected or known.lagging:
         return state, ()
     effects: tuple[Effect, ...] = ()
     if event.audit:

@@ -4,7 +4,7 @@ Another tenant's object is refused with the text for one that does not exist. Th
 that no two calls can pass a quota together, and no object can change its owner between the two.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from heddle.controller.brain.state import State
 from heddle.controller.brain.virtual_networks import Networks
@@ -32,12 +32,12 @@ def taken(kind: str, name: str) -> AlreadyExistsError:
     return AlreadyExistsError(f"id: {kind} {name} is in use; choose another id")
 
 
-def vpc_quota_refusal(networks: Networks, tenant: Tenant | None, name: str) -> BudgetExceededError | None:
-    """Return why a tenant may not have another VPC."""
+def vpc_quota_refusal(networks: Networks, tenant: Tenant | None, names: Collection[str]) -> BudgetExceededError | None:
+    """Return why a tenant may not have VPCs of these names beside its others."""
     if tenant is None or tenant.quota.vpcs is None:
         return None
-    count = sum(vpc.tenant == tenant.name and vpc.id != name for vpc in networks.vpcs.values())
-    return _passed(tenant, "VPCs", count, 1, tenant.quota.vpcs)
+    count = sum(vpc.tenant == tenant.name and vpc.id not in names for vpc in networks.vpcs.values())
+    return _passed(tenant, "VPCs", count, len(names), tenant.quota.vpcs)
 
 
 def job_quota_refusal(

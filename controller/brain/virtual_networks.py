@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
+from heddle.dataplane.config.network import Address, BorderRule, GatewayPort, Peering, Vpc
 
 BackEndKey = tuple[str, Address, int]
 """A back end: id of the load balancer, address and port."""
@@ -33,6 +33,15 @@ class Gateway:
     """By VPC: a balancer's own addresses there, from which it translates."""
     health: Mapping[BackEndKey, bool] = field(default_factory=dict)
     """The back ends that a balancer probes, and whether they are up, as it reported in this session."""
+    ports: tuple[GatewayPort, ...] = ()
+    """Its ports, with the addresses that are in use on their networks: no VPC may have these."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """By VPC that it does not serve as wanted, as it acknowledged last: what it serves instead, and why."""
+    unknown: frozenset[str] = frozenset()
+    """VPCs that it serves and was not sent, as it acknowledged last. In those that the controller knows, a host or
+    balancer has no part; the others are `Networks.unknown_at`."""
+    known_since: int = 0
+    """What it runs of generations before this one is not all known; 0: as `Networks.known_since` says."""
 
     @property
     def served_vtep(self) -> IPv4Address:
@@ -41,7 +50,7 @@ class Gateway:
 
     @property
     def is_host(self) -> bool:
-        """Whether it is a host's agent: forgotten when its session ends."""
+        """Whether it is a host's agent."""
         return self.kind is Kind.HOST
 
     def receives(self, vteps: Iterable[IPv4Address] | None) -> bool:
@@ -51,12 +60,16 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A caller that gets its reply when every gateway in `missing` runs `generation`, or at the deadline."""
+    """A caller that gets its reply when every gateway in `missing` runs `generation`, or at the deadline.
+
+    It fails where a gateway does not serve one of `vpcs`, which it has changed, as wanted.
+    """
 
     reply: int
     generation: int
     deadline_unix_ms: int
     missing: frozenset[str]
+    vpcs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,5 +93,17 @@ class Networks:
     endpoints: int = 0
     generation: int = 0
     gateways: Mapping[str, Gateway] = field(default_factory=dict)
-    """By id: all that are attached, and gateways and balancers (not hosts) that were attached before."""
+    """By id: all that are attached, and those that were before: gateways, balancers, and hosts with endpoints."""
     waiting: tuple[Waiting, ...] = ()
+    known_since: int = 0
+    """The generation with which this state began: it does not know what gateways run of earlier ones. 0: it knows."""
+    has_border: bool = False
+    """Whether the border was ever applied; where not, gateways with an earlier generation keep theirs."""
+    ended: int = 0
+    """The generation that last removed a VPC, peering, direct connect or floating IP (`incarnations`)."""
+    is_pending: bool = False
+    """Whether changes are not published yet, because more of the same file follow."""
+
+    def unknown_at(self, gateway: Gateway) -> frozenset[str]:
+        """Return the VPCs that a gateway serves and this state does not know."""
+        return gateway.unknown - self.vpcs.keys()

@@ -47,6 +47,11 @@ class ClusterConfig(BaseModel):
         default=2, ge=2, le=60, description="a leader that etcd has not heard for so long is replaced, seconds"
     )
     tls: EtcdTlsConfig = Field(default=EtcdTlsConfig(), description="towards etcd, where other files than tls are used")
+    memory: str | None = Field(
+        default=None,
+        description="the directory where this controller remembers which etcd it has used: another one, or an empty "
+        "one, is refused; none: while it runs only; null: /var/lib/heddle for root, ~/.local/state/heddle for others",
+    )
 
     @field_validator("endpoints")
     @classmethod

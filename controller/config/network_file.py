@@ -1,11 +1,10 @@
-"""Read the network file of `heddle gateway --network FILE`: the virtual networks of a gateway without a controller.
+"""Read network files: of `heddle vpc apply FILE`, and of `heddle gateway --network FILE` without a controller.
 
 Its keys are those of the contract's messages: `vpcs`, each a `Vpc`; `peerings`, each a `Peering`; `border`, rules each
 a `BorderRule`; `load_balancers`, each a `LoadBalancer`. The same rules apply as for requests to a controller.
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,15 +15,9 @@ from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_docu
 from heddle.controller.model.admission import Problem
 from heddle.controller.model.suggest import did_you_mean
 from heddle.dataplane.config.balancers import LoadBalancer
-from heddle.dataplane.config.check import floating_problems, network_problems
-from heddle.dataplane.config.check_balancers import (
-    Served,
-    load_balancer_problems,
-    served_by,
-    taken_text,
-    total_problems,
-)
-from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
+from heddle.dataplane.config.check import vpc_problems
+from heddle.dataplane.config.check_change import network_problems
+from heddle.dataplane.config.network import NetworkConfig
 from heddle.dataplane.config.refusal import ConfigError
 from heddle.dataplane.config.wire import border_from, peering_from, vpc_from
 from heddle.dataplane.config.wire_balancers import load_balancer_from
@@ -41,19 +34,30 @@ class Network(NamedTuple):
     load_balancers: tuple[LoadBalancer, ...]
 
 
-def before_balancers(vpc: Vpc, virtual_ips: Collection[Address]) -> Vpc:
-    """Return a VPC as it is applied before these virtual IPs of it: without floating IPs that lead to them."""
-    kept = tuple(each for each in vpc.floating_ips if each.endpoint not in virtual_ips)
-    return vpc if kept == vpc.floating_ips else replace(vpc, floating_ips=kept)
-
-
 def load_network(path: Path) -> NetworkConfig:
     """Read the virtual networks of a network file; raises InputError with the problems found."""
     return load_network_file(path).config
 
 
 def load_network_file(path: Path) -> Network:
-    """Read a network file; raises InputError with the problems found."""
+    """Read a network file that names everything; raises InputError with the problems found."""
+    name, _, found = _read(path)
+    _refuse(name, network_problems(*found))
+    return found
+
+
+def load_objects(path: Path) -> pb.NetworkObjects:
+    """Read the objects of a network file for a controller, which knows others and judges them together.
+
+    Raises InputError with the problems of objects by themselves.
+    """
+    name, objects, found = _read(path)
+    _refuse(name, (line for vpc in found.config.vpcs for line in vpc_problems(vpc)))
+    return objects
+
+
+def _read(path: Path) -> tuple[str, pb.NetworkObjects, Network]:
+    """Return a file's name and its objects, as messages and as values."""
     name, values = read_document(path, MAX_SETTINGS_BYTES)
     unknown = [
         Problem(key, "unknown key" + (did_you_mean(key, KEYS) or f"; the keys are {', '.join(KEYS)}"))
@@ -72,38 +76,28 @@ def load_network_file(path: Path) -> Network:
     messages, problems = _messages(values)
     if problems:
         raise refusal(name, problems)
+    border = pb.Border(rules=messages.pop("border"))
+    objects = pb.NetworkObjects(**messages, border=border if "border" in values else None)
     try:
-        network = NetworkConfig(
-            generation=1,
-            vpcs=tuple(vpc_from(vpc) for vpc in messages["vpcs"]),
-            peerings=frozenset(peering_from(peering) for peering in messages["peerings"]),
-            border=border_from(pb.Border(rules=messages["border"])),
-        )
-        balancers = tuple(map(load_balancer_from, messages["load_balancers"]))
+        return name, objects, _decoded(objects)
     except ConfigError as refused:
         raise refusal(name, [Problem("", line) for line in refused.problems]) from None
-    lines = [*network_problems(network), *_service_problems(network, balancers)]
+
+
+def _decoded(objects: pb.NetworkObjects) -> Network:
+    """Return the values of objects; raises ConfigError."""
+    network = NetworkConfig(
+        generation=1,
+        vpcs=tuple(map(vpc_from, objects.vpcs)),
+        peerings=frozenset(map(peering_from, objects.peerings)),
+        border=border_from(objects.border),
+    )
+    return Network(network, tuple(map(load_balancer_from, objects.load_balancers)))
+
+
+def _refuse(name: str, lines: Iterable[str]) -> None:
     if found := [Problem("", line) for line in lines]:
         raise refusal(name, found)
-    return Network(network, balancers)
-
-
-def _service_problems(network: NetworkConfig, balancers: tuple[LoadBalancer, ...]) -> Iterator[str]:
-    """Check load balancers among themselves, and with their VPCs where these are in the file."""
-    yield from total_problems(balancers)
-    vpcs = {vpc.id: vpc for vpc in network.vpcs}
-    ids, places = set[str](), dict[Served, str]()
-    for each in balancers:
-        if each.id in ids:
-            yield f"load balancer {each.id}: id: used twice"
-        elif served_by(each) in places:
-            yield taken_text(each, places[served_by(each)])
-        ids.add(each.id)
-        places.setdefault(served_by(each), each.id)
-        if each.vpc in vpcs:
-            yield from load_balancer_problems(each, vpcs[each.vpc], None)
-    for vpc in network.vpcs:
-        yield from floating_problems(vpc, {each.vip for each in balancers if each.vpc == vpc.id})
 
 
 def _messages(values: dict[str, Any]) -> tuple[dict[str, list[Any]], list[Problem]]:

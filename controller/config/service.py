@@ -73,7 +73,8 @@ class ServiceConfig(BaseModel):
     max_jobs: int = _of_brain("max_jobs")
     vteps: list[str] = Field(
         default=[],
-        description="addresses and prefixes of VTEPs beside the fabric's NICs; an endpoint of a VPC is behind one",
+        description="addresses and prefixes of VTEPs beside the fabric's NICs; an endpoint of a VPC is behind one. "
+        "With TLS each is in the certificate of its host's agent (heddle pki issue --ip)",
     )
     gateway_timeout_ms: int = _of_brain("gateway_timeout_ms")
     moves: MovesConfig = Field(

@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from heddle.controller.model.error import InputError
 
@@ -17,10 +17,13 @@ async def body_of(request: Request, shape: type[Shape]) -> Shape:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise InputError("the body has to be application/json")
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MAX_BODY_BYTES:
-            raise InputError(f"the body has more than {MAX_BODY_BYTES:,} bytes")
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MAX_BODY_BYTES:
+                raise InputError(f"the body has more than {MAX_BODY_BYTES:,} bytes")
+    except ClientDisconnect:
+        raise InputError("the connection ended before the body") from None
     try:
         found: Shape = _adapter(shape).validate_json(bytes(body))
     except ValidationError as errors:

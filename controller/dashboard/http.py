@@ -82,7 +82,7 @@ class LimitedConnection(H11Protocol):
         if not self._has_room(peer):
             self.counts["refused_connections"] += 1
             self.transport = transport
-            transport.close()
+            transport.abort()  # over TLS `close` would shake hands, and read meanwhile
             return
         if not self._is_admitted(transport, peer):
             return
@@ -118,6 +118,18 @@ class LimitedConnection(H11Protocol):
                 one.transport.abort()
                 return True
         return False
+
+    def data_received(self, data: bytes) -> None:
+        """Read the one request; what comes after its reply has begun is not read (RFC 9112, 9.6)."""
+        if self.cycle is None or not self.cycle.response_started:
+            super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; a request that is being served before it gets no other reply."""
+        super().send_400_response(msg)
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Count a connection no more."""

@@ -20,7 +20,19 @@ CHECKED = Family(
     "When the tables of a gateway or balancer were verified last, Unix time.",
     ("gateway",),
 )
-FAMILIES = (DIFFERING, CHECKED, VPCS)
+KEPT = Family(
+    "heddle_gateways_kept_vpcs",
+    "gauge",
+    "VPCs that a gateway, balancer or host does not serve as wanted: an earlier state of them goes on.",
+    ("gateway",),
+)
+UNKNOWN = Family(
+    "heddle_gateways_unknown_vpcs",
+    "gauge",
+    "VPCs that a gateway, balancer or host serves and the controller does not know.",
+    ("gateway",),
+)
+FAMILIES = (DIFFERING, CHECKED, VPCS, KEPT, UNKNOWN)
 
 
 def isolation_lines(networks: Networks, checked: Mapping[str, Checked], now_unix_ms: int) -> Iterator[str]:
@@ -30,3 +42,7 @@ def isolation_lines(networks: Networks, checked: Mapping[str, Checked], now_unix
     yield from lines(DIFFERING, [(label, each.total) for label, each in verified])
     yield from lines(CHECKED, [(label, each.unix_ms / 1_000) for label, each in verified])
     yield from lines(VPCS, [(label_text(("verdict", each)), found[each]) for each in Verdict])
+    known = [(label_text(("gateway", name)), each) for name, each in networks.gateways.items()]
+    yield from lines(KEPT, [(label, len(each.kept)) for label, each in known if each.kept or not each.is_host])
+    unknown = [(label, len(networks.unknown_at(each)), each.is_host) for label, each in known]
+    yield from lines(UNKNOWN, [(label, count) for label, count, is_host in unknown if count or not is_host])

@@ -24,7 +24,10 @@ CALLS = Family("heddle_etcd_calls_total", "counter", "Calls that etcd replied to
 SECONDS = Family("heddle_etcd_call_seconds_total", "counter", "Time until these replies.")
 FAILED = Family("heddle_etcd_failed_calls_total", "counter", "Calls that no member replied to in time.")
 UNFIT = Family(
-    "heddle_leader_unfit", "gauge", "1 on a controller that does not stand for election: its fabric file does not fit."
+    "heddle_leader_unfit",
+    "gauge",
+    "1 on a controller that does not stand for election: its fabric file does not fit, or etcd is not the one with its "
+    "journal.",
 )
 FAMILIES = (LEADER, SINCE, TAKEOVERS, REFUSED, CALLS, SECONDS, FAILED, UNFIT)
 WHILE_WAITING = ("/metrics", "/healthz")

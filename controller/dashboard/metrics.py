@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
+from heddle.controller.brain.lacking import missing
 from heddle.controller.brain.state import State
 from heddle.controller.dashboard import fabric_metrics, steering_metrics
 from heddle.controller.dashboard.exposition import Family, label_text, lines
@@ -24,6 +25,11 @@ JOB_STATES = tuple(state for state in JobState if state is not JobState.RELEASED
 
 SWITCHES = Family("heddle_switches", "gauge", "Switches of the fabric file.")
 CONNECTED = Family("heddle_switches_connected", "gauge", "Switches with a session; absent on a fabric that hashes.")
+LACKING = Family(
+    "heddle_switches_lacking_rules", "gauge", "Switches that lack rules which they have refused: no new job uses them."
+)
+LAGGING = Family("heddle_switches_lagging", "gauge", "Switches that have not acknowledged their newest rules yet.")
+MISSING = Family("heddle_switch_missing_rules", "gauge", "Rules that a switch has refused and lacks.", ("switch",))
 JOBS = Family("heddle_jobs", "gauge", "Jobs that hold paths.", ("state",))
 LINKS_DOWN = Family("heddle_links_down", "gauge", "Cables that are down.")
 WAITING = Family("heddle_requests_waiting", "gauge", "Requests that wait for the planner.")
@@ -132,9 +138,9 @@ HISTORY = {
     "used_bytes": Family("heddle_history_used_bytes", "gauge", "Used bytes of the file, at the last trimming."),
 }
 FAMILIES = (
-    SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
-    SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(),
-    *MEASURED.values(), LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
+    SWITCHES, CONNECTED, LACKING, LAGGING, MISSING, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION,
+    REFUSED, UNRECORDED, SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS,
+    *REPORTED.values(), *MEASURED.values(), LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
     *steering_metrics.FAMILIES,
     CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
@@ -171,6 +177,10 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     yield from lines(SWITCHES, [("", len(state.switches))])
     if traits_of(state.fabric).has_sessions:
         yield from lines(CONNECTED, [("", sum(switch.connected for switch in state.switches.values()))])
+        yield from lines(LACKING, [("", len(state.lacking))])
+        yield from lines(LAGGING, [("", sum(switch.lagging for switch in state.switches.values()))])
+        lacking = sorted(state.lacking)
+        yield from lines(MISSING, [(label_text(("switch", name)), missing(state, name)) for name in lacking])
     yield from lines(JOBS, [(label_text(("state", name)), jobs[name]) for name in JOB_STATES])
     yield from lines(LINKS_DOWN, [("", len(state.health.down_cables))])
     yield from lines(WAITING, [("", len(state.queue))])

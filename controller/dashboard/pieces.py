@@ -34,5 +34,9 @@ class PiecedResponse(Response):
         """Send the response; the limits of the connection end it where the client is too slow."""
         connection: LimitedConnection = scope["state"]["connection"]
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send_pieces(connection, send, bytes(self.body), TIMEOUT_S)
+        try:
+            await send_pieces(connection, send, bytes(self.body), TIMEOUT_S)
+        except TimeoutError:  # on a busy machine before the limit of the connection, which is as long
+            connection.cut_off()
+            return
         await send({"type": "http.response.body", "body": b""})

@@ -7,6 +7,7 @@ itself and gets the newest state.
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -49,6 +50,7 @@ class _EventStream(Response):
         del self.headers["content-length"]
         self._publisher, self._counts = publisher, counts
         self._connection: LimitedConnection = connection_of(request)
+        self._may_read: Callable[[], bool] = request.scope["state"]["may_read"]
         self._number = self._known(request.headers.get("last-event-id", ""))
 
     def _known(self, last_event_id: str) -> int:
@@ -58,7 +60,7 @@ class _EventStream(Response):
         return newest.number if has else 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send states until the client leaves or stops reading."""
+        """Send states until the client leaves, stops reading, or has logged out."""
         self._counts["streams"] += 1
         self._publisher.readers += 1
         self._connection.keep_open()
@@ -81,6 +83,10 @@ class _EventStream(Response):
                 async with asyncio.timeout(PING_S):
                     self._number, update = await self._publisher.newest.after(self._number)
             except TimeoutError:
+                update = None
+            if not self._may_read():  # the login has ended, or its time
+                return
+            if update is None:
                 await self._send(send, _PING)
                 continue
             await self._send(send, update.event)

@@ -101,6 +101,14 @@ class Install(Printed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GiveUp(Printed):
+    """End an installation that waits for switches that lag: other work waits. `event.InstallFailed` names them."""
+
+    line: ClassVar[Wording] = lambda e: Line("end the installation without the switches that lag")
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRules(Printed):
     """Read a switch's rules; `event.RulesRead` returns them, no event follows where the switch has disconnected.
 
@@ -206,6 +214,7 @@ Effect = (
     | Compile
     | Place
     | Install
+    | GiveUp
     | ReadRules
     | Reply
     | Announce

@@ -1,26 +1,38 @@
 """Define the events of the brain: values that edges (gRPC, OpenFlow, the clock) post into the inbox.
 
 `reply` identifies a caller: the effect `Reply` carries the same number back. `tenant` is the tenant that an event
-is of; None may change everything. `more`: more changes of the same network follow; a controller that has published
-nothing yet waits for them. A `Change` survives a restart; `line` is what `heddle replay` prints of an event.
+is of; None may change everything. A `Change` survives a restart; `line` is what `heddle replay` prints of an event.
+Events of virtual networks are in `network_event`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from ipaddress import IPv4Address
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from heddle.controller.model import lines
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.job import JobRequest
+from heddle.controller.model.network_event import (
+    ApplyBorder,
+    ApplyLoadBalancer,
+    ApplyNetwork,
+    ApplyPeering,
+    ApplyVpc,
+    BackEndsReported,
+    DeleteLoadBalancer,
+    DeletePeering,
+    DeleteVpc,
+    DropUnknownVpcs,
+    ForgetGateway,
+    GatewayAcked,
+    GatewayDown,
+    GatewayUp,
+)
 from heddle.controller.model.placement import Placement, Shape
 from heddle.controller.model.plan import Infeasible, Replan, SeveredPins
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.model.tenant import Tenant
 from heddle.controller.model.traits import Change, Line, Printed, Wording
-from heddle.dataplane.config.balancers import BackEndState, LoadBalancer
-from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.network import Address, BorderRule, Peering, Vpc
 from heddle.probing.flow import Found
 
 
@@ -123,10 +135,7 @@ class RulesRead(Printed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain(Change):
-    """Take a cable or a switch out of use without loss, or return it (`undrain`).
-
-    With `dry_run` the response is the same, and nothing changes.
-    """
+    """Take a cable or a switch out of use without loss, or return it (`undrain`); a `dry_run` only replies as if."""
 
     line: ClassVar[Wording] = lines.drain
     reply: int
@@ -239,133 +248,30 @@ class Installed(Printed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallFailed(Printed):
-    """A switch refused a change, disconnected or did not reply in time."""
+    """A switch refused a change or left; the `lagging` ones get nothing more before their `SwitchCaughtUp`."""
 
     line: ClassVar[Wording] = lambda e: Line(f"installation failed on {e.switch}: {e.reason}")
     token: int
     switch: str
     reason: str
+    lagging: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyVpc(Change):
-    """Create or replace a VPC whose own fields are valid; `vteps` are those of its endpoints."""
+class InstallLags(Printed):
+    """Some switches have not replied to a barrier of the `effect.Install` for long; it goes on waiting for them."""
 
-    reply: int
-    vpc: Vpc
-    vteps: frozenset[IPv4Address]
-    more: bool = False
-    tenant: Tenant | None = None
+    line: ClassVar[Wording] = lambda e: Line(f"no reply to a barrier yet from {', '.join(sorted(e.switches))}")
+    token: int
+    switches: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteVpc(Change):
-    """Delete a VPC."""
+class SwitchCaughtUp(Printed):
+    """A switch that lagged when its installation ended has acknowledged all that was sent to it."""
 
-    reply: int
-    vpc_id: str
-    tenant: Tenant | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyPeering(Change):
-    """Peer two VPCs."""
-
-    reply: int
-    peering: Peering
-    more: bool = False
-    tenant: Tenant | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletePeering(Change):
-    """End a peering."""
-
-    reply: int
-    peering: Peering
-    tenant: Tenant | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyBorder(Change):
-    """Replace the list of provider networks that VPCs may reach."""
-
-    reply: int
-    rules: tuple[BorderRule, ...]
-    more: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyLoadBalancer(Change):
-    """Create or replace a load balancer."""
-
-    reply: int
-    balancer: LoadBalancer
-    more: bool = False
-    tenant: Tenant | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteLoadBalancer(Change):
-    """Delete a load balancer."""
-
-    reply: int
-    balancer_id: str
-    tenant: Tenant | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayUp(Printed):
-    """A gateway, balancer or host's VTEP agent has attached; `session` is the session's number."""
-
-    reply: int
-    session: int
-    gateway_id: str
-    vtep: IPv4Address
-    kind: Kind = Kind.GATEWAY
-    generation: int = 0
-    """The generation that it reports to run; 0 for none."""
-    host_vtep: IPv4Address | None = None
-    """The VTEP address that hosts send to, where it is not `vtep`."""
-    pools: Mapping[str, tuple[Address, ...]] = field(default_factory=dict)
-    """By VPC: a balancer's source addresses."""
-    partner: str = ""
-    """The other member of its pair."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackEndsReported(Printed):
-    """A balancer reports the health of all back ends that it probes."""
-
-    session: int
-    gateway_id: str
-    states: tuple[BackEndState, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayDown(Printed):
-    """A session has ended; the gateway keeps its configuration (fail-static)."""
-
-    session: int
-    gateway_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetGateway(Change):
-    """Remove a detached gateway that will not attach again."""
-
-    reply: int
-    gateway_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayAcked(Printed):
-    """A gateway runs a generation, or refuses it; `refused` is its reason."""
-
-    session: int
-    gateway_id: str
-    generation: int
-    refused: str = ""
+    line: ClassVar[Wording] = lambda e: Line(f"{e.switch} has caught up")
+    switch: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,9 +282,9 @@ class Tick(Printed):
 
 
 Event = (
-    Submit | Suggest | Withdraw | Renew | Release | Drain |
-    SwitchUp | SwitchDown | PortStatus | RulesRead | Congested |
-    Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed |
-    ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer | DeleteLoadBalancer |
-    BackEndsReported | GatewayUp | GatewayDown | ForgetGateway | GatewayAcked | Tick
+    Submit | Suggest | Withdraw | Renew | Release | Drain | SwitchUp | SwitchDown | PortStatus | RulesRead | Congested |
+    Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed | InstallLags |
+    SwitchCaughtUp | ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer |
+    DeleteLoadBalancer | ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway |
+    DropUnknownVpcs | GatewayAcked | Tick
 )  # fmt: skip

@@ -28,6 +28,14 @@ def drain(each: Any) -> Line:
     return Line(f"caller {each.reply}: {what} {each.target}{dry}")
 
 
+def network(each: Any) -> Line:
+    """Word the objects of a network file."""
+    counts = {"VPCs": each.vpcs, "peerings": each.peerings, "load balancers": each.load_balancers}
+    named = [f"{len(found)} {what}" for what, found in counts.items() if found]
+    named += [] if each.border is None else [f"a border of {len(each.border)} rules"]
+    return Line(f"caller {each.reply}: apply {', '.join(named) or 'nothing'}")
+
+
 def suggested(each: Any) -> Line:
     """Word whether there are places for a job."""
     return Line("places found" if isinstance(each.outcome, tuple) else f"no places: {each.outcome}")

@@ -19,6 +19,7 @@ MAX_QUEUE_PAIRS = 16_384
 MAX_LARGE = 1_024
 MIN_SHARE = 0.1
 """The share of its NIC's capacity from which a flow is large; a large one stays so down to half of it."""
+TENANT = "observed"
 
 
 class QueuePair(NamedTuple):
@@ -81,12 +82,16 @@ class Reports:
 
     def large(self, fabric: Fabric, before: frozenset[Stream] = frozenset()) -> frozenset[Stream]:
         """Return the streams above MIN_SHARE, and those of `before` above half of it; the largest MAX_LARGE at most."""
+        return frozenset(self.largest(fabric, before))
+
+    def largest(self, fabric: Fabric, before: frozenset[Stream] = frozenset()) -> tuple[Stream, ...]:
+        """Return the same streams, those with the highest share of their NIC first."""
         rates = self.rates_bps(fabric)
         shares = {
             stream: (rate or 0.0) / fabric.nic_by_id[stream.src_nic].capacity_bps for stream, rate in rates.items()
         }
         large = [each for each, share in shares.items() if share >= (MIN_SHARE / 2 if each in before else MIN_SHARE)]
-        return frozenset(sorted(large, key=lambda each: (-shares[each], each))[:MAX_LARGE])
+        return tuple(sorted(large, key=lambda each: (-shares[each], each))[:MAX_LARGE])
 
     def rates_bps(self, fabric: Fabric) -> dict[Stream, float | None]:
         """Return the measured rate of every stream whose ends are known; None where nothing measures it."""
@@ -137,9 +142,14 @@ def job_for(stream: Stream) -> JobRequest:
     """Return the request that gives a stream a path of its own: its port stays, and its path is pinned."""
     flow = FlowDemand(src_rank=0, dst_rank=1, udp_source_port=stream.udp_source_port)
     return JobRequest(
-        job_id=f"observed.{stream.src_nic}.{stream.dst_nic}.{stream.udp_source_port}",
-        tenant="observed",
+        job_id=f"{TENANT}.{stream.src_nic}.{stream.dst_nic}.{stream.udp_source_port}",
+        tenant=TENANT,
         ranks=(stream.src_nic, stream.dst_nic),
         collectives=(Collective(kind=CollectiveKind.CUSTOM, flows=(flow,)),),
         steering=Steering.PIN,
     )
+
+
+def is_observed(request: JobRequest) -> bool:
+    """Return whether a job is of a reported stream, which no tenant has submitted."""
+    return request.tenant == TENANT and request.job_id.startswith(f"{TENANT}.")

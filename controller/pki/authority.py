@@ -17,12 +17,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from heddle.controller.model.error import InputError
-from heddle.foundation.identity import Identity
+from heddle.foundation.identity import Identity, Role
 
 CLOCK_SKEW = timedelta(minutes=5)
 """A certificate is valid from this long before its issue: the peers' clocks differ."""
 AUTHORITY_LIFETIME = timedelta(days=3650)
 LIFETIME = timedelta(hours=24)
+_WITH_VTEPS = (Role.AGENT, Role.GATEWAY)
 _CN = "authority:"
 
 
@@ -93,13 +94,16 @@ def issued(
 ) -> x509.Certificate:
     """Return a certificate for a holder; `dns` and `ips` are where clients reach a server.
 
-    Only controllers and services get a certificate for the server's end of TLS, so that no stolen certificate of a
-    switch, agent or tenant can stand in for the controller. Raises InputError.
+    `ips` of an agent or gateway are VTEPs that it may speak for. Only controllers and services get a certificate for
+    the server's end of TLS, so that no stolen certificate of a switch, agent or tenant can stand in for the controller.
+    Raises InputError.
     """
     if identity.fabric != authority.fabric:
         raise InputError(f"{identity.uri}: this authority is of fabric {authority.fabric}")
-    if (dns or ips) and not identity.role.serves:
-        raise InputError(f"{identity.uri}: only a controller or service has DNS names and addresses")
+    if dns and not identity.role.serves:
+        raise InputError(f"{identity.uri}: only a controller or service has DNS names")
+    if ips and not (identity.role.serves or identity.role in _WITH_VTEPS):
+        raise InputError(f"{identity.uri}: only a controller or service has addresses, and an agent or gateway VTEPs")
     if identity.role.serves and not (dns or ips):
         raise InputError(f"{identity.uri}: needs the DNS names or addresses that clients connect to (--dns, --ip)")
     if now + lifetime > authority.certificate.not_valid_after_utc:

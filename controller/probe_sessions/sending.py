@@ -1,7 +1,7 @@
 """Send probes by the agents, again those without a reply, and expect of no switch more replies than its budget."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -25,6 +25,9 @@ TRIES = 3
 """A probe without a reply is sent so often."""
 ORDER_S = 1.0
 """An order takes so long at most: a search that ends leaves little behind, and an agent that is gone shows soon."""
+USUAL_PPS = 1_000.0
+MAX_SLOW_S = 60.0
+"""So much longer than by an agent of USUAL_PPS a search may take by a slower one: the searches of others wait."""
 ToSend = Mapping[int, Sequence[Question]]
 Replies = dict[int, dict[Question, int]]
 
@@ -42,6 +45,8 @@ class Efforts:
 
     sent: int = 0
     lost: dict[int, str] = field(default_factory=dict)
+    slow_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    """By source address how much longer its probes take than those of an agent of USUAL_PPS."""
 
 
 class ProbeSender:
@@ -60,12 +65,12 @@ class ProbeSender:
         found: Replies = {src_ip: {} for src_ip in to_send}
         for _ in range(tries):
             self._give_up_absent(to_send, efforts)
-            left = {
+            left: dict[int, Sequence[Question]] = {
                 src_ip: [question for question in dict.fromkeys(questions) if question not in found[src_ip]]
                 for src_ip, questions in to_send.items()
                 if src_ip not in efforts.lost
             }
-            left = {src_ip: questions for src_ip, questions in left.items() if questions}
+            left = self._of_quick({src_ip: questions for src_ip, questions in left.items() if questions}, efforts)
             if not left:
                 break
             await self._once(left, found, _Round(reader, efforts, header))
@@ -76,6 +81,17 @@ class ProbeSender:
             if src_ip not in self.agents.by_ip:
                 host = self._host_of.get(src_ip, ip_text(src_ip))
                 efforts.lost.setdefault(src_ip, f"no probe agent at {host}")
+
+    def _of_quick(self, left: ToSend, efforts: Efforts) -> dict[int, Sequence[Question]]:
+        """Return what is left to send by agents that are quick enough; the others are given up."""
+        for src_ip, questions in left.items():
+            rate_pps = self.agents.by_ip[src_ip].rate_pps
+            efforts.slow_s[src_ip] += len(questions) / rate_pps - len(questions) / max(rate_pps, USUAL_PPS)
+            if efforts.slow_s[src_ip] > MAX_SLOW_S:
+                host = self._host_of.get(src_ip, ip_text(src_ip))
+                text = f"the probe agent at {host} sends {rate_pps:g} probes a second, too few for this search"
+                efforts.lost.setdefault(src_ip, text)
+        return {src_ip: questions for src_ip, questions in left.items() if src_ip not in efforts.lost}
 
     async def _once(self, left: ToSend, found: Replies, turn: "_Round") -> None:
         """Send each probe once, within the budgets of switches."""

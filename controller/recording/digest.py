@@ -6,7 +6,7 @@ event brought (requests, rules compiled before) is represented by its name.
 
 import io
 import pickle
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from typing import IO, Any
@@ -24,10 +24,11 @@ DIGEST_BYTES = 12
 class Digester:
     """Digests effects; keeps the digests of flow tables, which many effects share.
 
-    `former` digests are those of files of version 1.
+    `former` digests are those of files of version 1; `without` names the tables of the journal that came later.
     """
 
-    def __init__(self, *, former: bool = False) -> None:
+    def __init__(self, *, former: bool = False, without: Collection[str] = ()) -> None:
+        self._without = without
         self._pickler = _FormerPickler if former else _PlainPickler
         self._tables: dict[int, tuple[FlowTable, bytes]] = {}  # the table itself, so that its id stays in use
 
@@ -36,7 +37,8 @@ class Digester:
         if isinstance(effect, Compile):
             effect = replace(effect, before={})
         if isinstance(effect, Persist):  # the values are those of the state, which other effects show
-            effect = replace(effect, values={key: value is None for key, value in effect.values.items()})
+            values = {key: value is None for key, value in effect.values.items() if key[0] not in self._without}
+            effect = replace(effect, values=values)
         file = io.BytesIO()
         self._pickler(file, self).dump(effect)
         return _digest(file.getvalue())

@@ -12,6 +12,7 @@ _PREFIX = "heddle."
 _MOVED = {
     "controller.brain.settings.Settings": "controller.brain.state.Settings",
     "controller.brain.port_search": "controller.brain.hash_ports.port_search",
+    "controller.model.network_event": "controller.model.event",
     "controller.brain.virtual_networks": "controller.brain.networks.state",
     "controller.planner.ground.clos": "controller.planner.clos",
     "controller.planner.ground.expand": "controller.planner.expand",

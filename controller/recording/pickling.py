@@ -9,7 +9,7 @@ import io
 import ipaddress
 import pickle
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from hashlib import sha256
 from types import ModuleType
@@ -30,6 +30,7 @@ import heddle.controller.model.health
 import heddle.controller.model.job
 import heddle.controller.model.job_state
 import heddle.controller.model.moves
+import heddle.controller.model.network_event
 import heddle.controller.model.placement
 import heddle.controller.model.plan
 import heddle.controller.model.rule
@@ -61,6 +62,7 @@ _MODULES: tuple[ModuleType, ...] = (
     heddle.controller.model.effect,
     heddle.controller.model.error,
     heddle.controller.model.event,
+    heddle.controller.model.network_event,
     heddle.controller.model.fabric,
     heddle.controller.model.health,
     heddle.controller.model.job,
@@ -119,7 +121,7 @@ class ValueUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a class or function of the list, also by a name that it has had."""
-        found = _allowed().get(recorded(module, name))
+        found = _readable().get(recorded(module, name))
         if found is None:
             raise UnknownClassError(f"it names {module[:80]}.{name[:80]}, which no recording holds")
         return found
@@ -146,6 +148,28 @@ def _allowed() -> dict[tuple[str, str], Any]:
     addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
     named: tuple[Any, ...] = (*_classes(), Settings, *addresses, *ours)
     return {recorded_name(each): each for each in named}
+
+
+@lru_cache
+def _readable() -> dict[tuple[str, str], Any]:
+    """Return what is allowed, by name; what is read of a dataclass may lack fields that it has got since."""
+    return {key: _with_defaults(each) if is_dataclass(each) else each for key, each in _allowed().items()}
+
+
+def _with_defaults(kind: Any) -> type:
+    """Return a class that makes instances of a dataclass, whose fields have their defaults before others are set."""
+
+    class Filled:
+        def __new__(cls, *_: Any) -> Any:
+            made: Any = object.__new__(kind)
+            for each in fields(kind):
+                if each.default_factory is not MISSING:
+                    object.__setattr__(made, each.name, each.default_factory())
+                elif each.default is not MISSING:
+                    object.__setattr__(made, each.name, each.default)
+            return made
+
+    return Filled
 
 
 def _classes() -> Iterator[type]:

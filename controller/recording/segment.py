@@ -14,7 +14,7 @@ import os
 import pickle
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +31,9 @@ from heddle.foundation.regular_file import open_regular
 SUFFIX = ".heddle"
 VERSION = 2
 FORMER = 1
+EARLIER: Mapping[str, frozenset[str]] = {"577ff877f193e68c": frozenset({"network_known_since", "network_ended"})}
+"""Fingerprints of classes that have got nothing since but fields with defaults, at their ends: such files are read. To
+each the tables of the journal that have come since."""
 MAX_FRAME_BYTES = 1 << 30
 """The size of a record before compression; a larger one is neither written nor read."""
 _FRAME = struct.Struct(">II")
@@ -99,9 +102,9 @@ def decisions(effects: Sequence[Effect], digester: Digester) -> Iterator[Decided
     return (Decided(type(effect).__name__, digester.digest(effect)) for effect in effects)
 
 
-def header(version: int = VERSION) -> bytes:
-    """Return the first line of a file of a version."""
-    return f"heddle recording {version} {fingerprint()}\n".encode()
+def header(version: int = VERSION, classes: str = "") -> bytes:
+    """Return the first line of a file of a version, by default with the fingerprint of the classes of today."""
+    return f"heddle recording {version} {classes or fingerprint()}\n".encode()
 
 
 class SegmentReader:
@@ -124,10 +127,15 @@ class SegmentReader:
         if not first.startswith(b"heddle recording "):
             self._file.close()
             raise InputError(f"{path}: no recording of heddle")
-        self.digester = Digester(former=first == header(FORMER))
-        if first not in (header(), header(FORMER)):
+        digesters = {
+            header(version, shape): Digester(former=version == FORMER, without=without)
+            for version in (VERSION, FORMER)
+            for shape, without in {**EARLIER, fingerprint(): frozenset[str]()}.items()
+        }
+        if first not in digesters:
             self._file.close()
             raise InputError(f"{path}: recorded by another version of heddle; replay it with that one")
+        self.digester = digesters[first]
 
     def state(self) -> State | None:
         """Return the state that the file begins with; None where it was cut short before the state's end."""

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from heddle.controller.brain.decide import decide_all
@@ -20,6 +21,7 @@ from heddle.controller.model.effect import (
     Effect,
     EndSession,
     FindPorts,
+    GiveUp,
     Install,
     NetworksChanged,
     Note,
@@ -36,11 +38,13 @@ from heddle.controller.model.event import (
     Event,
     Installed,
     InstallFailed,
+    InstallLags,
     PortStatus,
     RulesRead,
     Solved,
     Submit,
     Suggested,
+    SwitchCaughtUp,
     Tick,
     Withdraw,
 )
@@ -53,7 +57,7 @@ from heddle.controller.runtime.inbox import Inbox
 from heddle.controller.runtime.journal.gate import Gate
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.port_search import PortSearch
-from heddle.controller.runtime.ports import Clock, Compiler, InstallError, Planner, Switches
+from heddle.controller.runtime.ports import Clock, Compiler, InstallError, InstallWatch, Planner, Switches
 
 MAX_BATCH = 1_024
 """The events that are handled in one turn of the event loop."""
@@ -95,6 +99,7 @@ class Loop:
         self._gathering: asyncio.Event | None = None
         self._audit_turn = asyncio.Lock()
         self._audits_waiting = 0
+        self._installing: dict[int, InstallWatch] = {}
         performers.gate.release_to(self._perform)
 
     def connect(self, switches: Switches) -> None:
@@ -234,17 +239,32 @@ class Loop:
 
     async def _install(self, work: Install) -> None:
         started = self._clock.monotonic_ns()
+        watch = InstallWatch(partial(self._lags, work.token))
+        self._installing[work.token] = watch
         try:
             if work.steps:
                 await asyncio.sleep(work.after_ms / 1000)
-                await self._connected().install(work.steps)
+                await self._connected().install(work.steps, watch)
         except InstallError as failure:
-            self.post(InstallFailed(token=work.token, switch=failure.switch, reason=failure.reason))
+            switch, reason, lagging = failure.switch, failure.reason, failure.lagging
+            self.post(InstallFailed(token=work.token, switch=switch, reason=reason, lagging=lagging))
+            for switch in lagging:
+                self._spawn(self._catch_up(switch))
         except Exception as fault:
             _LOG.exception("an installation failed")
             self.post(InstallFailed(token=work.token, switch="?", reason=f"a fault of the controller: {fault!r}"))
         else:
             self.post(Installed(token=work.token, install_ns=self._clock.monotonic_ns() - started))
+        finally:
+            del self._installing[work.token]
+
+    def _lags(self, token: int, switches: frozenset[str]) -> None:
+        self.post(InstallLags(token=token, switches=switches))
+
+    async def _catch_up(self, switch: str) -> None:
+        """Wait for a switch that lags; where its session ends first, the end of the session is reported."""
+        if await self._connected().caught_up(switch):
+            self.post(SwitchCaughtUp(switch=switch))
 
     async def _audit(self, switch: str, audit: int) -> None:
         """Read a switch's rules after those of the audits before: decoding takes the loop milliseconds each."""
@@ -287,6 +307,10 @@ class Loop:
     def _on_install(self, effect: Install) -> None:
         self._spawn(self._install(effect))
 
+    def _on_give_up(self, effect: GiveUp) -> None:
+        if (watch := self._installing.get(effect.token)) is not None:
+            watch.given_up.set()
+
     def _on_read_rules(self, effect: ReadRules) -> None:
         read = self._audit if effect.audit else self._read_rules
         self._spawn(read(effect.switch, effect.audit))
@@ -323,6 +347,7 @@ _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {
     Wake: Loop._on_wake,
     Place: Loop._on_place,
     Install: Loop._on_install,
+    GiveUp: Loop._on_give_up,
     ReadRules: Loop._on_read_rules,
     Reply: Loop._on_reply,
     Announce: Loop._on_announce,

@@ -1,6 +1,7 @@
 """Define the interfaces that the loop needs; `controller/app.py` provides them."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from heddle.controller.model.effect import Compile, Place, Solve
@@ -13,12 +14,30 @@ from heddle.probing.flow import Found, Wanted
 
 
 class InstallError(Exception):
-    """A switch refused a change, disconnected or did not reply to its barrier in time."""
+    """A switch refused a change, disconnected or did not reply to its barrier in time.
 
-    def __init__(self, switch: str, reason: str) -> None:
+    `lagging` switches still process what was sent to them; `Switches.caught_up` waits for each.
+    """
+
+    def __init__(self, switch: str, reason: str, lagging: frozenset[str] = frozenset()) -> None:
         super().__init__(f"{switch}: {reason}")
         self.switch = switch
         self.reason = reason
+        self.lagging = lagging
+
+
+def _ignored(switches: frozenset[str]) -> None:
+    """Report to no one."""
+
+
+class InstallWatch:
+    """What the loop and an installation under way exchange: which switches lag, and that it is to give up."""
+
+    def __init__(self, lags: Callable[[frozenset[str]], None] = _ignored) -> None:
+        """`lags` is called with the switches that have not replied to the barrier of a step for long."""
+        self.lags = lags
+        self.given_up = asyncio.Event()
+        """Set where the installation is to end at the first step with switches that lag."""
 
 
 class StoreError(Exception):
@@ -58,8 +77,11 @@ class StateStore(Protocol):
 class Switches(Protocol):
     """The southbound."""
 
-    async def install(self, steps: Sequence[Step]) -> None:
+    async def install(self, steps: Sequence[Step], watch: InstallWatch) -> None:
         """Send the steps, each followed by barriers; raises InstallError."""
+
+    async def caught_up(self, switch_id: str) -> bool:
+        """Wait until a switch has processed all that was sent to it; False where its session ends first."""
 
     async def read_rules(self, switch_id: str) -> SwitchRules:
         """Read a switch's installed rules; raises InstallError where it does not reply."""

@@ -80,12 +80,12 @@ class _Handshake(asyncio.Protocol):
             self._hand_over(secured)
 
     def _hand_over(self, secured: asyncio.Transport | None) -> None:
-        """Connect the inner protocol."""
+        """Connect the inner protocol; one that ends the connection at once gets nothing of what came with it."""
         if secured is None or self._is_lost:
             return
         secured.set_protocol(self._inner)
         self._inner.connection_made(secured)
-        if self._early:
+        if self._early and not secured.is_closing():
             self._inner.data_received(bytes(self._early))
 
 

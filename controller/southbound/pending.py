@@ -7,6 +7,7 @@ bounded; MalformedMessageError otherwise. The caller counts a reply without a pe
 import asyncio
 from dataclasses import dataclass, field
 from struct import Struct
+from typing import Any
 
 from heddle.controller.southbound.codec.check import MalformedMessageError
 from heddle.controller.southbound.codec.decode import ErrorReply
@@ -32,12 +33,29 @@ class RequestRejectedError(Exception):
 
 
 @dataclass(slots=True)
+class StrayCounters:
+    """Counts of unsolicited messages."""
+
+    packet_ins: int = 0
+    strays: int = 0
+    errors: int = 0
+
+
+@dataclass(slots=True)
 class _Request:
     kind: MessageType
     body: MultipartType | None
     future: asyncio.Future[list[bytes]]
     parts: list[bytes] = field(default_factory=list)
     size_bytes: int = 0
+
+
+async def done_within(future: asyncio.Future[Any], seconds: float, turn_s: float) -> bool:
+    """Wait, `turn_s` at a time: of a time for which the controller itself stood still, one turn counts."""
+    while seconds > 0 and not future.done():
+        await asyncio.wait((future,), timeout=min(turn_s, seconds))
+        seconds -= turn_s
+    return future.done()
 
 
 class PendingRequests:

@@ -12,11 +12,12 @@ from typing import Protocol
 from heddle.controller.model.rule import Step, SwitchRules
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.runtime.limits.limited import Limit
-from heddle.controller.runtime.ports import InstallError
+from heddle.controller.runtime.ports import InstallError, InstallWatch
 from heddle.controller.runtime.tls_front import TlsFront
 from heddle.controller.southbound.codec import encode
 from heddle.controller.southbound.codec.decode import Features, Port
 from heddle.controller.southbound.install import Installer
+from heddle.controller.southbound.pace import Pace
 from heddle.controller.southbound.pending import RequestRejectedError, SessionClosedError
 from heddle.controller.southbound.session import SessionPhase, SessionRejectedError, SwitchSession
 from heddle.controller.southbound.settings import SouthboundSettings
@@ -89,9 +90,10 @@ class OpenFlowServer:
         self._strangers = Strangers(self._settings, self.limited)
         self._claims: dict[int, SwitchSession] = {}
         self._ready: dict[str, SwitchSession] = {}
+        self._paces: dict[str, Pace] = {}
         self._listener: asyncio.Server | None = None
         self._leadership = leadership
-        self._installer = Installer(self.may_send)
+        self._installer = Installer(self.may_send, self._settings.lag_s)
         self._closing = False
         self._tls = tls
         self._front: TlsFront | None = None
@@ -122,17 +124,27 @@ class OpenFlowServer:
         for session in list(self._connections):
             session.close("the controller is shutting down")
 
-    async def install(self, steps: Sequence[Step]) -> None:
+    async def install(self, steps: Sequence[Step], watch: InstallWatch | None = None) -> None:
         """Send the steps, each behind barriers on all its switches; raises InstallError."""
-        await self._installer.install(steps, self._ready)
+        await self._installer.install(steps, self._ready, watch or InstallWatch())
+
+    async def caught_up(self, switch_id: str) -> bool:
+        """Wait until a switch has processed all that was sent to it; False where its session ends first."""
+        session = self._ready.get(switch_id)
+        await self._installer.caught_up(switch_id)
+        return session is not None and self._ready.get(switch_id) is session
 
     async def read_rules(self, switch_id: str) -> SwitchRules:
         """Read a switch's installed rules; raises InstallError where it does not reply."""
         session = self._session_of(switch_id)
         try:
             return await session.read_rules()
-        except (SessionClosedError, RequestRejectedError, TimeoutError) as why:
-            raise InstallError(switch_id, f"its rules could not be read: {why or 'no reply'}") from why
+        except TimeoutError as why:
+            session.pace.missed(0)
+            session.close("no reply to a request for its rules")  # what waits for them would wait for ever
+            raise InstallError(switch_id, "its rules could not be read: no reply") from why
+        except (SessionClosedError, RequestRejectedError) as why:
+            raise InstallError(switch_id, f"its rules could not be read: {why}") from why
 
     def sessions(self) -> Mapping[str, SwitchSession]:
         """Return the session of every ready switch, for its counters."""
@@ -195,6 +207,7 @@ class OpenFlowServer:
             older.close(f"{session.peer} came with the same datapath id, and this session did not reply to a probe")
         self._claims[datapath_id] = session
         self._strangers.discard(session)
+        session.pace = self._paces.setdefault(switch_id, session.pace)
         return switch_id
 
     async def generation(self) -> int | None:

@@ -3,7 +3,9 @@
 Order of the handshake, each step after the reply to the one before:
 
     Hello -> features -> admission by `Owner.admit` -> `Owner.generation` -> role
-    -> port description -> read groups and flows -> READY
+    -> port description -> barrier -> read groups and flows -> READY
+
+The barrier shows that the switch acknowledges at all, and that what an earlier session sent has been processed.
 
 Invariants: Hello is the first message and occurs once; `Owner.ready` is called before any other event of this switch,
 and `Owner.ended` exactly once, with a reason.
@@ -12,7 +14,6 @@ and `Owner.ended` exactly once, with a reason.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Protocol
 
@@ -22,7 +23,14 @@ from heddle.controller.southbound.codec import decode, readback, wire
 from heddle.controller.southbound.codec.check import MalformedMessageError
 from heddle.controller.southbound.codec.wire import ControllerRole, MessageType, MultipartType
 from heddle.controller.southbound.liveness import Liveness, Verdict
-from heddle.controller.southbound.pending import PendingRequests, RequestRejectedError, SessionClosedError
+from heddle.controller.southbound.pace import Pace
+from heddle.controller.southbound.pending import (
+    PendingRequests,
+    RequestRejectedError,
+    SessionClosedError,
+    StrayCounters,
+    done_within,
+)
 from heddle.controller.southbound.settings import SouthboundSettings
 from heddle.controller.southbound.transport import MessageTransport
 from heddle.foundation.certificate import Peer
@@ -46,15 +54,6 @@ class SessionPhase(Enum):
 
 class SessionRejectedError(Exception):
     """The controller refuses this switch; the text gives the reason."""
-
-
-@dataclass(slots=True)
-class StrayCounters:
-    """Counts of unsolicited messages."""
-
-    packet_ins: int = 0
-    strays: int = 0
-    errors: int = 0
 
 
 class Owner(Protocol):
@@ -105,6 +104,8 @@ class SwitchSession:
         self.ports: dict[int, bool] = {}
         self.counters = StrayCounters()
         self.transport = MessageTransport(self, settings.stranger_messages_per_period)
+        self.pace = Pace(settings)
+        """How fast the switch acknowledges; `Owner.admit` sets that of its earlier sessions."""
         self._owner = owner
         self._settings = settings
         self._loop = asyncio.get_running_loop()
@@ -172,6 +173,8 @@ class SwitchSession:
             generation = await self._owner.generation()
             async with asyncio.timeout(self._settings.handshake_timeout_s):
                 await self._prepare(generation)
+            self._phase = "its reply to a barrier"
+            await self.barrier(self.pace.unacknowledged)
             self._phase = "its rules"
             installed = await self.read_rules()
             self.phase = SessionPhase.READY
@@ -230,28 +233,55 @@ class SwitchSession:
 
     # requests
 
-    async def _request(self, request: bytes, kind: MessageType, body: MultipartType | None = None) -> list[bytes]:
+    async def _request(
+        self, request: bytes, kind: MessageType, body: MultipartType | None = None, timeout_s: float | None = None
+    ) -> list[bytes]:
         """Send a request and return its reply's messages.
 
         Raises SessionClosedError, RequestRejectedError or TimeoutError.
         """
+        timeout_s = self.pace.doubled(self._settings.request_timeout_s) if timeout_s is None else timeout_s
         if not self.transport.open:
             raise SessionClosedError("the switch is not connected")
         xid = self._pending.reserve(1)
         reply = self._pending.open(xid, kind, body)
         self.transport.write(wire.with_xid(request, xid))
         try:
-            async with asyncio.timeout(self._settings.request_timeout_s):
-                return await reply
+            if not await done_within(reply, timeout_s, self._settings.echo_period_s):
+                raise TimeoutError
+            return await reply
         finally:
             self._pending.forget(xid)
 
     async def _request_one(self, request: bytes, kind: MessageType) -> bytes:
         return (await self._request(request, kind))[0]
 
-    async def barrier(self) -> None:
-        """Wait until the switch has processed all earlier messages (OpenFlow 1.3, 6.1)."""
-        await self._request(wire.BARRIER_REQUEST, MessageType.BARRIER_REPLY)
+    async def barrier(self, rules: int = 0) -> None:
+        """Wait until the switch has processed all earlier messages (OpenFlow 1.3, 6.1), `rules` of them changes.
+
+        A reply that is missed ends the session (`Pace.limit_s`): otherwise what needs this switch would wait for ever.
+        """
+        limit_s = self.pace.limit_s(rules)
+        try:
+            await self._request(wire.BARRIER_REQUEST, MessageType.BARRIER_REPLY, timeout_s=limit_s)
+        except TimeoutError:
+            self._cut(rules, f"no reply to a barrier within {limit_s:.1f} s")
+            raise
+
+    async def writable(self, rules: int) -> None:
+        """Wait until the switch has read what was sent, as long as for a barrier behind so many changes."""
+        limit_s, written = self.pace.limit_s(rules), self._loop.create_task(self.transport.writable())
+        if not await done_within(written, limit_s, self._settings.echo_period_s):
+            self._cut(rules, f"nothing that was sent was read within {limit_s:.1f} s")
+
+    def _cut(self, rules: int, why: str) -> None:
+        self.pace.missed(rules)
+        self.close(f"{why}; {rules} changes were outstanding")
+
+    @property
+    def outstanding(self) -> int:
+        """Return how many changes have been sent, or are being sent, that no barrier reply covers."""
+        return sum(len(batch.changes) for batch in self._batches)
 
     async def replies_within(self, seconds: float) -> bool:
         """Return whether the switch replies to an echo request in time."""

@@ -19,6 +19,11 @@ class SouthboundSettings:
     handshake_timeout_s: float = 5.0
     probe_timeout_s: float = 1.0
     request_timeout_s: float = 30.0
+    lag_s: float = 0.3
+    """A switch that has not replied to a barrier for so long lags: what does not need it goes on without it."""
+    barrier_timeout_s: float = 3.0
+    """A barrier without reply for so long ends the session; more with outstanding rules and after each end."""
+    max_barrier_timeout_s: float = 600.0
     max_connections: int = 4_096
     max_strangers_of_a_peer: int = 512
     """Connections of one address that have not been admitted as switches; the oldest silent one gives way."""

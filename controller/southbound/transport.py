@@ -80,7 +80,9 @@ class MessageTransport(asyncio.Protocol):
         self.close(f"the connection broke: {exc}" if exc else "the switch closed the connection")
 
     def data_received(self, data: bytes) -> None:
-        """Buffer received bytes and handle whole messages (asyncio callback)."""
+        """Buffer received bytes and handle whole messages (asyncio callback); none after the end of the session."""
+        if not self.open:
+            return  # a farewell is still being sent
         self.traffic.bytes_in += len(data)
         self._buffer += data
         self._serve()

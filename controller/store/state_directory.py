@@ -2,9 +2,11 @@
 
 DIR/lock             held while a controller uses the directory, or a command changes it
 DIR/journal.sqlite   the journal
+DIR/epoch            the journal's epoch: that there was one, also where the journal is gone
 """
 
 import fcntl
+import logging
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -14,11 +16,12 @@ from pathlib import Path
 from heddle.controller.model.error import InputError, InUseError, PrerequisiteError
 from heddle.controller.runtime.ports import EPOCH_SHIFT
 from heddle.controller.store import journal_schema as schema
-from heddle.controller.store.journal import SqliteStore, check_file, copy, create, read_values
+from heddle.controller.store.journal import SqliteStore, check_file, copy, create, publish, read_values
 
-JOURNAL, LOCK = "journal.sqlite", "lock"
+JOURNAL, EPOCH, LOCK = "journal.sqlite", "epoch", "lock"
 NONE = "none"
 """The name for no directory at all: nothing survives."""
+_LOG = logging.getLogger("heddle.journal")
 
 
 def default_directory() -> Path:
@@ -50,8 +53,19 @@ class StateDirectory:
             ) from None
 
     def open(self) -> SqliteStore:
-        """Open its journal; raises InputError, PrerequisiteError."""
-        return SqliteStore(self.journal)
+        """Open its journal, or begin one; raises InputError, also where there was one, and PrerequisiteError."""
+        is_there, log = _has_content(self.journal), self.journal.with_name(JOURNAL + "-wal")
+        if not is_there and (_epoch_before(self.journal) is not None or self.journal.exists() or log.exists()):
+            what = "is empty" if self.journal.exists() else "is gone"
+            raise InputError(
+                f"{self.journal} {what}, and there was a journal: bring back a copy by `heddle state restore FILE`, or "
+                f"begin with nothing by `heddle state init`, each with `--state {self.journal.parent}`"
+            )
+        store = SqliteStore(self.journal)
+        if not is_there:
+            _LOG.info("journal: %s begins, with nothing in it", self.journal)
+        _remember_epoch(self.journal, epoch_in(self.journal))
+        return store
 
     def close(self) -> None:
         """Release the directory."""
@@ -73,8 +87,9 @@ def init(directory: Path, above: int) -> int:
     with locked(directory) as path:
         if check_file(path) is not None:
             raise InUseError(f"{path} exists already; nothing was changed")
-        epoch = (above >> EPOCH_SHIFT) + 1
+        epoch = max(_epoch_before(path) or 0, above >> EPOCH_SHIFT) + 1
         create(path, epoch=epoch)
+        _remember_epoch(path, epoch)
         return epoch
 
 
@@ -107,7 +122,7 @@ def restore(directory: Path, file: Path, above: int) -> int:
     if check_file(file, thoroughly=True) is None:
         raise InputError(f"{file}: there is no such copy")
     with locked(directory) as path:
-        epochs = [epoch_in(file), above >> EPOCH_SHIFT]
+        epochs = [epoch_in(file), above >> EPOCH_SHIFT, _epoch_before(path) or 0]
         if path.exists():
             epochs.append(epoch_in(path))
             aside = path.with_name(path.name + ".replaced")
@@ -145,6 +160,33 @@ def _set_epoch(path: Path, epoch: int) -> None:
             connection.execute(schema.SET_COUNTER, (epoch, "epoch"))
     except sqlite3.Error as error:
         raise PrerequisiteError(f"{path} cannot be written ({error})") from None
+    _remember_epoch(path, epoch)
+
+
+def _has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _epoch_before(path: Path) -> int | None:
+    """Return the epoch of the journal that there was, None where there was none; 0 where it cannot be read."""
+    try:
+        return int(path.with_name(EPOCH).read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return 0
+
+
+def _remember_epoch(path: Path, epoch: int) -> None:
+    """Write beside a journal that there is one; raises PrerequisiteError."""
+    if _epoch_before(path) == epoch:
+        return
+    beside = path.with_name(EPOCH + ".new")
+    try:
+        beside.write_text(f"{epoch}\n")
+        publish(beside, path.with_name(EPOCH))
+    except OSError as error:
+        raise PrerequisiteError(f"{path.with_name(EPOCH)} cannot be written ({error.strerror})") from None
 
 
 def epoch_in(path: Path) -> int:

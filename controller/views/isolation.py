@@ -94,6 +94,10 @@ def _gap(
         return f"{name} is detached: the tables by which it forwards are not known"
     if known.refused:
         return f"{name} refuses the newest generation: {known.refused}"
+    if vpc in known.kept:
+        return f"vpc {vpc} at {name}: {known.kept[vpc]}"
+    if networks.unknown_at(known):
+        return f"{name} serves VPCs that the controller does not know, and their paths with them"
     if not networks.generation:
         return "nothing was published to gateways since the controller's start"
     if found is None:

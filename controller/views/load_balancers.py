@@ -1,6 +1,6 @@
 """Load balancers with the health of their back ends, as the attached balancers report it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from heddle.controller.brain.networks.publishing import balancers_by_vpc, balancers_of
@@ -25,8 +25,13 @@ class LoadBalancerView:
 def load_balancer_views(networks: Networks, tenant: str = "") -> tuple[LoadBalancerView, ...]:
     """Return all load balancers, or a tenant's, ordered by id."""
     found = sorted(networks.load_balancers.values(), key=lambda each: each.id)
+    return views_of(networks, [each for each in found if tenant in ("", each.tenant)])
+
+
+def views_of(networks: Networks, found: Iterable[LoadBalancer]) -> tuple[LoadBalancerView, ...]:
+    """Return the views of some load balancers, in their order."""
     reports, serving = _reports(networks), balancers_by_vpc(networks)
-    return tuple(_view(each, reports, serving[each.vpc]) for each in found if tenant in ("", each.tenant))
+    return tuple(_view(each, reports, serving.get(each.vpc, ())) for each in found)
 
 
 def view_of(networks: Networks, each: LoadBalancer) -> LoadBalancerView:

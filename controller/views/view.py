@@ -11,6 +11,7 @@ from heddle.controller.model.address import ip_text
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.plan import FlowPlan
+from heddle.controller.views.switch_faults import faults_on
 
 MAX_SHARING = 100
 """The maximum number of flows listed as sharing a link with the explained one."""
@@ -78,7 +79,7 @@ def _text(state: State, job: Job, flow: FlowPlan, found: Explanation) -> str:
         f"{flow.flow_id}: {flow.src_nic} ({ip_text(nics[flow.src_nic].ip)}) to {flow.dst_nic} "
         f"({ip_text(nics[flow.dst_nic].ip)}), UDP source port {flow.udp_source_port}: {found.selector}. "
         f"Job {job.request.job_id}, generation {job.generation} ({job.reason}), {job.state}. "
-        f"{found.verdict}"
+        f"{' '.join((found.verdict, *faults_on(state, flow.links)))}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Validate virtual networks: each VPC by itself, against other VPCs, its peerings, and the border rules.
+"""Validate virtual networks: each VPC by itself, its claims, prefixes around a VPC, and the border rules.
 
 Every function yields one line per problem, with the object and the field; nothing for a valid configuration. The checks
 ensure that an address is unambiguous wherever packets are routed by it. VPCs that are not peered may use equal
@@ -7,12 +7,12 @@ addresses. Public addresses, VNIs and VLANs are global, so each has one owner (V
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from ipaddress import IPv4Address
 
 from heddle.dataplane.config import limit
 from heddle.dataplane.config.addresses import V4_MAPPED, V4_MAPPED_LENGTH, contains, gateway_mac
-from heddle.dataplane.config.network import Address, BorderRule, NetworkConfig, Peering, Prefix, Subnet, Vpc
+from heddle.dataplane.config.check_served import REMEDY, public_addresses
+from heddle.dataplane.config.network import Address, BorderRule, Peering, Prefix, Vpc
 from heddle.dataplane.config.refusal import shown
 from heddle.foundation.address import mac_text
 
@@ -22,22 +22,6 @@ MAX_NAMED = 5
 Known = Callable[[IPv4Address], bool]
 Named = tuple[Prefix, str]
 """A prefix and its name in messages."""
-
-
-def network_problems(network: NetworkConfig, is_vtep: Known | None = None) -> Iterator[str]:
-    """Check a whole configuration, adding its VPCs and peerings one after another."""
-    so_far = NetworkConfig()
-    for vpc in network.vpcs:
-        if any(vpc.id == other.id for other in so_far.vpcs):
-            yield f"vpc {vpc.id}: id: used twice"
-            continue
-        yield from vpc_problems(vpc, is_vtep)
-        yield from beside_problems(vpc, so_far)
-        so_far = replace(so_far, vpcs=(*so_far.vpcs, vpc))
-    for peering in sorted(network.peerings):
-        yield from peering_problems(peering, so_far)
-        so_far = replace(so_far, peerings=so_far.peerings | {peering})
-    yield from border_problems(network.border, {vpc.id for vpc in network.vpcs})
 
 
 def vpc_problems(vpc: Vpc, is_vtep: Known | None = None) -> Iterator[str]:
@@ -63,6 +47,7 @@ def _vpc_lines(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
         yield from _rule(f"security_rules[{i}]", rule.remote, rule.port_min, rule.port_max)
     yield from _direct_connects(vpc)
     yield from _public(vpc)
+    yield from _public_places(vpc, is_vtep)
 
 
 def _counts(vpc: Vpc) -> Iterator[str]:
@@ -95,7 +80,7 @@ def _subnets(vpc: Vpc) -> Iterator[str]:
 def _endpoints(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
     """Check endpoints. One MAC may have several addresses at one VTEP: an endpoint for each of a dual-stack NIC."""
     gateways = {subnet.gateway for subnet in vpc.subnets}
-    finder = _Finder(vpc.subnets)
+    finder = _Finder(subnet.prefix for subnet in vpc.subnets)
     of_ip: dict[Address, int] = {}
     of_mac: dict[int, int] = {}
     own = gateway_mac(vpc.vni)
@@ -195,6 +180,17 @@ def _public(vpc: Vpc) -> Iterator[str]:
             yield f"{place}.endpoint_ip: {floating.endpoint} is {of_endpoint[floating.endpoint]}'s already"
 
 
+def _public_places(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
+    """Check that no public address is also one of the VPC's own networks, or a VTEP's."""
+    finder = _Finder(subnet.prefix for subnet in vpc.subnets)
+    vteps = {endpoint.vtep for endpoint in vpc.endpoints}
+    for field, address in public_addresses(vpc):
+        if (home := finder.of(address)) is not None:
+            yield f"{field}: {address} is in {home}, a subnet of the VPC itself; {REMEDY}"
+        elif address in vteps or (is_vtep is not None and is_vtep(address)):
+            yield f"{field}: {address} is a VTEP's, where tunnels end; {REMEDY}"
+
+
 Claims = Mapping[tuple[str, int], str]
 """Owners of global resources: ("vni", 5), ("vlan", 7) or ("floating", address) to the id of the VPC; ("nat", address)
 to one of the VPCs that share it."""
@@ -221,23 +217,6 @@ def claim_problems(vpc: Vpc, claims: Claims) -> Iterator[str]:
                 yield f"vpc {vpc.id}: {place} is used by vpc {owner} already"
 
 
-def beside_problems(vpc: Vpc, network: NetworkConfig) -> Iterator[str]:
-    """Check a new or changed VPC against the others and its peers."""
-    claims: dict[tuple[str, int], str] = {}
-    for other in network.vpcs:
-        if other.id != vpc.id:
-            claims.update((claim, other.id) for claim, _ in claims_of(other))
-    yield from claim_problems(vpc, claims)
-    by_id = {other.id: other for other in network.vpcs} | {vpc.id: vpc}
-    yield from peers_problems(vpc.id, by_id, neighbours_of(network.peerings))
-
-
-def peering_problems(peering: Peering, network: NetworkConfig) -> Iterator[str]:
-    """Check a new peering against the existing ones."""
-    by_id = {vpc.id: vpc for vpc in network.vpcs}
-    yield from new_peering_problems(peering, by_id, neighbours_of(network.peerings | {peering}))
-
-
 Neighbours = Mapping[str, Iterable[str]]
 
 
@@ -250,29 +229,7 @@ def neighbours_of(peerings: Iterable[Peering]) -> dict[str, frozenset[str]]:
     return found
 
 
-def new_peering_problems(peering: Peering, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
-    """Check a peering that `peers` already includes."""
-    name = f"peering {shown(peering.a)[1:-1]} with {shown(peering.b)[1:-1]}"
-    for field, vpc in (("vpc_a", peering.a), ("vpc_b", peering.b)):
-        if vpc not in by_id:
-            yield f"{name}: {field}: there is no vpc {shown(vpc)}"
-        elif len(list(peers.get(vpc, ()))) > limit.MAX_PEERINGS_OF_A_VPC:
-            yield f"{name}: {field}: {vpc} has {limit.MAX_PEERINGS_OF_A_VPC} peerings already, the most that may be"
-    if peering.a == peering.b:
-        yield f"{name}: vpc_b: a VPC is not its own peer"
-    if peering.a == peering.b or peering.a not in by_id or peering.b not in by_id:
-        return
-    for vpc in (peering.a, peering.b):
-        yield from (f"{name}: {line}" for line in _around(vpc, by_id, peers))
-
-
-def peers_problems(vpc: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
-    """Check a VPC with its peers, and each peer with its own: every VPC must reach unambiguous addresses."""
-    for centre in (vpc, *sorted(peers.get(vpc, ()))):
-        yield from (f"vpc {vpc}: {line}" for line in _around(centre, by_id, peers))
-
-
-def _around(centre: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
+def ring_problems(centre: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
     """Yield the conflicts between a VPC and its direct peers: overlapping prefixes and different networks."""
     ring = [by_id[centre], *(by_id[peer] for peer in sorted(peers.get(centre, ())))]
     for other in ring[1:]:
@@ -303,10 +260,9 @@ def border_problems(rules: Sequence[BorderRule], vpcs: Iterable[str]) -> Iterato
 class _Finder:
     """Index of subnets: finds the subnet of an address by prefix length instead of a linear search."""
 
-    def __init__(self, subnets: Sequence[Subnet]) -> None:
+    def __init__(self, prefixes: Iterable[Prefix]) -> None:
         self._by_length: dict[tuple[int, int], dict[int, Prefix]] = {}
-        for subnet in subnets:
-            prefix = subnet.prefix
+        for prefix in prefixes:
             shift = prefix.max_prefixlen - prefix.prefixlen
             same = self._by_length.setdefault((prefix.version, shift), {})
             same[int(prefix.network_address) >> shift] = prefix

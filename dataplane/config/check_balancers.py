@@ -6,6 +6,7 @@ from ipaddress import IPv4Address
 from heddle.dataplane.config import limit
 from heddle.dataplane.config.balancers import BackEnd, BalancerConfig, HealthCheck, LoadBalancer, Mode, Service
 from heddle.dataplane.config.check import NAME, holds, is_edge, is_unicast
+from heddle.dataplane.config.check_served import public_addresses
 from heddle.dataplane.config.network import Address, Vpc
 from heddle.dataplane.config.refusal import shown
 
@@ -116,6 +117,8 @@ def _vip(each: LoadBalancer, vpc: Vpc, pools: Sequence[Sequence[Address]]) -> It
         yield f"vip: {each.vip} is in use in {vpc.id}, by an endpoint"
     elif any(subnet.gateway == each.vip for subnet in vpc.subnets):
         yield f"vip: {each.vip} is in use in {vpc.id}, as a gateway's address"
+    elif any(each.vip == address for _, address in public_addresses(vpc)):
+        yield f"vip: {each.vip} is in use in {vpc.id}, as a public address"
     elif any(each.vip in pool for pool in pools):
         yield f"vip: {each.vip} is in use in {vpc.id}, in the pool of a balancer"
     elif vpc.subnets:  # a balancer's own file need not have them

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from heddle.dataplane.config.addresses import overlap
+from heddle.dataplane.config.check import is_edge
 from heddle.dataplane.config.local import Limits, LocalConfig, Side, Timeouts
 
 MAX_INTERFACES = 16
@@ -68,6 +69,11 @@ def _interfaces(local: LocalConfig) -> Iterator[str]:
             )
         if interface.network and interface.router and interface.router not in interface.network:
             yield f"{place}: router: {interface.router} is not in {interface.network}"
+        if interface.router is not None and interface.router == interface.address:
+            yield f"{place}: router: {interface.router} is the interface's own address; name that of the next hop"
+        for field, address in (("address", interface.address), ("router", interface.router)):
+            if interface.network and address and is_edge(interface.network, address):
+                yield f"{place}: {field}: {address} is the network's or broadcast address of {interface.network}"
 
 
 def _provider_networks(local: LocalConfig) -> Iterator[str]:

@@ -29,6 +29,16 @@ class Desired:
     """What a balancer serves."""
     virtual_ips: tuple[VirtualIp, ...] = ()
     """Where hosts send packets to virtual IPs; for gateways, the back ends that reply from them."""
+    known_since: int = 0
+    """The generation with which the controller's state began: it does not know what earlier ones had. 0: it knows."""
+    has_border: bool = True
+    """Whether the controller knows the border; where not, the one in force stays."""
+    ended: frozenset[str] = frozenset()
+    """VPCs that the controller knows and a host or balancer has no part in, which it serves nevertheless."""
+    unknown: frozenset[str] = frozenset()
+    """At the receiver: VPCs in `network` that the controller does not know, and that stay in force."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """At the receiver: by VPC whose newest state could not be decoded, what is in `network` instead, and why."""
 
 
 def for_host(desired: Desired, vtep: IPv4Address, serves: Mapping[str, frozenset[IPv4Address]]) -> Desired:

@@ -1,4 +1,8 @@
-"""Virtual networks as frozen values: VPCs, their peerings, and the border rules."""
+"""Virtual networks as frozen values: VPCs, their peerings, and the border rules.
+
+`incarnation` distinguishes what was made again from what was removed (`incarnations`). It is no part of what a user
+wants, so values that differ in nothing else are equal.
+"""
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -64,6 +68,7 @@ class DirectConnect:
     vlan: int
     customer: Prefix
     next_hop: Address
+    incarnation: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +77,7 @@ class FloatingIp:
 
     public: IPv4Address
     endpoint: IPv4Address
+    incarnation: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +95,7 @@ class Vpc:
     direct_connects: tuple[DirectConnect, ...] = ()
     floating_ips: tuple[FloatingIp, ...] = ()
     realm: Network = Network.BUSINESS
+    incarnation: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -97,6 +104,7 @@ class Peering:
 
     a: str
     b: str
+    incarnation: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +120,17 @@ class BorderRule:
     protocol: Protocol = Protocol.ANY
     port_min: int = 0
     port_max: int = 65535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayPort:
+    """A port of a gateway on a network that VPCs do not own, with the addresses that are in use there."""
+
+    name: str
+    address: IPv4Address | None = None
+    """The gateway's own."""
+    network: IPv4Network | None = None
+    router: IPv4Address | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

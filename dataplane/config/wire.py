@@ -6,7 +6,7 @@ Decoding refuses malformed addresses, prefixes and unknown names; `check` valida
 import re
 from collections.abc import Iterable
 from enum import Enum
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeVar
 
 from heddle.dataplane.config.limit import LAST_PORT
@@ -17,6 +17,7 @@ from heddle.dataplane.config.network import (
     Direction,
     Endpoint,
     FloatingIp,
+    GatewayPort,
     Peering,
     Prefix,
     Protocol,
@@ -253,3 +254,29 @@ def border_to(rules: Iterable[BorderRule]) -> pb.Border:
             for rule in rules
         ]
     )
+
+
+def gateway_port_to(port: GatewayPort) -> pb.GatewayInterface:
+    """Encode a gateway's port."""
+    address, network, router = ("" if each is None else str(each) for each in (port.address, port.network, port.router))
+    return pb.GatewayInterface(name=port.name, ip=address, cidr=network, router_ip=router)
+
+
+def gateway_ports_from(messages: Iterable[pb.GatewayInterface]) -> tuple[GatewayPort, ...]:
+    """Decode a gateway's ports; raises ConfigError."""
+    read, found = FieldReader("hello"), []
+    for i, each in enumerate(messages):
+        network = read.prefix(f"interfaces[{i}].cidr", each.cidr) if each.cidr else None
+        if isinstance(network, IPv6Network):
+            read.wrong(f"interfaces[{i}].cidr", f"{shown(each.cidr)} is no IPv4 prefix")
+            network = None
+        found.append(
+            GatewayPort(
+                name=shown(each.name)[1:-1],
+                address=read.address_v4(f"interfaces[{i}].ip", each.ip) if each.ip else None,
+                network=network,
+                router=read.address_v4(f"interfaces[{i}].router_ip", each.router_ip) if each.router_ip else None,
+            )
+        )
+    refuse(read.problems)
+    return tuple(found)

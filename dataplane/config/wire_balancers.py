@@ -1,8 +1,8 @@
 """Convert load balancers between protobuf messages and frozen values.
 
-As in `wire`, decoding refuses malformed text, and `check_balancers` validates whether the values fit together. In
-proto3 0 is no value: a back end's port is then that of the virtual IP, and its weight 1 (one without new connections is
-`draining`).
+As in `wire`, decoding refuses malformed text, and `check_balancers` validates whether the values fit together. A
+back end's port of 0 is that of the virtual IP, as proto3 has no other absence. Its weight is 1 where it is absent, and
+0 is a weight.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,7 +46,7 @@ def load_balancer_from(message: pb.LoadBalancer) -> LoadBalancer:
             BackEnd(
                 ip=read.address(f"backends[{i}].ip", end.ip),
                 port=end.port or message.port,
-                weight=end.weight or 1,
+                weight=end.weight if end.HasField("weight") else 1,
                 draining=end.draining,
             )
             for i, end in enumerate(message.backends)

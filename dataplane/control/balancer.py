@@ -116,9 +116,16 @@ class Balancer(Gateway):
     def _own_tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
         return self.prober.run(), self._apply_turns()
 
-    async def serve_services(self, services: BalancerConfig) -> int:
-        """Switch to another configuration; return the generation of its tables. Raises ValueError."""
-        generation = await self.serve(lambda before: wanted_of(services, _as_services(before)))
+    async def serve_services(
+        self, services: BalancerConfig, kept: Mapping[str, str] | None = None, unknown: frozenset[str] = frozenset()
+    ) -> int:
+        """Switch to another configuration; return the generation of its tables. Raises ValueError.
+
+        `kept` and `unknown` are as in `Wanted`.
+        """
+        generation = await self.serve(
+            lambda before: replace(wanted_of(services, _as_services(before)), kept=kept or {}, unknown=unknown)
+        )
         self.prober.watch(_checked(services))
         self.health.changed.set()
         return generation

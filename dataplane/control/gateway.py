@@ -1,7 +1,7 @@
 """Run one gateway: its data process, its slow path, and the forwarding tables that both use.
 
 A new network configuration (`serve`) and a new neighbour MAC both cause a compilation of all tables, as one generation
-for the data process and the slow path. A change of the pair's roles (`set_work`) changes two words of the present
+for the data process and the slow path. A change of the pair's roles (`set_work`) changes three words of the present
 tables only, and takes effect at once, even during a compilation.
 """
 
@@ -65,6 +65,10 @@ class Wanted:
     """VTEPs of other gateways."""
     virtual_ips: tuple[VirtualIp, ...] = ()
     """Virtual IPs from which back ends reply."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """By VPC that is not served as the controller wants: what is served instead, and why."""
+    unknown: frozenset[str] = frozenset()
+    """VPCs in `network` that the controller does not know."""
 
 
 class Gateway:
@@ -167,6 +171,8 @@ class Gateway:
             notices=ready.notices if ready else (),
             configured=self.wanted.network.generation,
             generation_offered=self._generation,
+            kept_vpcs=self.wanted.kept,
+            unknown_vpcs=tuple(sorted(self.wanted.unknown)),
             restarts=self.supervisor.restarts,
             hangs=self.supervisor.hung,
             **(self._from_state(state) if state is not None else {}),

@@ -46,7 +46,14 @@ def address_of(text: str) -> tuple[str, int]:
 class Heartbeats:
     """The heartbeat thread of one member of a pair."""
 
-    def __init__(self, me: str, pair: PairConfig, boot: int, report: Callable[[Serve | Announce], None]) -> None:
+    def __init__(
+        self,
+        me: str,
+        pair: PairConfig,
+        boot: int,
+        report: Callable[[Serve | Announce], None],
+        given_ns: Callable[[], int | None] = lambda: None,
+    ) -> None:
         """Open the sockets; raises OSError if an address is not local or already in use.
 
         Args:
@@ -54,8 +61,10 @@ class Heartbeats:
             pair: the partner.
             boot: start time of this process; higher than that of any earlier one.
             report: called in the thread with each decision that the process has to carry out.
+            given_ns: called in the thread; returns the latest time (monotonic) of which the partner is known to have
+                all connections of then.
         """
-        self._pair, self._report = pair, report
+        self._pair, self._report, self._given_ns = pair, report, given_ns
         self._core = Ownership(terms_of(me, pair), boot)
         self._calls = queue.SimpleQueue[Callable[[], list[Effect]]]()
         self._refused = 0
@@ -133,10 +142,16 @@ class Heartbeats:
                 now = time.monotonic()
                 if now >= due:
                     self._refusing.clear()
+                    self._core.set_given(self._given_ticks(time.monotonic_ns()))
                     self._perform(self._core.tick())
                     self._leaving = None if self._leaving is None else self._leaving - 1
                     due = max(due + interval_s, now + interval_s / 2)
                 self.status = self._snapshot()
+
+    def _given_ticks(self, now_ns: int) -> int | None:
+        """Return how old the partner's complete copy is, in intervals."""
+        given_ns = self._given_ns()
+        return None if given_ns is None else (now_ns - given_ns) // (self._pair.interval_ms * 1_000_000)
 
     def _drain(self, end: object) -> None:
         if not isinstance(end, socket.socket):

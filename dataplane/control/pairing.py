@@ -29,7 +29,7 @@ class Pairing:
         self._loop = asyncio.get_running_loop()
         self._decisions: asyncio.Queue[Serve | Announce] = asyncio.Queue()
         me = gateway.local.gateway_id
-        self._heartbeats = Heartbeats(me, pair, time.time_ns(), self._decided)
+        self._heartbeats = Heartbeats(me, pair, time.time_ns(), self._decided, lambda: self._links.given_ns)
         self._records = ControlEnd(gateway.supervisor.shared.exchange)
         self._links = RecordLinks(me, pair, self._records, self._heartbeats.set_copied, gateway.activity)
         gateway.pair_status = self.status

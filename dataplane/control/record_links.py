@@ -37,6 +37,8 @@ class Records(Protocol):
     """Source and destination of records: shared memory with the data process (`ControlEnd`)."""
 
     record_bytes: int
+    first_record_bytes: int
+    """Size of a record in the first version."""
 
     def request_all(self) -> None:
         """Have the data process write all connections, then all changes."""
@@ -85,6 +87,8 @@ class RecordLinks:
     ) -> None:
         self.counters = RecordCounters()
         self.partner_has_copy = False
+        self.given_ns: int | None = None
+        """The latest time (monotonic) of which it is known that the partner has all connections of then."""
         self._me, self._pair, self._records = me, pair, records
         self._copied_changed = copied_changed
         self._activity = activity or asyncio.Event()
@@ -115,7 +119,8 @@ class RecordLinks:
             task.cancel()
 
     def _hello(self) -> Hello:
-        return Hello(self._me, secrets.token_bytes(NONCE_BYTES), self._records.record_bytes)
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        return Hello(self._me, nonce, self._records.first_record_bytes, self._records.record_bytes)
 
     async def _connect(self) -> None:
         attempt = 1
@@ -129,7 +134,7 @@ class RecordLinks:
                     if await self._send(reader, writer):
                         attempt = 1
                 finally:
-                    self.partner_has_copy = False
+                    self.partner_has_copy, self.given_ns = False, None
                     writer.transport.abort()
             except (OSError, TimeoutError):
                 pass  # the partner is down: heartbeats report that
@@ -165,7 +170,7 @@ class RecordLinks:
                     self.counters.overflows += 1
                     sender.copy_restarted()
                 _write(writer, sender.pull(self._collect, time.monotonic_ns()))
-                self.partner_has_copy = sender.complete
+                self.partner_has_copy, self.given_ns = sender.complete, sender.complete_ns
                 self.counters.sent_records += sender.sent_records - sent
                 self.counters.stalls += sender.stalls - stalls
                 sent, stalls = sender.sent_records, sender.stalls

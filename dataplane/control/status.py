@@ -98,6 +98,10 @@ class Status:
     """Punted packets by outcome."""
     pair: PairStatus | None = None
     """Status of the pair; None for a gateway without a partner."""
+    kept_vpcs: Mapping[str, str] = field(default_factory=dict)
+    """By VPC that is not served as the controller wants: what is served instead, and why."""
+    unknown_vpcs: tuple[str, ...] = ()
+    """VPCs that stay in force although the controller does not know them."""
 
     @property
     def received(self) -> int:

@@ -1,6 +1,6 @@
 """Fragments: the first fragment of a packet carries the ports, and later fragments take them from it.
 
-The first fragment is stored under VNI, addresses, identification and protocol, for the timeout in `Tables.own`. A
+The first fragment is stored under VPC, addresses, identification and protocol, for the timeout in `Tables.own`. A
 later fragment gets its ports, protocol and hash from there, and then finds the same connection. A later fragment that
 arrives before the first is dropped: no fragment is held back, so no buffer can be exhausted. A later fragment that
 overlaps the first could change the ports that the rules matched, and is dropped (RFC 3128; RFC 5722).
@@ -17,7 +17,14 @@ is dropped and counted: packets in progress keep their rows.
 from heddle.dataplane.elements.memory.buckets import SLOTS
 from heddle.dataplane.elements.memory.rounds import SECOND_NS, rows_due
 from heddle.dataplane.elements.memory.shares import FRAGMENTS, LIMITED, charge, discharge
-from heddle.dataplane.elements.memory.state import FRAGMENTS_AGED_NS, FRAGMENTS_HELD, FRAGMENTS_NEXT, SEED, Memory
+from heddle.dataplane.elements.memory.state import (
+    FOLLOWED_NS,
+    FRAGMENTS_AGED_NS,
+    FRAGMENTS_HELD,
+    FRAGMENTS_NEXT,
+    SEED,
+    Memory,
+)
 from heddle.dataplane.engine.burst import FIRST_FRAGMENT
 from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.engine.reasons import Drop
@@ -40,9 +47,16 @@ def _offset_of(memory: Bytes, packet: Row) -> int:
 
 
 @inline
-def _is_of(row: Row, packet: Row) -> bool:
+def _vpc_of(packet: Row, tables: Tables) -> int:
+    """Return the incarnation of a packet's VPC, 0 for none."""
+    return 0 if packet.vpc < 0 else tables.vpc_incarnations[packet.vpc]
+
+
+@inline
+def _is_of(row: Row, packet: Row, vpc: int) -> bool:
     return (
         row.vni == packet.vni + 1
+        and row.incarnation == vpc
         and row.identification == packet.fragment_id
         and row.source_lo == packet.source_lo
         and row.target_lo == packet.target_lo
@@ -52,7 +66,7 @@ def _is_of(row: Row, packet: Row) -> bool:
 
 
 @inline
-def _find(state: Memory, packet: Row, oldest_ns: int, wants_free: bool) -> int:
+def _find(state: Memory, packet: Row, vpc: int, oldest_ns: int, wants_free: bool) -> int:
     """Return the row of a packet's first fragment, or NONE.
 
     If there is none and `wants_free` is set, return a free row of the emptier bucket.
@@ -71,7 +85,7 @@ def _find(state: Memory, packet: Row, oldest_ns: int, wants_free: bool) -> int:
                 room += 1
                 if room > max_room:
                     free, max_room = slot, room
-            elif _is_of(row, packet):
+            elif _is_of(row, packet, vpc):
                 return slot
     return free if wants_free else NONE
 
@@ -81,7 +95,8 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: Memory, now_ns: in
     """Store a first fragment, or fill in a later one from its first; return FOLLOWED or the drop reason."""
     oldest_ns = now_ns - tables.own[OWN_FRAGMENT_TIMEOUT_S] * SECOND_NS
     is_first = packet.fragment == FIRST_FRAGMENT
-    slot = _find(state, packet, oldest_ns, is_first)
+    vpc = _vpc_of(packet, tables)
+    slot = _find(state, packet, vpc, oldest_ns, is_first)
     if slot == NONE:
         return Drop.FRAGMENTS_FULL.value if is_first else Drop.FRAGMENT_WITHOUT_FIRST.value
     row = state.fragments[slot]
@@ -95,6 +110,7 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: Memory, now_ns: in
         row.target_lo = packet.target_lo
         row.identification = packet.fragment_id
         row.vni = packet.vni + 1
+        row.incarnation = vpc
         row.protocol = packet.protocol
         row.ports = packet.ports
         row.hash = packet.hash
@@ -109,6 +125,7 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: Memory, now_ns: in
     packet.protocol = row.protocol
     packet.ports = row.ports
     packet.hash = row.hash
+    state.counts[FOLLOWED_NS] = row.seen_ns
     end = start + packet.l4_bytes
     row.covered += end * end - start * start
     if not _has_more(memory, packet):

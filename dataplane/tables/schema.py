@@ -52,7 +52,7 @@ NEXT_HOP = row_type(
     "realm",  # of the network behind a provider's hop
     "address_hi",  # 0, or the high word of an IPv6 address, with `address` the low word
     "spare_0",
-    "spare_1",
+    "incarnation",  # of the peering or direct connect that it belongs to, 0 for none
 )
 RULE = row_type("allow", "protocol", "remote_hi", "remote_lo", "mask_hi", "mask_lo", "port_min", "port_max", "family")
 """Addresses have the form of a packet's row: IPv4 within ::ffff:0:0/96. `protocol` 0 matches any; ICMP includes ICMPv6.
@@ -75,6 +75,11 @@ class Tables(NamedTuple):
     """(vni) -> row of `vpcs`."""
     vpcs: Rows
     """VPC rows."""
+    vpc_incarnations: Ints
+    """By row of `vpcs`: its incarnation."""
+    incarnations: Grid
+    """(incarnation of a VPC, peering, direct connect or floating IP) -> its number (`config.incarnations`). Positive
+    words, the same in both gateways of a pair."""
     vteps: Grid
     """(vni, IPv4 address) -> 0: VTEPs with an endpoint of that VPC; partners' VTEPs are included under every VNI."""
     endpoints: Grid
@@ -96,7 +101,7 @@ class Tables(NamedTuple):
     floating_out: Grid
     """(vni, IPv4 address of the endpoint) -> row of `floating`."""
     floating: Grid
-    """Rows with the FLOATING_ columns: public address, endpoint's address, VNI, row of `vpcs`."""
+    """Rows with the FLOATING_ columns: public address, endpoint's address, VNI, row of `vpcs`, incarnation."""
     nat_in: Grid
     """(public IPv4 address) -> row of `vpcs`: NAT addresses. Several VPCs may share one; the mapping identifies the
     VPC."""
@@ -111,7 +116,7 @@ class Tables(NamedTuple):
 
 SIDES = ("underlay", "external", "customer", "provider")
 PORT_SIDE, PORT_MAC, PORT_ADDRESS, PORT_MTU = range(4)
-FLOATING_PUBLIC, FLOATING_ENDPOINT, FLOATING_VNI, FLOATING_VPC = range(4)
+FLOATING_PUBLIC, FLOATING_ENDPOINT, FLOATING_VNI, FLOATING_VPC, FLOATING_INCARNATION = range(5)
 CUSTOMER_VNI, CUSTOMER_VPC, CUSTOMER_PREFIX_HI, CUSTOMER_PREFIX_LO, CUSTOMER_MASK_HI, CUSTOMER_MASK_LO = range(6)
 VLAN_OF_IPV6 = 1 << 32
 OWN_VTEP, OWN_ACTIVE, OWN_UDP_TIMEOUT_S, OWN_UDP_UNANSWERED_S, OWN_TCP_TIMEOUT_S, OWN_TCP_TRANSITORY_S = range(6)
@@ -125,4 +130,8 @@ OWN_VPC_PERCENT = 13
 OWN_UDP_EXCHANGE_S = 14
 OWN_ENDPOINT_PERCENT = 15
 """The share of the ports of a public address that one endpoint alone may use."""
+OWN_NETWORK_GENERATION = 16
+"""The generation of the configuration: the same number at both gateways of a pair."""
+OWN_PORTLESS = 17
+"""1 while this gateway is the one of its pair that translates protocols without ports, otherwise 0."""
 OWN_WORDS = 24

@@ -236,8 +236,10 @@ class Comparison:
                 where = f"the internet by {shown(public | V4.first)}"
                 yield Finding(kind, where, target, "everything", "floating IP")
         for public in sorted(have.nat_in ^ want.nat_in):
-            kind = "leak" if public in have.nat_in else "missing"
-            yield Finding(kind, "the internet", f"{shown(public | V4.first)}", "everything", "NAT address")
+            kind, view = ("leak", have) if public in have.nat_in else ("missing", want)
+            users = ", ".join(self._names.vpc(vni) for vni, vpc in sorted(view.vpcs.items()) if vpc.nat == public)
+            where = f"{shown(public | V4.first)}" + (f" of {users}" if users else "")
+            yield Finding(kind, "the internet", where, "everything", "NAT address")
         for vni in sorted(have.vpcs.keys() & want.vpcs.keys()):
             yield from self._from_internet(have.vpcs[vni], want.vpcs[vni])
 

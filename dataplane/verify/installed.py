@@ -156,7 +156,7 @@ def _route(tables: Tables, row: int, span: Span) -> Route:
 def _public(tables: Tables, view: View) -> None:
     keys, rows = entries(tables.floating_in)
     for public, row in zip(keys[:, 0].tolist(), rows.tolist(), strict=True):
-        _, endpoint, vni, _ = tables.floating[row].tolist()
+        _, endpoint, vni, _, _ = tables.floating[row].tolist()
         view.floating_in[public] = (vni, endpoint)
     keys, rows = entries(tables.floating_out)
     for (vni, endpoint), row in zip(keys.tolist(), rows.tolist(), strict=True):

@@ -18,6 +18,7 @@ from heddle.foundation.certificate import (
     Peer,
     PeerRefusedError,
     denied_serials,
+    is_of_authority,
     own_certificate,
     peer_in,
     serial_text,
@@ -27,6 +28,9 @@ from heddle.foundation.regular_file import read_regular
 
 MAX_PEM_BYTES = 1 << 20
 MAX_DENIED_BYTES = 16 << 20
+MAX_REMEMBERED = 4_096
+_DER = 2
+"""`_ssl.ENCODING_DER`."""
 T = TypeVar("T")
 Stamp = tuple[int, int, int] | None
 
@@ -82,6 +86,8 @@ class Tls:
     def __init__(self, files: TlsFiles, report: Callable[[str], None]) -> None:
         """Read the files; raises CertificateError. `report` gets a line for each later problem with them."""
         self._own = Reloaded((files.certificate, files.key, files.ca), lambda: _Own(files), report)
+        self._ours: set[bytes] = set()
+        """Certificates that an authority of ours issued."""
         denied = files.denied
         self._denied = Reloaded((denied,), lambda: _read_denied(denied), report) if denied is not None else frozenset
 
@@ -117,22 +123,44 @@ class Tls:
         certificate = connection.getpeercert(binary_form=True)
         if not certificate:
             raise PeerRefusedError("the peer showed no certificate")
-        return self.admitted(certificate, *roles)
+        return self.admitted(certificate, *roles, chain=_verified_chain(connection))
 
-    def admitted(self, certificate: bytes, *roles: Role) -> Peer:
+    def admitted(self, certificate: bytes, *roles: Role, chain: bytes = b"") -> Peer:
         """Return the holder of a verified certificate (PEM or DER) if it is of this fabric, of a role, and not denied.
 
-        Raises PeerRefusedError.
+        `chain` is what the peer sent (PEM). Raises PeerRefusedError.
         """
-        found = peer_in(certificate)
-        fabric = self.identity.fabric
+        found, own = peer_in(certificate), self.own()
+        fabric = own.peer.identity.fabric
         if found.identity.fabric != fabric:
             raise PeerRefusedError(f"{found.identity.uri} is of another fabric; this one is {fabric}")
         if found.serial in self.denied():
             raise PeerRefusedError(f"{found.identity.uri}: its certificate {serial_text(found.serial)} is denied")
         if roles and found.identity.role not in roles:
             raise PeerRefusedError(f"{found.identity.uri}: must be {' or '.join(roles)}")
+        self._check_issuer(certificate, chain, own)
         return found
+
+    def _check_issuer(self, certificate: bytes, chain: bytes, own: OwnCertificate) -> None:
+        """Raise PeerRefusedError for a certificate that is of an intermediate authority.
+
+        What has passed once stays good for the sessions that it has: they outlive a change of the authorities, and the
+        next handshake uses the new ones.
+        """
+        if certificate in self._ours:
+            return
+        if not is_of_authority(certificate, chain, own.authorities):
+            uri = peer_in(certificate).identity.uri
+            raise PeerRefusedError(f"{uri}: its certificate is of an intermediate authority that tls.ca has not")
+        if len(self._ours) >= MAX_REMEMBERED:
+            self._ours.clear()
+        self._ours.add(certificate)
+
+
+def _verified_chain(connection: ssl.SSLObject | ssl.SSLSocket) -> bytes:
+    """Return the certificates by which a peer's was verified, its own first, as PEM (public only in Python 3.13)."""
+    found = connection._sslobj.get_verified_chain()  # type: ignore[union-attr]
+    return "".join(ssl.DER_cert_to_PEM_cert(one.public_bytes(_DER)) for one in found or ()).encode()
 
 
 def named_tls(directory: str | None, report: Callable[[str], None]) -> Tls | None:

@@ -495,20 +495,22 @@ class Topology(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., switches: _Optional[_Iterable[_Union[Switch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., nics: _Optional[_Iterable[_Union[Nic, _Mapping]]] = ..., hashes: _Optional[bool] = ...) -> None: ...
 
 class Switch(_message.Message):
-    __slots__ = ("id", "role", "datapath_id", "connected", "drained", "rules")
+    __slots__ = ("id", "role", "datapath_id", "connected", "drained", "rules", "fault")
     ID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     DATAPATH_ID_FIELD_NUMBER: _ClassVar[int]
     CONNECTED_FIELD_NUMBER: _ClassVar[int]
     DRAINED_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
     id: str
     role: str
     datapath_id: int
     connected: bool
     drained: bool
     rules: int
-    def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ...) -> None: ...
+    fault: str
+    def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class Link(_message.Message):
     __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured")
@@ -723,6 +725,26 @@ class Event(_message.Message):
     text: str
     def __init__(self, timestamp_unix_ns: _Optional[int] = ..., severity: _Optional[str] = ..., kind: _Optional[str] = ..., subject: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
+class NetworkObjects(_message.Message):
+    __slots__ = ("vpcs", "peerings", "load_balancers", "border")
+    VPCS_FIELD_NUMBER: _ClassVar[int]
+    PEERINGS_FIELD_NUMBER: _ClassVar[int]
+    LOAD_BALANCERS_FIELD_NUMBER: _ClassVar[int]
+    BORDER_FIELD_NUMBER: _ClassVar[int]
+    vpcs: _containers.RepeatedCompositeFieldContainer[Vpc]
+    peerings: _containers.RepeatedCompositeFieldContainer[Peering]
+    load_balancers: _containers.RepeatedCompositeFieldContainer[LoadBalancer]
+    border: Border
+    def __init__(self, vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ..., load_balancers: _Optional[_Iterable[_Union[LoadBalancer, _Mapping]]] = ..., border: _Optional[_Union[Border, _Mapping]] = ...) -> None: ...
+
+class ApplyNetworkReply(_message.Message):
+    __slots__ = ("applied", "away")
+    APPLIED_FIELD_NUMBER: _ClassVar[int]
+    AWAY_FIELD_NUMBER: _ClassVar[int]
+    applied: NetworkObjects
+    away: _containers.RepeatedCompositeFieldContainer[GatewayAddress]
+    def __init__(self, applied: _Optional[_Union[NetworkObjects, _Mapping]] = ..., away: _Optional[_Iterable[_Union[GatewayAddress, _Mapping]]] = ...) -> None: ...
+
 class Vpc(_message.Message):
     __slots__ = ("id", "tenant", "vni", "subnets", "endpoints", "security_rules", "nat", "direct_connects", "floating_ips", "network")
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -812,6 +834,14 @@ class DeleteVpcRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class DeleteVpcReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DropUnknownVpcsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DropUnknownVpcsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
@@ -964,7 +994,7 @@ class GatewayReport(_message.Message):
     def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., ack: _Optional[_Union[GatewayAck, _Mapping]] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., tables: _Optional[_Union[TablesPart, _Mapping]] = ..., notice: _Optional[_Union[GatewayNotice, _Mapping]] = ..., health: _Optional[_Union[BackEndHealth, _Mapping]] = ...) -> None: ...
 
 class GatewayHello(_message.Message):
-    __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation", "host_vtep_ip", "source_pools")
+    __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation", "host_vtep_ip", "source_pools", "interfaces")
     GATEWAY_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     VTEP_IP_FIELD_NUMBER: _ClassVar[int]
@@ -973,6 +1003,7 @@ class GatewayHello(_message.Message):
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     HOST_VTEP_IP_FIELD_NUMBER: _ClassVar[int]
     SOURCE_POOLS_FIELD_NUMBER: _ClassVar[int]
+    INTERFACES_FIELD_NUMBER: _ClassVar[int]
     gateway_id: str
     kind: str
     vtep_ip: str
@@ -981,7 +1012,20 @@ class GatewayHello(_message.Message):
     generation: int
     host_vtep_ip: str
     source_pools: _containers.RepeatedCompositeFieldContainer[SourcePool]
-    def __init__(self, gateway_id: _Optional[str] = ..., kind: _Optional[str] = ..., vtep_ip: _Optional[str] = ..., partner: _Optional[str] = ..., provider_networks: _Optional[_Iterable[_Union[ProviderNetwork, _Mapping]]] = ..., generation: _Optional[int] = ..., host_vtep_ip: _Optional[str] = ..., source_pools: _Optional[_Iterable[_Union[SourcePool, _Mapping]]] = ...) -> None: ...
+    interfaces: _containers.RepeatedCompositeFieldContainer[GatewayInterface]
+    def __init__(self, gateway_id: _Optional[str] = ..., kind: _Optional[str] = ..., vtep_ip: _Optional[str] = ..., partner: _Optional[str] = ..., provider_networks: _Optional[_Iterable[_Union[ProviderNetwork, _Mapping]]] = ..., generation: _Optional[int] = ..., host_vtep_ip: _Optional[str] = ..., source_pools: _Optional[_Iterable[_Union[SourcePool, _Mapping]]] = ..., interfaces: _Optional[_Iterable[_Union[GatewayInterface, _Mapping]]] = ...) -> None: ...
+
+class GatewayInterface(_message.Message):
+    __slots__ = ("name", "ip", "cidr", "router_ip")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    IP_FIELD_NUMBER: _ClassVar[int]
+    CIDR_FIELD_NUMBER: _ClassVar[int]
+    ROUTER_IP_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    ip: str
+    cidr: str
+    router_ip: str
+    def __init__(self, name: _Optional[str] = ..., ip: _Optional[str] = ..., cidr: _Optional[str] = ..., router_ip: _Optional[str] = ...) -> None: ...
 
 class SourcePool(_message.Message):
     __slots__ = ("vpc_id", "ips")
@@ -1018,12 +1062,24 @@ class ProviderNetwork(_message.Message):
     def __init__(self, network: _Optional[str] = ..., cidrs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GatewayAck(_message.Message):
-    __slots__ = ("generation", "refused")
+    __slots__ = ("generation", "refused", "kept_vpcs", "unknown_vpcs")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
+    KEPT_VPCS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_VPCS_FIELD_NUMBER: _ClassVar[int]
     generation: int
     refused: str
-    def __init__(self, generation: _Optional[int] = ..., refused: _Optional[str] = ...) -> None: ...
+    kept_vpcs: _containers.RepeatedCompositeFieldContainer[KeptVpc]
+    unknown_vpcs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, generation: _Optional[int] = ..., refused: _Optional[str] = ..., kept_vpcs: _Optional[_Iterable[_Union[KeptVpc, _Mapping]]] = ..., unknown_vpcs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class KeptVpc(_message.Message):
+    __slots__ = ("vpc_id", "why")
+    VPC_ID_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    vpc_id: str
+    why: str
+    def __init__(self, vpc_id: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class GatewayCounters(_message.Message):
     __slots__ = ("active", "ports", "drops", "punts", "connections", "nat_mappings", "balancer", "connections_limit", "nat_mappings_limit")
@@ -1093,7 +1149,7 @@ class PortCounters(_message.Message):
     def __init__(self, name: _Optional[str] = ..., side: _Optional[str] = ..., rx_packets: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., dropped_packets: _Optional[int] = ...) -> None: ...
 
 class NetworkUpdate(_message.Message):
-    __slots__ = ("generation", "whole", "more", "vpcs", "deleted_vpcs", "peerings", "border", "gateways", "tables_request", "load_balancers", "virtual_ips")
+    __slots__ = ("generation", "whole", "more", "vpcs", "deleted_vpcs", "peerings", "border", "gateways", "tables_request", "load_balancers", "virtual_ips", "known_since", "incarnations")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
@@ -1105,6 +1161,8 @@ class NetworkUpdate(_message.Message):
     TABLES_REQUEST_FIELD_NUMBER: _ClassVar[int]
     LOAD_BALANCERS_FIELD_NUMBER: _ClassVar[int]
     VIRTUAL_IPS_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_SINCE_FIELD_NUMBER: _ClassVar[int]
+    INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     generation: int
     whole: bool
     more: bool
@@ -1116,7 +1174,17 @@ class NetworkUpdate(_message.Message):
     tables_request: int
     load_balancers: LoadBalancerList
     virtual_ips: VirtualIpList
-    def __init__(self, generation: _Optional[int] = ..., whole: _Optional[bool] = ..., more: _Optional[bool] = ..., vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., deleted_vpcs: _Optional[_Iterable[str]] = ..., peerings: _Optional[_Union[PeeringList, _Mapping]] = ..., border: _Optional[_Union[Border, _Mapping]] = ..., gateways: _Optional[_Union[GatewayList, _Mapping]] = ..., tables_request: _Optional[int] = ..., load_balancers: _Optional[_Union[LoadBalancerList, _Mapping]] = ..., virtual_ips: _Optional[_Union[VirtualIpList, _Mapping]] = ...) -> None: ...
+    known_since: int
+    incarnations: _containers.RepeatedCompositeFieldContainer[Incarnations]
+    def __init__(self, generation: _Optional[int] = ..., whole: _Optional[bool] = ..., more: _Optional[bool] = ..., vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., deleted_vpcs: _Optional[_Iterable[str]] = ..., peerings: _Optional[_Union[PeeringList, _Mapping]] = ..., border: _Optional[_Union[Border, _Mapping]] = ..., gateways: _Optional[_Union[GatewayList, _Mapping]] = ..., tables_request: _Optional[int] = ..., load_balancers: _Optional[_Union[LoadBalancerList, _Mapping]] = ..., virtual_ips: _Optional[_Union[VirtualIpList, _Mapping]] = ..., known_since: _Optional[int] = ..., incarnations: _Optional[_Iterable[_Union[Incarnations, _Mapping]]] = ...) -> None: ...
+
+class Incarnations(_message.Message):
+    __slots__ = ("vpc_id", "numbers")
+    VPC_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    vpc_id: str
+    numbers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, vpc_id: _Optional[str] = ..., numbers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LoadBalancerList(_message.Message):
     __slots__ = ("load_balancers",)
@@ -1143,10 +1211,12 @@ class VirtualIp(_message.Message):
     def __init__(self, vpc_id: _Optional[str] = ..., ip: _Optional[str] = ..., vtep_ips: _Optional[_Iterable[str]] = ..., back_end_ips: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PeeringList(_message.Message):
-    __slots__ = ("peerings",)
+    __slots__ = ("peerings", "incarnations")
     PEERINGS_FIELD_NUMBER: _ClassVar[int]
+    INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     peerings: _containers.RepeatedCompositeFieldContainer[Peering]
-    def __init__(self, peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ...) -> None: ...
+    incarnations: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ..., incarnations: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class GatewayList(_message.Message):
     __slots__ = ("gateways",)
@@ -1175,7 +1245,7 @@ class ListGatewaysReply(_message.Message):
     def __init__(self, gateways: _Optional[_Iterable[_Union[GatewayStatus, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class GatewayStatus(_message.Message):
-    __slots__ = ("hello", "attached", "sent_generation", "acknowledged_generation", "refused", "counters", "last_seen_unix_ms")
+    __slots__ = ("hello", "attached", "sent_generation", "acknowledged_generation", "refused", "counters", "last_seen_unix_ms", "kept_vpcs", "unknown_vpcs")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     SENT_GENERATION_FIELD_NUMBER: _ClassVar[int]
@@ -1183,6 +1253,8 @@ class GatewayStatus(_message.Message):
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
     LAST_SEEN_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    KEPT_VPCS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_VPCS_FIELD_NUMBER: _ClassVar[int]
     hello: GatewayHello
     attached: bool
     sent_generation: int
@@ -1190,7 +1262,9 @@ class GatewayStatus(_message.Message):
     refused: str
     counters: GatewayCounters
     last_seen_unix_ms: int
-    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., attached: _Optional[bool] = ..., sent_generation: _Optional[int] = ..., acknowledged_generation: _Optional[int] = ..., refused: _Optional[str] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., last_seen_unix_ms: _Optional[int] = ...) -> None: ...
+    kept_vpcs: _containers.RepeatedCompositeFieldContainer[KeptVpc]
+    unknown_vpcs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., attached: _Optional[bool] = ..., sent_generation: _Optional[int] = ..., acknowledged_generation: _Optional[int] = ..., refused: _Optional[str] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., last_seen_unix_ms: _Optional[int] = ..., kept_vpcs: _Optional[_Iterable[_Union[KeptVpc, _Mapping]]] = ..., unknown_vpcs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ForgetGatewayRequest(_message.Message):
     __slots__ = ("gateway_id",)

@@ -1056,6 +1056,16 @@ class VpcServiceStub:
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.GetBorderRequest.SerializeToString,
                 response_deserializer=heddle_dot_v1_dot_heddle__pb2.Border.FromString,
                 _registered_method=True)
+        self.ApplyNetwork = channel.unary_unary(
+                '/heddle.v1.VpcService/ApplyNetwork',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.NetworkObjects.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.ApplyNetworkReply.FromString,
+                _registered_method=True)
+        self.DropUnknownVpcs = channel.unary_unary(
+                '/heddle.v1.VpcService/DropUnknownVpcs',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsReply.FromString,
+                _registered_method=True)
 
 
 class VpcServiceServicer:
@@ -1130,6 +1140,22 @@ class VpcServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ApplyNetwork(self, request, context):
+        """All objects of a network file together, as one generation: the state that they lead to is judged, so two VPCs may swap what only one
+        may have. All are applied, or none. What the file does not name stays. The border is for operators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropUnknownVpcs(self, request, context):
+        """A controller that has lost its state leaves VPCs in force that it does not know (GatewayStatus.unknown_vpcs). This ends them: what the
+        controller has is all there is. INVALID_ARGUMENT before anything was applied. Answered like a change of networks.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_VpcServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -1182,6 +1208,16 @@ def add_VpcServiceServicer_to_server(servicer, server):
                     servicer.GetBorder,
                     request_deserializer=heddle_dot_v1_dot_heddle__pb2.GetBorderRequest.FromString,
                     response_serializer=heddle_dot_v1_dot_heddle__pb2.Border.SerializeToString,
+            ),
+            'ApplyNetwork': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApplyNetwork,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.NetworkObjects.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.ApplyNetworkReply.SerializeToString,
+            ),
+            'DropUnknownVpcs': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropUnknownVpcs,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1460,6 +1496,60 @@ class VpcService:
             '/heddle.v1.VpcService/GetBorder',
             heddle_dot_v1_dot_heddle__pb2.GetBorderRequest.SerializeToString,
             heddle_dot_v1_dot_heddle__pb2.Border.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApplyNetwork(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.VpcService/ApplyNetwork',
+            heddle_dot_v1_dot_heddle__pb2.NetworkObjects.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.ApplyNetworkReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DropUnknownVpcs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.VpcService/DropUnknownVpcs',
+            heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.DropUnknownVpcsReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -19,7 +19,6 @@ from typing import Any
 import grpc
 
 from heddle.controller.config.gateways.gateway_file import load_gateway
-from heddle.controller.config.network_file import before_balancers
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.server_address import UNIX
 from heddle.dataplane.config.balancers import LoadBalancer
@@ -175,18 +174,14 @@ class ServedLab:
     def apply(self, network: NetworkConfig, load_balancers: Sequence[LoadBalancer] = ()) -> None:
         """Apply VPCs, peerings, load balancers and border rules; returns once all concerned have acknowledged them."""
         self._load_balancers = tuple(load_balancers)
-        virtual = {(each.vpc, each.vip) for each in load_balancers}
+        objects = pb.NetworkObjects(
+            vpcs=map(vpc_to, network.vpcs),
+            peerings=map(peering_to, sorted(network.peerings)),
+            load_balancers=map(load_balancer_to, load_balancers),
+            border=border_to(network.border),
+        )
         with self._services() as services:
-            for vpc in network.vpcs:
-                first = before_balancers(vpc, {ip for name, ip in virtual if name == vpc.id})
-                services.vpcs.ApplyVpc(vpc_to(first), timeout=CALL_S)
-            for each in load_balancers:
-                services.vpcs.ApplyLoadBalancer(load_balancer_to(each), timeout=CALL_S)
-            for vpc in network.vpcs if virtual else ():
-                services.vpcs.ApplyVpc(vpc_to(vpc), timeout=CALL_S)
-            for peering in sorted(network.peerings):
-                services.vpcs.ApplyPeering(peering_to(peering), timeout=CALL_S)
-            services.vpcs.ApplyBorder(border_to(network.border), timeout=CALL_S)
+            services.vpcs.ApplyNetwork(objects, timeout=CALL_S)
 
     def tables(self, gateway: str) -> Tables:
         """Return a gateway's installed tables, read through the controller."""

@@ -169,7 +169,7 @@ def health_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
         {
             "id": switch["id"], "connected": at != 1, "since_ms": now - 9_000,
             "rules": 20, "rule_limit": [None, 100][at % 2],
-            "installed_equals_wanted": [True, None, False][at % 3],
+            "installed_equals_wanted": [True, None, False][at % 3], "fault": "",
         }
         for at, switch in enumerate(fabric["switches"])
     ]  # fmt: skip
@@ -199,6 +199,7 @@ NETWORKS = {
         {
             "id": "gateway-1", "kind": "gateway", "vpc": None, "state": "attached", "pair": "gateway-2",
             "role": "active", "vtep": "10.0.0.1", "generation": 4, "wanted_generation": 5, "refused": "",
+            "kept_vpcs": {"blue": "its state of before stays in force: …"}, "unknown_vpcs": ["old"],
             "connections": 120, "connections_limit": 65_536,
             "mappings": 900, "mappings_limit": 1000, "age_ms": 300,
         }

@@ -148,11 +148,12 @@ def queue_faults(state):
                 older, name = 0, int(queues[anchor, 2 * queue])
                 while name:
                     row = 2 * (name - 1) + side
-                    if rows["older"][row] != older or row in found or rows["queued"][row - side] != queue + 1:
+                    before, after = divmod(int(rows["neighbours"][row]), 1 << 32)
+                    if before != older or row in found or rows["queued"][row - side] != queue + 1:
                         yield f"row {row} of queue {queue} is linked wrongly"
                         return
                     found[row] = anchor
-                    older, name = name, int(rows["newer"][row])
+                    older, name = name, after
                 if queues[anchor, 2 * queue + 1] != older:
                     yield f"queue {queue} of {anchor} has another end"
         expected = {

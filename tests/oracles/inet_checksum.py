@@ -67,9 +67,12 @@ def udp(source, sport, target, dport, data=b"data"):
     return ip(source, target, 17, struct.pack("!HHHH", sport, dport, 8 + len(data), 0) + data)
 
 
-def tcp(source, sport, target, dport, flags="S", data=b""):
+def tcp(source, sport, target, dport, flags="S", data=b"", *, sequence=None, ack=8):
+    """Return a segment; both sides begin at 7 and have sent nothing but a SYN, unless numbers are given."""
     bits = sum({"F": 1, "S": 2, "R": 4, "P": 8, "A": 16}[flag] for flag in flags)
-    return ip(source, target, 6, struct.pack("!HHIIBBHHH", sport, dport, 7, 9, 0x50, bits, 512, 0, 0) + data)
+    if sequence is None:
+        sequence = 7 if "S" in flags else 8
+    return ip(source, target, 6, struct.pack("!HHIIBBHHH", sport, dport, sequence, ack, 0x50, bits, 512, 0, 0) + data)
 
 
 def echo(source, target, identifier, *, reply=False, data=b"ping"):

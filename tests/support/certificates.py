@@ -1,5 +1,6 @@
 """Certificates for tests: an authority per fabric, and the files of a holder."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -27,6 +28,7 @@ def files_of(
     lifetime: timedelta = LIFETIME,
     trusted: tuple[Authority, ...] = (),
     denied: Path | None = None,
+    vteps: Sequence[str] = (),
 ) -> TlsFiles:
     """Write certificate, key and authorities of a new holder; servers are `localhost`, 127.0.0.1 and ::1."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +40,7 @@ def files_of(
         now=datetime.now(UTC) - age,
         lifetime=lifetime,
         dns=["localhost"] if role.serves else [],
-        ips=[ip_address("127.0.0.1"), ip_address("::1")] if role.serves else [],
+        ips=[ip_address(ip) for ip in (("127.0.0.1", "::1") if role.serves else vteps)],
     )
     files = replace(files_in(folder), denied=denied)
     files.certificate.write_bytes(certificate.public_bytes(Encoding.PEM))

@@ -19,17 +19,17 @@ class Certified:
         self._channels = []
         self.port = 0
 
-    def _pem(self, role, name):
-        files = files_of(self._authority, role, name, self._folder / f"{role}-{name}")
+    def _pem(self, role, name, vteps=()):
+        files = files_of(self._authority, role, name, self._folder / f"{role}-{name}", vteps=vteps)
         return files.key.read_bytes(), files.certificate.read_bytes(), files.ca.read_bytes()
 
     def server_credentials(self):
         key, certificate, ca = self._pem(Role.CONTROLLER, "c1")
         return grpc.ssl_server_credentials([(key, certificate)], ca, require_client_auth=True)
 
-    def channel(self, role, name):
+    def channel(self, role, name, vteps=()):
         """Return a channel of a new holder of a certificate."""
-        key, certificate, ca = self._pem(role, name)
+        key, certificate, ca = self._pem(role, name, vteps)
         credentials = grpc.ssl_channel_credentials(ca, key, certificate)
         options = [("grpc.use_local_subchannel_pool", 1)]
         self._channels.append(grpc.aio.secure_channel(f"127.0.0.1:{self.port}", credentials, options=options))

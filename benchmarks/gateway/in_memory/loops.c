@@ -282,7 +282,6 @@ void translate_burst(uint8_t *memory, packet_t *packets, int64_t count, int64_t 
     p->translation = c->flags & TRANSLATED_FLAG ? row : -1;
     c->last_seen_ns = now_ns;
     c->packets++;
-    c->bytes += p->length;
     p->node = 1;
   }
   for (int64_t i = 0; i < count; i++) {

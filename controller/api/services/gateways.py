@@ -13,9 +13,11 @@ from typing import Any
 import grpc
 
 from heddle.controller.access.call import current
+from heddle.controller.access.vteps import check_vteps
 from heddle.controller.api.errors import errors_as_status
 from heddle.controller.api.worker import in_worker
 from heddle.controller.brain.networks.publishing import update_for
+from heddle.controller.brain.state import State
 from heddle.controller.brain.virtual_networks import Gateway
 from heddle.controller.model.effect import Note
 from heddle.controller.model.error import (
@@ -26,14 +28,15 @@ from heddle.controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from heddle.controller.model.event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.network_event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from heddle.controller.runtime.gateways import Gateways, GatewaySession, TooManyRequestsError
 from heddle.controller.runtime.loop import Loop
 from heddle.dataplane.config.check import NAME, is_unicast
+from heddle.dataplane.config.check_local import MAX_INTERFACES
 from heddle.dataplane.config.desired import Desired, Kind
 from heddle.dataplane.config.refusal import ConfigError, shown
 from heddle.dataplane.config.updates import updates
+from heddle.dataplane.config.wire import gateway_ports_from
 from heddle.dataplane.config.wire_balancers import pools_from, states_from
 from heddle.foundation.identity import Role
 from heddle.v1 import heddle_pb2 as pb
@@ -60,7 +63,7 @@ class GatewayService(rpc.GatewayServiceServicer):
         """Run the session of one gateway or host until either side ends it."""
         async with errors_as_status(context):
             hello = await _received_hello(reports)
-            _check_speaker(hello, self._loop.state.fabric)
+            _check_speaker(hello, self._loop.state)
             name, session = hello.gateway_id, self._gateways.open()
             session.hello = hello
             try:
@@ -108,7 +111,10 @@ class GatewayService(rpc.GatewayServiceServicer):
         if sent is None or known is None or known.session != session.number or known.refused:
             return
         if sent.network.generation <= known.acknowledged < networks.generation:
-            acked = GatewayAcked(session=session.number, gateway_id=name, generation=networks.generation)
+            acked = GatewayAcked(
+                session=session.number, gateway_id=name, generation=networks.generation, kept=known.kept,
+                unknown=known.unknown,
+            )  # fmt: skip
             self._loop.post(acked)  # where the inbox is full, the next wake tries again
 
     async def _read(self, reports: AsyncIterator[pb.GatewayReport], name: str, session: GatewaySession) -> None:
@@ -134,8 +140,7 @@ class GatewayService(rpc.GatewayServiceServicer):
         """Write a gateway's line to the event log, unless it sends more than one a second."""
         if session.last_seen_unix_ms - session.last_notice_unix_ms >= MIN_NOTICE_MS:
             session.last_notice_unix_ms = session.last_seen_unix_ms
-            text = shown(notice.text[:MAX_NOTICE])[1:-1]
-            self._note(Note(severity="warning", subject=name, text=text))
+            self._note(Note(severity="warning", subject=name, text=_line(notice.text, MAX_NOTICE)))
 
     def _health(self, name: str, session: GatewaySession, health: pb.BackEndHealth) -> None:
         try:
@@ -155,7 +160,9 @@ class GatewayService(rpc.GatewayServiceServicer):
             session=session.number,
             gateway_id=name,
             generation=ack.generation,
-            refused=shown(ack.refused[:MAX_REFUSAL])[1:-1] if ack.refused else "",
+            refused=_line(ack.refused, MAX_REFUSAL),
+            kept={each.vpc_id: _line(each.why, MAX_NOTICE) for each in ack.kept_vpcs if NAME.fullmatch(each.vpc_id)},
+            unknown=frozenset(filter(NAME.fullmatch, ack.unknown_vpcs)),
         )
         if not self._loop.post(acked, f"gateway {name}"):
             raise BudgetExceededError("the controller's inbox is full; attach again")
@@ -165,7 +172,9 @@ class GatewayService(rpc.GatewayServiceServicer):
         networks, sessions = self._loop.state.networks, self._gateways.by_id
         known = sorted(networks.gateways.items())
         return pb.ListGatewaysReply(
-            gateways=[_status(name, gateway, sessions.get(name)) for name, gateway in known],
+            gateways=[
+                _status(name, gateway, sessions.get(name), networks.unknown_at(gateway)) for name, gateway in known
+            ],
             generation=networks.generation,
         )
 
@@ -212,26 +221,32 @@ async def _received_hello(reports: AsyncIterator[pb.GatewayReport]) -> pb.Gatewa
     _check_vtep("vtep_ip", hello.vtep_ip)
     if hello.host_vtep_ip:
         _check_vtep("host_vtep_ip", hello.host_vtep_ip)
+        if hello.kind == Kind.HOST and hello.host_vtep_ip != hello.vtep_ip:
+            raise InputError(f"hello.host_vtep_ip: {hello.host_vtep_ip} is not hello.vtep_ip; a host has one VTEP")
     return hello
 
 
-def _check_speaker(hello: pb.GatewayHello, fabric: Fabric) -> None:
-    """Raise DeniedError where the caller is not what a hello says: its name, its kind, its host's VTEP."""
+def _check_speaker(hello: pb.GatewayHello, state: State) -> None:
+    """Raise DeniedError where the caller is not what a hello says: its name, its kind, its VTEPs."""
     call = current()
     call.concerns(hello.gateway_id)
     kinds = {Role.GATEWAY: (Kind.GATEWAY, Kind.BALANCER), Role.AGENT: (Kind.HOST,)}.get(call.caller.role, tuple(Kind))
     if hello.kind not in kinds:
         raise DeniedError(f"hello.kind: {call.caller.who} may be {' or '.join(kinds)}, not {hello.kind}")
-    vtep = int(IPv4Address(hello.vtep_ip))
-    if call.caller.role is Role.AGENT and any(nic.ip == vtep and nic.host != call.caller.name for nic in fabric.nics):
-        raise DeniedError(f"hello.vtep_ip: {hello.vtep_ip} is of another host than {call.caller.who}")
+    given = {field: getattr(hello, field) for field in ("vtep_ip", "host_vtep_ip")}
+    vteps = {field: IPv4Address(text) for field, text in given.items() if text}
+    hosts = {each.vtep for each in state.networks.gateways.values() if each.is_host}
+    check_vteps(call.caller, vteps, state.fabric, hosts)
     call.speaks_for(hello.gateway_id)
 
 
 def _up(hello: pb.GatewayHello, session: int, reply: int) -> GatewayUp:
-    """Return the event of a checked hello; raises InputError for malformed source pools."""
+    """Return the event of a checked hello; raises InputError for malformed source pools and interfaces."""
+    if len(hello.interfaces) > MAX_INTERFACES:
+        raise InputError(f"hello.interfaces: {len(hello.interfaces)}; at most {MAX_INTERFACES}")
     try:
         pools = pools_from(hello.source_pools)
+        ports = gateway_ports_from(hello.interfaces)
     except ConfigError as refused:
         raise InputError(*refused.problems) from None
     return GatewayUp(
@@ -244,7 +259,13 @@ def _up(hello: pb.GatewayHello, session: int, reply: int) -> GatewayUp:
         host_vtep=IPv4Address(hello.host_vtep_ip) if hello.host_vtep_ip else None,
         pools=pools,
         partner=hello.partner,
+        ports=ports,
     )
+
+
+def _line(text: str, length: int) -> str:
+    """Return a text of a peer as one line of at most so many characters."""
+    return repr(text[:length])[1:-1]
 
 
 def _check_vtep(field: str, text: str) -> None:
@@ -256,13 +277,15 @@ def _check_vtep(field: str, text: str) -> None:
         raise InputError(f"hello.{field}: {vtep} is no address of a VTEP")
 
 
-def _status(name: str, gateway: Gateway, session: GatewaySession | None) -> pb.GatewayStatus:
+def _status(name: str, gateway: Gateway, session: GatewaySession | None, unknown: frozenset[str]) -> pb.GatewayStatus:
     hello = pb.GatewayHello(gateway_id=name, kind=gateway.kind.value, vtep_ip=str(gateway.vtep))
     found = pb.GatewayStatus(
         hello=session.hello if session else hello,
         attached=gateway.session is not None,
         acknowledged_generation=gateway.acknowledged,
         refused=gateway.refused,
+        kept_vpcs=[pb.KeptVpc(vpc_id=vpc, why=why) for vpc, why in sorted(gateway.kept.items())],
+        unknown_vpcs=sorted(unknown),
     )
     if session is not None:
         found.sent_generation = session.sent_generation
@@ -293,7 +316,7 @@ async def _next_part(parts: "asyncio.Queue[pb.TablesPart | None]", name: str) ->
     if part is None:
         raise UnavailableError(f"gateway {name} went away")
     if part.refused:
-        raise HeddleError(f"gateway {name}: {shown(part.refused[:MAX_REFUSAL])[1:-1]}")
+        raise HeddleError(f"gateway {name}: {_line(part.refused, MAX_REFUSAL)}")
     return part
 
 

@@ -1,8 +1,7 @@
 """Serve JobService: submit, preview, renew, release and watch jobs."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import partial
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -16,7 +15,7 @@ from heddle.controller.api.requests import read_job, read_shape
 from heddle.controller.api.services.rendezvous import Rendezvous
 from heddle.controller.api.services.reports import FlowReports
 from heddle.controller.api.translate import A_MESSAGE, Room, pages_of, placements_to, plan_to, plans_to
-from heddle.controller.api.worker import RequestReader, in_worker
+from heddle.controller.api.worker import Replies, RequestReader, in_worker
 from heddle.controller.brain.state import Job, State
 from heddle.controller.brain.tenants import owns
 from heddle.controller.brain.transactions.jobs import no_job
@@ -38,6 +37,8 @@ from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
 MAX_TOKEN_LENGTH = 20
+CLOCK_STEP_MS = 100
+"""A reply is made anew once the machine's clock was set by so much."""
 Context = Any  # grpc.aio.ServicerContext, whose stubs are not generic everywhere
 
 
@@ -49,7 +50,7 @@ class JobService(rpc.JobServiceServicer):
 
     def __init__(self, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares) -> None:
         self._loop, self._plans, self._previews = loop, plans, previews
-        self._reader = RequestReader()
+        self._reader, self._lists, self._shows = RequestReader(), Replies(), Replies()
         self._flows, self._reports = flows, FlowReports(loop, flows)
         self._meetings: dict[str, Rendezvous] = {}
 
@@ -109,19 +110,31 @@ class JobService(rpc.JobServiceServicer):
                 raise HeddleError("the reply to a release is no number of flows")
             return pb.ReleaseJobReply(flows_released=released)
 
-    async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.JobPlan:
+    async def GetJob(self, request: pb.GetJobRequest, context: Context) -> bytes:
         """Return a job's current plan, with the rates of the flows that are measured."""
         async with errors_as_status(context):
-            plan = self._plan_of(request.job_id)
-            rates = await in_worker(_rates, self._flows.newest, self._loop.state.fabric, plan.flows.flows)
-            return await in_worker(partial(plan_to, rates=rates), plan)
+            state, newest, job_id = self._loop.state, self._flows.newest, request.job_id
+            self._job(job_id)
+            key, published = (job_id, *self._view()), self._publisher()
 
-    async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
+            def write() -> bytes:
+                plan = published(state.jobs[job_id].as_plan(state.certificate))
+                rates = _rates(newest, state.fabric, plan.flows.flows)
+                return plan_to(plan, rates=rates).SerializeToString()
+
+            return await in_worker(self._shows.reply, (state, newest), key, write)
+
+    async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> bytes:
         """Return a page of all jobs, or of a tenant's, the oldest first; flows that do not fit are left out."""
         async with errors_as_status(context):
-            state = current().scope.state(self._loop.state)
+            state, scope, tenant, after = self._loop.state, current().scope, request.tenant, _after(request.page_token)
             room = A_MESSAGE._replace(flows=0) if request.without_flows else A_MESSAGE
-            return await in_worker(_listed, state, request.tenant, _after(request.page_token), self._publisher(), room)
+            key, published = (tenant, after, room, *self._view()), self._publisher()
+
+            def write() -> bytes:
+                return _listed(scope.state(state), tenant, after, published, room).SerializeToString()
+
+            return await in_worker(self._lists.reply, (state,), key, write)
 
     async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
         """Return all flows of a job in pages, with the rates of those that are measured."""
@@ -185,6 +198,10 @@ class JobService(rpc.JobServiceServicer):
     def _published(self, plan: JobPlan) -> JobPlan:
         """Return a plan as the caller sees it."""
         return self._publisher()(plan)
+
+    def _view(self) -> tuple[Hashable, ...]:
+        """Return what replies made of the same state depend on: whose they are, and the machine's clock."""
+        return current().scope, self._loop.published_unix_ms(1) // CLOCK_STEP_MS
 
     def _publisher(self) -> Callable[[JobPlan], JobPlan]:
         """Return what makes plans as the caller sees them: their times are those of the clients' clocks."""
@@ -279,6 +296,11 @@ def add_to(
         ),
         "PreviewJob": grpc.unary_unary_rpc_method_handler(
             service.PreviewJob, response_serializer=pb.JobPlan.SerializeToString
+        ),
+        # These return bytes, which are kept.
+        "GetJob": grpc.unary_unary_rpc_method_handler(service.GetJob, request_deserializer=pb.GetJobRequest.FromString),
+        "ListJobs": grpc.unary_unary_rpc_method_handler(
+            service.ListJobs, request_deserializer=pb.ListJobsRequest.FromString
         ),
         "SuggestPlacement": grpc.unary_unary_rpc_method_handler(
             service.SuggestPlacement, response_serializer=pb.SuggestPlacementReply.SerializeToString

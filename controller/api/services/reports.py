@@ -5,7 +5,7 @@ The jobs are admitted, moved and ended like any other. Their leases are short, s
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Sequence
 from dataclasses import replace
 
 from heddle.controller.access.call import Call
@@ -13,7 +13,7 @@ from heddle.controller.api.worker import in_worker
 from heddle.controller.brain.state import State
 from heddle.controller.model.address import parse_ip
 from heddle.controller.model.admission import quoted
-from heddle.controller.model.error import HeddleError, InputError
+from heddle.controller.model.error import BudgetExceededError, HeddleError, InputError
 from heddle.controller.model.event import Release, Renew, Submit
 from heddle.controller.model.observed import QueuePair, Reports, Stream, job_for
 from heddle.controller.runtime.attached import ReportedFlows
@@ -26,6 +26,10 @@ SILENT_MS = 30_000
 REST = 4
 """After each turn, the next waits for so many times as long as it took."""
 MAX_REST_S = 5.0
+MAX_REFUSED = 8
+"""A turn submits no more after so many refusals in a row: switches are full, and each costs a plan."""
+REFUSED_MS = 60_000
+"""A stream that was refused for want of rules is not submitted again for so long."""
 _LOG = logging.getLogger("heddle.controller")
 
 
@@ -36,6 +40,7 @@ class FlowReports:
         self._loop, self._flows = loop, flows
         self._seen_unix_ms: dict[str, int] = {}
         self._ours: dict[Stream, str] = {}
+        self._refused_unix_ms: dict[Stream, int] = {}
         self._turn = asyncio.Lock()
         self._rest_s = 0.0
 
@@ -78,17 +83,34 @@ class FlowReports:
             self._flows.newest = self._flows.newest.without(host)
             del self._seen_unix_ms[host]
         self._ours = {stream: job_id for stream, job_id in self._ours.items() if job_id in state.jobs}
-        large = await in_worker(_unplanned, self._flows.newest, state, dict(self._ours))
+        ordered = await in_worker(_unplanned, self._flows.newest, state, dict(self._ours))
+        large = frozenset(ordered)
         for stream, job_id in list(self._ours.items()):
             if stream not in large:
                 del self._ours[stream]
                 await self._release(job_id)
             elif state.jobs[job_id].lease_expires_unix_ms - now < LEASE_MS // 2:
                 await self._renew(job_id)
-        for stream in sorted(large - self._ours.keys()):
-            await self._submit(stream)
+        await self._submit_new([stream for stream in ordered if stream not in self._ours], now)
 
-    async def _submit(self, stream: Stream) -> None:
+    async def _submit_new(self, streams: Sequence[Stream], now: int) -> None:
+        """Submit jobs of streams: first of those that were never refused, the largest first."""
+        before = self._refused_unix_ms
+        refused = self._refused_unix_ms = {stream: before[stream] for stream in streams if stream in before}
+        in_a_row = 0
+        for stream in sorted(streams, key=lambda each: refused.get(each, 0)):
+            if in_a_row == MAX_REFUSED or (stream in refused and now - refused[stream] < REFUSED_MS):
+                break
+            why = await self._submit(stream)
+            if why is None:
+                refused.pop(stream, None)
+                in_a_row = 0
+            else:
+                refused[stream] = now if isinstance(why, BudgetExceededError) else now - REFUSED_MS
+                in_a_row += 1
+
+    async def _submit(self, stream: Stream) -> HeddleError | None:
+        """Submit the job of a stream; return why it is refused."""
         request = replace(job_for(stream), lease_ms=LEASE_MS)
         try:
             await self._loop.request(lambda reply: Submit(reply=reply, request=request))
@@ -97,6 +119,8 @@ class FlowReports:
         except HeddleError as error:
             self._flows.counts["refused"] += 1
             _LOG.info("%s: not pinned: %s", request.job_id, error)
+            return error
+        return None
 
     async def _release(self, job_id: str) -> None:
         try:
@@ -111,12 +135,12 @@ class FlowReports:
             _LOG.info("%s: %s", job_id, error)
 
 
-def _unplanned(reports: Reports, state: State, ours: dict[Stream, str]) -> frozenset[Stream]:
-    """Return the large streams between NICs that no other job joins."""
-    large = reports.large(state.fabric, frozenset(ours))
+def _unplanned(reports: Reports, state: State, ours: dict[Stream, str]) -> tuple[Stream, ...]:
+    """Return the large streams between NICs that no other job joins, the largest first."""
+    large = reports.largest(state.fabric, frozenset(ours))
     own = frozenset(ours.values())
     ranks = [frozenset(job.request.ranks) for job_id, job in state.jobs.items() if job_id not in own]
-    return frozenset(
+    return tuple(
         stream for stream in large if not any(stream.src_nic in nics and stream.dst_nic in nics for nics in ranks)
     )
 

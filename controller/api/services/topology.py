@@ -6,6 +6,7 @@ from heddle.controller.model.fabric import Nic
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.views.link_states import link_states, planned_utilisation
 from heddle.controller.views.measured import link_utilisation
+from heddle.controller.views.switch_faults import fault_of
 from heddle.foundation.address import mac_text
 from heddle.telemetry.detection.window import Snapshot
 from heddle.v1 import heddle_pb2 as pb
@@ -25,6 +26,7 @@ def topology_to(state: State, snapshot: Snapshot | None = None, hidden: frozense
                 connected=state.switches[switch.id].connected,
                 drained=switch.id in state.drained,
                 rules=_held(state, switch.id),
+                fault=fault_of(state, switch.id),
             )
             for switch in fabric.switches
         ],

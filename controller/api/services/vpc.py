@@ -1,30 +1,41 @@
-"""Serve VpcService: VPCs, peerings and the border. Messages are checked in a worker thread; the loop decides."""
+"""Serve VpcService: VPCs, peerings, load balancers and the border, alone or all of a network file together.
 
-from collections.abc import Callable
+Messages are checked in a worker thread; the loop decides.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 import grpc
 
-from heddle.controller.access.call import current
+from heddle.controller.access.call import Call, current
+from heddle.controller.access.scope import Scope
 from heddle.controller.api.errors import errors_as_status
 from heddle.controller.api.worker import in_worker
+from heddle.controller.brain.networks.changes import touched_vteps
+from heddle.controller.brain.networks.gateways import away
+from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.error import InputError
-from heddle.controller.model.event import (
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.network_event import (
     ApplyBorder,
     ApplyLoadBalancer,
+    ApplyNetwork,
     ApplyPeering,
     ApplyVpc,
     DeleteLoadBalancer,
     DeletePeering,
     DeleteVpc,
+    DropUnknownVpcs,
 )
-from heddle.controller.model.fabric import Fabric
 from heddle.controller.runtime.gateways import Gateways
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.isolation import Isolation, Verdict, isolation_of
-from heddle.controller.views.load_balancers import LoadBalancerView, load_balancer_views, view_of
+from heddle.controller.views.load_balancers import LoadBalancerView, load_balancer_views, view_of, views_of
 from heddle.dataplane.config.check import Known, vpc_problems
+from heddle.dataplane.config.check_change import NetworkChange
 from heddle.dataplane.config.network import Peering, Vpc
 from heddle.dataplane.config.refusal import ConfigError, refuse
 from heddle.dataplane.config.wire import (
@@ -140,6 +151,25 @@ class VpcService(rpc.VpcServiceServicer):
             await self._loop.request(lambda reply: ApplyBorder(reply=reply, rules=rules, more=more))
             return border_to(rules)
 
+    async def ApplyNetwork(self, request: pb.NetworkObjects, context: Context) -> pb.ApplyNetworkReply:
+        """Apply all objects of a network file, or none; reply once every attached one concerned has acknowledged."""
+        async with errors_as_status(context):
+            call = current()
+            call.concerns(_names(request))
+            known = call.scope.state(self._loop.state).networks.vpcs
+            event = await in_worker(_read_network, request, call.scope, known, self._is_vtep)
+            await self._loop.request(lambda reply: replace(event, reply=reply))
+            networks = self._loop.state.networks
+            views = views_of(networks, event.load_balancers)
+            applied = await in_worker(_written, event, views)
+            return pb.ApplyNetworkReply(applied=applied, away=_away(networks, event, call))
+
+    async def DropUnknownVpcs(self, request: pb.DropUnknownVpcsRequest, context: Context) -> pb.DropUnknownVpcsReply:
+        """End the VPCs that gateways serve and the controller does not know."""
+        async with errors_as_status(context):
+            await self._loop.request(lambda reply: DropUnknownVpcs(reply=reply))
+            return pb.DropUnknownVpcsReply()
+
     async def GetBorder(self, request: pb.GetBorderRequest, context: Context) -> pb.Border:
         """Return the border's rules."""
         return border_to(self._loop.state.networks.border)
@@ -147,6 +177,58 @@ class VpcService(rpc.VpcServiceServicer):
 
 def _encoded(view: LoadBalancerView) -> pb.LoadBalancer:
     return load_balancer_to(view.balancer, lambda end: end in view.healthy)
+
+
+def _names(request: pb.NetworkObjects) -> str:
+    """Return the ids that a request names."""
+    peers = [name for each in request.peerings for name in (each.vpc_a, each.vpc_b)]
+    services = [name for each in request.load_balancers for name in (each.id, each.vpc_id)]
+    return " ".join(dict.fromkeys(filter(None, (*(each.id for each in request.vpcs), *peers, *services))))
+
+
+def _read_network(request: pb.NetworkObjects, scope: Scope, known: Mapping[str, Vpc], is_vtep: Known) -> ApplyNetwork:
+    """Return the event of a request, whose caller is not set yet; raises InputError, DeniedError."""
+    if request.HasField("border"):
+        scope.check_border()
+    vpcs, vteps = [], {}
+    for each in request.vpcs:
+        each.tenant = scope.tenant_named(each.tenant)
+        vpc, vteps[each.id] = _read_vpc(each, known.get(each.id), is_vtep)
+        scope.check_vpc(vpc)
+        vpcs.append(vpc)
+    balancers = []
+    for service in request.load_balancers:
+        service.tenant = scope.tenant_named(service.tenant)
+        balancers.append(_refusing(load_balancer_from, service))
+        scope.check_balancer(balancers[-1])
+    return ApplyNetwork(
+        reply=0,
+        vpcs=tuple(vpcs),
+        vteps=vteps,
+        peerings=frozenset(map(peering_from, request.peerings)),
+        load_balancers=tuple(balancers),
+        border=_refusing(border_from, request.border) if request.HasField("border") else None,
+        tenant=scope.tenant,
+    )
+
+
+def _written(event: ApplyNetwork, views: tuple[LoadBalancerView, ...]) -> pb.NetworkObjects:
+    """Return what was applied, with all defaults filled in."""
+    return pb.NetworkObjects(
+        vpcs=map(vpc_to, event.vpcs),
+        peerings=map(peering_to, sorted(event.peerings)),
+        load_balancers=map(_encoded, views),
+        border=None if event.border is None else border_to(event.border),
+    )
+
+
+def _away(networks: Networks, event: ApplyNetwork, call: Call) -> list[pb.GatewayAddress]:
+    """Return those that a change concerns and that are not attached; for a tenant hosts alone."""
+    change = NetworkChange(vpcs=event.vpcs, load_balancers=event.load_balancers)
+    found = away(networks, touched_vteps(networks, change, event.vteps))
+    mine = [(name, each.vtep) for name, each in found if call.tenant is None or each.is_host]
+    names = call.text("\n".join(name for name, _ in mine)).split("\n")
+    return [pb.GatewayAddress(gateway_id=name, vtep_ip=str(vtep)) for name, (_, vtep) in zip(names, mine, strict=False)]
 
 
 def _more_follow(context: Context) -> bool:

@@ -1,14 +1,33 @@
-"""Check load balancers, VPCs and the balancers' own addresses against each other: in a VPC an address has one owner."""
+"""Check changes of virtual networks, and the balancers' own addresses: in a VPC an address has one owner."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from heddle.controller.brain.virtual_networks import Networks
-from heddle.controller.model.event import GatewayUp
+from heddle.controller.model.network_event import GatewayUp
+from heddle.dataplane.config import check_change
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import floating_problems
-from heddle.dataplane.config.check_balancers import load_balancer_problems
+from heddle.dataplane.config.check_change import NetworkChange, Pools, View, Whole
+from heddle.dataplane.config.check_served import Reserved, reserved_by
 from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.network import Address, Vpc
+
+
+def whole_of(networks: Networks) -> Whole:
+    """Return what of the state is judged together."""
+    return Whole(
+        vpcs=networks.vpcs,
+        claims=networks.claims,
+        endpoints=networks.endpoints,
+        peerings=networks.peerings,
+        peers=networks.peers,
+        load_balancers=networks.load_balancers,
+        border=networks.border,
+    )
+
+
+def problems(before: Networks, change: NetworkChange, after: Networks, view: View) -> Iterator[str]:
+    """Check the state `after` a change; that `before` it is valid."""
+    yield from check_change.change_problems(whole_of(before), change, whole_of(after), view)
 
 
 def of_vpc(networks: Networks, vpc: str) -> list[LoadBalancer]:
@@ -16,19 +35,14 @@ def of_vpc(networks: Networks, vpc: str) -> list[LoadBalancer]:
     return [each for each in networks.load_balancers.values() if each.vpc == vpc]
 
 
-def pools_in(networks: Networks, vpc: str) -> Sequence[tuple[Address, ...]] | None:
-    """Return the source addresses of each balancer in a VPC; None where no balancer is known."""
-    balancers = [each for each in networks.gateways.values() if each.kind is Kind.BALANCER]
-    return [each.pools.get(vpc, ()) for each in balancers] if balancers else None
+def pools_of(networks: Networks) -> Pools | None:
+    """Return the source addresses of each balancer by VPC; None where no balancer is known."""
+    return [each.pools for each in networks.gateways.values() if each.kind is Kind.BALANCER] or None
 
 
-def vpc_problems(networks: Networks, vpc: Vpc) -> Iterator[str]:
-    """Check a changed VPC against its load balancers, and against the balancers' addresses in it."""
-    pools = pools_in(networks, vpc.id)
-    for each in of_vpc(networks, vpc.id):
-        yield from (f"vpc {vpc.id}: {line}" for line in load_balancer_problems(each, vpc, pools))
-    yield from (f"vpc {vpc.id}: {line}" for pool in pools or () for line in _taken(pool, vpc))
-    yield from floating_problems(vpc, {each.vip for each in of_vpc(networks, vpc.id)})
+def reserved_of(networks: Networks) -> Reserved:
+    """Return the addresses in use on the networks of all known gateways."""
+    return reserved_by({name: each.ports for name, each in networks.gateways.items() if each.ports})
 
 
 def lost_floating_ips(networks: Networks, vpc: str) -> list[str]:
@@ -46,20 +60,10 @@ def pool_problems(networks: Networks, event: GatewayUp) -> Iterator[str]:
                 yield f"source_pools: vpc {vpc_id}: {address} is of the pool of {name} (forget it if it is gone)"
         vpc = networks.vpcs.get(vpc_id)
         if vpc is not None:
-            yield from (f"source_pools: vpc {vpc_id}: {line}" for line in _taken(pool, vpc))
+            yield from (
+                f"source_pools: vpc {vpc_id}: {line}" for line in check_change.pool_problems(frozenset(pool), vpc)
+            )
         virtual = {each.vip: each.id for each in of_vpc(networks, vpc_id)}
         for address in pool:
             if address in virtual:
                 yield f"source_pools: vpc {vpc_id}: {address} is the virtual IP of load balancer {virtual[address]}"
-
-
-def _taken(pool: Sequence[Address], vpc: Vpc) -> Iterator[str]:
-    mine = set(pool)
-    if not mine:
-        return
-    for i, endpoint in enumerate(vpc.endpoints):
-        if endpoint.ip in mine:
-            yield f"endpoints[{i}].ip: {endpoint.ip} is an address of the pool of a balancer"
-    for i, subnet in enumerate(vpc.subnets):
-        if subnet.gateway in mine:
-            yield f"subnets[{i}].gateway_ip: {subnet.gateway} is an address of the pool of a balancer"

@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heddle.controller.brain.install import Outcome
-from heddle.controller.brain.networks.checks import lost_floating_ips, pools_in
-from heddle.controller.brain.networks.gateways import changed, unchanged
+from heddle.controller.brain.networks.changes import Wanted, apply_change, refuse
+from heddle.controller.brain.networks.checks import lost_floating_ips
+from heddle.controller.brain.networks.gateways import changed
 from heddle.controller.brain.state import State
-from heddle.controller.brain.tenants import owns, taken, visible_vpcs
+from heddle.controller.brain.tenants import owns
 from heddle.controller.brain.virtual_networks import BackEndKey, Gateway, Networks
 from heddle.controller.model.admission import quoted
-from heddle.controller.model.effect import Effect, Note, Reply
-from heddle.controller.model.error import HeddleError, InputError, InUseError, NotFoundError
-from heddle.controller.model.event import ApplyLoadBalancer, BackEndsReported, DeleteLoadBalancer
+from heddle.controller.model.effect import Effect, Note
+from heddle.controller.model.error import InUseError, NotFoundError
+from heddle.controller.model.network_event import ApplyLoadBalancer, BackEndsReported, DeleteLoadBalancer
 from heddle.dataplane.config.balancers import LoadBalancer
-from heddle.dataplane.config.check_balancers import load_balancer_problems, served_by, taken_text, total_problems
+from heddle.dataplane.config.check_change import NetworkChange
 from heddle.dataplane.config.desired import Kind
-from heddle.dataplane.config.refusal import MAX_LINES
 
 MAX_NOTES = 20
 """Back ends named in the event log for one report."""
@@ -24,24 +24,9 @@ MAX_NOTES = 20
 
 def apply_load_balancer(state: State, event: ApplyLoadBalancer, now: int) -> Outcome:
     """Create or replace a load balancer; an equal one changes nothing."""
-    networks, wanted = state.networks, event.balancer
-    known = networks.load_balancers.get(wanted.id)
-    if known is not None and not owns(event.tenant, known.tenant):
-        return _refuse(state, event.reply, taken("load balancer", wanted.id))
-    if known == wanted:
-        return unchanged(state, event.reply, now, networks.vteps.get(wanted.vpc), more=event.more)
-    after = {**networks.load_balancers, wanted.id: wanted}
-    vpc = visible_vpcs(networks, event.tenant).get(wanted.vpc)
-    found = list(load_balancer_problems(wanted, vpc, pools_in(networks, wanted.vpc)))
-    if vpc is not None:
-        found += [taken_text(wanted, each.id) for each in networks.load_balancers.values() if _clash(each, wanted)]
-    found += total_problems(after.values())
-    if known is not None:
-        found += lost_floating_ips(replace(networks, load_balancers=after), known.vpc)
-    if found:
-        return _refuse(state, event.reply, InputError(*found[:MAX_LINES]))
-    touched = networks.vteps[wanted.vpc] | (networks.vteps.get(known.vpc, frozenset()) if known else frozenset())
-    return changed(state, replace(networks, load_balancers=after), event.reply, now, touched, more=event.more)
+    change = NetworkChange(load_balancers=(event.balancer,))
+    wanted = Wanted(reply=event.reply, change=change, vteps={}, tenant=event.tenant, more=event.more)
+    return apply_change(state, wanted, now)
 
 
 def delete_load_balancer(state: State, event: DeleteLoadBalancer, now: int) -> Outcome:
@@ -49,10 +34,10 @@ def delete_load_balancer(state: State, event: DeleteLoadBalancer, now: int) -> O
     networks, name = state.networks, event.balancer_id
     known = networks.load_balancers.get(name)
     if known is None or not owns(event.tenant, known.tenant):
-        return _refuse(state, event.reply, NotFoundError(f"id: there is no load balancer {quoted(name)}"))
+        return refuse(state, event.reply, NotFoundError(f"id: there is no load balancer {quoted(name)}"))
     after = {other: each for other, each in networks.load_balancers.items() if other != name}
     if lost := lost_floating_ips(replace(networks, load_balancers=after), known.vpc):
-        return _refuse(state, event.reply, InUseError(f"load balancer {name} is needed: {lost[0]}"))
+        return refuse(state, event.reply, InUseError(f"load balancer {name} is needed: {lost[0]}"))
     return changed(state, replace(networks, load_balancers=after), event.reply, now, networks.vteps[known.vpc])
 
 
@@ -89,11 +74,3 @@ def _notes(networks: Networks, name: str, known: Gateway, health: Mapping[BackEn
 
 def _all_down(each: LoadBalancer, health: Mapping[BackEndKey, bool]) -> bool:
     return not any(health.get((each.id, end.ip, end.port), False) for end in each.back_ends)
-
-
-def _clash(each: LoadBalancer, wanted: LoadBalancer) -> bool:
-    return each.id != wanted.id and served_by(each) == served_by(wanted)
-
-
-def _refuse(state: State, reply: int, why: HeddleError) -> Outcome:
-    return state, (Reply(reply=reply, outcome=why),)

@@ -32,12 +32,24 @@ def update_for(networks: Networks, name: str, sent: Desired | None) -> Desired |
     known = networks.gateways.get(name)
     if known is None or not networks.generation:
         return None
-    if sent is not None and sent.network.generation >= networks.generation:
+    serves = known.unknown & networks.vpcs.keys()
+    if sent is not None and sent.network.generation >= networks.generation and not _to_end(serves, sent):
         return None
     newest = _FOR[known.kind](networks, name, known)
+    newest = replace(
+        newest,
+        known_since=known.known_since or networks.known_since,
+        has_border=networks.has_border or not networks.known_since,
+        ended=_to_end(serves, newest),
+    )
     if known.kind is not Kind.GATEWAY and sent is not None and _content(newest) == _content(sent):
         return None
     return newest
+
+
+def _to_end(serves: frozenset[str], sent: Desired) -> frozenset[str]:
+    """Return the VPCs that one serves without having been sent them or their end."""
+    return serves.difference(sent.ended, (vpc.id for vpc in sent.network.vpcs)) if serves else serves
 
 
 def balancers_of(networks: Networks, vpc: str) -> tuple[str, ...]:
@@ -114,7 +126,10 @@ _FOR = {Kind.GATEWAY: for_gateway, Kind.HOST: _for_host, Kind.BALANCER: for_bala
 
 
 def _content(desired: Desired) -> tuple[object, ...]:
-    return desired.network.vpcs, desired.gateways, desired.load_balancers, desired.virtual_ips
+    return (
+        desired.network.vpcs, desired.gateways, desired.load_balancers, desired.virtual_ips, desired.known_since,
+        desired.ended,
+    )  # fmt: skip
 
 
 def virtual_ips(networks: Networks, vpc: str) -> list[VirtualIp]:

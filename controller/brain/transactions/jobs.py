@@ -6,17 +6,19 @@ from itertools import chain
 
 from heddle.controller.brain.install import Outcome
 from heddle.controller.brain.intent import budget_passed, rule_counts
+from heddle.controller.brain.lacking import is_unready, refused_by
 from heddle.controller.brain.lifecycle import JobEvent, WorkKind, after, allows
 from heddle.controller.brain.state import Active, Job, PlanWork, ReleaseWork, ReplanWork, State
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.tenants import owns
+from heddle.controller.brain.transactions.observed import share_passed, without, yielding
+from heddle.controller.brain.transactions.parking import park, undone
 from heddle.controller.brain.transactions.replan import (
     after_replans,
     announced,
     applied,
     enqueue_replan,
     limit_of,
-    rolled_back,
     solve_for,
 )
 from heddle.controller.brain.transactions.submissions import merged_submissions, separated, waiting_submissions
@@ -32,7 +34,8 @@ from heddle.controller.model.error import (
 )
 from heddle.controller.model.event import InstallFailed, Release, Renew, Solved
 from heddle.controller.model.job import JobRequest
-from heddle.controller.model.moves import Cause
+from heddle.controller.model.moves import NO_MOVES, Cause
+from heddle.controller.model.observed import is_observed
 from heddle.controller.model.plan import Effort, Infeasible, JobPlan, Replan
 
 MAX_ATTEMPTS = 5
@@ -44,7 +47,8 @@ def start_plan(state: State, work: PlanWork) -> Outcome:
     state, work = merged_submissions(state, work)
     first = work.requests[0]
     subject = first.job_id if len(work.requests) == 1 else ""
-    return solve_for(state, work, work.requests, limit=limit_of(state, Cause.ARRIVAL, first), subject=subject)
+    limit = NO_MOVES if work.still else limit_of(state, Cause.ARRIVAL, first)
+    return solve_for(state, work, work.requests, limit=limit, subject=subject)
 
 
 def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcome:
@@ -63,17 +67,50 @@ def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcom
     changed = {job.request.job_id: job.pin_rules for job in jobs} | {
         name: pins for name, pins in plan.pins.items() if name in state.jobs
     }
+    observed = any(map(is_observed, wanted))
     refused = budget_passed(state, changed)
+    if refused is not None and not observed and (leaving := yielding(state, changed)):
+        return _made_room(state, work, leaving)
+    if refused is None and observed:
+        refused = share_passed(state, {job.request.job_id: job.pin_rules for job in jobs if is_observed(job.request)})
     if refused is not None:
         return _refuse(state, work, refused)
     # An existing pin that also carries ACKs is installed already: its switches get no further barrier.
     links = chain.from_iterable((*job.flows.link_loads_bps, *job.flows.reverse_links) for job in jobs)
     needed = steering_of(state.fabric).awaited(links)
+    pinned = frozenset[str]().union(*(job.pin_rules for job in jobs))
+    unusable = _unusable(state, needed, needed | pinned)
+    if unusable is not None:
+        return _refuse(state, work, unusable)
+    if unready := frozenset(switch for switch in needed | pinned if is_unready(state, switch)):
+        return park(state, work, unready), ()
+    if not work.still and any(is_unready(state, each) or refused_by(state, each) for each in _moved_on(state, plan)):
+        return replace(state, active=None, queue=(replace(work, still=True), *state.queue)), ()
+    return _admitted(replace(state, active=replace(active, solve_ns=event.solve_ns)), jobs, plan, needed, now)
+
+
+def _unusable(state: State, needed: frozenset[str], changed: frozenset[str]) -> HeddleError | None:
+    """Return the error for the first switch that a job cannot use; None where it can use all."""
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
         where = f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
-        return _refuse(state, work, UnavailableError(where))
-    return _admitted(replace(state, active=replace(active, solve_ns=event.solve_ns)), jobs, plan, needed, now)
+        return UnavailableError(where + _way_around(state, absent[0]))
+    for switch in sorted(needed):
+        if why := refused_by(state, switch):
+            text = f"switch {switch} lacks rules that it has refused, so no job uses it: {why}"
+            return UnavailableError(text + _way_around(state, switch))
+    return None
+
+
+def _way_around(state: State, switch: str) -> str:
+    """Return how jobs get other paths; "" of a leaf, whose NICs have none."""
+    return f"; `heddle drain {switch}` plans around it" if state.fabric.switch_by_id[switch].role.tier else ""
+
+
+def _moved_on(state: State, plan: Replan) -> frozenset[str]:
+    """Return the switches whose pins of running jobs a plan changes."""
+    moved = ((pins, state.jobs[name].pin_rules) for name, pins in plan.pins.items() if name in state.jobs)
+    return frozenset(chain.from_iterable((*pins, *before) for pins, before in moved))
 
 
 def _admitted(state: State, jobs: Sequence[Job], plan: Replan, needed: frozenset[str], now: int) -> Outcome:
@@ -81,13 +118,23 @@ def _admitted(state: State, jobs: Sequence[Job], plan: Replan, needed: frozenset
     names = [job.request.job_id for job in jobs]
     arrived = f"job {names[0]} arrived" if len(names) == 1 else f"{len(names)} jobs arrived, {names[0]} first"
     state, effects = applied(state, plan, arrived, now, Cause.ARRIVAL, barriers=needed)
+    pinned = frozenset[str]().union(*(job.pin_rules for job in jobs))
+    assert state.active is not None
     state = replace(
         state,
+        active=replace(state.active, touched=state.active.touched | pinned),
         jobs={**state.jobs, **dict(zip(names, jobs, strict=True))},
         next_job_number=state.next_job_number + len(jobs),
-        dirty=state.dirty.union(*(job.pin_rules for job in jobs)),
+        dirty=state.dirty | pinned,
     )
     return state, effects
+
+
+def _made_room(state: State, work: PlanWork, leaving: tuple[Job, ...]) -> Outcome:
+    """End jobs of reported flows whose rules a submitted job needs, and plan it again beside those that are left."""
+    reason = f"made room for job {work.requests[0].job_id}"
+    state = replace(without(state, leaving), active=None, queue=(work, *state.queue))
+    return state, tuple(_ended(state, job, JobEvent.RELEASED, reason) for job in leaving)
 
 
 def _refuse(state: State, work: PlanWork, why: HeddleError) -> Outcome:
@@ -181,10 +228,7 @@ def _replies(work: PlanWork, outcomes: Mapping[str, JobPlan | HeddleError]) -> t
 
 def plan_failed(state: State, work: PlanWork, active: Active, event: InstallFailed) -> Outcome:
     """Remove jobs whose installation failed, with all their rules, and refuse their callers; others are as before."""
-    gone = _admitted_jobs(state, work)
-    jobs = {job_id: known for job_id, known in state.jobs.items() if job_id not in gone}
-    dirty = state.dirty.union(*(job.pin_rules for job in gone.values()))
-    state, effects = rolled_back(replace(state, jobs=jobs, certificate=active.certificate, dirty=dirty), active)
+    state, gone, effects = undone(state, work, active)
     switch = event.switch
     why = f"switch {switch} did not acknowledge the plan ({event.reason}); nothing is left of it, retry"
     replies = _replies(work, dict.fromkeys(gone, UnavailableError(why)))
@@ -252,6 +296,8 @@ _RELEASE_REASONS = {JobEvent.RELEASED: "released", JobEvent.LEASE_ENDED: "lease 
 def start_release(state: State, work: ReleaseWork) -> Outcome:
     """Remove a job and its pins; its flows then follow the underlay's ECMP."""
     job = state.jobs.get(work.job_id)
+    if job is None and any(work.job_id == request.job_id for parked in state.parked for request in parked.requests):
+        return _release_parked(state, work)
     if job is None:
         gone = (Reply(reply=work.reply, outcome=no_job(work.job_id)),) if work.reply is not None else ()
         return state, gone
@@ -264,3 +310,12 @@ def start_release(state: State, work: ReleaseWork) -> Outcome:
     if work.reply is not None:
         done = (Reply(reply=work.reply, outcome=len(job.flows.flows)), *done)
     return state, done
+
+
+def _release_parked(state: State, work: ReleaseWork) -> Outcome:
+    """End a job that waits for switches; its callers get an error."""
+    released = [each for each in state.parked if each.requests[0].job_id == work.job_id]
+    error = UnavailableError(f"job {work.job_id} was released before its switches had acknowledged it")
+    replies = tuple(Reply(reply=reply, outcome=error) for each in released for reply in each.submissions[0].replies)
+    state = replace(state, parked=tuple(each for each in state.parked if each not in released))
+    return state, (*replies, *(() if work.reply is None else (Reply(reply=work.reply, outcome=0),)))

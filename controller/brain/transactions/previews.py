@@ -9,6 +9,7 @@ from heddle.controller.brain.install import Outcome, take_token
 from heddle.controller.brain.intent import budget_passed
 from heddle.controller.brain.state import Preview, State
 from heddle.controller.brain.transactions.jobs import as_error, planned_job
+from heddle.controller.brain.transactions.observed import yielding
 from heddle.controller.brain.transactions.replan import limit_of, planner_input
 from heddle.controller.brain.transactions.submissions import refusal
 from heddle.controller.model.effect import Reply
@@ -43,7 +44,11 @@ def _response(state: State, done: Preview, event: Solved, now: int) -> JobPlan |
     if not isinstance(event.outcome, Replan):
         return as_error(event.outcome)
     job = planned_job(state, done.request, event.outcome, event.solve_ns, now, preview=True)
-    return budget_passed(state, {job.request.job_id: job.pin_rules}) or job.as_plan(event.outcome.certificate)
+    pins = {job.request.job_id: job.pin_rules}
+    refused = budget_passed(state, pins)
+    if refused is not None and not yielding(state, pins):
+        return refused
+    return job.as_plan(event.outcome.certificate)
 
 
 def _start(state: State) -> Outcome:

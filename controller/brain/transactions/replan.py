@@ -7,6 +7,7 @@ published: the next GetJob returns it.
 from dataclasses import replace
 
 from heddle.controller.brain.install import Outcome, take_token
+from heddle.controller.brain.lacking import lacking_on
 from heddle.controller.brain.lifecycle import JobEvent, WorkKind, after, allows
 from heddle.controller.brain.state import Active, Job, MoveRecord, ReplanWork, State, Work
 from heddle.controller.brain.steering.table import steering_of
@@ -161,6 +162,7 @@ def applied(
         return replace(state, active=None), announced(state, announces)
     assert state.active is not None
     waiting = replace(state.active, before=before, announces=announces, barriers=barriers or frozenset())
+    waiting = replace(waiting, touched=frozenset(touched))
     active = replace(waiting, certificate=was, slowed=tuple(slowed), wait_ms=state.settings.follow_ms if slowed else 0)
     return replace(state, active=active), tuple(Announce(plan=plan) for plan in slowed.values())
 
@@ -206,10 +208,12 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
     seen = plan.confirmed.get(job_id, Confirmed())
     flows = flows if moved is not None or seen.followed else replace(flows, guards=job.flows.guards)
     healthy = _healthy_utilisation(state, job, flows, cause)
-    harmed = bool(stranded) or healthy is not None
+    lacking = sorted(lacking_on(state, flows))
+    harmed = bool(stranded) or healthy is not None or bool(lacking)
     follows = after(job.state, JobEvent.HARMED if harmed else JobEvent.RECOVERED)
     same = flows.flows is job.flows.flows and follows is job.state and len(stranded) == job.stranded
-    reasons = [reason, *_harm(flows, stranded, healthy), *flows.notes]
+    lacks = [f"switch {lacking[0]} lacks rules that it has refused"] if lacking else []
+    reasons = [reason, *_harm(flows, stranded, healthy), *lacks, *flows.notes]
     if seen.reaimed:
         reasons.insert(1, f"{seen.reaimed} flows have new ports for their paths")
     if seen.followed:

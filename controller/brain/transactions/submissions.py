@@ -11,6 +11,7 @@ from heddle.controller.brain.install import Outcome
 from heddle.controller.brain.lifecycle import WorkKind
 from heddle.controller.brain.state import Job, PlanWork, State, Submission, Work
 from heddle.controller.brain.tenants import job_quota_refusal
+from heddle.controller.brain.transactions.observed import count_refusal
 from heddle.controller.brain.transactions.replan import limit_of
 from heddle.controller.model.admission import flow_plans, problems
 from heddle.controller.model.effect import Reply
@@ -18,6 +19,7 @@ from heddle.controller.model.error import AlreadyExistsError, BudgetExceededErro
 from heddle.controller.model.event import Submit, Withdraw
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import Cause, MoveLimit, Whose
+from heddle.controller.model.observed import is_observed
 from heddle.controller.model.plan import JobPlan
 
 MAX_TOGETHER = 16
@@ -36,8 +38,9 @@ def submit(state: State, event: Submit, now: int) -> Outcome:
         return joined
     if known is not None:
         return state, (Reply(reply=event.reply, outcome=_same_or_taken(state, known, event.request)),)
-    if len(state.queue) >= state.settings.max_waiting:
-        full = f"{len(state.queue)} requests are waiting already; try again when some are answered"
+    waiting = len(state.queue) + len(state.parked)
+    if waiting >= state.settings.max_waiting:
+        full = f"{waiting} requests are waiting already; try again when some are answered"
         return state, (Reply(reply=event.reply, outcome=BudgetExceededError(full)),)
     work = PlanWork(submissions=(Submission(replies=(event.reply,), request=event.request),))
     return replace(state, queue=(*state.queue, work)), ()
@@ -51,8 +54,8 @@ def refusal(state: State, event: Submit) -> HeddleError | None:
         return InputError(*(f"{problem.path}: {problem.text}" for problem in found))
     if request.lease_ms > state.settings.max_lease_ms:
         return InputError(f"lease_ms: {request.lease_ms} is more than the {state.settings.max_lease_ms} allowed here")
-    if len(state.jobs) >= state.settings.max_jobs and request.job_id not in state.jobs:
-        return BudgetExceededError(f"{len(state.jobs)} jobs hold paths already; release one first")
+    if request.job_id not in state.jobs and (full := count_refusal(state, is_observed(request))) is not None:
+        return full
     return job_quota_refusal(state, (each.request for each in waiting_submissions(state)), event.tenant, request)
 
 
@@ -78,8 +81,8 @@ def _join_waiting(state: State, event: Submit) -> Outcome | None:
 
 def _plans(state: State) -> Iterator[PlanWork]:
     """Return the active and the waiting submissions, in order."""
-    works = (state.active.work, *state.queue) if state.active is not None else state.queue
-    return (work for work in works if work.kind is WorkKind.PLAN)
+    active = (state.active.work,) if state.active is not None else ()
+    return (work for work in (*active, *state.parked, *state.queue) if work.kind is WorkKind.PLAN)
 
 
 def waiting_submissions(state: State) -> Iterator[Submission]:
@@ -97,6 +100,9 @@ def _with_replies(state: State, submission: Submission, replies: tuple[int, ...]
     active = state.active
     if active is not None and active.work.kind is WorkKind.PLAN and submission in active.work.submissions:
         return replace(state, active=replace(active, work=replaced(active.work)))
+    if any(submission in work.submissions for work in state.parked):
+        parked = (replaced(work) if submission in work.submissions else work for work in state.parked)
+        return replace(state, parked=tuple(work for work in parked if any(each.replies for each in work.submissions)))
     queue: list[Work] = []
     for work in state.queue:
         if work.kind is not WorkKind.PLAN or submission not in work.submissions:
@@ -134,7 +140,8 @@ def _flows(state: State, work: PlanWork) -> int:
 def _shared_limit(state: State, work: PlanWork) -> MoveLimit | None:
     """Return the limit of moves for a submission that can be joined with others; None for one that cannot."""
     limits = {limit_of(state, Cause.ARRIVAL, request) for request in work.requests}
-    shared = not work.alone and work.attempts == 1 and all(each.whose in (Whose.NONE, Whose.ANY) for each in limits)
+    shared = not (work.alone or work.still or work.waits_for) and work.attempts == 1
+    shared = shared and all(each.whose in (Whose.NONE, Whose.ANY) for each in limits)
     return limits.pop() if shared and len(limits) == 1 else None
 
 

@@ -23,8 +23,8 @@ from heddle.controller.config.text.shape_error import shape_problems
 from heddle.controller.config.tls import ClientTlsShape
 from heddle.controller.model.admission import Problem
 from heddle.dataplane.config.balancers import BalancerConfig, Site
-from heddle.dataplane.config.check import network_problems
 from heddle.dataplane.config.check_balancers import balancer_problems
+from heddle.dataplane.config.check_change import network_problems
 from heddle.dataplane.config.check_local import local_problems
 from heddle.dataplane.config.local import Interface, Limits, LocalConfig, PortShare, Side, Timeouts
 from heddle.dataplane.config.network import Address, NetworkConfig

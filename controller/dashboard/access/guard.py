@@ -6,6 +6,7 @@ rebinding) is no name of this server.
 """
 
 import hmac
+import re
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -35,6 +36,9 @@ HEADERS = {
 TLS_HEADERS = {"strict-transport-security": "max-age=31536000"}
 TOKEN_HEADER = "x-csrf-token"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+MAX_PORT = 65_535
+_AUTHORITY = re.compile(r"(?:(?P<name>[a-z0-9_.-]+)|\[(?P<v6>[0-9a-f:.]+)\])(?::(?P<port>[0-9]{1,5}))?")
+_ORIGIN = re.compile(r"https?://(?P<authority>[^/]*)")
 
 
 class Guard:
@@ -57,12 +61,12 @@ class Guard:
         await (refusal or self._application)(scope, receive, send_guarded)
 
     async def _refusal(self, request: Request) -> Response | None:
-        """Return the refusal of a request, None where it may pass; sets `caller` of the scope's state."""
+        """Return the refusal of a request, None where it may pass; sets the scope's `caller` and `may_read`."""
         host = request.headers.get("host")  # HTTP/1.0 has none, and no browser speaks it
         if host is not None and host_name(host) not in self._names:
             return error_response(421, "the Host header names no address of this server; http_access.hosts lists more")
         caller = self._caller(request)
-        request.scope["state"]["caller"] = caller
+        request.scope["state"].update(caller=caller, may_read=lambda: self._caller(request) is not None)
         path = request.url.path
         if path.startswith(PROTECTED) and path not in OPEN and caller is None:
             return await self._unknown(request)
@@ -95,7 +99,7 @@ class Guard:
 def _forged(request: Request, caller: Caller | None, names: frozenset[str]) -> Response | None:
     """Refuse a request that changes something and is not from a page of this server."""
     origin = request.headers.get("origin")
-    if origin is not None and host_name(origin.partition("://")[2]) not in names:
+    if origin is not None and origin_name(origin) not in names:
         return error_response(403, "the request comes from a page of another site")
     if request.url.path == "/api/login":
         return None
@@ -105,12 +109,22 @@ def _forged(request: Request, caller: Caller | None, names: frozenset[str]) -> R
     return None
 
 
-def host_name(host: str) -> str:
-    """Return the name in a Host header, without its port and the brackets of an IPv6 address; lower case."""
-    host = host.strip().lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].rstrip(".")
+def host_name(host: str) -> str | None:
+    """Return the name in a Host header, without its port and the brackets of an IPv6 address; lower case.
+
+    None for what is no name or address with at most a port (RFC 9110 7.2): the whole header counts, so that no two
+    programs read different names in it.
+    """
+    found = _AUTHORITY.fullmatch(host.lower())
+    if found is None or int(found["port"] or 0) > MAX_PORT:
+        return None
+    return found["v6"] or found["name"].removesuffix(".")
+
+
+def origin_name(origin: str) -> str | None:
+    """Return the name in an Origin header: scheme, name and port alone (RFC 6454 6.2), None for any other text."""
+    found = _ORIGIN.fullmatch(origin.lower())
+    return host_name(found["authority"]) if found is not None else None
 
 
 def cookie_of(headers: Headers) -> str | None:

@@ -15,6 +15,7 @@ from heddle.controller.dashboard.documents.shapes.site import (
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.rules.diff import diff
+from heddle.controller.views.switch_faults import fault_of
 
 MAX_MISSING = 20
 
@@ -57,6 +58,7 @@ def _switches(state: State, since_ms: Mapping[str, int]) -> Iterator[SwitchHealt
             "rules": len(now.installed.rules) if now.installed is not None else 0,
             "rule_limit": switch.rule_budget,
             "installed_equals_wanted": _is_installed(state, switch.id, now),
+            "fault": fault_of(state, switch.id),
         }
 
 

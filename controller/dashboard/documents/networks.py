@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from heddle.controller.brain.virtual_networks import Gateway as Known
 from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.dashboard.documents.moment import GatewayReport, Moment
 from heddle.controller.dashboard.documents.shapes.site import Backend, Balancer, Gateway, Vpc
@@ -61,11 +60,12 @@ def _gateways(moment: Moment) -> Iterator[Gateway]:
     networks = moment.state.networks
     for name, gateway in sorted(networks.gateways.items()):
         if not gateway.is_host:
-            yield _gateway(name, gateway, networks.generation, moment.gateways.get(name), moment.now_unix_ms)
+            yield _gateway(name, networks, moment.gateways.get(name), moment.now_unix_ms)
 
 
-def _gateway(name: str, gateway: Known, wanted: int, report: GatewayReport | None, now_ms: int) -> Gateway:
+def _gateway(name: str, networks: Networks, report: GatewayReport | None, now_ms: int) -> Gateway:
     """Return a gateway with what it reported last in its session."""
+    gateway, unknown = networks.gateways[name], networks.unknown_at(networks.gateways[name])
     hello: Any = report.hello if report is not None else None
     counters: Any = report.counters if report is not None else None
     partner = hello.partner if hello is not None and hello.partner else None
@@ -78,8 +78,10 @@ def _gateway(name: str, gateway: Known, wanted: int, report: GatewayReport | Non
         "role": None if counters is None else _role(partner, counters.active),
         "vtep": str(gateway.vtep),
         "generation": gateway.acknowledged,
-        "wanted_generation": wanted,
+        "wanted_generation": networks.generation,
         "refused": gateway.refused,
+        "kept_vpcs": dict(sorted(gateway.kept.items())),
+        "unknown_vpcs": sorted(unknown),
         "connections": None if counters is None else counters.connections,
         "connections_limit": None if counters is None else counters.connections_limit or None,
         "mappings": None if counters is None else counters.nat_mappings,

@@ -1,8 +1,9 @@
-"""Choose the flows that may exceed the rates of their plan: those that a link between switches slows, and no receiver.
+"""Choose the flows that may exceed the rates of their plan: all that are slowed, but those of a full receiver.
 
 A link over 1 is idle whenever the jobs on it compute. A flow that keeps to its share there wastes the rest, so it may
 send as fast as its NIC, and congestion control (DCQCN) divides the link while others send too. Into a NIC that is asked
 for more than it takes, rates stay caps: there the queue of the last port would fill, and its pauses (PFC) would spread.
+A flow that only its own NIC slows may exceed its rate too, and cannot.
 """
 
 import numpy as np

@@ -147,8 +147,11 @@ class IsolationChecks:
 
 
 def _is_ready(networks: Networks, known: Gateway) -> bool:
-    """Return whether a gateway runs the newest generation: its tables are to be those of the wanted networks."""
-    current = known.acknowledged == networks.generation and not known.refused
+    """Return whether a gateway runs the newest generation: its tables are to be those of the wanted networks.
+
+    What it serves of VPCs that the controller does not know has no intent to compare it with.
+    """
+    current = known.acknowledged == networks.generation and not known.refused and not networks.unknown_at(known)
     return bool(networks.generation) and not known.is_host and known.session is not None and current
 
 

@@ -8,7 +8,7 @@ import io
 import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from heddle.controller.brain.networks.publishing import for_balancer, for_gateway
 from heddle.controller.runtime.isolation.wire import Found, Verify
@@ -34,7 +34,8 @@ def verified(request: Verify) -> Found:
         if known.kind is Kind.BALANCER:
             desired = for_balancer(request.networks, request.name, known)
             tables = services_in(request.tables)
-            return found_in(service_findings(tables, desired.network, desired.load_balancers), desired)
+            findings = service_findings(tables, desired.network, desired.load_balancers)
+            return found_in(findings, desired, kept=known.kept.keys())
         desired = for_gateway(request.networks, request.name, known)
         held = unpacked(request.tables)
         partner = request.networks.gateways.get(request.partner)
@@ -46,19 +47,25 @@ def verified(request: Verify) -> Found:
             partners,
             desired.virtual_ips,
         )
-        return found_in(report.findings, desired, report.left_out)
+        return found_in(report.findings, desired, report.left_out, known.kept.keys())
     except (ValueError, IndexError, KeyError, OverflowError) as error:
         return Found(failure=f"its tables are inconsistent: {error!r}"[:MAX_TEXT])
 
 
-def found_in(findings: Iterable[Finding], desired: Desired, left_out: int = 0) -> Found:
-    """Return findings by the VPCs that they name; one that names none concerns every VPC."""
+def found_in(findings: Iterable[Finding], desired: Desired, left_out: int = 0, kept: Set[str] = frozenset()) -> Found:
+    """Return findings by the VPCs that they name; one that names none concerns every VPC.
+
+    Those that name a VPC in `kept` are left out: what the gateway serves of it is not the intended state, and it has
+    said why.
+    """
     vpcs = frozenset(vpc.id for vpc in desired.network.vpcs)
     differing: defaultdict[str, list[str]] = defaultdict(list)
     total = left_out
     for finding in findings:
-        total += 1
         named = {name.rstrip(".") for name in _VPC.findall(f"{finding.source} {finding.target}")} & vpcs
+        if named & kept:
+            continue
+        total += 1
         for vpc in named or vpcs:
             if len(differing[vpc]) < MAX_TEXTS:
                 differing[vpc].append(str(finding)[:MAX_TEXT])

@@ -52,22 +52,27 @@ class Callers:
         self._known: OrderedDict[str, _Caller] = OrderedDict()
         self._streams = self._unread_bytes = 0
 
-    async def begin_call(self, name: str) -> Callable[[], None]:
-        """Wait for the caller's turn; return what ends the call. Raises BudgetExceededError, TooManyCallsError."""
+    async def begin_call(self, name: str, *, takes_turn: bool = True) -> Callable[[], None]:
+        """Wait for the caller's turn; return what ends the call. Raises BudgetExceededError, TooManyCallsError.
+
+        A call that waits for other calls of the caller takes no turn: it would wait for those behind it.
+        """
         caller, limits = self._caller(name), self._limits
         self._take_token(caller, name)
         if caller.calls >= limits.in_progress + limits.waiting:
             raise self._refusal(Limit.CALLS, f"{caller.calls:,} calls of {name} are in progress or wait already")
         caller.calls += 1
         try:
-            await caller.turns.acquire()
+            if takes_turn:
+                await caller.turns.acquire()
         except BaseException:
             caller.calls -= 1
             raise
 
         def end() -> None:
             caller.calls -= 1
-            caller.turns.release()
+            if takes_turn:
+                caller.turns.release()
 
         return end
 

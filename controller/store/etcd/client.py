@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import grpc
 
 from heddle.controller.runtime.leadership import ClusterCounts
+from heddle.controller.store.etcd.guard import Guard
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 from heddle.controller.store.etcd.proto import etcd_pb2_grpc as rpc
 from heddle.controller.store.etcd.tls import EtcdTls, Shown, address_in, has_tls, plain_cause
@@ -52,6 +53,10 @@ class EtcdUnavailableError(EtcdError):
 
 class EtcdTlsError(EtcdUnavailableError):
     """No member replies in time, and a certificate is why, or TLS at one end alone."""
+
+
+class ForeignEtcdError(EtcdUnavailableError):
+    """Members reply in time, and none is of the etcd that has the journal; or its identity has changed."""
 
 
 class CompactedError(EtcdError):
@@ -107,10 +112,14 @@ class EtcdClient:
         if tls is None and any(map(has_tls, endpoints)):
             raise ValueError("an endpoint with https:// needs a certificate")
         self.place = f"etcd at {', '.join(endpoints)}"
-        self._endpoints, self._tls, self._now = endpoints, tls, 0
+        self.guard: Guard | None = None
+        """Replies of another etcd count as none; None: any etcd may reply."""
+        self.endpoints, self._tls, self._now = endpoints, tls, 0
         self._counts = counts or ClusterCounts()
         self._shown = tls.shown() if tls is not None else None
         self._members = [_member(endpoint, self._shown) for endpoint in endpoints]
+        self._named: set[str] = set()
+        self._is_closed = False
         self._closing: set[asyncio.Task[None]] = set()
 
     async def range(self, start: bytes, end: bytes = b"", within_s: float = CALL_S) -> Values:
@@ -171,6 +180,20 @@ class EtcdClient:
         reply = await self._call(keep, pb.LeaseKeepAliveRequest(ID=lease), within_s)
         return Kept(sent_ns, reply.TTL)
 
+    async def survey(self, request: pb.TxnRequest, within_s: float) -> dict[str, pb.TxnResponse]:
+        """Return the reply of each member to a transaction that only reads; those that do not reply are left out."""
+        self._member()  # with the certificate of this moment
+
+        async def one(member: Member) -> pb.TxnResponse | None:
+            with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                reply: pb.TxnResponse = await member.values.Txn(request, timeout=within_s)
+                return reply
+            return None
+
+        replies = await asyncio.gather(*map(one, self._members))
+        found = zip(self.endpoints, replies, strict=True)
+        return {endpoint: reply for endpoint, reply in found if reply is not None}
+
     async def watch(self, start: bytes, end: bytes, revision: int) -> AsyncGenerator[pb.Event, None]:
         """Yield every change of the keys from a revision on, in order and once, also where members fail.
 
@@ -180,46 +203,66 @@ class EtcdClient:
             member = self._member()
             try:
                 async for reply in _watched(member, start, end, revision):
+                    self._require_ours(member, reply, 0)
                     for event in reply.events:
                         yield event
                     if reply.events:  # a reply holds whole revisions; its header may be ahead of its events
                         revision = reply.events[-1].kv.mod_revision + 1
-            except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError, ForeignEtcdError) as error:
                 _LOG.info("%s: a watch ended: %s", member.endpoint, error)
             self._leave(member)
             await asyncio.sleep(PAUSE_S)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; calls that are under way end with EtcdUnavailableError."""
+        self._is_closed = True
         await asyncio.gather(*(member.channel.close() for member in self._members), *self._closing)
 
     async def _call(self, method: Callable[[Member], Any], request: Any, within_s: float = CALL_S) -> Any:
         """Call one member after the other until one replies; raises EtcdError."""
         clock = asyncio.get_running_loop().time
-        end, tries, why, tls_why = clock() + within_s, 0, "no reply", ""
+        end, tries, why = clock() + within_s, 0, "no reply"
+        kind: type[EtcdUnavailableError] = EtcdUnavailableError
         while (left_s := end - clock()) > 0:
+            if self._is_closed:
+                raise EtcdUnavailableError(f"{self.place}: this controller has closed its connections")
             member = self._member()
             try_s = min(FIRST_TRY_S * 2 ** (tries // len(self._members)), MAX_TRY_S, left_s)
+            floor = self.guard.floor(request) if self.guard is not None else 0
             try:
                 reply = await method(member)(request, timeout=try_s)
+                self._require_ours(member, reply, floor)
                 self._counts.etcd_calls += 1
                 self._counts.etcd_s += clock() - (end - within_s)
                 return reply
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _NEXT:
                     raise EtcdError(error.details() or error.code().name) from None
-                why = f"{member.endpoint}: {error.details() or error.code().name}"
-                if (cause := self._tls_cause(member, error.details() or "")) is not None:
-                    tls_why = f"{member.endpoint}: {cause}"
+                cause = self._tls_cause(member, error.details() or "")
+                if kind is EtcdUnavailableError or cause is not None:
+                    why = f"{member.endpoint}: {cause or error.details() or error.code().name}"
+                kind = EtcdTlsError if cause is not None else kind
+            except ForeignEtcdError as error:
+                kind, why = ForeignEtcdError, str(error)
             except (EtcdUnavailableError, asyncio.InvalidStateError) as error:
-                why = f"{member.endpoint}: {error}"
+                why = f"{member.endpoint}: {error}" if kind is EtcdUnavailableError else why
             self._leave(member)
             tries += 1
             if tries % len(self._members) == 0:
                 await asyncio.sleep(min(PAUSE_S, max(end - clock(), 0)))
         self._counts.etcd_failed += 1
-        kind = EtcdTlsError if tls_why else EtcdUnavailableError
-        raise kind(f"{self.place}: no reply within {within_s:g} s ({tls_why or why})")
+        raise kind(f"{self.place}: no reply within {within_s:g} s ({why})")
+
+    def _require_ours(self, member: Member, reply: Any, floor: int) -> None:
+        """Raise ForeignEtcdError for a reply of another etcd, or of one whose history has gone back."""
+        why = self.guard.why_foreign(reply.header, floor) if self.guard is not None else ""
+        if why:
+            line = f"{member.endpoint}: {why}"
+            if member.endpoint not in self._named:
+                self._named.add(member.endpoint)
+                _LOG.error("%s; its replies are not used", line)
+            raise ForeignEtcdError(line)
+        self._named.discard(member.endpoint)
 
     def _member(self) -> Member:
         """Return the member to call: by new connections where the certificate's files have changed."""
@@ -228,7 +271,7 @@ class EtcdClient:
                 closing = asyncio.create_task(member.channel.close(GRACE_S))
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
-            self._shown, self._members = shown, [_member(endpoint, shown) for endpoint in self._endpoints]
+            self._shown, self._members = shown, [_member(endpoint, shown) for endpoint in self.endpoints]
         return self._members[self._now]
 
     def _tls_cause(self, member: Member, details: str) -> str | None:

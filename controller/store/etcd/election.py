@@ -7,8 +7,16 @@ from contextlib import aclosing, suppress
 from heddle.controller.model.lease_clock import granted
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.store.etcd.candidacy import Candidacy
-from heddle.controller.store.etcd.client import CompactedError, EtcdClient, EtcdError, EtcdUnavailableError
-from heddle.controller.store.etcd.keys import Keys
+from heddle.controller.store.etcd.client import (
+    CompactedError,
+    EtcdClient,
+    EtcdError,
+    EtcdUnavailableError,
+    ForeignEtcdError,
+)
+from heddle.controller.store.etcd.identity.recognition import Recognition
+from heddle.controller.store.etcd.keys import Keys, get
+from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 from heddle.controller.store.etcd.term import Leader, Term, leader_in, take
 
 POLL_S = 0.5
@@ -22,10 +30,11 @@ class Election:
     """One controller's part in the election."""
 
     def __init__(
-        self, client: EtcdClient, keys: Keys, me: Leader, leadership: Leadership, lease_s: int, candidacy: Candidacy
+        self, client: EtcdClient, keys: Keys, me: Leader, leadership: Leadership, lease_s: int, candidacy: Candidacy,
+        recognition: Recognition,
     ) -> None:  # fmt: skip
         self._client, self._keys, self._me, self._leadership = client, keys, me, leadership
-        self._candidacy = candidacy
+        self._candidacy, self._recognition = candidacy, recognition
         self._lease_s = lease_s
         self._lease = 0
         self._is_reachable = True
@@ -40,6 +49,8 @@ class Election:
                 self._is_reachable = True
             except EtcdError as error:
                 self._leadership.leader = ""
+                if isinstance(error, ForeignEtcdError):
+                    self._recognition.doubt()
                 if self._is_reachable:
                     _LOG.error("%s; this controller waits", error)
                 self._is_reachable = False
@@ -74,8 +85,21 @@ class Election:
             await self._client.revoke(self._lease, self._lease_s)
 
     async def _attempt(self) -> Term | None:
-        """Take the leader's key where there is none and the fabric file fits; else wait for a change, up to POLL_S."""
-        revision, found = await self._client.range(self._keys.leader)
+        """Take the leader's key where there is none, in our etcd, and the fabric file fits.
+
+        Else wait for a change, up to POLL_S.
+        """
+        if not await self._recognition.holds():
+            self._leadership.leader = ""
+            await asyncio.sleep(RETRY_S)
+            return None
+        both = pb.TxnRequest(success=[get(self._keys.leader), get(self._keys.cluster)])
+        reply = await self._client.txn(both)
+        revision, (found, record) = reply.header.revision, (each.response_range.kvs for each in reply.responses)
+        if not self._recognition.is_of(record):
+            self._recognition.doubt()
+            await asyncio.sleep(RETRY_S)
+            return None
         if found:
             self._see(leader_in(found[0].value))
             await self._candidacy.look()
@@ -88,7 +112,7 @@ class Election:
         sent_ns = self._leadership.now_ns()
         lease = await self._client.grant(self._lease_s)
         self._lease = lease.id
-        term = await take(self._client, self._keys, lease.id, self._me)
+        term = await take(self._client, self._keys, lease.id, self._me, self._recognition.record)
         if isinstance(term, Term):
             self._leadership.lease = granted(sent_ns, lease.ttl_s * NS)
             return term

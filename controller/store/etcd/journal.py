@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from heddle.controller.runtime.ports import EPOCH_SHIFT, FencedError, StoreError
+from heddle.controller.runtime.ports import FencedError, StoreError
 from heddle.controller.store.etcd import contents
 from heddle.controller.store.etcd.client import EtcdClient, EtcdError, prefix_end
-from heddle.controller.store.etcd.keys import PART_BYTES, Keys, delete, put
+from heddle.controller.store.etcd.keys import FIRST_EPOCH, PART_BYTES, Keys, delete, put
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 from heddle.controller.store.etcd.term import Term
 
@@ -19,7 +19,6 @@ MAX_OPERATIONS = 100
 """etcd refuses a transaction of more than 128."""
 MAX_BYTES = 1 << 20
 """etcd refuses a request of more than 1.5 MiB."""
-FIRST_EPOCH = 1
 Key = tuple[str, str]
 OnFenced = Callable[[str], None]
 Result = TypeVar("Result")
@@ -59,7 +58,7 @@ class EtcdStore:
         """Do nothing: the client outlives the term."""
 
     async def _generation(self) -> int:
-        return await epoch_of(self._client, self._keys) << EPOCH_SHIFT | self._term.revision
+        return self._term.generation(await epoch_of(self._client, self._keys))
 
     async def _read(self) -> dict[Key, bytes]:
         await self._redo()

@@ -3,6 +3,7 @@
 /heddle/FABRIC/leader               the leader, under its lease; its create_revision names the term
 /heddle/FABRIC/sequence             the last transaction of the term: LEASE.NUMBER
 /heddle/FABRIC/epoch                the upper part of generations
+/heddle/FABRIC/cluster              which journal this is, and the etcd that it was written in (`identity/record.py`)
 /heddle/FABRIC/value/KIND/ID/PART   the journal's values, in parts of at most PART_BYTES
 /heddle/FABRIC/redo/NUMBER          the transactions of a change too large for one, and `redo/committed`
 """
@@ -12,6 +13,7 @@ from urllib.parse import quote, unquote
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
 
 PART_BYTES = 512 << 10
+FIRST_EPOCH = 1
 
 
 class Keys:
@@ -19,7 +21,9 @@ class Keys:
 
     def __init__(self, fabric: str) -> None:
         root = f"/heddle/{quote(fabric, safe='')}/"
+        self.fabric = fabric
         self.leader, self.sequence, self.epoch = (f"{root}{name}".encode() for name in ("leader", "sequence", "epoch"))
+        self.cluster = f"{root}cluster".encode()
         self.values, self.redo = f"{root}value/".encode(), f"{root}redo/".encode()
         self.committed = self.redo + b"committed"
         self.root = root.encode()

@@ -1,36 +1,39 @@
 """One controller of several: it waits until it leads, keeps its lease, and has the journal of its term."""
 
 import asyncio
-from collections.abc import Sequence
+from typing import NoReturn
 
 from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 from heddle.controller.store.etcd.candidacy import Candidacy, OwnFile
 from heddle.controller.store.etcd.client import EtcdClient
 from heddle.controller.store.etcd.election import Election
+from heddle.controller.store.etcd.identity.memory import Memory
+from heddle.controller.store.etcd.identity.recognition import Recognition
 from heddle.controller.store.etcd.journal import EtcdStore
 from heddle.controller.store.etcd.keys import Keys
 from heddle.controller.store.etcd.term import Leader, Term
-from heddle.controller.store.etcd.tls import EtcdTls
 
 
 class ClusterMember:
     """Used in one event loop, for one term at most."""
 
     def __init__(
-        self, endpoints: Sequence[str], fabric: str, me: Leader, leadership: Leadership, own: OwnFile, *, lease_s: int,
-        tls: EtcdTls | None = None, counts: ClusterCounts | None = None,
+        self, client: EtcdClient, fabric: str, me: Leader, leadership: Leadership, own: OwnFile, memory: Memory, *,
+        lease_s: int, counts: ClusterCounts,
     ) -> None:  # fmt: skip
-        self._counts = counts or ClusterCounts()
-        self._client = EtcdClient(endpoints, tls, self._counts)
-        self._keys = Keys(fabric)
+        """Create it; `client` is closed with it."""
+        self._client, self._counts, self._keys = client, counts, Keys(fabric)
         self._leadership = leadership
         candidacy = Candidacy(self._client, self._keys, own, leadership)
-        self._election = Election(self._client, self._keys, me, leadership, lease_s, candidacy)
+        self._recognition = Recognition(client, self._keys, memory, leadership)
+        self._election = Election(self._client, self._keys, me, leadership, lease_s, candidacy, self._recognition)
         self._term: Term | None = None
         self._keeping: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[NoReturn] | None = None
 
     async def won(self) -> EtcdStore:
         """Wait until this controller leads; return the journal of its term. From now on the lease is kept."""
+        self._watching = asyncio.create_task(self._recognition.watch())
         self._term = await self._election.won()
         self._counts.takeovers += 1
         self._keeping = asyncio.create_task(self._keep())
@@ -45,9 +48,11 @@ class ClusterMember:
         """Let another controller lead, and close the connections."""
         self._leadership.end("the controller ends")
         self._end_term()
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
+        for task in (self._keeping, self._watching):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        self._recognition.save()
         await self._election.resign()
         await self._client.close()
 

@@ -4,6 +4,7 @@ A copy is a file as of one controller's journal, so that either can be restored 
 """
 
 import asyncio
+import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
@@ -14,6 +15,8 @@ from heddle.controller.model.error import InputError, InUseError, UnavailableErr
 from heddle.controller.runtime.ports import EPOCH_SHIFT, StoreError
 from heddle.controller.store.etcd import contents
 from heddle.controller.store.etcd.client import EtcdClient, EtcdError, EtcdTlsError, prefix_end
+from heddle.controller.store.etcd.identity.recognition import surveyed
+from heddle.controller.store.etcd.identity.record import JOURNAL_BYTES, Record, adopted, encoded, epoch_reached
 from heddle.controller.store.etcd.journal import EtcdStore, epoch_of
 from heddle.controller.store.etcd.keys import Keys, created_at, delete, put
 from heddle.controller.store.etcd.proto import etcd_pb2 as pb
@@ -25,6 +28,7 @@ from heddle.foundation.certificate import CertificateError
 from heddle.foundation.identity import TLS_VARIABLE
 from heddle.foundation.tls_files import files_in
 
+SURVEY_S = 5.0
 COMMAND_LEASE_S = 60
 """A command that is killed leaves the controllers without a leader for so long."""
 Key = tuple[str, str]
@@ -51,15 +55,44 @@ def place_of(endpoints: Sequence[str], fabric: str, directory: str | None) -> Pl
         raise InputError(f"--tls: {error}") from None
 
 
-def init(place: Place, above: int) -> int:
-    """Set the epoch of a fabric that has none, above a generation that a switch has reported; return it."""
+def init(place: Place, above: int, replaced: Sequence[str] = ()) -> int:
+    """Set the epoch of a fabric that has none, above a generation that a switch has reported; return it.
+
+    Controllers that have used one of the journals `replaced` use this one then.
+    """
 
     async def work(client: EtcdClient, keys: Keys) -> int:
         epoch = (above >> EPOCH_SHIFT) + 1
-        absent = [created_at(keys.epoch, 0), created_at(keys.sequence, 0)]
-        if not (await client.txn(pb.TxnRequest(compare=absent, success=[put(keys.epoch, b"%d" % epoch)]))).succeeded:
+        absent = [created_at(key, 0) for key in (keys.epoch, keys.sequence, keys.cluster)]
+        _, cluster = await _identity(client, keys)
+        record = adopted(None, cluster, _new_id(), tuple(replaced))
+        written = [put(keys.epoch, b"%d" % epoch), put(keys.cluster, encoded(record))]
+        if not (await client.txn(pb.TxnRequest(compare=absent, success=written))).succeeded:
             raise InUseError(f"{client.place} has a journal of fabric {place.fabric} already; nothing was changed")
         return epoch
+
+    return _run(place, work)
+
+
+def adopt(place: Place, above: int, replaced: Sequence[str] = ()) -> tuple[str, int]:
+    """Let the controllers use the journal that is there, which a snapshot has brought; return its new id, its epoch.
+
+    It follows the journal that it is a copy of, and those `replaced`. Where a controller leads, it begins a new term.
+    """
+
+    async def work(client: EtcdClient, keys: Keys) -> tuple[str, int]:
+        before, cluster = await _identity(client, keys)
+        counts = await client.range(keys.sequence)
+        if before is None and not counts.found:
+            raise InputError(
+                f"{client.place} has no journal of fabric {place.fabric}: restore a snapshot of etcd first, or a copy "
+                "by `heddle state restore`; `heddle state init` begins with nothing"
+            )
+        epoch = max(await _epoch_reached(client, keys), above >> EPOCH_SHIFT) + 1
+        record = adopted(before, cluster, _new_id(), tuple(replaced))
+        written = [put(keys.cluster, encoded(record)), put(keys.epoch, b"%d" % epoch), delete(keys.leader)]
+        await client.txn(pb.TxnRequest(success=written))
+        return record.journal, epoch
 
     return _run(place, work)
 
@@ -68,7 +101,7 @@ def raise_epoch(place: Place, above: int) -> int:
     """Raise the generations above one that a switch has reported; return the epoch. The leader begins a new term."""
 
     async def work(client: EtcdClient, keys: Keys) -> int:
-        epoch = max(await epoch_of(client, keys), above >> EPOCH_SHIFT) + 1
+        epoch = max(await _epoch_reached(client, keys), above >> EPOCH_SHIFT) + 1
         await client.txn(pb.TxnRequest(success=[put(keys.epoch, b"%d" % epoch), delete(keys.leader)]))
         return epoch
 
@@ -93,7 +126,7 @@ def backup(place: Place, file: Path) -> None:
     async def work(client: EtcdClient, keys: Keys) -> None:
         if file.exists():
             raise InUseError(f"{file} exists already; nothing was changed")
-        values, epoch = await _values(client, keys), await epoch_of(client, keys)
+        values, epoch = await _values(client, keys), await _epoch_reached(client, keys)
         create(file, epoch=epoch)
         store = SqliteStore(file)
         store.write(values)
@@ -102,8 +135,11 @@ def backup(place: Place, file: Path) -> None:
     _run(place, work)
 
 
-def restore(place: Place, file: Path, above: int) -> int:
-    """Replace the journal by a copy, while no controller leads; return its epoch, above that of both and a number."""
+def restore(place: Place, file: Path, above: int, replaced: Sequence[str] = ()) -> int:
+    """Replace the journal by a copy, while no controller leads; return its epoch, above that of both and a number.
+
+    Controllers that have used one of the journals `replaced` use this one then.
+    """
     if check_file(file, thoroughly=True) is None:
         raise InputError(f"{file}: there is no such copy")
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
@@ -112,8 +148,11 @@ def restore(place: Place, file: Path, above: int) -> int:
     async def work(client: EtcdClient, keys: Keys) -> int:
         async with _leading(client, keys) as (term, store):
             before = await asyncio.to_thread(store.read)
-            epoch = max(await epoch_of(client, keys), epoch_in(file), above >> EPOCH_SHIFT) + 1
-            await term.write([put(keys.epoch, b"%d" % epoch)])
+            epoch = max(await _epoch_reached(client, keys), epoch_in(file), above >> EPOCH_SHIFT) + 1
+            record, cluster = await _identity(client, keys)
+            if record is None or record.cluster != cluster or replaced:
+                record = adopted(record, cluster, _new_id(), tuple(replaced))
+            await term.write([put(keys.epoch, b"%d" % epoch), put(keys.cluster, encoded(record))])
             await asyncio.to_thread(store.write, {**dict.fromkeys(before), **wanted})
             return epoch
 
@@ -133,6 +172,29 @@ def _run(place: Place, work: Callable[[EtcdClient, Keys], Awaitable[Result]]) ->
             await client.close()
 
     return asyncio.run(run())
+
+
+async def _identity(client: EtcdClient, keys: Keys) -> tuple[Record | None, int]:
+    """Return the identity of the journal that is there, and etcd's cluster id; raises InputError for several."""
+    seen = await surveyed(client, keys, SURVEY_S)
+    clusters = {each.cluster: each for each in seen}
+    if len(clusters) > 1:
+        found = ", ".join(f"{each.endpoint} of {each.cluster:x}" for each in clusters.values())
+        raise InputError(f"--etcd: members of different etcd clusters ({found}): name those of one")
+    if not seen:
+        await client.range(keys.cluster)  # raises what keeps them from replying
+        raise EtcdError(f"{client.place}: no reply within {SURVEY_S:g} s")
+    return seen[0].record, seen[0].cluster
+
+
+async def _epoch_reached(client: EtcdClient, keys: Keys) -> int:
+    """Return the epoch that generations of this journal have reached."""
+    revision, _ = await client.range(keys.epoch)
+    return epoch_reached(await epoch_of(client, keys), revision)
+
+
+def _new_id() -> str:
+    return secrets.token_hex(JOURNAL_BYTES)
 
 
 async def _values(client: EtcdClient, keys: Keys) -> dict[Key, bytes]:

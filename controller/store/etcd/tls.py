@@ -13,6 +13,7 @@ from heddle.foundation.certificate import CertificateError, key_pair_end
 from heddle.foundation.tls_files import Reloaded, TlsFiles, read_pem
 
 HTTP, HTTPS = "http://", "https://"
+_EXPIRED = "certificate has expired"
 _CLOSED = ("Socket closed", "reset by peer")
 
 
@@ -35,6 +36,8 @@ class EtcdTls:
         """Return why a member was not connected to, if its end of TLS or ours refused; `details` is gRPC's text."""
         if "CERTIFICATE_VERIFY_FAILED" in details:
             why = details.rpartition("CERTIFICATE_VERIFY_FAILED: ")[2].removesuffix(": OK")
+            if _EXPIRED in why:
+                return f"its certificate is refused ({why}); issue another: etcd reads its files without a restart"
             return f"its certificate is refused ({why}); {self._files.ca} has to be its authority's"
         if "Unwrap failed" in details:  # an alert, after our end of the handshake was done (TLS 1.3)
             ended = (end := self.shown().not_after) < datetime.now(UTC)

@@ -3,6 +3,7 @@
 In active-standby there is one role, named after the lower id: that member's own addresses and all public ones. In
 active-active each member's own addresses are a role; the public ones belong to the role of the lower id, and packets
 of the other member's connections are forwarded by the copies. A member whose addresses are no role always keeps them.
+The member that answers for the public addresses translates the protocols without ports.
 """
 
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ from heddle.dataplane.config.local import LocalConfig, Side
 from heddle.dataplane.config.pair import Mode, PairConfig
 from heddle.dataplane.control.pair.ownership import Terms
 from heddle.dataplane.control.slow.directory import Duty
-from heddle.dataplane.tables.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
+from heddle.dataplane.tables.schema import OWN_ACTIVE, OWN_PORTLESS, OWN_TAKEN_VTEP, Tables
 
 ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000)
 """After a takeover; the third is for neighbour caches that ignore updates for a second (Linux's `locktime`)."""
+COPY_MS = 30_000
+"""After a split the member that yields waits this long for its connections to be copied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +37,11 @@ ALONE = PairWork(active=True, taken_vtep=None, duty=Duty())
 
 
 def on_duty(tables: Tables, work: PairWork, generation: int) -> Tables:
-    """Return tables that share all arrays but `own`: a takeover changes two words only."""
+    """Return tables that share all arrays but `own`: a takeover changes three words only."""
     own = tables.own.copy()
     own[OWN_ACTIVE] = work.active
     own[OWN_TAKEN_VTEP] = int(work.taken_vtep or 0)
+    own[OWN_PORTLESS] = work.duty.public
     return tables._replace(own=own, generation=np.array([generation], dtype=np.int64))
 
 
@@ -56,6 +60,7 @@ def terms_of(me: str, pair: PairConfig) -> Terms:
         missed=pair.missed,
         preempt=pair.preempt,
         hold_ticks=max(1, pair.hold_s * 1000 // pair.interval_ms),
+        copy_ticks=max(1, COPY_MS // pair.interval_ms),
         announce_ticks=tuple(sorted({max(1, round(ms / pair.interval_ms)) for ms in ANNOUNCED_AGAIN_MS})),
     )
 

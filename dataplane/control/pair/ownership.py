@@ -13,10 +13,11 @@ Rules:
 2. A role that neither holds is taken at once by the member that knows its connections: it served them, or keeps a
    complete copy. If both know them, or neither, the owner takes it. The other member takes it only if it is still free
    VACANT_TICKS later. So the roles of a gateway that restarts quickly go to its partner, which has the connections.
-3. Both hold a role and hear each other: the owner keeps it; in active-standby the higher id yields. A member that does
-   not hear the other cannot notice the conflict; after DEAF_HEARTBEATS heartbeats that report this, the other yields
-   instead. While no heartbeat gets through in either direction both serve: that cannot be distinguished from a
-   failure. Once heartbeats pass in both directions, one yields within DEAF_HEARTBEATS + 1 intervals.
+3. Both hold a role and hear each other: the owner keeps it; in active-standby the higher id yields. It serves on until
+   the owner has a copy of all connections that it had when they heard each other again, for `copy_ticks` at most: each
+   has opened connections meanwhile. A member that does not hear the other cannot notice the conflict; after
+   DEAF_HEARTBEATS heartbeats that report this, the other yields instead. While no heartbeat gets through in either
+   direction both serve: that cannot be distinguished from a failure.
 4. A role does not fail back unless `preempt` is set. Then the returned member requests its role once it knows the
    connections and has heard its partner without interruption for `hold_ticks`. The holder offers, the other takes, and
    the holder releases when it hears that: for about one heartbeat both serve, and at no time neither.
@@ -35,6 +36,8 @@ DEAF_HEARTBEATS = 3
 """Heartbeats in a row that report "I do not hear you", after which a member yields a role that both hold (rule 3)."""
 OFFER_TICKS = 20
 """Ticks after which an offer that the partner does not take expires."""
+GIVEN_MARGIN_TICKS = 3
+"""Ticks by which the partner must have been heard longer than its copy is old: both ages are whole ticks."""
 GONE_TICKS = 2
 """Ticks without a heartbeat after which an ICMP error (port unreachable) counts: it can be forged or delayed."""
 
@@ -68,6 +71,8 @@ class Terms:
     missed: int = 5
     preempt: bool = False
     hold_ticks: int = 300
+    copy_ticks: int = 600
+    """For how long a member that yields a role waits for its connections to be copied."""
     announce_ticks: tuple[int, ...] = (2, 6, 20, 60)
     """Ticks after a takeover at which the addresses are announced again: a frame may be lost, a cache may be locked."""
 
@@ -88,6 +93,8 @@ class Ownership:
         """Heartbeats that were old, duplicated, or from or to another gateway."""
         self._well = True
         self._copied = False
+        self._given_ticks: int | None = None
+        """Ticks since the partner's copy of the connections served here was complete; None for no complete copy."""
         self._knows: set[str] = set()
         self._offers: dict[str, int] = {}
         self._other: Heartbeat | None = None
@@ -118,6 +125,10 @@ class Ownership:
         """Record whether this member keeps a complete copy of the partner's connections."""
         self._copied = copied
         self._knows |= self._copied_roles()
+
+    def set_given(self, ticks: int | None) -> None:
+        """Record how old the partner's complete copy of the connections served here is, None for no such copy."""
+        self._given_ticks = ticks
 
     def partner_gone(self) -> list[Effect]:
         """Record that the newest heartbeat was refused on every path: no process listens at the partner."""
@@ -218,9 +229,14 @@ class Ownership:
             return True
         if role in other.offers or not other.well:
             return False
-        yields = role != self._terms.me if other.hears else self._deaf >= DEAF_HEARTBEATS
+        yields = role != self._terms.me and self._has_given() if other.hears else self._deaf >= DEAF_HEARTBEATS
         self.conflicts += yields
         return yields
+
+    def _has_given(self) -> bool:
+        """Return whether the partner has the connections of before it was heard again, or does not get them in time."""
+        is_given = self._given_ticks is not None and self._given_ticks + GIVEN_MARGIN_TICKS <= self._together
+        return is_given or self._together >= self._terms.copy_ticks
 
     def _copied_roles(self) -> frozenset[str]:
         return self.partner_holds if self._copied else frozenset()

@@ -7,6 +7,9 @@
 Both sides start with HELLO, which carries a nonce. Each later message is sealed with a key derived from both nonces and
 both names, over direction, sequence and content, so messages of another connection, position or time are rejected.
 Without a shared secret seals are zeros, as in heartbeats.
+
+Versions that differ exchange records without the fields that one of them lacks. In place of a sequence number, which
+the first version ignores there, a HELLO has the size of the records that its sender knows.
 """
 
 import hashlib
@@ -56,14 +59,22 @@ class Hello(NamedTuple):
     name: str
     nonce: bytes
     record_bytes: int
+    """Size of a record in the first version."""
+    known_bytes: int = 0
+    """Size of the records that the sender knows; 0 for the first version."""
+
+    def message(self) -> "Message":
+        """Return it as a message."""
+        return Message(MessageKind.HELLO, self.known_bytes, self.content())
 
     def content(self) -> bytes:
         """Return it as the content of a message."""
         return _VERSION + self.record_bytes.to_bytes(2, "big") + self.nonce + self.name.encode()
 
     @staticmethod
-    def read(content: bytes) -> "Hello":
-        """Decode the content of a HELLO; raises RecordStreamError."""
+    def read(message: Message) -> "Hello":
+        """Decode a HELLO; raises RecordStreamError."""
+        content = message.content
         start = len(_VERSION) + 2
         if not content.startswith(_VERSION) or len(content) <= start + NONCE_BYTES:
             raise RecordStreamError("the other end speaks another protocol, or another version of it")
@@ -71,7 +82,13 @@ class Hello(NamedTuple):
             name = content[start + NONCE_BYTES :].decode()
         except UnicodeDecodeError:
             raise RecordStreamError("the sender's name is not UTF-8") from None
-        return Hello(name, content[start : start + NONCE_BYTES], int.from_bytes(content[len(_VERSION) : start], "big"))
+        record_bytes = int.from_bytes(content[len(_VERSION) : start], "big")
+        return Hello(name, content[start : start + NONCE_BYTES], record_bytes, message.sequence)
+
+
+def agreed_bytes(one: Hello, other: Hello) -> int:
+    """Return the size of the records that both sides of a connection know."""
+    return min(max(each.record_bytes, each.known_bytes) for each in (one, other))
 
 
 def session_key(secret: bytes, sender: Hello, receiver: Hello) -> bytes:
@@ -79,6 +96,8 @@ def session_key(secret: bytes, sender: Hello, receiver: Hello) -> bytes:
     if not secret:
         return b""
     hellos = b"".join(len(part).to_bytes(4, "big") + part for part in (sender.content(), receiver.content()))
+    if agreed_bytes(sender, receiver) > sender.record_bytes:
+        hellos += sender.known_bytes.to_bytes(8, "big") + receiver.known_bytes.to_bytes(8, "big")
     return hmac.digest(secret, b"records" + hellos, hashlib.sha256)
 
 

@@ -1,14 +1,14 @@
 """Keep a gRPC session with the controller, for gateways and hosts: receive the configuration, then every change.
 
 While the controller is unreachable the last configuration stays in force (fail-static), and the session is retried with
-exponential back-off. A generation is acknowledged when `apply` returns. If `apply` refuses it, the controller gets the
-reason and the previous generation stays in force.
+exponential back-off. A generation is acknowledged when `apply` returns, with the VPCs that are not served as it wants.
+If `apply` refuses all of it, the controller gets the reason and the previous generation stays in force.
 """
 
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import grpc
@@ -16,7 +16,8 @@ import grpc.aio
 
 from heddle.dataplane.config.desired import Desired
 from heddle.dataplane.config.refusal import ConfigError
-from heddle.dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
+from heddle.dataplane.config.replica import Replica
+from heddle.dataplane.config.updates import MAX_MESSAGE_BYTES
 from heddle.dataplane.config.wire_balancers import states_to
 from heddle.dataplane.control.back_end_health import BackEndHealth
 from heddle.foundation.backoff import Backoff
@@ -27,8 +28,9 @@ from heddle.foundation.tls_files import Tls
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
-Apply = Callable[[Desired], Awaitable[None]]
-"""Put a generation into force; raises ValueError (such as ConfigError) with a one-line reason if it cannot."""
+Apply = Callable[[Desired], Awaitable[Mapping[str, str] | None]]
+"""Put a generation into force; return what is served instead, and why, by VPC that is not served as wanted (None: all
+are). Raises ValueError (such as ConfigError) with a one-line reason if none of it can be served."""
 
 RECONNECT = Backoff(first_s=0.1, max_s=2.0)
 COUNTERS_S = 1.0
@@ -36,6 +38,9 @@ NOTICE_S = 1.0
 HEALTH_S = 0.1
 """Least time between two reports of health, each of which has all back ends."""
 TABLES_PART_BYTES = 1 << 18
+MAX_KEPT = 4_096
+"""VPCs named in one acknowledgement as kept, and as unknown."""
+MAX_WHY_LENGTH = 300
 MAX_WAITING = 64
 """Reports queued for sending. Counters are left out while the queue is full; the next report includes them."""
 
@@ -85,6 +90,8 @@ class Attachment:
         self._keepalive_ms, self._tls = keepalive_ms, tls
         self.generation = 0
         self.attached = False
+        self._in_force: Desired | None = None
+        self._kept: Mapping[str, str] = {}
 
     async def run(self) -> None:
         """Attach, and re-attach after each failure, until cancelled."""
@@ -92,8 +99,7 @@ class Attachment:
         while True:
             called, trailers = self._server.current, None
             try:
-                await self._session()
-                reason = "the controller ended the session"
+                reason = await self._session()
             except grpc.aio.AioRpcError as error:
                 reason, trailers = error.details() or str(error.code()), error.trailing_metadata()
             except asyncio.CancelledError:
@@ -110,7 +116,8 @@ class Attachment:
             await asyncio.sleep(RECONNECT.delay_s(attempt, random.random()))
             attempt += 1
 
-    async def _session(self) -> None:
+    async def _session(self) -> str:
+        """Run one session; return why it ended."""
         options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), *client_options(self._keepalive_ms)]
         reports: asyncio.Queue[pb.GatewayReport] = asyncio.Queue(MAX_WAITING)
         hello = pb.GatewayHello()
@@ -126,17 +133,20 @@ class Attachment:
                 asyncio.create_task(self._report_health(reports)),
             ]
             try:
-                await self._listen(call, reports)
+                return await self._listen(call, reports)
             finally:
                 call.cancel()
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)  # what failed them has ended the call as well
 
-    async def _listen(self, call: AsyncIterator[pb.NetworkUpdate], reports: asyncio.Queue[pb.GatewayReport]) -> None:
-        replica = Replica()
+    async def _listen(self, call: AsyncIterator[pb.NetworkUpdate], reports: asyncio.Queue[pb.GatewayReport]) -> str:
+        """Apply and acknowledge updates until the controller ends the session; return why it ended."""
+        replica = Replica(self._in_force)
         async for update in call:
             self.attached = True
+            if replica.is_behind and not update.tables_request and not update.whole:
+                return "a generation was refused, and there is another: the whole is requested"
             if update.tables_request:
                 await self._send_tables(update.tables_request, reports)
                 continue
@@ -145,12 +155,23 @@ class Attachment:
                 desired = replica.apply(update)
                 if desired is None:
                     continue
-                await self._apply(desired)
-                self.generation = update.generation
+                kept = await self._apply(desired) or desired.refused
+                self.generation, self._in_force = update.generation, desired
+                self._note_kept(kept)
+                ack.kept_vpcs.extend(_kept(kept))
+                ack.unknown_vpcs.extend(sorted(desired.unknown)[:MAX_KEPT])
             except (ConfigError, ValueError) as error:
                 ack.refused = str(error).splitlines()[0]
                 log.error("generation %d is refused: %s", update.generation, ack.refused)
             await reports.put(pb.GatewayReport(ack=ack))
+        return "the controller ended the session"
+
+    def _note_kept(self, kept: Mapping[str, str]) -> None:
+        """Log VPCs that are not served as wanted, each reason once."""
+        for vpc, why in kept.items():
+            if self._kept.get(vpc) != why:
+                log.error("vpc %s: %s", vpc, why)
+        self._kept = kept
 
     async def _send_tables(self, request: int, reports: asyncio.Queue[pb.GatewayReport]) -> None:
         """Send the installed tables in parts, or the reason why there are none."""
@@ -190,6 +211,11 @@ class Attachment:
             self._sources.health.changed.clear()
             await reports.put(pb.GatewayReport(health=states_to(self._sources.health.states())))
             await asyncio.sleep(HEALTH_S)
+
+
+def _kept(kept: Mapping[str, str]) -> Iterator[pb.KeptVpc]:
+    for vpc, why in sorted(kept.items())[:MAX_KEPT]:
+        yield pb.KeptVpc(vpc_id=vpc, why=why[:MAX_WHY_LENGTH])
 
 
 async def _send(call: grpc.aio.StreamStreamCall, reports: asyncio.Queue[pb.GatewayReport]) -> None:

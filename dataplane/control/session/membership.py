@@ -1,19 +1,25 @@
 """Connect a gateway to its controller session: hello, counters, installed tables, and applying a generation."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from heddle.dataplane.config.acceptance.accept import accepted
+from heddle.dataplane.config.acceptance.accept_services import accepted_services
 from heddle.dataplane.config.balancers import BalancerConfig, Site
 from heddle.dataplane.config.check_balancers import balancer_problems
+from heddle.dataplane.config.check_served import ports_of, reserved_by
 from heddle.dataplane.config.desired import Desired, Kind
 from heddle.dataplane.config.local import LocalConfig, Side
+from heddle.dataplane.config.network import GatewayPort
 from heddle.dataplane.config.pair import PairConfig
 from heddle.dataplane.config.refusal import refuse
+from heddle.dataplane.config.wire import gateway_port_to
 from heddle.dataplane.control.balancer import STATES, Balancer
-from heddle.dataplane.control.gateway import Gateway
+from heddle.dataplane.control.gateway import Gateway, Wanted
 from heddle.dataplane.control.pair.duties import roles_of
 from heddle.dataplane.control.process.shared import Word
+from heddle.dataplane.control.session.attachment import Apply
 from heddle.dataplane.control.status import Status
 from heddle.dataplane.tables.compiler.archive import packed
 from heddle.v1 import heddle_pb2 as pb
@@ -35,6 +41,7 @@ def hello_of(local: LocalConfig, pair: PairConfig | None) -> pb.GatewayHello:
             pb.ProviderNetwork(network=one.realm.value, cidrs=[str(prefix) for prefix in one.prefixes])
             for one in local.provider_networks
         ],
+        interfaces=map(gateway_port_to, ports_of(local)),
     )
 
 
@@ -79,25 +86,43 @@ def counters_of(local: LocalConfig, status: Status, active: bool) -> pb.GatewayC
     )
 
 
-def applier_for(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
-    """Return the function that puts a generation into force and returns once packets are forwarded by it."""
+def applier_for(gateway: Gateway, pair: PairConfig | None = None) -> Apply:
+    """Return the function that puts a generation into force and returns once packets are forwarded by it.
 
-    async def apply(desired: Desired) -> None:
+    VPCs are accepted one by one (`acceptance.accept`), by this gateway's networks and its partner's addresses.
+    """
+    ports = {gateway.local.gateway_id: ports_of(gateway.local)}
+    if pair is not None:
+        ports[pair.partner_id] = tuple(GatewayPort(name=name, address=address) for name, address in pair.takes_over)
+    reserved = reserved_by(ports)
+
+    async def apply(desired: Desired) -> Mapping[str, str]:
         own = {one.address for one in gateway.local.interfaces}
         others = tuple(vtep for vtep in desired.gateways.values() if vtep not in own)
-        network, virtual_ips = desired.network, desired.virtual_ips
-        generation = await gateway.serve(
-            lambda wanted: replace(wanted, network=network, gateways=others, virtual_ips=virtual_ips)
-        )
-        await gateway.in_use(generation)
+        kept: dict[str, str] = {}
+
+        def change(wanted: Wanted) -> Wanted:
+            found = accepted(desired, wanted.network, wanted.virtual_ips, reserved)
+            kept.update(found.kept)
+            return replace(
+                wanted,
+                network=found.network,
+                gateways=others,
+                virtual_ips=found.virtual_ips,
+                kept=found.kept,
+                unknown=desired.unknown,
+            )
+
+        await gateway.in_use(await gateway.serve(change))
+        return kept
 
     return apply
 
 
-def balancer_applier_for(balancer: Balancer, sites: Sequence[Site]) -> Callable[[Desired], Awaitable[None]]:
+def balancer_applier_for(balancer: Balancer, sites: Sequence[Site]) -> Apply:
     """Return the function that puts a generation of a balancer into force, with what its own file says of VPCs."""
 
-    async def apply(desired: Desired) -> None:
+    async def apply(desired: Desired) -> Mapping[str, str]:
         here = {vpc.id for vpc in desired.network.vpcs}
         services = BalancerConfig(
             network=desired.network,
@@ -105,8 +130,10 @@ def balancer_applier_for(balancer: Balancer, sites: Sequence[Site]) -> Callable[
             sites=tuple(site for site in sites if site.vpc in here),
             gateways=tuple(desired.gateways.values()),
         )
+        services, kept = accepted_services(services, balancer.wanted.services)
         refuse(balancer_problems(services))
-        await balancer.in_use(await balancer.serve_services(services))
+        await balancer.in_use(await balancer.serve_services(services, {**desired.refused, **kept}, desired.unknown))
+        return balancer.wanted.kept
 
     return apply
 

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heddle.dataplane.elements.memory.state import JOURNAL_HEAD, JOURNAL_LOST, JOURNAL_TAIL, RECORD, RESEND_LEFT
+from heddle.dataplane.elements.memory.state import (
+    FIRST_RECORD_BYTES,
+    JOURNAL_HEAD,
+    JOURNAL_LOST,
+    JOURNAL_TAIL,
+    RECORD,
+    RESEND_LEFT,
+)
 from heddle.dataplane.engine.rings import LINE
 from heddle.dataplane.jit import Bytes, Ints, Row, Rows, inline, kernel
 from heddle.dataplane.packet.memory import acquire64, native64, release64
@@ -74,6 +81,14 @@ def describe(record: Row, what: int, forward: Row, mapped: Any, idle_ns: int) ->
 
 
 @inline
+def belong(record: Row, source: int, target: int, decided_at: int) -> None:
+    """Write what the sides of a connection belong to into its record."""
+    record.source_incarnation = source
+    record.target_incarnation = target
+    record.decided_at = decided_at
+
+
+@inline
 def free_rows(between: Exchange) -> tuple[int, int]:
     """Return the first row of `out` that the data process can write, and the row behind the last one."""
     size, written = between.out.shape[0], native64(between.words, OUT_WRITTEN)
@@ -122,6 +137,7 @@ class ControlEnd:
     """The control process's end; records are whole RECORD rows, as bytes."""
 
     record_bytes = RECORD.itemsize
+    first_record_bytes = FIRST_RECORD_BYTES
 
     def __init__(self, between: Exchange) -> None:
         self._between = between

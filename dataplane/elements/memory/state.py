@@ -26,6 +26,7 @@ FRAGMENT = row_type(
     "target_lo",
     "identification",  # a packet's `fragment_id`
     "vni",  # + 1; 0 for a free row
+    "incarnation",  # of that VPC, 0 for none
     "protocol",
     "ports",
     "hash",
@@ -53,8 +54,16 @@ RECORD = row_type(
     "flags",
     "mapped",  # bit 0: a NAT mapping translates its source; bit 1: the source of the replies
     "idle_ns",  # since its last packet: the clocks of two machines cannot be compared
+    "expected_opener",  # a gateway's TCP numbers (`gateway.memory.state.CONNECTION`); 0 for unknown
+    "expected_replier",
+    "source_incarnation",  # what its sides belong to, and the generation of networks that decided so; 0 of a balancer
+    "target_incarnation",
+    "decided_at",
 )
-"""The state of a connection, as it is sent to the partner."""
+"""The state of a connection, as it is sent to the partner. A field that is added is the last, and 0 means unknown: with
+a partner of an earlier version records are exchanged without it (`control.pair.copying`)."""
+FIRST_RECORD_BYTES = 15 * 8
+"""Size of a record in the first version."""
 UPDATED, ENDED, GAVE_WAY = 1, 2, 3
 
 JOURNAL_ROWS = 1 << 13
@@ -68,7 +77,9 @@ SEED, PARTNER_REFUSED = 5, 6
 ACCOUNTS_FREED, ACCOUNTS_USED, FRAGMENTS_HELD, FRAGMENTS_AGED_NS, FRAGMENTS_NEXT = range(7, 12)
 """Accounts: freed rows, and rows ever used; packets with stored fragments; when ageing last checked fragments, and the
 slot that it checks next."""
-FIRST_OWN_WORD, COUNTS = 16, 32
+FOLLOWED_NS = 12
+"""When the first fragment came of the packet whose later fragment `fragments.follow` found last."""
+FIRST_OWN_WORD, COUNTS = 16, 48
 
 
 class Memory(Protocol):

@@ -16,8 +16,11 @@ Rules match addresses as the VPC sees them: the target before translation on the
 on the way in. Not translated: IPv6, UDP port 4791 (either port: a reply has it as well), and protocols whose checksum
 covers addresses but cannot be updated by the gateway. The gateway's own addresses (LOCAL) need no connection.
 
-A connection of another generation is admitted again, as if its first packet arrived, and keeps its mapping. If
-anything but the next hop is different then, the connection ends.
+A connection of another generation is admitted again, as if its first packet arrived, and keeps its mapping, also where
+its endpoint has got a floating IP since. If anything but the next hop is different then, the connection ends: other
+addresses, or another VPC, peering, direct connect or floating IP under the same numbers (`memory.incarnations`). Then
+the packet is one without a connection: it opens another, or the sender of a TCP segment gets a RST, as no program
+notices silence.
 
 Without room older connections give way (`connecting`). TCP within a connection that is not known is adopted, or its
 sender gets a RST (`adopt`).
@@ -41,9 +44,12 @@ from heddle.dataplane.gateway.elements.connecting import connect_draft, reconnec
 from heddle.dataplane.gateway.elements.decide import ACCEPTED, NO_CONNECTION, decide, release_mappings
 from heddle.dataplane.gateway.elements.hairpin import OPENS, await_on, expect_again, is_awaiting, is_hairpin
 from heddle.dataplane.gateway.elements.routing import longest
+from heddle.dataplane.gateway.elements.segments import begin
 from heddle.dataplane.gateway.elements.track import PROVIDER_SIDE, apply_connection, is_from_expected_side, route_by
 from heddle.dataplane.gateway.memory.connections import NO_ROW, end_connection, find_connection
-from heddle.dataplane.gateway.memory.state import DECIDED, FROM_PARTNER, REPLY, State
+from heddle.dataplane.gateway.memory.incarnations import belongs_alike, draft_of
+from heddle.dataplane.gateway.memory.mappings import NO_MAPPING
+from heddle.dataplane.gateway.memory.state import DECIDED, FROM_PARTNER, REPLY, SOURCE, TARGET, State
 from heddle.dataplane.jit import Bytes, Row, element, inline, kernel, part
 from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.packet.transport import ACK, FIN, FLAGS_AT, ICMP, ICMPV6, RST, SYN, TCP, V6_ECHO_REQUEST
@@ -53,8 +59,8 @@ QUERIES = 1 << 8 | 1 << 13 | 1 << 15 | 1 << 17
 """Bit mask of ICMP request types: echo, timestamp, information, address mask. Each has an identifier (RFC 792, 950)."""
 UNREACHABLE = -3
 """A verdict besides those of `decide`, of `adopt` and of `Drop`: reply to the sender that there is no route."""
-FOR_GATEWAY = -6
-"""Another one: a fragment of a ping of the gateway."""
+FOR_GATEWAY, CHANGED = -6, -7
+"""Other ones: a fragment of a ping of the gateway; the connection ended because it would be another one now."""
 
 
 @element
@@ -88,34 +94,50 @@ def _admitted(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: 
         # An earlier packet of this burst may have opened or ended the connection.
         key = key_of(packet.ports, packet.protocol, packet.vni)
         row = find_connection(state, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
+    is_changed = False
+    if row != NO_ROW and packet.vni == OUTSIDE and not is_from_expected_side(packet, tables, state.connections[row]):
+        return Drop.MARTIAN.value
+    if row != NO_ROW and state.connections[row].generation != tables.generation[0]:
+        reason = _admitted_again(tables, state, row, now_ns)
+        if reason == CHANGED:
+            if is_error(memory, packet):
+                return Drop.NO_STATE.value
+            row, is_changed = NO_ROW, True
+        elif reason == OPENS:
+            row = state.draft[1].pair
+        elif reason != ACCEPTED:
+            return reason
     if row == NO_ROW:
         if packet.fragment != NOT_A_FRAGMENT and _is_fragment_of_ping(memory, packet, tables):
             return FOR_GATEWAY
         reason = _opens(packet, memory, tables)
         if reason < 0:
             reason = _open(packet, tables, state, now_ns)
+            if reason == ACCEPTED and packet.protocol == TCP:
+                begin(memory, packet, state, packet.connection)
         elif reason == Drop.NO_STATE.value and packet.protocol == TCP:
-            reason = adopt(packet, memory, tables, state, now_ns)
+            reason = RESET if is_changed else adopt(packet, memory, tables, state, now_ns)
         if reason != ACCEPTED:
             return reason
         row = packet.connection
-    elif packet.vni == OUTSIDE and not is_from_expected_side(packet, tables, state.connections[row]):
-        return Drop.MARTIAN.value
-    elif state.connections[row].generation != tables.generation[0]:
-        reason = readmit(tables, state, row)
-        if reason == OPENS:
-            reason = reconnect_draft(tables, state, row, now_ns)
-            row = state.draft[1].pair
-        elif reason == Drop.DENIED_IN.value and state.connections[row].key != 0:
-            state.connections[row].last_seen_ns = now_ns  # it awaits its far end
-            state.connections[row].packets += 1
-        if reason != ACCEPTED:
-            return reason
     if is_error(memory, packet):
         route_by(packet, state.connections[row], row)
     else:
         apply_connection(memory, packet, state, row, now_ns)
     return ACCEPTED
+
+
+@part
+def _admitted_again(tables: Tables, state: State, row: int, now_ns: int) -> int:
+    """Decide again about a connection; return OPENS where another is in its place, else a verdict of `readmit`."""
+    reason = readmit(tables, state, row)
+    if reason == OPENS:
+        reason = reconnect_draft(tables, state, row, now_ns)
+        return OPENS if reason == ACCEPTED else reason
+    if reason == Drop.DENIED_IN.value and state.connections[row].key != 0:
+        state.connections[row].last_seen_ns = now_ns  # it awaits its far end
+        state.connections[row].packets += 1
+    return reason
 
 
 @element
@@ -168,11 +190,13 @@ def _open(packet: Row, tables: Tables, state: State, now_ns: int) -> int:
 
 
 @inline
-def _is_translated_alike(state: State, forward: Row, back: Row) -> bool:
-    """Whether the draft has the same translation as a connection: addresses, ports and mappings."""
-    draft = state.draft[0]
+def _is_the_same(state: State, forward: Row, back: Row) -> bool:
+    """Whether the draft is a connection: belongs to the same, and is translated alike by the same mappings."""
+    draft, incarnations = state.draft[0], draft_of(state)
+    source, target = state.incarnations[incarnations, SOURCE], state.incarnations[incarnations, TARGET]
     return (
-        draft.new_source_lo == forward.new_source_lo
+        belongs_alike(state, back.pair >> 1, source, target)
+        and draft.new_source_lo == forward.new_source_lo
         and draft.new_source_hi == forward.new_source_hi
         and draft.new_target_lo == forward.new_target_lo
         and draft.new_target_hi == forward.new_target_hi
@@ -185,7 +209,7 @@ def _is_translated_alike(state: State, forward: Row, back: Row) -> bool:
 
 @kernel
 def readmit(tables: Tables, state: State, row: int) -> int:
-    """Decide again about a connection, given either of its rows; return ACCEPTED, or the drop reason if it ended.
+    """Decide again about a connection, given either of its rows; return ACCEPTED, or if it ended CHANGED or why.
 
     One that awaits its far end (`hairpin`) stays: return DENIED_IN; or OPENS, if it need not wait any longer.
     """
@@ -199,14 +223,14 @@ def readmit(tables: Tables, state: State, row: int) -> int:
     draft.target_hi = forward.target_hi
     draft.target_lo = forward.target_lo
     draft.key = forward.key
-    verdict = decide(tables, state)
+    verdict = decide(tables, state, forward.mapping != NO_MAPPING)
     if (verdict == ACCEPTED or verdict == Drop.DENIED_IN.value) and is_hairpin(state):
         if is_awaiting(forward):
             return await_on(state, row, verdict)
         if verdict == Drop.DENIED_IN.value:
             verdict = expect_again(tables, state, forward.flags)
     if verdict == ACCEPTED:
-        is_same = _is_translated_alike(state, forward, back)
+        is_same = _is_the_same(state, forward, back)
         release_mappings(state)
         if is_same:
             forward.next_hop = draft.next_hop
@@ -215,8 +239,10 @@ def readmit(tables: Tables, state: State, row: int) -> int:
                 each.generation = tables.generation[0]
                 each.flags = each.flags & ~(FROM_PARTNER | DECIDED) | draft.flags
             return ACCEPTED
-        verdict = Drop.NO_MAPPING.value
+        verdict = CHANGED
     elif verdict == NO_CONNECTION:
         verdict = Drop.NO_ROUTE.value
+    elif verdict == Drop.NO_MAPPING.value or verdict == Drop.NO_NAT.value:
+        verdict = CHANGED
     end_connection(state, row)
     return verdict

@@ -1,9 +1,10 @@
 """TCP segments of connections that the gateway does not know, say after a restart of the data process.
 
 For ADOPTION_NS after the start, a connection without a NAT mapping is adopted, in the direction in which the rules
-allow it: replies are adopted as well, because their sender may be the only one with something to send. Not later: the
-rules of a target would not keep segments without SYN away. If a connection needs a mapping, which is lost, the sender
-gets a RST from the slow path (RFC 9293, 3.10.7.1), at any time.
+allow it: replies are adopted as well, because their sender may be the only one with something to send. Not later, and
+not of what was made since: the rules of a target would not keep segments without SYN away, and a connection of the
+former owner of its addresses is none of its own. If a connection needs a mapping, which is lost, or is by a floating IP
+and can not be adopted, the sender gets a RST from the slow path (RFC 9293, 3.10.7.1), at any time.
 """
 
 from heddle.dataplane.engine.burst import LATER_FRAGMENT
@@ -13,7 +14,8 @@ from heddle.dataplane.gateway.elements.connecting import lacks_room, write_key
 from heddle.dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
 from heddle.dataplane.gateway.elements.track import PROVIDER_SIDE
 from heddle.dataplane.gateway.memory.connections import NO_ROW, complete_draft, connect
-from heddle.dataplane.gateway.memory.state import STARTED_NS, State
+from heddle.dataplane.gateway.memory.incarnations import is_as_old_as_start
+from heddle.dataplane.gateway.memory.state import FLOATING, STARTED_NS, State
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.packet.transport import ACK, FLAGS_AT, RST, SYN
@@ -34,14 +36,14 @@ def adopt(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int)
     if packet.fragment == LATER_FRAGMENT or flags & (SYN | ACK | RST) != ACK or is_providers:
         return Drop.NO_STATE.value
     write_key(packet, state)
-    verdict = decide(tables, state)
+    verdict = decide(tables, state, False)
     if verdict == ACCEPTED and _takes_mapping(state):
         release_mappings(state)
         return RESET
     if lacks_room(verdict) or (verdict == Drop.NO_MAPPING.value and _is_to_nat_address(packet, tables)):
         return RESET
-    if now_ns - state.counts[STARTED_NS] > ADOPTION_NS:
-        return Drop.NO_STATE.value
+    if now_ns - state.counts[STARTED_NS] > ADOPTION_NS or not is_as_old_as_start(tables, state):
+        return RESET if verdict == ACCEPTED and state.draft[0].flags & FLOATING else Drop.NO_STATE.value
     row = NO_ROW
     if verdict == ACCEPTED:
         row = connect(state, tables.own[OWN_PER_ENDPOINT], tables.own[OWN_VPC_PERCENT], now_ns)
@@ -66,14 +68,15 @@ def _adopt_reply(packet: Row, tables: Tables, state: State, now_ns: int) -> int:
     forward.target_hi = back.target_hi
     forward.target_lo = back.target_lo
     forward.key = back.key
-    if decide(tables, state) != ACCEPTED:
+    if decide(tables, state, False) != ACCEPTED:
         return NO_ROW
     if _takes_mapping(state):
         release_mappings(state)
         return NO_ROW
     complete_draft(state)
     if (
-        back.key != key_of(packet.ports, packet.protocol, packet.vni)
+        not is_as_old_as_start(tables, state)
+        or back.key != key_of(packet.ports, packet.protocol, packet.vni)
         or back.source_hi != packet.source_hi
         or back.source_lo != packet.source_lo
         or back.target_hi != packet.target_hi

@@ -48,7 +48,7 @@ def _reason_of(row: int) -> int:
 @element
 def _decide_and_connect(tables: Tables, state: State) -> int:
     """Return ACCEPTED with the row of the connection in `pair` of the draft's second row, or a verdict."""
-    verdict, now_ns = decide(tables, state), state.draft[0].last_seen_ns
+    verdict, now_ns = decide(tables, state, False), state.draft[0].last_seen_ns
     if verdict == Drop.DENIED_IN.value and is_hairpin(state):
         verdict = knock(tables, state, now_ns)
     if verdict != ACCEPTED:

@@ -15,8 +15,9 @@ from heddle.dataplane.gateway.elements.translate import (
     translate_source,
     translate_target,
 )
+from heddle.dataplane.gateway.memory.incarnations import draft_of, write_draft
 from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, release_mapping
-from heddle.dataplane.gateway.memory.state import BORDER, State
+from heddle.dataplane.gateway.memory.state import BORDER, SOURCE, TARGET, State
 from heddle.dataplane.jit import Row, element, inline, kernel
 from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.tables.lookup import row1, row3
@@ -27,6 +28,7 @@ from heddle.dataplane.tables.schema import (
     EXTERNAL,
     LOCAL,
     OUTSIDE,
+    OWN_NETWORK_GENERATION,
     PEER,
     PROVIDER,
     TUNNEL,
@@ -44,10 +46,11 @@ def family_of(hi: int, lo: int) -> int:
 
 
 @kernel
-def decide(tables: Tables, state: State) -> int:
+def decide(tables: Tables, state: State, by_mapping: bool) -> int:
     """Complete the draft.
 
-    Return ACCEPTED, with the references to its mappings counted; or NO_CONNECTION; or the drop reason.
+    Return ACCEPTED, with the references to its mappings counted; or NO_CONNECTION; or the drop reason. `by_mapping`:
+    the connection exists and has a mapping of its source, which a floating IP of the endpoint does not replace.
     """
     forward, back = state.draft[0], state.draft[1]
     forward.new_source_hi = forward.source_hi
@@ -61,10 +64,11 @@ def decide(tables: Tables, state: State) -> int:
     forward.next_hop = EMPTY
     back.next_hop = EMPTY
     forward.generation = tables.generation[0]
+    write_draft(state, OUTSIDE, OUTSIDE, tables.own[OWN_NETWORK_GENERATION])
     if forward.key & VNI == OUTSIDE:
         verdict = _arriving(tables, state, forward, back)
     else:
-        verdict = _leaving(tables, state, forward, back)
+        verdict = _leaving(tables, state, forward, back, by_mapping)
     if verdict == ACCEPTED:
         verdict = take_mappings(tables, state, forward, back)
     if verdict == ACCEPTED and _has_equal_reply_key(forward):
@@ -124,21 +128,23 @@ def _entering(tables: Tables, forward: Row, vpc: int, default: bool) -> int:
 
 
 @element
-def _leaving(tables: Tables, state: State, forward: Row, back: Row) -> int:
+def _leaving(tables: Tables, state: State, forward: Row, back: Row, by_mapping: bool) -> int:
     """Decide about a packet from a VPC's endpoint or from its customer."""
     vni = forward.key & VNI
     vpc = row1(tables.vnis, vni)
     if vpc == EMPTY:
         return Drop.UNKNOWN_VNI.value
     family = family_of(forward.target_hi, forward.target_lo)
-    inside = True
+    inside, belongs = True, state.incarnations[draft_of(state)]
+    belongs[SOURCE] = tables.vpc_incarnations[vpc]
     back.next_hop = row3(tables.endpoints, vni, forward.source_hi, forward.source_lo)
     if back.next_hop == EMPTY:
         inside = False
         back.next_hop = longest(tables, vpc, forward.source_hi, forward.source_lo, family)
         if back.next_hop == EMPTY or tables.next_hops[back.next_hop].kind != CUSTOMER:
             return Drop.SPOOFED_SOURCE.value
-    kind = _resolve_target(tables, forward, vpc, vni, family)
+        belongs[SOURCE] = tables.next_hops[back.next_hop].incarnation
+    kind = _resolve_target(tables, state, forward, vpc, vni, family)
     if kind < 0:
         return Drop.NO_ROUTE.value
     if kind == LOCAL:
@@ -158,7 +164,7 @@ def _leaving(tables: Tables, state: State, forward: Row, back: Row) -> int:
         return Drop.DENIED_BORDER.value
     if not outside:
         return ACCEPTED
-    verdict = translate_source(tables, forward, vpc, kind)
+    verdict = translate_source(tables, state, forward, vpc, kind, by_mapping)
     if verdict != ACCEPTED or kind == PROVIDER or not is_ours(tables, forward.target_lo):
         return verdict
     verdict = translate_target(tables, state, forward, back)
@@ -168,14 +174,18 @@ def _leaving(tables: Tables, state: State, forward: Row, back: Row) -> int:
 
 
 @inline
-def _resolve_target(tables: Tables, forward: Row, vpc: int, vni: int, family: int) -> int:
+def _resolve_target(tables: Tables, state: State, forward: Row, vpc: int, vni: int, family: int) -> int:
     """Write the next hop and the VPC of the target; return the kind of the hop, or -1 without a route."""
+    belongs = state.incarnations[draft_of(state)]
+    belongs[TARGET] = tables.vpc_incarnations[vpc]
     forward.out_vni = vni
     hop = row3(tables.endpoints, vni, forward.target_hi, forward.target_lo)
     if hop == EMPTY:
         hop = longest(tables, vpc, forward.target_hi, forward.target_lo, family)
     if hop != EMPTY and tables.next_hops[hop].kind == PEER:
         forward.out_vni = tables.next_hops[hop].vni
+        belongs[SOURCE] = tables.next_hops[hop].incarnation
+        belongs[TARGET] = tables.next_hops[hop].incarnation
         hop = row3(tables.endpoints, forward.out_vni, forward.target_hi, forward.target_lo)
     if hop == EMPTY:
         return -1
@@ -183,6 +193,9 @@ def _resolve_target(tables: Tables, forward: Row, vpc: int, vni: int, family: in
     kind = tables.next_hops[hop].kind
     if kind in (EXTERNAL, PROVIDER):
         forward.out_vni = OUTSIDE
+        belongs[TARGET] = OUTSIDE
+    if kind == CUSTOMER:
+        belongs[TARGET] = tables.next_hops[hop].incarnation
     if kind == PROVIDER:
         forward.flags |= BORDER
     return kind

@@ -1,15 +1,16 @@
 """Connection tracking: find the connection of each packet, count the packet, and follow the TCP state.
 
-Later fragments get their ports from the first one (`fragments`). An ICMP error belongs to the connection of the packet
+Later fragments get their ports from the first one (`fragments`), but do not belong to a connection that is younger: the
+first one belonged to another with the same addresses and ports. An ICMP error belongs to the connection of the packet
 that it quotes (`quoted`). `connection` of a packet is the row of its connection, or -1. Next node:
 
 - HIT: the present generation of tables has admitted the connection, which names next hop and translation.
 - MISS: there is no connection, or only an older generation of tables has admitted it; `admit` decides.
 
 TCP state selects the idle timeout (`memory.ageing.timeout_s`). A connection is ESTABLISHED once its opener acknowledges
-a reply, CLOSING once either side sends FIN or RST, and CLOSED once both sent FIN or one sent RST. A CLOSING connection
-ends after the transitory timeout without packets, or when a SYN opens a new one between the same ports (RFC 5382,
-REQ-5; RFC 6191). Sequence numbers are not checked.
+a reply, CLOSING once either side sends FIN or RST, and CLOSED once both sent FIN or one sent RST; `segments` decides
+which of these count. A CLOSING connection ends after the transitory timeout without packets, a CLOSED one also when a
+SYN opens a new one between the same ports (RFC 5382, REQ-5; RFC 6191).
 
 Other traffic is ESTABLISHED once it is more than requests with one reply each: the opener sends after a reply, or
 there are more replies than requests. Whatever is not live may give way to new connections (`memory.queues`).
@@ -18,14 +19,15 @@ Packets from the internet and from the provider's networks have the same VNI in 
 arrive on the side that its connection leads to, it is dropped as MARTIAN.
 """
 
-from heddle.dataplane.elements.fragments import follow
+from heddle.dataplane.elements.fragments import follow as follow_fragment
 from heddle.dataplane.elements.headers.flow import is_error
-from heddle.dataplane.elements.memory.state import UPDATED
+from heddle.dataplane.elements.memory.state import FOLLOWED_NS
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.quoted import find_quoted
+from heddle.dataplane.gateway.elements.segments import AHEAD, HEAD_AT, PLAIN, begin, change, follow, take_next
 from heddle.dataplane.gateway.graph import HIT, MISS
 from heddle.dataplane.gateway.memory.connections import (
     NO_ROW,
@@ -36,22 +38,21 @@ from heddle.dataplane.gateway.memory.connections import (
     prefetch_row,
     prefetch_slots,
 )
-from heddle.dataplane.gateway.memory.journal import note
 from heddle.dataplane.gateway.memory.queues import enqueue
 from heddle.dataplane.gateway.memory.state import (
     BORDER,
     CLOSED,
-    CLOSING,
+    CREATED_NS,
+    DECIDED,
     ESTABLISHED,
-    FIN_OPENER,
-    FIN_REPLIER,
+    FROM_PARTNER,
     REPLY,
     SEEN_REPLY,
     TRANSLATED,
     State,
 )
 from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
-from heddle.dataplane.packet.memory import load8
+from heddle.dataplane.packet.memory import load16
 from heddle.dataplane.packet.transport import ACK, FIN, FLAGS_AT, RST, SYN, TCP
 from heddle.dataplane.tables.lookup import place
 from heddle.dataplane.tables.schema import OUTSIDE, PORT_SIDE, SIDES, Tables
@@ -75,7 +76,7 @@ def track(node: int, work: Work) -> None:
             continue
         row = packet.connection
         if packet.fragment != NOT_A_FRAGMENT:
-            reason = follow(memory, packet, tables, state, work.now_ns)
+            reason = follow_fragment(memory, packet, tables, state, work.now_ns)
             if reason >= 0:
                 drop(packet, reason)
                 continue
@@ -87,10 +88,12 @@ def track(node: int, work: Work) -> None:
             key = key_of(packet.ports, packet.protocol, packet.vni)
             if row < 0 or not is_of(state.connections[place(row)], packet, key):
                 row = _find(packet, state, key)
-            if row != NO_ROW and packet.protocol == TCP and state.connections[place(row)].flags & CLOSING:
+            if row != NO_ROW and packet.protocol == TCP and state.connections[place(row)].flags & CLOSED:
                 row = _reopened(memory, packet, state, row, work.now_ns)
         packet.connection = row
-        if row < 0 or state.connections[place(row)].generation != generation:
+        if packet.fragment == LATER_FRAGMENT and row >= 0 and _is_younger(state, row):
+            drop(packet, Drop.FRAGMENT_WITHOUT_FIRST)
+        elif row < 0 or state.connections[place(row)].generation != generation:
             packet.node = miss
         elif packet.vni == OUTSIDE and not is_from_expected_side(packet, tables, state.connections[place(row)]):
             drop(packet, Drop.MARTIAN)
@@ -100,6 +103,12 @@ def track(node: int, work: Work) -> None:
                 route_by(packet, state.connections[place(row)], row)
             else:
                 apply_connection(memory, packet, state, row, work.now_ns)
+
+
+@inline
+def _is_younger(state: State, row: int) -> bool:
+    """Whether a connection was created after the first fragment came of the packet that `follow` found last."""
+    return state.incarnations[row >> 1, CREATED_NS] > state.counts[FOLLOWED_NS]
 
 
 @element
@@ -144,37 +153,19 @@ def route_by(packet: Row, connection: Row, row: int) -> None:
 def apply_connection(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> None:
     """Count a packet of a connection and route it by the connection."""
     connection = state.connections[place(row)]
-    flags = connection.flags
+    flags, seen_ns = connection.flags, connection.last_seen_ns
     route_by(packet, connection, row)
     connection.last_seen_ns = now_ns
     connection.packets += 1
-    connection.bytes += packet.length
     if packet.protocol == TCP:
         if packet.fragment != LATER_FRAGMENT:
-            seen = load8(memory, packet.l4 + FLAGS_AT)
-            if flags & ESTABLISHED == 0 or seen & (FIN | RST | SYN):
-                _follow(state, row, seen)
+            head = load16(memory, packet.l4 + HEAD_AT)
+            is_plain = head & PLAIN == ACK and flags & (ESTABLISHED | AHEAD) == ESTABLISHED
+            is_plain = is_plain and packet.fragment == NOT_A_FRAGMENT
+            if not (is_plain and take_next(memory, packet, connection, head)):
+                follow(memory, packet, state, row, seen_ns)
     elif flags & ESTABLISHED == 0 and flags & (REPLY | SEEN_REPLY) and packet.fragment != LATER_FRAGMENT:
         _follow_exchange(state, row)
-
-
-@element
-def _follow(state: State, row: int, seen: int) -> None:
-    """Update the state of a TCP connection by the flags of one of its packets."""
-    flags = state.connections[row].flags
-    found = flags
-    if seen & RST:
-        found |= CLOSING | CLOSED
-    if seen & FIN:
-        found |= CLOSING | (FIN_REPLIER if flags & REPLY else FIN_OPENER)
-        if found & (FIN_OPENER | FIN_REPLIER) == FIN_OPENER | FIN_REPLIER:
-            found |= CLOSED
-    if flags & REPLY:
-        found |= SEEN_REPLY
-    elif flags & SEEN_REPLY and seen & (ACK | SYN | RST) == ACK:
-        found |= ESTABLISHED
-    if found != flags:
-        _change(state, row, found & ~flags)
 
 
 @element
@@ -182,25 +173,14 @@ def _follow_exchange(state: State, row: int) -> None:
     """Update the state of a connection without TCP by a reply, or by a packet of the opener after a reply."""
     connection = state.connections[row]
     if connection.flags & SEEN_REPLY == 0:
-        _change(state, row, SEEN_REPLY)
+        change(state, row, connection.flags | SEEN_REPLY)
     elif connection.flags & REPLY == 0 or connection.packets > state.connections[connection.pair].packets:
-        _change(state, row, ESTABLISHED)
-
-
-@element
-def _change(state: State, row: int, flags: int) -> None:
-    """Set flags of both directions."""
-    connection = state.connections[row]
-    connection.flags |= flags
-    state.connections[connection.pair].flags |= flags
-    if flags & (SEEN_REPLY | ESTABLISHED | CLOSED):
-        enqueue(state, row & ~1, connection.last_seen_ns)
-    note(state, UPDATED, row, 0)
+        change(state, row, connection.flags | ESTABLISHED)
 
 
 @element
 def _reopened(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> int:
-    """Return the row of a packet whose connection is closing: a SYN opens a new connection.
+    """Return the row of a packet whose connection is closed: a SYN opens a new connection.
 
     A SYN from the opener of the old connection reuses its rows and is admitted again, so that the mapping is kept. A
     SYN from the other side opens a different connection.
@@ -213,7 +193,8 @@ def _reopened(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -
         return NO_ROW
     back = state.connections[connection.pair]
     for each in (connection, back):
-        each.flags &= ~(CLOSING | ESTABLISHED | SEEN_REPLY | FIN_OPENER | FIN_REPLIER | CLOSED)
+        each.flags &= DECIDED | FROM_PARTNER | REPLY
         each.generation = NO_ROW
+    begin(memory, packet, state, row)
     enqueue(state, row, now_ns)
     return row

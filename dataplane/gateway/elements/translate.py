@@ -7,8 +7,16 @@ from heddle.dataplane.elements.memory.shares import LIMITED, WHOLE_PERCENT
 from heddle.dataplane.engine.burst import V4_PREFIX
 from heddle.dataplane.engine.flow_key import VNI
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.memory.mappings import ENDPOINT_LIMITED, NO_MAPPING, ROCE_PORT, mapping_for, mapping_from
-from heddle.dataplane.gateway.memory.state import BORDER, FLOATING, TRANSLATED, State
+from heddle.dataplane.gateway.memory.incarnations import draft_of
+from heddle.dataplane.gateway.memory.mappings import (
+    ENDPOINT_LIMITED,
+    NO_MAPPING,
+    ROCE_PORT,
+    has_ports,
+    mapping_for,
+    mapping_from,
+)
+from heddle.dataplane.gateway.memory.state import BORDER, FLOATING, SOURCE, TARGET, TRANSLATED, State
 from heddle.dataplane.jit import Row, element, inline
 from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.packet.transport import TCP, UDP
@@ -16,11 +24,14 @@ from heddle.dataplane.tables.lookup import row1, row2, row3
 from heddle.dataplane.tables.schema import (
     EMPTY,
     FLOATING_ENDPOINT,
+    FLOATING_INCARNATION,
     FLOATING_PUBLIC,
     FLOATING_VNI,
+    OUTSIDE,
     OWN_ENDPOINT_PERCENT,
     OWN_NAT_FIRST,
     OWN_NAT_LAST,
+    OWN_PORTLESS,
     OWN_VPC_PERCENT,
     PORT_ADDRESS,
     PROVIDER,
@@ -53,8 +64,11 @@ def _is_translatable(protocol: int) -> bool:
 
 
 @element
-def translate_source(tables: Tables, forward: Row, vpc: int, kind: int) -> int:
-    """Write the translated source, with mapping WANTED for a shared address; return ACCEPTED or the drop reason."""
+def translate_source(tables: Tables, state: State, forward: Row, vpc: int, kind: int, by_mapping: bool) -> int:
+    """Write the translated source, with mapping WANTED for a shared address; return ACCEPTED or the drop reason.
+
+    `by_mapping`: the connection has a mapping, and keeps it though its endpoint has a floating IP by now.
+    """
     protocol = forward.key >> 24 & 0xFF
     if forward.source_lo >> 32 != 0xFFFF or forward.source_hi != 0 or not _is_translatable(protocol):
         return Drop.NO_NAT.value
@@ -62,7 +76,8 @@ def translate_source(tables: Tables, forward: Row, vpc: int, kind: int) -> int:
         public = tables.ports[tables.next_hops[forward.next_hop].port, PORT_ADDRESS]
     else:
         floating = row2(tables.floating_out, forward.key & VNI, forward.source_lo & WORD)
-        if floating != EMPTY:
+        if floating != EMPTY and not by_mapping:
+            state.incarnations[draft_of(state), SOURCE] = tables.floating[floating, FLOATING_INCARNATION]
             forward.new_source_lo = V4_PREFIX | tables.floating[floating, FLOATING_PUBLIC]
             forward.flags |= TRANSLATED | FLOATING
             return ACCEPTED
@@ -79,8 +94,9 @@ def translate_source(tables: Tables, forward: Row, vpc: int, kind: int) -> int:
 def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> int:
     """Write the endpoint behind a public address and its next hop; return ACCEPTED or the drop reason."""
     public, ports, protocol = forward.target_lo & WORD, forward.new_ports, forward.key >> 24 & 0xFF
-    floating = row1(tables.floating_in, public)
+    floating, belongs_to = row1(tables.floating_in, public), OUTSIDE
     if floating != EMPTY:
+        belongs_to = tables.floating[floating, FLOATING_INCARNATION]
         inside, port = tables.floating[floating, FLOATING_ENDPOINT], ports & 0xFFFF
         forward.out_vni = tables.floating[floating, FLOATING_VNI]
         forward.flags |= FLOATING
@@ -92,10 +108,12 @@ def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> i
             return Drop.NO_MAPPING.value
         inside, port = state.mappings[mapping].inside, state.mappings[mapping].key >> 32 & 0xFFFF
         forward.out_vni = state.mappings[mapping].key & VNI
+        belongs_to = state.mappings[mapping].incarnation
         back.mapping = mapping
     vpc = row1(tables.vnis, forward.out_vni)
-    if vpc == EMPTY or (floating == EMPTY and tables.vpcs[vpc].nat_source != public):
+    if vpc == EMPTY or (floating == EMPTY and not _is_mapped_for(tables, vpc, public, belongs_to)):
         return Drop.NO_MAPPING.value
+    state.incarnations[draft_of(state), TARGET] = belongs_to
     forward.next_hop = row3(tables.endpoints, forward.out_vni, 0, V4_PREFIX | inside)
     if forward.next_hop == EMPTY or not _is_translatable(protocol):
         return Drop.NO_MAPPING.value
@@ -105,6 +123,12 @@ def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> i
     forward.new_ports = ports & ~0xFFFF | port
     forward.flags |= TRANSLATED
     return ACCEPTED
+
+
+@inline
+def _is_mapped_for(tables: Tables, vpc: int, public: int, incarnation: int) -> bool:
+    """Whether a mapping is of the VPC that has its VNI now, and to that VPC's address."""
+    return tables.vpcs[vpc].nat_source == public and tables.vpc_incarnations[vpc] == incarnation
 
 
 @element
@@ -119,9 +143,11 @@ def take_mappings(tables: Tables, state: State, forward: Row, back: Row) -> int:
             vpc = tables.vpcs[row1(tables.vnis, forward.key & VNI)]
             first, last = vpc.nat_first, vpc.nat_last
             of_ports = percent if vpc.nat_shared else WHOLE_PERCENT
+        if not has_ports(forward.key >> 24 & 0xFF):
+            first, last = 1 - tables.own[OWN_PORTLESS], 0
         mapping = mapping_for(
             state, forward.source_lo & WORD, key, public, first, last, -1, percent, of_ports,
-            tables.own[OWN_ENDPOINT_PERCENT],
+            tables.own[OWN_ENDPOINT_PERCENT], state.incarnations[draft_of(state), SOURCE],
         )  # fmt: skip
         if mapping < 0:
             forward.mapping = NO_MAPPING

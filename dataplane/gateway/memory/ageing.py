@@ -2,6 +2,7 @@
 
 A connection lives for its timeout plus one round (`rounds`) at most. Packets whose fragments did not all arrive are
 removed in the same way. A round also writes a journal record for each connection that had packets since the last round.
+Connections of what the tables no longer contain end at once (`sweep`).
 """
 
 from heddle.dataplane.elements.fragments import age_fragments
@@ -20,6 +21,7 @@ from heddle.dataplane.gateway.memory.state import (
     SEEN_REPLY,
     State,
 )
+from heddle.dataplane.gateway.memory.sweep import sweep
 from heddle.dataplane.jit import Row, inline, kernel
 from heddle.dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
 from heddle.dataplane.tables.schema import (
@@ -58,6 +60,7 @@ def timeout_s(tables: Tables, key: int, flags: int) -> int:
 def age(tables: Tables, state: State, now_ns: int) -> int:
     """Check the pairs that are due, between two bursts; return how many connections ended."""
     counts = state.counts
+    sweep(tables, state)
     age_fragments(tables, state, now_ns)
     used, ended = counts[PAIRS_USED], 0
     for _ in range(rows_due(counts, AGED_NS, used, now_ns)):

@@ -29,6 +29,7 @@ from heddle.dataplane.elements.memory.shares import CONNECTIONS, LIMITED, charge
 from heddle.dataplane.elements.memory.state import ENDED, SEED, UPDATED
 from heddle.dataplane.engine.flow_key import VNI, key_of, swapped
 from heddle.dataplane.engine.hashing import mixed3, mixed5
+from heddle.dataplane.gateway.memory.incarnations import clear, copy_draft
 from heddle.dataplane.gateway.memory.journal import note
 from heddle.dataplane.gateway.memory.mappings import release_mapping
 from heddle.dataplane.gateway.memory.queues import enqueue, leave_queue
@@ -205,7 +206,7 @@ def complete_draft(state: State) -> None:
 
 
 @inline
-def _copy(to: Row, draft: Row, pair: int, owner: int, now_ns: int) -> None:
+def _copy(to: Row, draft: Row, pair: int, owner: int, now_ns: int, secret: int) -> None:
     to.source_hi = draft.source_hi
     to.source_lo = draft.source_lo
     to.target_hi = draft.target_hi
@@ -224,7 +225,8 @@ def _copy(to: Row, draft: Row, pair: int, owner: int, now_ns: int) -> None:
     to.out_vni = draft.out_vni
     to.last_seen_ns = now_ns
     to.packets = 0
-    to.bytes = 0
+    to.expected = secret
+    to.beyond = secret
     to.seen_packets = 0
     to.owner = owner
     to.queued = 0
@@ -238,6 +240,7 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
     its share; CONFLICT if another connection has these replies.
 
     The connection takes over the references to the mappings of the draft; if it is refused, the caller releases them.
+    Its TCP numbers are secret until they are known, so that nobody can guess them.
     If the reply key belongs to a connection of an older generation, that connection ends.
     """
     complete_draft(state)
@@ -258,8 +261,8 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
         _discharge(state, owner)
         return NO_ROW
     row, seed = 2 * pair, state.counts[SEED]
-    _copy(state.connections[row], forward, row + 1, owner, now_ns)
-    _copy(state.connections[row + 1], back, row, owner, now_ns)
+    _copy(state.connections[row], forward, row + 1, owner, now_ns, mixed3(seed, row, now_ns))
+    _copy(state.connections[row + 1], back, row, owner, now_ns, mixed3(seed, row + 1, now_ns))
     if not put(state.slots, hash_of(forward, seed), row):
         _undo(state, pair, owner)
         return NO_ROW
@@ -270,6 +273,7 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
     for side in range(row, row + 2):
         if state.connections[side].mapping >= 0:
             state.mappings[state.connections[side].mapping].holders ^= side + 1
+    copy_draft(state, pair, now_ns)
     enqueue(state, row, now_ns)
     note(state, UPDATED, row, 0)
     return row
@@ -305,6 +309,7 @@ def end_as(state: State, row: int, what: int) -> None:
         each.mapping = NO_ROW
         each.key = 0
     _discharge(state, state.connections[row].owner)
+    clear(state, pair)
     state.counts[PAIRS_ENDED] += 1
     state.pairs[state.pairs.shape[0] - state.counts[PAIRS_ENDED]] = pair
 

@@ -6,10 +6,20 @@ connections are sent again in small steps; the partner detects a lost end by its
 
 import numpy as np
 
-from heddle.dataplane.elements.memory.exchange import describe
+from heddle.dataplane.elements.memory.exchange import belong, describe
 from heddle.dataplane.elements.memory.state import JOURNAL_HEAD, JOURNAL_LOST, JOURNAL_ON, JOURNAL_TAIL, RESEND_LEFT
-from heddle.dataplane.gateway.memory.state import PAIRS_USED, REPLY, State
-from heddle.dataplane.jit import element
+from heddle.dataplane.gateway.memory.state import (
+    DECIDED_AT,
+    KNOWN_OPENER,
+    KNOWN_REPLIER,
+    PAIRS_USED,
+    RECORD_FLAGS,
+    REPLY,
+    SOURCE,
+    TARGET,
+    State,
+)
+from heddle.dataplane.jit import Row, element, inline
 
 
 @element
@@ -28,4 +38,15 @@ def note(state: State, what: int, row: int, idle_ns: int) -> None:
     mapped = np.int64(forward.mapping >= 0) | np.int64(back.mapping >= 0) << 1
     place = state.counts[JOURNAL_HEAD] & (state.journal.shape[0] - 1)
     describe(state.journal[place], what, forward, mapped, idle_ns)
+    describe_numbers(state.journal[place], forward, back)
+    to = state.incarnations[row >> 1]
+    belong(state.journal[place], to[SOURCE], to[TARGET], to[DECIDED_AT])
     state.counts[JOURNAL_HEAD] += 1
+
+
+@inline
+def describe_numbers(record: Row, forward: Row, back: Row) -> None:
+    """Write the flags of a connection that records have, and its TCP numbers, into a record."""
+    record.flags = forward.flags & RECORD_FLAGS
+    record.expected_opener = forward.expected if forward.flags & KNOWN_OPENER else 0
+    record.expected_replier = back.expected if forward.flags & KNOWN_REPLIER else 0

@@ -12,8 +12,8 @@ RFC 4787, and RFC 5382 and 5508 for the corresponding rules of TCP and of ICMP i
 - A mapping lives as long as a connection uses it (REQ-5, REQ-6: packets in either direction refresh it).
 
 A protocol without ports has one mapping per public address, under port 0: one endpoint at a time. Of two gateways that
-share the ports, the one whose range includes port 1,024 provides it. UDP port 4791 is never allocated: a reply to it
-would look like RoCEv2, which is not translated.
+share the ports, the one that answers for the public addresses allocates it (`control.pair.duties`). UDP port 4791 is
+never allocated: a reply to it would look like RoCEv2, which is not translated.
 """
 
 from typing import Any
@@ -40,7 +40,13 @@ _ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
 @inline
-def _find_out(state: State, hashed: int, inside: int, key: int, public: int) -> int:
+def has_ports(protocol: int) -> bool:
+    """Whether a protocol has ports or identifiers to translate."""
+    return protocol in (TCP, UDP, ICMP)
+
+
+@inline
+def _find_out(state: State, hashed: int, inside: int, key: int, public: int, incarnation: int) -> int:
     for bucket in range(2):
         at = first_slot(state.mapping_out, hashed, bucket)
         for slot in range(at, at + SLOTS):
@@ -48,7 +54,8 @@ def _find_out(state: State, hashed: int, inside: int, key: int, public: int) -> 
             if entry == 0:
                 break
             row = state.mappings[(entry & ROW) - 1]
-            if row.inside == inside and row.key == key and row.public == public:
+            is_its = row.inside == inside and row.key == key and row.public == public
+            if is_its and row.incarnation == incarnation:
                 return (entry & ROW) - 1
     return NO_MAPPING
 
@@ -81,6 +88,7 @@ def mapping_for(
     percent: int,
     of_ports: int,
     of_endpoint: int,
+    incarnation: int,
 ) -> int:
     """Return the mapping of an endpoint's address and port with one more reference; create it if there is none.
 
@@ -89,37 +97,38 @@ def mapping_for(
         inside: the endpoint's IPv4 address.
         key: port or ICMP identifier << 32 | protocol << 24 | VNI.
         public: the public IPv4 address.
-        first: first port of the range to allocate from.
-        last: last port of the range.
+        first: first port of the range to allocate from; 0 for a protocol without ports.
+        last: last port of the range; below `first` for none.
         wanted: the required public port (the partner allocated it), or -1.
         percent: the VPC's share of the mappings (`shares`).
         of_ports: the VPC's share of the ports of the public address.
         of_endpoint: the endpoint's share of them.
+        incarnation: that of the VPC; a mapping of the VNI's former owner is another one.
 
     Returns:
         A row; NO_MAPPING if ports or rows are exhausted or the wanted port is in use; LIMITED if the VPC has reached
         its share; ENDPOINT_LIMITED if the endpoint has.
     """
     hashed = mixed3(inside ^ state.counts[SEED], key, public)
-    found = _find_out(state, hashed, inside, key, public)
+    found = _find_out(state, hashed, inside, key, public, incarnation)
     if found != NO_MAPPING:
         if wanted >= 0 and state.mappings[found].public_port != wanted:
             return NO_MAPPING
         state.mappings[found].references += 1
         return found
-    protocol = key >> 24 & 0xFF
-    pool = _pool_of(state, public << 8 | protocol)
+    pool, port = _pool_of(state, public << 8 | key >> 24 & 0xFF), wanted
     if pool == NO_MAPPING:
         return NO_MAPPING
-    port = wanted
     if wanted < 0:
-        port = _free_port(state, pool, key >> 32, protocol, first, last, hashed)
+        port = _free_port(state, pool, key >> 32, key >> 24 & 0xFF, first, last, hashed)
     elif _bit(state.port_bits, pool, wanted):
         port = NO_MAPPING
     if port < 0:
         _leave_pool(state, pool)
         return NO_MAPPING
     row = _charge(state, inside, key, pool, last - first + 1, percent, of_ports, of_endpoint)
+    if row >= 0:
+        state.mappings[row].incarnation = incarnation
     if row >= 0 and not _made(state, row, hashed, pool, inside, key, public, port):
         _discharge(state, row)
         free_row(state.freed_mappings, state.counts, MAPPINGS_FREED, row)
@@ -251,9 +260,8 @@ def _leave_pool(state: State, pool: int) -> None:
 @element
 def _free_port(state: State, pool: int, port: int, protocol: int, first: int, last: int, start: int) -> int:
     """Return a free public port for an endpoint's port, or NO_MAPPING."""
-    if protocol != TCP and protocol != UDP and protocol != ICMP:
-        free = first <= FIRST_UNPRIVILEGED <= last and not _bit(state.port_bits, pool, 0)
-        return 0 if free else NO_MAPPING
+    if not has_ports(protocol):
+        return 0 if first == 0 and not _bit(state.port_bits, pool, 0) else NO_MAPPING
     if state.pools[pool].ports_used >= last - first + 1:
         return NO_MAPPING
     low, high = first, last

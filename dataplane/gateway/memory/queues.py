@@ -13,6 +13,7 @@ connection counts against, the row of the replies in those of the endpoint's VPC
 
 from heddle.dataplane.gateway.memory.state import CLOSED, ESTABLISHED, SEEN_REPLY, State
 from heddle.dataplane.jit import Grid, Row, element, inline
+from heddle.dataplane.packet.memory import WORD
 from heddle.dataplane.packet.transport import TCP, UDP
 
 UNMAPPED, MAPPED_TCP, MAPPED_UDP, MAPPED_OTHER = range(4)
@@ -78,23 +79,28 @@ def leave_queue(state: State, row: int) -> None:
 @inline
 def _append(state: State, queues: Grid, anchor: int, queue: int, row: int, side: int) -> None:
     name, last = (row >> 1) + 1, queues[anchor, 2 * queue + 1]
-    state.connections[row + side].older = last
-    state.connections[row + side].newer = 0
+    state.connections[row + side].neighbours = last << 32
     if last == 0:
         queues[anchor, 2 * queue] = name
     else:
-        state.connections[2 * (last - 1) + side].newer = name
+        _set_newer(state.connections[2 * (last - 1) + side], name)
     queues[anchor, 2 * queue + 1] = name
 
 
 @inline
 def _unlink(state: State, queues: Grid, anchor: int, queue: int, row: int, side: int) -> None:
-    older, newer = state.connections[row + side].older, state.connections[row + side].newer
+    older, newer = state.connections[row + side].neighbours >> 32, state.connections[row + side].neighbours & WORD
     if older == 0:
         queues[anchor, 2 * queue] = newer
     else:
-        state.connections[2 * (older - 1) + side].newer = newer
+        _set_newer(state.connections[2 * (older - 1) + side], newer)
     if newer == 0:
         queues[anchor, 2 * queue + 1] = older
     else:
-        state.connections[2 * (newer - 1) + side].older = older
+        after = state.connections[2 * (newer - 1) + side]
+        after.neighbours = older << 32 | after.neighbours & WORD
+
+
+@inline
+def _set_newer(row: Row, newer: int) -> None:
+    row.neighbours = row.neighbours >> 32 << 32 | newer

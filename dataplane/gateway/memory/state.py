@@ -33,7 +33,7 @@ CONNECTION = row_type(
     "new_ports",
     "last_seen_ns",
     "packets",
-    "bytes",
+    "expected",  # TCP: next sequence number << 32 | last acknowledgement of this side (`elements.segments`)
     "pair",  # row of the other direction
     "out_vni",  # VNI of the target's VPC; OUTSIDE for none
     "new_source_hi",
@@ -41,8 +41,8 @@ CONNECTION = row_type(
     "mapping",  # row of the NAT mapping, or -1
     "seen_packets",  # `packets` at the last journal record of ageing
     "owner",  # row of the endpoint that it counts against
-    "older",  # neighbours in a queue of connections that may give way (`memory.queues`), as number of the pair + 1
-    "newer",
+    "neighbours",  # in a queue of connections that may give way (`memory.queues`): older << 32 | newer, pairs + 1
+    "beyond",  # TCP: start << 32 | end of what came behind a gap
     "queued",  # opener's row: number of the queue + 1, 0 for none; row of the replies: the time at which it was queued
 )
 """One direction of a connection: three cache lines, of which packets need the first two. A row does not move while the
@@ -51,13 +51,16 @@ connection exists; `key` 0 marks a free row."""
 REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BORDER, FIN_OPENER, FIN_REPLIER, CLOSED = (
     1 << bit for bit in range(11)
 )
+KNOWN_OPENER, KNOWN_REPLIER, AHEAD_OPENER, AHEAD_REPLIER = (1 << bit for bit in range(32, 36))
 """Flags of a connection's row: the direction of the replies; addresses or ports are translated; a reply was seen; the
 TCP handshake is complete, or other traffic is more than requests with one reply each; a FIN or RST was seen; received
 from the partner, not seen here; by floating IP; to the provider's networks; a FIN of the opener was seen; one of the
-other side; both, or a RST. Both rows have the same flags except for REPLY."""
+other side; both, or a RST; by side of a TCP connection: its next sequence number is known; a FIN of it is behind a gap.
+Both rows have the same flags except for REPLY."""
 EXPECTED = 1 << 15
 """Another flag: a hairpin connection that inward rules deny, but whose target has sent to its public source before."""
-ALL_FLAGS = (1 << 11) - 1 | EXPECTED
+RECORD_FLAGS = (1 << 11) - 1 | EXPECTED
+"""The flags in a partner's records: earlier versions refuse others, and EXPECTED."""
 DECIDED = TRANSLATED | FLOATING | BORDER
 """The flags that admission decides; the others record what was seen."""
 
@@ -72,6 +75,7 @@ MAPPING = row_type(
     "port_account",  # its VPC's account of ports of the public address
     "endpoint_account",  # its endpoint's account of ports
     "holders",  # exclusive or of the connection rows that it translates, each + 1; with one reference that row
+    "incarnation",  # of its VPC
 )
 """A NAT mapping: an endpoint's address and port, and their public address and port towards all hosts (RFC 4787, REQ-1).
 """
@@ -102,6 +106,11 @@ FULL = row_type(
 )
 """A share or table that was full for the connections of an endpoint."""
 
+SOURCE, TARGET, DECIDED_AT, CREATED_NS, COLUMNS = range(5)
+"""Columns of `State.incarnations`: what the opener's side and the other side of a connection belong to (each the
+incarnation of a VPC, direct connect or floating IP, for both sides that of a peering, or 0 outside), the generation of
+networks that decided so, when the connection was created, and the number of columns."""
+
 BITMAP_WORDS = 1024
 """One bit for each of 65,536 ports."""
 MAPPINGS_PER_POOL = 64
@@ -110,10 +119,15 @@ MAPPINGS_PER_POOL = 64
     PAIRS_FREED, PAIRS_USED, OWNERS_FREED, OWNERS_USED, MAPPINGS_FREED, MAPPINGS_USED, POOLS_FREED, POOLS_USED,
 ) = range(FIRST_OWN_WORD, FIRST_OWN_WORD + 8)  # fmt: skip
 """Words of `counts`: freed rows, and rows ever used. The difference is the number of rows in use."""
-AGED_NS, AGED_NEXT, AGED_ENDED, PAIRS_ENDED, RESEND_ALL, RECLAIMED, STARTED_NS = range(POOLS_USED + 1, POOLS_USED + 8)
+(
+    AGED_NS, AGED_NEXT, AGED_ENDED, PAIRS_ENDED, RESEND_ALL, RECLAIMED, STARTED_NS, STARTED_AT, SWEPT_BY, SWEEP_NEXT,
+    SWEEP_LEFT,
+) = range(POOLS_USED + 1, POOLS_USED + 12)  # fmt: skip
 """When ageing last ran; the pair that it checks next; connections that it ended; pairs that ended in this burst; 1
 while the resend includes the connections received from the partner, for a partner that has restarted; connections that
-ended to make room for others; when the data process started with an empty state."""
+ended to make room for others; when the data process started with an empty state; the first generation of networks that
+it served; the generation of tables that the sweep is of, the pair that it checks next, and how many it has yet to check
+(`memory.sweep`)."""
 QUEUES = 8
 FULL_ROWS = 64
 
@@ -150,6 +164,8 @@ class State(NamedTuple):
     """RECORD rows, a ring: changes for the partner."""
     draft: Rows
     """Two CONNECTION rows: the connection being created."""
+    incarnations: Grid
+    """By pair, the columns above; one row more, for the draft. All 0 for a free pair."""
     counts: Ints
     punt_dues: Ints
     """By account: the time at which its allowance for the slow path is available again (`punt_share`)."""
@@ -189,6 +205,7 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "freed_pools": ((pools,), word),
         "port_bits": ((pools, BITMAP_WORDS), word),
         "draft": ((2,), CONNECTION),
+        "incarnations": ((limits.connections + 1, COLUMNS), word),
         "endpoint_queues": ((limits.connections, 2 * QUEUES), word),
         "vpc_queues": ((accounts, 2 * QUEUES), word),
         "full": ((FULL_ROWS,), FULL),

@@ -17,9 +17,9 @@ _ROWS = {"vpcs": VPC, "next_hops": NEXT_HOP, "rules": RULE}
 _SEARCHED = {"vnis": (2, "vpcs"), "vteps": (3, ""), "endpoints": (4, "next_hops"), "routes": (4, "next_hops"),
              "replies": (2, ""),
              "floating_in": (2, "floating"), "floating_out": (3, "floating"), "nat_in": (2, "vpcs"),
-             "vlans": (2, "customers")}  # fmt: skip
+             "vlans": (2, "customers"), "incarnations": (2, "")}  # fmt: skip
 """Hash tables: their number of columns, and the table that the last column refers to."""
-_COLUMNS = {"floating": 4, "customers": 6, "ports": 4}
+_COLUMNS = {"floating": 5, "customers": 6, "ports": 4}
 
 
 def packed(tables: Tables) -> bytes:
@@ -82,7 +82,8 @@ def _check(tables: Tables) -> None:
         grid = getattr(tables, name)
         if not grid.size or len(grid) & (len(grid) - 1):
             raise ValueError(f"damaged tables: {name} has {len(grid)} slots, no power of two")
-        _within(name, grid[:, -1], EMPTY, len(getattr(tables, to)) if to else 1)
+        if name != "incarnations":  # its values are numbers, no rows
+            _within(name, grid[:, -1], EMPTY, len(getattr(tables, to)) if to else 1)
     vpcs, hops = tables.vpcs, tables.next_hops
     for rules in ("rules_in", "rules_out", "border"):
         counts = vpcs[f"{rules}_count"]
@@ -94,6 +95,8 @@ def _check(tables: Tables) -> None:
     _within("next_hops", hops["template_bytes"], 0, len(tables.templates) - hops["template"] + 1)
     if not set(hops["template_bytes"].tolist()) <= {0, OUTER_BYTES}:
         raise ValueError("damaged tables: next_hops names outer headers of other lengths")
+    if len(tables.vpc_incarnations) != len(vpcs):
+        raise ValueError("damaged tables: vpc_incarnations is of another length")
     if len(tables.endpoint_vteps) != len(hops) or tables.own.shape != (OWN_WORDS,) or tables.generation.shape != (1,):
         raise ValueError("damaged tables: endpoint_vteps, own or generation is of another length")
 

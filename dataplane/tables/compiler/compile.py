@@ -30,6 +30,7 @@ from heddle.dataplane.config.network import Address, NetworkConfig, Vpc
 from heddle.dataplane.jit import Grid, Ints, Rows
 from heddle.dataplane.tables import schema
 from heddle.dataplane.tables.compiler.hops import NETWORKS, Hops
+from heddle.dataplane.tables.compiler.incarnations import Incarnations
 from heddle.dataplane.tables.compiler.index import indexed
 from heddle.dataplane.tables.compiler.links import Links, link_of
 from heddle.dataplane.tables.compiler.outside import Outside, grid
@@ -73,12 +74,16 @@ def compile_tables(
     hops = Hops(links, network.vpcs)
     rules = Rules(local, network)
     routes = Routes()
-    outside = Outside(links, network.vpcs)
+    incarnations = Incarnations(network)
+    outside = Outside(links, network.vpcs, incarnations)
+    lengths = _routed(routes, hops, links, network, incarnations)
     found = Tables(
         generation=np.array([generation], dtype=np.int64),
-        own=_own(local, links, active, taken_vtep),
+        own=_own(local, links, active, taken_vtep, network.generation),
         vnis=indexed(grid([(vpc.vni,) for vpc in network.vpcs], 1), np.arange(len(network.vpcs))),
-        vpcs=_vpcs(local, network, rules, _routed(routes, hops, links, network)),
+        vpcs=_vpcs(local, network, rules, lengths),
+        vpc_incarnations=incarnations.vpcs(),
+        incarnations=incarnations.table(),
         vteps=_vteps(hops, network.vpcs, partners),
         endpoints=indexed(hops.endpoint_keys(), np.arange(hops.endpoints)),
         routes=routes.table(),
@@ -98,7 +103,9 @@ def compile_tables(
     return Tables(*(at_a_line(array) for array in found))
 
 
-def _routed(routes: Routes, hops: Hops, links: Links, network: NetworkConfig) -> list[list[int]]:
+def _routed(
+    routes: Routes, hops: Hops, links: Links, network: NetworkConfig, incarnations: Incarnations
+) -> list[list[int]]:
     """Add all routes; return the masks of prefix lengths, by row of a VPC."""
     row_of = {vpc.id: row for row, vpc in enumerate(network.vpcs)}
     peers: list[list[int]] = [[] for _ in network.vpcs]
@@ -106,7 +113,9 @@ def _routed(routes: Routes, hops: Hops, links: Links, network: NetworkConfig) ->
         a, b = row_of[peering.a], row_of[peering.b]
         peers[a].append(b)
         peers[b].append(a)
-    return [route_vpc(routes, hops, links, row, network.vpcs, peers[row]) for row in range(len(network.vpcs))]
+    return [
+        route_vpc(routes, hops, links, row, network.vpcs, peers[row], incarnations) for row in range(len(network.vpcs))
+    ]
 
 
 def _vpcs(local: LocalConfig, network: NetworkConfig, rules: Rules, lengths: Sequence[Sequence[int]]) -> Rows:
@@ -149,15 +158,15 @@ def _replies(vpcs: Sequence[Vpc], virtual_ips: Sequence[VirtualIp]) -> Grid:
     return indexed(grid(sorted(keys), 1), np.zeros(len(keys), dtype=np.int64))
 
 
-def _own(local: LocalConfig, links: Links, active: bool, taken_vtep: IPv4Address | None) -> Ints:
+def _own(local: LocalConfig, links: Links, active: bool, taken_vtep: IPv4Address | None, generation: int) -> Ints:
     """Return `Tables.own`."""
     timeouts = local.timeouts
     found = np.zeros(schema.OWN_WORDS, dtype=np.int64)
     found[schema.OWN_VTEP] = int(links.vtep)
     found[schema.OWN_ACTIVE] = active
     found[schema.OWN_TAKEN_VTEP] = int(taken_vtep or 0)
-    found[schema.OWN_NAT_FIRST] = local.nat_ports.first
-    found[schema.OWN_NAT_LAST] = local.nat_ports.last
+    found[schema.OWN_NETWORK_GENERATION] = generation
+    found[schema.OWN_PORTLESS] = 1
     found[schema.OWN_UDP_TIMEOUT_S] = timeouts.udp_s
     found[schema.OWN_UDP_UNANSWERED_S] = timeouts.udp_unanswered_s
     found[schema.OWN_UDP_EXCHANGE_S] = timeouts.udp_exchange_s

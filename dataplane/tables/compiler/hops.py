@@ -66,11 +66,11 @@ class Hops:
         """Return the row that discards packets."""
         return self._row(schema.DISCARD)
 
-    def peer(self, row: int, vni: int) -> int:
+    def peer(self, row: int, vni: int, incarnation: int) -> int:
         """Return the row of a peer VPC."""
-        return self._row(schema.PEER, vni=vni, vpc=row)
+        return self._row(schema.PEER, vni=vni, vpc=row, incarnation=incarnation)
 
-    def neighbour(self, kind: int, neighbour: Adjacency, *, vlan: int = 0, realm: int = 0) -> int:
+    def neighbour(self, kind: int, neighbour: Adjacency, *, vlan: int = 0, realm: int = 0, incarnation: int = 0) -> int:
         """Return the row of a neighbour on a port that is not an underlay port."""
         high, low = address_words(neighbour.address)
         interface = self._links.interfaces[neighbour.port]
@@ -85,6 +85,7 @@ class Hops:
             resolved=int(neighbour.mac != 0),
             realm=realm,
             address_hi=high,
+            incarnation=incarnation,
         )
 
     def _row(self, kind: int, **fields: int) -> int:

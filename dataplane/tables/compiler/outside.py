@@ -8,6 +8,7 @@ from heddle.dataplane.config.addresses import wide, wide_length
 from heddle.dataplane.config.network import Vpc
 from heddle.dataplane.jit import Grid
 from heddle.dataplane.tables.compiler.hops import words_of
+from heddle.dataplane.tables.compiler.incarnations import Incarnations
 from heddle.dataplane.tables.compiler.index import indexed
 from heddle.dataplane.tables.compiler.links import Links
 from heddle.dataplane.tables.compiler.rules import FULL
@@ -19,10 +20,10 @@ VLAN_BITS = 12
 class Outside:
     """The tables in which packets from the internet or from a customer are looked up."""
 
-    def __init__(self, links: Links, vpcs: Sequence[Vpc]) -> None:
+    def __init__(self, links: Links, vpcs: Sequence[Vpc], incarnations: Incarnations) -> None:
         self._customer = links.customer
         self._floating = [
-            (int(floating.public), int(floating.endpoint), vpc.vni, row)
+            (int(floating.public), int(floating.endpoint), vpc.vni, row, incarnations.floating(vpc, floating))
             for row, vpc in enumerate(vpcs)
             for floating in vpc.floating_ips
         ]
@@ -31,7 +32,7 @@ class Outside:
 
     def floating(self) -> Grid:
         """Return `Tables.floating`."""
-        return grid(self._floating, 4)
+        return grid(self._floating, 5)
 
     def floating_in(self) -> Grid:
         """Return the index by public address."""

@@ -10,6 +10,7 @@ from heddle.dataplane.config.network import Address, Prefix, Vpc
 from heddle.dataplane.jit import Grid
 from heddle.dataplane.tables import schema
 from heddle.dataplane.tables.compiler.hops import NETWORKS, Hops, words_of
+from heddle.dataplane.tables.compiler.incarnations import Incarnations
 from heddle.dataplane.tables.compiler.index import indexed
 from heddle.dataplane.tables.compiler.links import Links, signed
 
@@ -50,7 +51,13 @@ class Routes:
 
 
 def route_vpc(
-    routes: Routes, hops: Hops, links: Links, row: int, vpcs: Sequence[Vpc], peers: Sequence[int]
+    routes: Routes,
+    hops: Hops,
+    links: Links,
+    row: int,
+    vpcs: Sequence[Vpc],
+    peers: Sequence[int],
+    incarnations: Incarnations,
 ) -> list[int]:
     """Add the routes of the VPC in row `row`; the rows of its peers are `peers`.
 
@@ -58,9 +65,9 @@ def route_vpc(
         The masks of prefix lengths for its row: IPv4; IPv6 below 64; IPv6 from 64 on.
     """
     vpc = vpcs[row]
-    found = [*_own(routes, hops, row, vpc), *_customers(routes, hops, links, vpc)]
+    found = [*_own(routes, hops, row, vpc), *_customers(routes, hops, links, vpc, incarnations)]
     for peer in peers:
-        hop = hops.peer(peer, vpcs[peer].vni)
+        hop = hops.peer(peer, vpcs[peer].vni, incarnations.peering(vpc.id, vpcs[peer].id))
         found += [routes.prefix(vpc.vni, subnet.prefix, hop) for subnet in vpcs[peer].subnets]
     taken = [subnet.prefix for each in (row, *peers) for subnet in vpcs[each].subnets]
     taken += [connect.customer for connect in vpc.direct_connects]
@@ -81,13 +88,14 @@ def _own(routes: Routes, hops: Hops, row: int, vpc: Vpc) -> list[tuple[int, int]
     return found + [routes.prefix(vpc.vni, subnet.prefix, hops.discard()) for subnet in vpc.subnets]
 
 
-def _customers(routes: Routes, hops: Hops, links: Links, vpc: Vpc) -> list[tuple[int, int]]:
+def _customers(routes: Routes, hops: Hops, links: Links, vpc: Vpc, incarnations: Incarnations) -> list[tuple[int, int]]:
     if links.customer is None:
         return []
     found = []
     for connect in vpc.direct_connects:
         router = links.to(links.customer, connect.next_hop, connect.vlan)
-        hop = hops.neighbour(schema.CUSTOMER, router, vlan=connect.vlan)
+        word = incarnations.connect(vpc, connect)
+        hop = hops.neighbour(schema.CUSTOMER, router, vlan=connect.vlan, incarnation=word)
         found.append(routes.prefix(vpc.vni, connect.customer, hop))
     return found
 

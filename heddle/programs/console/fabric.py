@@ -3,6 +3,7 @@
 import json
 import sys
 
+from rich.markup import escape
 from rich.table import Table
 
 from heddle.programs.console import show as screen
@@ -65,8 +66,12 @@ def _print(found: pb.Topology, as_json: bool) -> None:
     for switch in found.switches:
         state = "–" if found.hashes else "yes" if switch.connected else "NO"
         state += ", drained" if switch.drained else ""
+        state += ", NOT USABLE" if switch.fault else ""
         switches.add_row(switch.id, switch.role, f"{switch.datapath_id:#x}", state, str(switch.rules))
     out.print(switches)
+    for switch in found.switches:
+        if switch.fault:
+            out.print(f"[bold red]{switch.id}[/]: {escape(switch.fault)}")
     links = Table(title="links that are down or carry plans, fullest first", title_justify="left")
     for name in ("link", "capacity", "state", "planned", "measured"):
         links.add_column(name)

@@ -32,7 +32,7 @@ def init(directory: Path, fabric: str, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The holder of a certificate, as given: its role and name, and the names and addresses of a server."""
+    """The holder of a certificate, as given: its role and name, names of a server, addresses of a server or VTEP."""
 
     role: str
     name: str

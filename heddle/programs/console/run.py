@@ -16,7 +16,8 @@ from heddle.controller.model.error import InputError, SteppedDownError
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.leadership import ClusterCounts
 from heddle.controller.runtime.limits.log_limit import LogLimit
-from heddle.controller.store.state_directory import default_directory
+from heddle.controller.store.etcd.identity.memory import Memory, file_in
+from heddle.controller.store.state_directory import NONE, default_directory
 
 _LOG = logging.getLogger("heddle.controller")
 
@@ -46,13 +47,22 @@ def run_controller(
     )
     with _limited_log() as limit:
         fabric, counts = load_fabric(fabric_path), ClusterCounts()
+        memory = _memory(config, fabric.name)
 
         def made(config: ServiceConfig) -> Application:
-            application = Application(fabric, config, counts=counts)
+            application = Application(fabric, config, counts=counts, memory=memory)
             application.suppressed_lines = lambda: limit.suppressed
             return application
 
         asyncio.run(_serve(made, config))
+
+
+def _memory(config: ServiceConfig, fabric: str) -> Memory:
+    """Return what one of several controllers remembers of its etcd; raises HeddleError."""
+    wanted = config.cluster.memory
+    if config.cluster.name is None or wanted == NONE:
+        return Memory()
+    return Memory(file_in(Path(wanted) if wanted else default_directory(), fabric, config.cluster.name))
 
 
 @contextmanager

@@ -2,67 +2,57 @@
 
 import json
 import sys
-from collections.abc import Iterable
-from ipaddress import ip_address
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from google.protobuf.message import Message
 from rich.table import Table
 
-from heddle.controller.config.network_file import before_balancers, load_network, load_network_file
-from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from heddle.controller.config.network_file import load_objects
 from heddle.controller.model.error import InUseError, NoAdmissiblePlanError
-from heddle.dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
-from heddle.dataplane.config.wire_balancers import load_balancer_to
 from heddle.programs.console import show as screen
 from heddle.programs.console.client import connected
 from heddle.programs.console.jobs import as_dict
 from heddle.v1 import heddle_pb2 as pb
 
+MAX_NAMED = 20
 
-def apply(server: str, path: Path, *, as_json: bool) -> None:
-    """Apply all entries of a file. A controller without state publishes nothing to gateways before the last entry."""
-    network, balancers = load_network_file(path)
-    has_border = "border" in read_document(path, MAX_SETTINGS_BYTES).value
-    applied: dict[str, list[object]] = {"vpcs": [], "peerings": [], "load_balancers": []}
-    with connected(server) as client:
-        known = client.vpcs.ListLoadBalancers(pb.ListVpcsRequest()).load_balancers
-        new = {(b.vpc, b.vip) for b in balancers} - {(each.vpc_id, ip_address(each.vip)) for each in known}
-        first = [before_balancers(vpc, {ip for name, ip in new if name == vpc.id}) for vpc in network.vpcs]
-        again = [vpc for vpc, one in zip(network.vpcs, first, strict=True) if vpc is not one]
-        left = len(first) + len(network.peerings) + len(balancers) + len(again) + has_border
-        for vpc in first:
-            left -= 1
-            with screen.progress(f"{vpc.id}: waiting for gateways"):
-                applied["vpcs"].append(as_dict(client.vpcs.ApplyVpc(vpc_to(vpc), metadata=_more(left))))
-            _report(f"vpc {vpc.id}: VNI {vpc.vni}, {len(vpc.endpoints)} endpoints", as_json)
-        for peering in sorted(network.peerings):
-            left -= 1
-            reply = client.vpcs.ApplyPeering(peering_to(peering), metadata=_more(left))
-            applied["peerings"].append(as_dict(reply))
-            _report(f"peering {peering.a} with {peering.b}", as_json)
-        for balancer in balancers:
-            left -= 1
-            with screen.progress(f"{balancer.id}: waiting for balancers"):
-                reply = client.vpcs.ApplyLoadBalancer(load_balancer_to(balancer), metadata=_more(left))
-            applied["load_balancers"].append(as_dict(reply))
-            _report(f"load balancer {balancer.id}: {balancer.vip} port {balancer.port}", as_json)
-        for vpc in again:
-            left -= 1
-            reply = client.vpcs.ApplyVpc(vpc_to(vpc), metadata=_more(left))
-            applied["vpcs"][network.vpcs.index(vpc)] = as_dict(reply)
-            _report(f"vpc {vpc.id}: floating IPs of its virtual IPs", as_json)
-        if has_border:
-            client.vpcs.ApplyBorder(border_to(network.border))
-            _report(f"border: {len(network.border)} rules", as_json)
+
+def apply(server: str, path: Path, *, drop_unknown: bool = False, as_json: bool) -> None:
+    """Apply all objects of a file together; print what was applied, and who is away and gets it later.
+
+    `drop_unknown` then ends the VPCs that gateways serve and the controller does not know.
+    """
+    objects = load_objects(path)
+    with connected(server) as client, screen.progress("waiting for gateways, balancers and hosts"):
+        reply = client.vpcs.ApplyNetwork(objects)
+        if drop_unknown:
+            client.vpcs.DropUnknownVpcs(pb.DropUnknownVpcsRequest())
+    applied = reply.applied
     if as_json:
-        border = {"border": as_dict(border_to(network.border))["rules"]} if has_border else {}
-        _dump({**applied, **border})
-
-
-def _more(left: int) -> tuple[tuple[str, str], ...]:
-    """Return the call metadata that announces further calls, so that the controller waits for them."""
-    return (MORE_FOLLOWS,) if left else ()
+        found: dict[str, Iterable[Message]] = {
+            "vpcs": applied.vpcs,
+            "peerings": applied.peerings,
+            "load_balancers": applied.load_balancers,
+        }
+        found |= {"border": applied.border.rules} if applied.HasField("border") else {}
+        found |= {"away": reply.away} if reply.away else {}
+        _dump({key: [as_dict(each) for each in messages] for key, messages in found.items()})
+        return
+    for vpc in applied.vpcs:
+        print(f"vpc {vpc.id}: VNI {vpc.vni}, {len(vpc.endpoints)} endpoints")
+    for peering in applied.peerings:
+        print(f"peering {peering.vpc_a} with {peering.vpc_b}")
+    for each in applied.load_balancers:
+        print(f"load balancer {each.id}: {each.vip} port {each.port}")
+    if applied.HasField("border"):
+        print(f"border: {len(applied.border.rules)} rules")
+    if drop_unknown:
+        print("VPCs that the controller does not know: ended at all gateways")
+    if reply.away:
+        named = ", ".join(f"{each.gateway_id} (VTEP {each.vtep_ip})" for each in reply.away[:MAX_NAMED])
+        more = f" and {len(reply.away) - MAX_NAMED} more" if len(reply.away) > MAX_NAMED else ""
+        print(f"heddle: not attached: {named}{more}; what changed is sent when they attach", file=sys.stderr)
 
 
 def list_vpcs(server: str, tenant: str, *, as_json: bool) -> None:
@@ -119,7 +109,7 @@ def unpeer(server: str, name: str, other: str, *, as_json: bool) -> None:
 
 def border(server: str, path: Path | None, *, as_json: bool) -> None:
     """Replace the border's rules if a file is given; print them."""
-    wanted = border_to(load_network(path).border) if path is not None else None
+    wanted = load_objects(path).border if path is not None else None
     with connected(server) as client:
         reply = client.vpcs.GetBorder(pb.GetBorderRequest()) if wanted is None else client.vpcs.ApplyBorder(wanted)
     if as_json:
@@ -151,6 +141,20 @@ def gateways(server: str, *, as_json: bool) -> None:
         rows.append((hello.gateway_id, hello.kind, hello.vtep_ip, state, busy, runs, *counts, gateway.refused))
     names = ("gateway", "kind", "VTEP", "session", "role", "generation", "connections", "drops", "refused")
     _table(names, rows, empty="no gateway has attached")
+    for gateway in reply.gateways:
+        for line in deviations(gateway):
+            print(line)
+
+
+def deviations(gateway: pb.GatewayStatus) -> Iterator[str]:
+    """Yield a line per VPC that a gateway does not serve as wanted, and one with those that are not known here."""
+    name = gateway.hello.gateway_id
+    for each in gateway.kept_vpcs:
+        yield f"{name}: vpc {each.vpc_id}: {each.why}"
+    if gateway.unknown_vpcs:
+        first, others = gateway.unknown_vpcs[:MAX_NAMED], len(gateway.unknown_vpcs) - MAX_NAMED
+        more = f" and {others} more" if others > 0 else ""
+        yield f"{name}: serves VPCs that this controller does not know, and keeps them: {', '.join(first)}{more}"
 
 
 def _generation(gateway: pb.GatewayStatus, newest: int) -> str:
@@ -212,11 +216,6 @@ def _done(reply: Message, text: str, as_json: bool) -> None:
     if as_json:
         _dump(as_dict(reply))
     else:
-        print(text)
-
-
-def _report(text: str, as_json: bool) -> None:
-    if not as_json:
         print(text)
 
 

@@ -18,7 +18,7 @@ from heddle.dataplane.control.session.membership import (
 from heddle.programs.console import show as screen
 from heddle.programs.gateway.balancer_metrics import balancer_text
 from heddle.programs.gateway.serving import Service, run_service
-from heddle.programs.gateway.status_lines import fate_lines, status_of, table_lines
+from heddle.programs.gateway.status_lines import deviation_lines, fate_lines, status_of, table_lines
 from heddle.v1 import heddle_pb2 as pb
 
 log = logging.getLogger("heddle.balancer")
@@ -97,6 +97,6 @@ def show_balancer(balancer_id: str, runtime_dir: Path, *, as_json: bool) -> None
         console.print(line)
     for name in ("new", "refused", "untracked", "displaced", "moved", "expired", "echoed"):
         console.print(f"{name}: {counts[name]:,}")
-    for line in fate_lines(found):
+    for line in (*deviation_lines(found), *fate_lines(found)):
         console.print(line)
     console.print(f"received and injected {found['received']:,}, sent, dropped and punted {found['ended']:,}")

@@ -18,7 +18,7 @@ from heddle.dataplane.control.session.membership import applier_for, counters_of
 from heddle.programs.console import show as screen
 from heddle.programs.gateway.gateway_metrics import gateway_text
 from heddle.programs.gateway.serving import Service, run_service
-from heddle.programs.gateway.status_lines import fate_lines, status_of, table_lines
+from heddle.programs.gateway.status_lines import deviation_lines, fate_lines, status_of, table_lines
 
 
 def run_gateway(config: GatewayConfig, network_file: Path | None) -> None:
@@ -32,7 +32,7 @@ def run_gateway(config: GatewayConfig, network_file: Path | None) -> None:
         metrics_text=gateway_text,
         session=lambda gateway: (
             hello_of(local, pair),
-            applier_for(gateway),
+            applier_for(gateway, pair),
             Sources(
                 counters=lambda: counters_of(local, gateway.status(), gateway.wanted.work.active),
                 tables=tables_reader_for(gateway),
@@ -68,7 +68,7 @@ def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:
     for port, row in found["ports"].items():
         ports.add_row(port, *(f"{row[name]:,}" for name in names))
     console.print(ports)
-    for line in (*fate_lines(found), *table_lines(found)):
+    for line in (*deviation_lines(found), *fate_lines(found), *table_lines(found)):
         console.print(line)
     console.print(f"received, injected and made {found['received']:,}, sent, dropped and punted {found['ended']:,}")
     for line in _pair_lines(found["pair"]) if found["pair"] else ():

@@ -51,6 +51,12 @@ CONFIGURED = Family(
     "gauge",
     "Generation of the network configuration, as the controller counts.",
 )
+KEPT = Family(
+    "heddle_gateway_kept_vpcs", "gauge", "VPCs that are not served as the controller wants: an earlier state goes on."
+)
+UNKNOWN = Family(
+    "heddle_gateway_unknown_vpcs", "gauge", "VPCs that stay in force although the controller does not know them."
+)
 OFFERED = Family("heddle_gateway_offered_generation", "gauge", "Generation of the tables published last.")
 IN_USE = Family("heddle_gateway_used_generation", "gauge", "Generation of the tables in use.")
 RESTARTS = Family("heddle_gateway_restarts_total", "counter", "Starts of the data process after the first.")
@@ -94,8 +100,8 @@ RECORDS = Family(
 PAIRED = (SERVES, *PAIR.values(), BEATS, RECORDS)
 """Families that only gateways with a partner export."""
 FAMILIES = (
-    *PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, GAVE_WAY, CONFIGURED, OFFERED, IN_USE, RESTARTS,
-    HANGS, BUSY, *PAIRED,
+    *PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, GAVE_WAY, CONFIGURED, KEPT, UNKNOWN, OFFERED,
+    IN_USE, RESTARTS, HANGS, BUSY, *PAIRED,
 )  # fmt: skip
 
 
@@ -116,6 +122,8 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
         (IN_USE, "generation_in_use"), (RESTARTS, "restarts"), (HANGS, "hangs"),
     ):  # fmt: skip
         yield from lines(family, [("", status[field])])
+    yield from lines(KEPT, [("", len(status["kept_vpcs"]))])
+    yield from lines(UNKNOWN, [("", len(status["unknown_vpcs"]))])
     yield from lines(BUSY, [("", status["busy_ns"] / 1e9)])
     if status["pair"] is not None:
         yield from _paired(status["pair"])

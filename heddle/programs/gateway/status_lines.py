@@ -27,3 +27,11 @@ def table_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield how full the tables are that traffic fills."""
     for name, table in found["tables"].items():
         yield f"{name.replace('_', ' ')}: {table['used']:,} of {table['room']:,}"
+
+
+def deviation_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the VPCs that are not served as the controller wants, and those that it does not know."""
+    for vpc, why in found["kept_vpcs"].items():
+        yield f"vpc {vpc}: {why}"
+    if found["unknown_vpcs"]:
+        yield f"VPCs that the controller does not know, and that stay in force: {', '.join(found['unknown_vpcs'])}"

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from heddle.dataplane.config.updates import Replica
+from heddle.dataplane.config.replica import Replica
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 

@@ -153,6 +153,7 @@ def _own(per_endpoint, vpc_percent, endpoint_percent):
     own[schema.OWN_FRAGMENT_TIMEOUT_S], own[schema.OWN_PER_ENDPOINT] = times.fragment_s, per_endpoint
     own[schema.OWN_NAT_FIRST], own[schema.OWN_NAT_LAST] = 1024, 65535
     own[schema.OWN_VPC_PERCENT], own[schema.OWN_ENDPOINT_PERCENT] = vpc_percent, endpoint_percent
+    own[schema.OWN_PORTLESS] = 1
     own[schema.OWN_UDP_EXCHANGE_S] = times.udp_exchange_s
     return own
 
@@ -174,7 +175,7 @@ def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16, vpc_percent=100, en
         if vpc.nat:
             nat.setdefault((int(ip_address(vpc.nat)),), number)
         for public, endpoint in vpc.floating.items():
-            floating.append((int(ip_address(public)), int(ip_address(endpoint)), vpc.vni, number))
+            floating.append((int(ip_address(public)), int(ip_address(endpoint)), vpc.vni, number, 0))
     numbers = range(len(floating))
     addresses = (int(ip_address("192.0.2.1")), int(ip_address("198.51.100.1")), 0, int(PROVIDER_ADDRESS))
     return schema.Tables(
@@ -182,6 +183,8 @@ def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16, vpc_percent=100, en
         own=_own(per_endpoint, vpc_percent, endpoint_percent),
         vnis=_index([(vpc.vni,) for vpc in build.vpcs], range(len(build.vpcs))),
         vpcs=rows,
+        vpc_incarnations=np.zeros(len(rows), dtype=np.int64),
+        incarnations=_empty(1),
         vteps=_empty(2),
         endpoints=_index(list(endpoints), endpoints.values()) if endpoints else _empty(3),
         routes=_index(list(routes), routes.values()) if routes else _empty(3),
@@ -192,7 +195,7 @@ def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16, vpc_percent=100, en
         rules=np.array(build.rules, dtype=schema.RULE).reshape(-1),
         floating_in=_index([row[:1] for row in floating], numbers) if floating else _empty(1),
         floating_out=_index([(row[2], row[1]) for row in floating], numbers) if floating else _empty(2),
-        floating=np.array(floating, dtype=np.int64).reshape(-1, 4),
+        floating=np.array(floating, dtype=np.int64).reshape(-1, 5),
         nat_in=_index(list(nat), nat.values()) if nat else _empty(1),
         vlans=_empty(1),
         customers=np.zeros((1, 6), dtype=np.int64),

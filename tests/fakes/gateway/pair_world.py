@@ -15,6 +15,8 @@ from heddle.dataplane.control.pair.ownership import Announce, Ownership, SendHea
 
 INTERVAL_MS = 100
 MAX_DELAY_MS = 90
+COPYING_MS = 300
+"""After this time without an interruption each has a copy of the other's connections."""
 KEY = b"secret"
 
 
@@ -123,8 +125,13 @@ class World:
         for data in member.waiting:
             self._hear(number, data)
         member.waiting.clear()
+        core.set_given(0 if self._is_copied() else None)
         self._perform(number, core.tick())
         self._at(self.now + INTERVAL_MS, lambda: self._tick(number, core))
+
+    def _is_copied(self) -> bool:
+        since = max(*self.clean_since, *(max(each.alive_since, each.stopped_until) for each in self.members))
+        return all(each.runs(self.now) for each in self.members) and self.now - since >= COPYING_MS
 
     def _hear(self, number: int, data: bytes) -> None:
         core, beat = self.members[number].core, decode(data, KEY)

@@ -112,10 +112,15 @@ class StateBench:
             at = number * ROOM + 128
             self.memory[at : at + len(each.packet)] = np.frombuffer(each.packet, dtype=np.uint8)
             packets[number]["vni"], packets[number]["in_port"] = each.vni, each.port
+            packets[number]["vpc"] = self._row_of_vpc(each.vni)
             describe(packets[number], each.packet, at)
             packets[number]["node"] = GRAPH.entry[0]
         walk(Work(packets, len(sent), self.memory, GRAPH, self.tables, self.state, self.now_ns))
         return [self._fate(packets[number], each) for number, each in enumerate(sent)]
+
+    def _row_of_vpc(self, vni):
+        rows = np.flatnonzero(self.tables.vpcs["vni"] == vni)
+        return rows[0] if rows.size else -1
 
     def one(self, packet, vni=0, port=UNDERLAY_PORT):
         """Send one packet; return its fate."""

@@ -5,6 +5,7 @@ await switch.connect(host, port)       # repeatable: rules outlive the connectio
 switch.tables.rules()                  # its entries and groups, as rules of the model
 switch.set_port(2, up=False)           # notifies the controller
 switch.withheld.add(BARRIER_REQUEST)   # leaves such requests without a reply
+switch.refused[FLOW_MOD] = (4, 6)      # refuses such messages with an error
 switch.send(b"...")                    # any bytes at all
 await switch.closed()                  # the controller has closed the connection
 await switch.disconnect()
@@ -42,6 +43,7 @@ class FakeSwitch:
         self.tables = tables or SwitchTables()
         self.withheld: set[int] = set()
         self._kept = []
+        self.refused: dict[int, tuple[int, int]] = {}
         self.delay_s = 0.0
         self.hello = message(HELLO, struct.pack("!HHI", 1, 8, 1 << 4))
         self.received: Counter[int] = Counter()
@@ -116,6 +118,8 @@ class FakeSwitch:
 
     def _replies(self, kind: int, whole: bytes) -> list[tuple[int, bytes]]:
         """Process one message; return the (type, body) of each reply."""
+        if kind in self.refused:
+            raise Refusal(*self.refused[kind])
         if kind == ERROR:
             self.errors_received.append(struct.unpack_from("!HH", whole, 8))
         elif kind == ECHO_REQUEST:

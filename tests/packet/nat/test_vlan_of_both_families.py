@@ -10,7 +10,7 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from heddle.dataplane.config.check import network_problems
+from heddle.dataplane.config.check_change import network_problems
 from heddle.dataplane.config.network import DirectConnect, Direction, NetworkConfig, SecurityRule
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.tables.compiler.compile import link_of

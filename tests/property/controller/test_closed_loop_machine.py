@@ -149,8 +149,8 @@ class ClosedLoopMachine(RuleBasedStateMachine):
 
     @rule(port=ANY)
     def a_cut_port_comes_up(self, port: int) -> None:
-        if self.driver.cut:
-            self.driver.turn(sorted(self.driver.cut)[port % len(self.driver.cut)], up=True)
+        if self.driver.down:
+            self.driver.turn(sorted(self.driver.down)[port % len(self.driver.down)], up=True)
 
     @rule(port=ANY, times=st.integers(1, 6), ms=st.integers(0, 700))
     def a_port_flaps(self, port: int, times: int, ms: int) -> None:
@@ -171,6 +171,14 @@ class ClosedLoopMachine(RuleBasedStateMachine):
     @rule(number=ANY)
     def a_switch_refuses_changes(self, number: int) -> None:
         self.driver.refuse ^= {self.switch(number)}
+
+    @rule(number=ANY)
+    def a_switch_replies_to_no_barrier(self, number: int) -> None:
+        self.driver.mute.add(self.switch(number))
+
+    @rule(number=ANY)
+    def a_switch_replies_to_its_barriers(self, number: int) -> None:
+        self.driver.speak(self.switch(number))
 
     @rule(number=ANY, place=ANY)
     def a_stranger_changes_rules(self, number: int, place: int) -> None:

@@ -15,9 +15,11 @@ from heddle.controller.brain.decide import decide
 from heddle.controller.brain.networks.publishing import desired_of, update_for
 from heddle.controller.model.effect import EndSession, NetworksChanged, Reply
 from heddle.controller.model.error import HeddleError, InputError, InUseError, NotFoundError, UnavailableError
-from heddle.controller.model.event import (
+from heddle.controller.model.event import Tick
+from heddle.controller.model.network_event import (
     ApplyBorder,
     ApplyLoadBalancer,
+    ApplyNetwork,
     ApplyPeering,
     ApplyVpc,
     DeleteLoadBalancer,
@@ -27,15 +29,15 @@ from heddle.controller.model.event import (
     GatewayAcked,
     GatewayDown,
     GatewayUp,
-    Tick,
 )
 from heddle.controller.views.load_balancers import load_balancer_views, view_of
 from heddle.dataplane.config.balancers import BackEnd, LoadBalancer, Mode
-from heddle.dataplane.config.check import network_problems
 from heddle.dataplane.config.check_balancers import load_balancer_problems
+from heddle.dataplane.config.check_change import network_problems
 from heddle.dataplane.config.desired import Kind
 from heddle.dataplane.config.network import BorderRule, Endpoint, Peering, Subnet, Vpc
-from heddle.dataplane.config.updates import Replica, updates
+from heddle.dataplane.config.replica import Replica
+from heddle.dataplane.config.updates import updates
 from heddle.foundation.network import Network
 from tests.support.examples import examples
 from tests.unit.brain.driver import small_fabric
@@ -107,6 +109,16 @@ class GatewayMachine(RuleBasedStateMachine):
         wanted = vpc(name, vni, third, places)
         vteps = frozenset(endpoint.vtep for endpoint in wanted.endpoints)
         self.ask(lambda reply: ApplyVpc(reply=reply, vpc=wanted, vteps=vteps))
+
+    @rule(
+        wanted=st.lists(st.builds(vpc, NAMES, st.integers(1, 3), st.integers(0, 2), st.lists(PLACES, max_size=2)),
+                        max_size=3, unique_by=lambda each: each.id),
+        pairs=st.sets(st.sampled_from(["ab", "ac", "bc"]), max_size=1),
+    )  # fmt: skip
+    def apply_file(self, wanted, pairs):
+        vteps = {each.id: frozenset(end.vtep for end in each.endpoints) for each in wanted}
+        peerings = frozenset(Peering(a=pair[0], b=pair[1]) for pair in pairs)
+        self.ask(lambda reply: ApplyNetwork(reply=reply, vpcs=tuple(wanted), vteps=vteps, peerings=peerings))
 
     @rule(name=NAMES)
     def delete(self, name):

@@ -68,6 +68,7 @@ class CopyingMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.now = 0
         self.source, self.copy = Source(), dict[int, int]()
+        self.changed_ns = dict[int, int]()
         self.fragile = False
         self.connects()
 
@@ -95,6 +96,7 @@ class CopyingMachine(RuleBasedStateMachine):
     @rule(number=st.integers(1, 30), value=st.integers(0, 5))
     def a_connection_changes(self, number: int, value: int) -> None:
         self.source.change(number, value)
+        self.changed_ns[number] = self.now
         if self.source.lost != self.lost:
             self.lost = self.source.lost
             self.sender.copy_restarted()
@@ -151,6 +153,8 @@ class CopyingMachine(RuleBasedStateMachine):
                 self.records_are_kept()
             self.acknowledgements_arrive(1 << 20)
         assert self.sender.complete
+        assert self.sender.complete_ns is not None
+        assert self.sender.complete_ns >= self.now - 2
         assert self.receiver.complete
         # An end may be among what was lost: such a copy ends by its own time-out.
         live = {number: value for number, value in self.copy.items() if number in self.source.table}
@@ -163,6 +167,12 @@ class CopyingMachine(RuleBasedStateMachine):
             waiting |= self.in_flight()
             for number, value in self.source.table.items():
                 assert number in waiting or self.copy.get(number) == value
+
+    @invariant()
+    def the_partner_has_all_that_changed_before_the_time_of_its_copy(self) -> None:
+        if self.sender.complete_ns is not None:
+            for number, value in self.source.table.items():
+                assert self.changed_ns[number] >= self.sender.complete_ns or self.copy.get(number) == value
 
     def in_flight(self) -> set[int]:
         """Return the connections whose records are in flight or not stored yet, by an independent parser."""
@@ -184,9 +194,11 @@ def written(effects: Sequence[object]) -> bytes:
     return b"".join(effect.data for effect in effects if isinstance(effect, Write))
 
 
-def connected(secret: bytes = SECRET, name: str = "two", record: int = RECORD) -> tuple[Sender, Receiver]:
-    sender = Sender(Hello("one", bytes(16), RECORD), "two", SECRET, 0)
-    receiver = Receiver(Hello(name, bytes(15) + b"x", record), "one", secret, 0)
+def connected(
+    secret: bytes = SECRET, name: str = "two", record: int = RECORD, knows: tuple[int, int] = (0, 0)
+) -> tuple[Sender, Receiver]:
+    sender = Sender(Hello("one", bytes(16), RECORD, knows[0]), "two", SECRET, 0)
+    receiver = Receiver(Hello(name, bytes(15) + b"x", record, knows[1]), "one", secret, 0)
     reply = written(receiver.received(written(sender.begin()), 0))
     assert sender.received(reply, 0) == [SendAll()]
     return sender, receiver
@@ -231,6 +243,35 @@ def test_another_secret_another_name_or_other_records_are_refused() -> None:
     with pytest.raises(RecordStreamError, match="another version"):
         connected(record=RECORD + 8)
     sender, receiver = connected(secret=b"wrong")
+    with pytest.raises(RecordStreamError, match="not sealed"):
+        receiver.received(written(sender.pull(endless, 0, 80)[:1]), 0)
+
+
+@pytest.mark.parametrize(
+    ("knows", "common"), [((16, 16), 16), ((16, 0), 8), ((0, 16), 8), ((16, 24), 16), ((24, 16), 16)]
+)
+def test_versions_exchange_the_fields_that_both_know(knows: tuple[int, int], common: int) -> None:
+    sender, receiver = connected(knows=knows)
+    sizes = [max(RECORD, size) for size in knows]
+    records = [bytes([number]) * sizes[0] for number in (1, 2, 3)]
+    (message,) = sender.pull(lambda _: Collected(b"".join(records), True), 0)[:1]
+    (keep,) = receiver.received(written([message]), 0)
+    assert isinstance(keep, Keep)
+    assert keep.records == b"".join(record[:common].ljust(sizes[1], b"\0") for record in records)
+    assert (sender.sent_records, receiver.received_records) == (3, 3)
+
+
+def test_a_hello_of_the_first_version_is_unchanged() -> None:
+    content = Hello("one", b"n" * 16, 120, 136).content()
+    assert content == b"HDLR\x01" + (120).to_bytes(2, "big") + b"n" * 16 + b"one"
+
+
+def test_a_hello_that_was_changed_on_its_way_to_hide_fields_is_noticed() -> None:
+    sender = Sender(Hello("one", bytes(16), RECORD, 16), "two", SECRET, 0)
+    receiver = Receiver(Hello("two", b"x" * 16, RECORD, 16), "one", SECRET, 0)
+    hello = encode(Hello("one", bytes(16), RECORD).message(), b"", TO_RECEIVER)
+    assert sender.begin() != [Write(hello)]
+    sender.received(written(receiver.received(hello, 0)), 0)
     with pytest.raises(RecordStreamError, match="not sealed"):
         receiver.received(written(sender.pull(endless, 0, 80)[:1]), 0)
 

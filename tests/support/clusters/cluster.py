@@ -34,6 +34,7 @@ class ControllerProcess:
         self.name = f"c{number}"
         self.http = f"127.0.0.1:{http}"
         self.openflow, self.grpc = f"{host.address}:{openflow}", f"{host.address}:{api}"
+        cluster = {"endpoints": etcd.endpoints, "name": self.name, "advertise": self.grpc, "tls": shown}
         config = folder / f"{self.name}.yaml"
         config.write_text(
             yaml.safe_dump(
@@ -42,7 +43,7 @@ class ControllerProcess:
                     "grpc": self.grpc,
                     "http": self.http,
                     "insecure": bool(host.entrance),
-                    "cluster": {"endpoints": etcd.endpoints, "name": self.name, "advertise": self.grpc, "tls": shown},
+                    "cluster": {**cluster, "memory": str(folder / "state")},
                 }
             )
         )

@@ -13,7 +13,6 @@ from heddle.controller.model.effect import Compile, Effect, Install, Place, Read
 from heddle.controller.model.event import (
     Congested,
     Event,
-    Installed,
     InstallFailed,
     PortStatus,
     SwitchDown,
@@ -24,7 +23,6 @@ from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.health import Health
 from heddle.controller.model.rule import Cookie, CookieKind, FlowRule, SwitchRules
 from heddle.controller.planner.online import OnlinePlanner
-from tests.support.fabrics.rule_changes import apply_changes
 from tests.unit.brain.driver import Driver
 
 OUTSIDE = (Solve, Compile, Install, ReadRules, Place)
@@ -35,11 +33,11 @@ QUIET_MS = 70_000
 
 @dataclass
 class FaultyFabric(Driver):
-    """A Driver with `sessions` (0: none) by switch, `cut` ports, and `late` effects and events."""
+    """A Driver with `sessions` (0: none) by switch, `down` ports, and `late` effects and events."""
 
     delays: frozenset[type] = frozenset()
     late: list[tuple[Effect | Event, Mapping[str, int]]] = field(default_factory=list)
-    cut: set[PortRef] = field(default_factory=set)
+    down: set[PortRef] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,6 +46,9 @@ class FaultyFabric(Driver):
         ports = [end for cable in self.fabric.cables for end in (cable.lower, cable.upper)]
         self.ports: list[PortRef] = [*ports, *(nic.port for nic in self.fabric.nics)]
         self.older_pins: set[tuple[str, FlowRule]] = set()
+        self.sent_in: dict[int, Mapping[str, int]] = {}
+        """By the token of an installation: the sessions in which it is sent."""
+        self.at_sending: Mapping[str, int] = {}
 
     def feed(self, event: Event) -> None:
         """Decide one event and what follows at once from it; what is delayed is kept."""
@@ -69,7 +70,8 @@ class FaultyFabric(Driver):
             self.feed(cast(Event, what))
             return
         for event in self._outside(what, sessions):
-            if replied:
+            first = isinstance(event, InstallFailed) and event.lagging  # before `SwitchCaughtUp`
+            if replied or first:
                 self.feed(event)
             else:
                 self.late.append((event, sessions))
@@ -79,14 +81,17 @@ class FaultyFabric(Driver):
         if isinstance(effect, ReadRules):
             lives = self.sessions[effect.switch] == sessions[effect.switch] != 0
             return super().perform(effect) if lives else []
-        if not isinstance(effect, Install):
-            return super().perform(effect)
-        for step in effect.steps:
-            for switch, changes in step.changes.items():
-                if switch in self.refuse or not self.sessions[switch] == sessions[switch] != 0:
-                    return [InstallFailed(token=effect.token, switch=switch, reason="refused by the test")]
-                self.held[switch] = apply_changes(self.held[switch], changes)
-        return [Installed(token=effect.token, install_ns=7)]
+        if isinstance(effect, Install):
+            self.sent_in[effect.token] = dict(sessions)
+        return super().perform(effect)
+
+    def _sent(self, effect: Install, first: int) -> list[Event]:
+        self.at_sending = self.sent_in[effect.token]
+        return super()._sent(effect, first)
+
+    def refuses(self, switch: str) -> bool:
+        """Return whether a switch refuses changes, or has not the session any more to which they were sent."""
+        return switch in self.refuse or not self.sessions[switch] == self.at_sending[switch] != 0
 
     def perform(self, effect: Effect) -> list[Event]:
         """Perform an effect at once."""
@@ -96,8 +101,8 @@ class FaultyFabric(Driver):
         """Begin a session, in place of the one before, if any."""
         self.begun += 1
         self.sessions[switch] = self.begun
-        ports = {port.number: port not in self.cut for port in self.ports if port.switch == switch}
-        self.feed(SwitchUp(switch=switch, ports=ports, installed=self.held[switch]))
+        ports = {port.number: port not in self.down for port in self.ports if port.switch == switch}
+        self.session_ends(switch, SwitchUp(switch=switch, ports=ports, installed=self.held[switch]))
 
     def connect_all(self) -> None:
         """Begin a session with every switch."""
@@ -114,12 +119,12 @@ class FaultyFabric(Driver):
             self._forget_older_pins(switch)
         if self.sessions[switch]:
             self.sessions[switch] = 0
-            self.feed(SwitchDown(switch=switch, reason="lost by the test"))
+            self.session_ends(switch, SwitchDown(switch=switch, reason="lost by the test"))
 
     def turn(self, port: PortRef, *, up: bool) -> None:
         """Cut or repair a port, as far as the state of its cable changes; connected ends report it."""
         ends = [port, *self._peer(port)]
-        (self.cut.difference_update if up else self.cut.update)(ends)
+        (self.down.difference_update if up else self.down.update)(ends)
         for end in ends:
             if self.sessions[end.switch]:
                 self.feed(PortStatus(switch=end.switch, port=end.number, up=up))
@@ -147,6 +152,8 @@ class FaultyFabric(Driver):
             if isinstance(effect, Install):
                 self._outside(replace(effect, steps=effect.steps[:1]), sessions)
         self.late.clear()
+        self.stuck.clear()
+        self.behind.clear()
         self.sessions = dict.fromkeys(self.held, 0)
         self.state = begin(self.fabric, self.settings, self.now)
         self.planner, self.previewer = OnlinePlanner(self.fabric), OnlinePlanner(self.fabric)
@@ -169,6 +176,8 @@ class FaultyFabric(Driver):
     def calm_down(self) -> None:
         """End all disturbances but cuts: what is late happens, switches connect, and time passes."""
         self.delays, self.refuse = frozenset(), set()
+        for switch in sorted(self.mute):
+            self.speak(switch)
         self._settle()
         for switch in self.held:
             if not self.sessions[switch] or self.state.switches[switch].failures:
@@ -186,8 +195,8 @@ class FaultyFabric(Driver):
     @property
     def dead(self) -> Health:
         """Return what is out of use in truth."""
-        cables = {self.fabric.cable_by_port[port].id for port in self.cut if port in self.fabric.cable_by_port}
-        nics = {self.fabric.nic_by_port[port].id for port in self.cut if port in self.fabric.nic_by_port}
+        cables = {self.fabric.cable_by_port[port].id for port in self.down if port in self.fabric.cable_by_port}
+        nics = {self.fabric.nic_by_port[port].id for port in self.down if port in self.fabric.nic_by_port}
         return self.fabric.failed.union(Health(down_cables=frozenset(cables), down_nics=frozenset(nics)))
 
 

@@ -18,11 +18,14 @@ from tests.support.fabrics.planning import plan_as_json
 def faults(driver: FaultyFabric) -> list[str]:
     """Return what is wrong where nothing is under way; empty where all is well."""
     state = driver.state
-    busy = state.active, state.installing, state.compiling, *state.queue, *state.previews, *state.suggestions
+    under_way = state.active, state.installing, state.compiling, *state.queue, *state.parked
+    busy: tuple[object, ...] = *under_way, *state.previews, *state.suggestions
     found = [f"still under way: {work}" for work in busy if work is not None]
     if state.health != driver.dead:
         found.append(f"health is {state.health}, in truth {driver.dead}")
     found += [f"{switch} does not hold the wanted rules" for switch in driver.differing()]
+    found += [f"{switch} is taken to lack rules" for switch in sorted(state.lacking)]
+    found += [f"{switch} is taken to lag" for switch, known in state.switches.items() if known.lagging]
     if found:
         return found
     without_path = flows_without_path(driver.fabric, state.out_of_use, driver)

@@ -65,7 +65,9 @@ WANTED = {
     "/heddle.v1.VpcService/DeleteLoadBalancer": (TENANT, True, "id"),
     "/heddle.v1.VpcService/ListLoadBalancers": (READER, False, ""),
     "/heddle.v1.VpcService/ApplyBorder": (OPERATOR, True, ""),
+    "/heddle.v1.VpcService/ApplyNetwork": (TENANT, True, ""),
     "/heddle.v1.VpcService/GetBorder": (VIEWER, False, ""),
+    "/heddle.v1.VpcService/DropUnknownVpcs": (OPERATOR, True, ""),
     "/heddle.v1.GatewayService/Attach": ("operator gateway agent", True, "hello.gateway_id"),
     "/heddle.v1.GatewayService/ListGateways": (VIEWER, False, ""),
     "/heddle.v1.GatewayService/ForgetGateway": (OPERATOR, True, "gateway_id"),
@@ -116,8 +118,8 @@ def test_the_audit_log_names_what_a_call_changes(path):
         if not request.DESCRIPTOR.fields_by_name[name].is_repeated:
             setattr(request, name, f"the {name}")
     call.concerns(request)
-    # A border is all rules at once and has no name.
-    assert call.subject if texts else path.endswith("ApplyBorder")
+    # A border is all rules at once and has no name; a network file has many, which its service names.
+    assert call.subject if texts else path.endswith(("ApplyBorder", "ApplyNetwork", "DropUnknownVpcs"))
 
 
 async def silence():

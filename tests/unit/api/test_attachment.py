@@ -3,8 +3,11 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import grpc.aio
+
 from heddle.dataplane.control.session.attachment import Attachment
 from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.unit.api.test_gateway_service import attached, started
 from tests.unit.api.test_vpc_service import blue, red
 
@@ -79,3 +82,40 @@ async def test_a_session_that_breaks_is_opened_again_and_the_configuration_stays
             count = len(found.applied)
             await found.until(lambda g: len(g.applied) > count)
             assert ids(found) == ["blue"]
+
+
+class Scripted(rpc.GatewayServiceServicer):
+    """A controller that sends these messages in its sessions, one list for each, and then nothing."""
+
+    def __init__(self, *sessions):
+        self._sessions, self.acks = list(sessions), []
+
+    async def Attach(self, reports, context):
+        for message in self._sessions.pop(0):
+            yield message
+        async for report in reports:
+            if report.WhichOneof("report") == "ack":
+                self.acks.append((report.ack.generation, report.ack.refused))
+
+
+async def test_after_a_generation_that_cannot_be_decoded_the_next_one_is_requested_as_a_whole():
+    wrong = pb.Border(rules=[pb.BorderRule(vpc="*", network="of a later version")])
+    first = [
+        pb.NetworkUpdate(generation=1, whole=True),
+        pb.NetworkUpdate(generation=2, border=wrong),
+        pb.NetworkUpdate(generation=3, vpcs=[blue()]),
+    ]
+    server, script = grpc.aio.server(), Scripted(first, [pb.NetworkUpdate(generation=3, whole=True, vpcs=[blue()])])
+    rpc.add_GatewayServiceServicer_to_server(script, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    found = Gateway(f"127.0.0.1:{port}")
+    task = asyncio.create_task(found.attachment.run())
+    try:
+        await found.until(lambda g: ids(g) == ["blue"])
+        assert [each.network.generation for each in found.applied] == [1, 3]
+        assert found.attachment.generation == 3
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await server.stop(None)

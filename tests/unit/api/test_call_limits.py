@@ -56,6 +56,16 @@ async def test_more_parallel_calls_than_are_in_progress_at_a_time_are_all_answer
         assert not controller.application.limited
 
 
+async def test_more_nodes_of_one_caller_meet_than_it_has_calls_in_progress():
+    async with limited(calls_in_progress=2) as controller:
+        nics = [nic.id for nic in controller.application.loop.state.fabric.nics][:6]
+        joins = [
+            controller.jobs.JoinJob(pb.JoinJobRequest(job_id="wide", node_rank=i, node_count=6, nics=[nic]), timeout=60)
+            for i, nic in enumerate(nics)
+        ]
+        assert [list((await join).nics) for join in joins] == [nics] * 6
+
+
 async def test_replies_that_a_stopped_client_does_not_read_are_bounded_and_another_client_is_served():
     many = {"calls_in_progress": 1_000, "unread_megabytes": 1}
     async with running(spine_leaf(4, 8, 16, 10**11), limits=LimitsConfig(**many)) as controller:

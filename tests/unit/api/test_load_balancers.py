@@ -92,6 +92,17 @@ async def test_an_invalid_load_balancer_is_refused_and_changes_nothing(wrong, wo
         assert await listed(controller) == before
 
 
+async def test_a_weight_of_0_means_no_new_connections_and_an_absent_one_is_1():
+    async with started() as controller:
+        balancer = controller.attach("lb1", "10.0.0.2", kind="balancer")
+        await controller.status(attached("lb1"))
+        await controller.vpcs.ApplyVpc(vpc())
+        ends = [pb.Backend(ip="10.1.0.6", weight=0), pb.Backend(ip="10.1.0.7")]
+        reply = await controller.vpcs.ApplyLoadBalancer(web(backends=ends))
+        assert [end.weight for end in reply.backends] == [0, 1]
+        assert [end.weight for end in balancer.replica.desired.load_balancers[0].back_ends] == [0, 1]
+
+
 async def test_a_vpc_keeps_what_its_load_balancers_need():
     async with started() as controller:
         await controller.vpcs.ApplyVpc(vpc())

@@ -8,7 +8,7 @@ from dataclasses import replace
 import grpc
 import pytest
 
-from heddle.controller.probe_sessions import sessions
+from heddle.controller.probe_sessions import sending, sessions
 from heddle.controller.probe_sessions.assembly import Lie
 from heddle.controller.probe_sessions.finder import ProbeFinder
 from heddle.controller.probe_sessions.sending import ProbeSender
@@ -118,6 +118,16 @@ async def test_an_agent_that_never_reports_is_given_up(monkeypatch):
         found = await given.finder.find(wanted()[:1], WAYS)
         assert found.missing["h1"].startswith("the probe agent at h1 did not report within")
         assert given.agents.counts["orders_overdue"] == 1
+
+
+async def test_an_agent_that_sends_hardly_any_probes_a_second_keeps_no_search_of_others_waiting(monkeypatch):
+    monkeypatch.setattr(sending, "MAX_SLOW_S", 1.0)
+    async with site() as given:
+        await given.attach(HOSTS[1:])
+        await given.attach(HOSTS[:1], rate_pps=1)
+        found = await asyncio.wait_for(given.finder.find(wanted(), WAYS), 60)
+        assert found.missing == {"h1": "the probe agent at h1 sends 1 probes a second, too few for this search"}
+        given.assert_led_by_spine1(found, HOSTS[1:])
 
 
 async def test_an_agent_that_refuses_is_quoted():

@@ -3,10 +3,12 @@
 import grpc
 import pytest
 
+from heddle.controller.api.services import reports
 from heddle.controller.api.translate import request_to
 from heddle.foundation.kernel_port import kernel_source_port
 from heddle.v1 import heddle_pb2 as pb
-from tests.unit.brain.driver import shift_job
+from tests.unit.api.conftest import running
+from tests.unit.brain.driver import shift_job, small_fabric
 
 SECOND_NS = 10**9
 JOB = f"observed.h1-n0.h3-n0.{kernel_source_port(7, 9)}"
@@ -79,3 +81,36 @@ async def test_a_report_that_makes_no_sense_is_refused(controller, messages, why
         await reported(controller, messages[0].host, *messages)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert why in refused.value.details()
+
+
+async def test_streams_that_are_refused_cost_a_few_plans_a_turn_and_each_has_its_turn(monkeypatch):
+    fabric = small_fabric()
+    async with running(fabric) as controller:  # no switch is connected: every job is refused
+        counts = controller.application.attached.flows.counts
+        tried = []
+        request = controller.application.loop.request
+
+        async def noted(made):
+            tried.append(made(0).request.job_id)
+            return await request(made)
+
+        monkeypatch.setattr(controller.application.loop, "request", noted)
+        await many(controller, 1)
+        for turn in range(1, 4):
+            await many(controller, turn + 1)
+            assert counts["refused"] == turn * reports.MAX_REFUSED
+        assert len(set(tried)) == 3 * reports.MAX_REFUSED
+        shares = [int(name.rpartition(".")[2]) for name in tried]
+        assert shares == sorted(shares, reverse=True)  # the port says how large it is
+
+
+async def many(controller, second):
+    """Report thirty flows of h1 whose rates grow with their ports."""
+    flows = [
+        pb.ObservedFlow(
+            src_ip="10.0.0.1", dst_ip="10.0.0.3", udp_source_port=50_000 + number, src_qpn=number, dst_qpn=number,
+            sent_bytes=(20 + number) * 10**6 * second, timestamp_unix_ns=second * SECOND_NS,
+        )
+        for number in range(1, 31)
+    ]  # fmt: skip
+    await reported(controller, "h1", pb.ObservedFlows(host="h1", flows=flows))

@@ -184,6 +184,31 @@ async def test_ids_are_taken_fabric_wide_and_others_names_are_hidden_in_refusals
         assert (await refusal(call))[0] is DENIED
 
 
+async def test_a_file_holds_a_tenant_s_own_objects_alone_and_its_refusal_hides_others(both):
+    red = both.red.vpcs
+    await both.blue.vpcs.ApplyNetwork(pb.NetworkObjects(vpcs=[vpc("theirs", 7, "10.0.0.2")]))
+    mine = vpc("mine", 8, "10.0.0.1")
+    assert (await red.ApplyNetwork(pb.NetworkObjects(vpcs=[mine]))).applied.vpcs[0].tenant == "red"
+    for file, wanted in (
+        (pb.NetworkObjects(vpcs=[mine], border=pb.Border()), DENIED),
+        (pb.NetworkObjects(vpcs=[vpc("mine", 8, "10.0.0.1", "blue")]), DENIED),
+        (pb.NetworkObjects(vpcs=[vpc("mine", 8, "10.0.0.2")]), DENIED),
+        (pb.NetworkObjects(load_balancers=[balancer("lb", "mine")], vpcs=[vpc("theirs", 8, "10.0.0.1")]),
+         grpc.StatusCode.ALREADY_EXISTS),
+    ):  # fmt: skip
+        assert (await refusal(red.ApplyNetwork(file)))[0] is wanted
+    _, details = await refusal(red.ApplyNetwork(pb.NetworkObjects(vpcs=[vpc("mine", 7, "10.0.0.1")])))
+    assert details == "vpc mine: vni: 7 is used by vpc (hidden) already"
+    many = [pb.Peering(vpc_a="mine", vpc_b=f"zone-{number}") for number in range(60)]  # more than the audit log has
+    found, absent = [
+        (await refusal(red.ApplyNetwork(pb.NetworkObjects(peerings=[*many, pb.Peering(vpc_a="mine", vpc_b=name)]))))[1]
+        for name in ("theirs", "thears")
+    ]
+    assert found.replace("theirs", "thears") == absent
+    audited = [json.loads(line) for line in both.audit.read_text().splitlines()]
+    assert [line["subject"] for line in audited if line["what"].endswith("ApplyNetwork")][:2] == ["theirs", "mine"]
+
+
 async def test_a_tenant_s_own_nics_are_suggested(both):
     shape = pb.SuggestPlacementRequest(
         ranks=3, collectives=[pb.Collective(kind=pb.Collective.RING_ALL_REDUCE, bytes=1000)], max_suggestions=16

@@ -14,6 +14,7 @@ from heddle.controller.model.effect import (
     Compile,
     Effect,
     FindPorts,
+    GiveUp,
     Install,
     Note,
     Place,
@@ -27,11 +28,14 @@ from heddle.controller.model.event import (
     Event,
     Installed,
     InstallFailed,
+    InstallLags,
     PortsFound,
     PortStatus,
     RulesRead,
     Solved,
     Suggested,
+    SwitchCaughtUp,
+    SwitchDown,
     SwitchUp,
     Tick,
 )
@@ -86,12 +90,16 @@ def shift_job(job_id: str, ranks: int = 8, by: int = 2, **more: object) -> JobRe
 
 @dataclass
 class Driver:
-    """Feeds events to the brain and performs what it returns; `refuse` names switches that fail installations."""
+    """Feeds events to the brain and performs what it returns; `refuse` names switches that fail installations.
+
+    Those in `mute` process what they get and reply to no barrier; `speak` ends that.
+    """
 
     fabric: Fabric
     settings: Settings = field(default_factory=Settings)
     now: int = 1_000_000
     refuse: set[str] = field(default_factory=set)
+    mute: set[str] = field(default_factory=set)
     hold: tuple[type, ...] = ()
     on_turn: Callable[[Turn], None] = lambda turn: None
     hashing: HashingSwitches | None = None
@@ -105,6 +113,10 @@ class Driver:
         self.notes: list[Note] = []
         self.effects: list[Effect] = []
         self.waiting: list[Effect] = []
+        self.stuck: dict[int, tuple[Install, int]] = {}
+        """By token: an installation that waits for a mute switch, and the number of its steps that were sent."""
+        self.behind: set[str] = set()
+        """Mute switches that an installation has left behind."""
 
     def connect_all(self) -> None:
         """Let every switch connect with all ports up."""
@@ -173,12 +185,64 @@ class Driver:
         return [Suggested(token=effect.token, outcome=outcome)]
 
     def _install(self, effect: Install) -> list[Event]:
-        for step in effect.steps:
+        return self._sent(effect, 0)
+
+    def _sent(self, effect: Install, first: int) -> list[Event]:
+        """Send the steps from a number on; those after one with a mute switch wait."""
+        for number, step in enumerate(effect.steps[first:], first + 1):
             for switch, changes in step.changes.items():
-                if switch in self.refuse:
-                    return [InstallFailed(token=effect.token, switch=switch, reason="refused by the test")]
+                if self.refuses(switch):
+                    mute = frozenset(step.changes.keys() & self.mute)
+                    self.behind |= mute
+                    reason = "refused by the test"
+                    return [InstallFailed(token=effect.token, switch=switch, reason=reason, lagging=mute)]
                 self.held[switch] = apply_changes(self.held[switch], changes)
+            if mute := frozenset(step.changes.keys() & self.mute):
+                self.stuck[effect.token] = effect, number
+                return [InstallLags(token=effect.token, switches=mute)]
         return [Installed(token=effect.token, install_ns=7)]
+
+    def refuses(self, switch: str) -> bool:
+        """Return whether a switch fails an installation now."""
+        return switch in self.refuse
+
+    def _giveup(self, effect: GiveUp) -> list[Event]:
+        if effect.token not in self.stuck:
+            return []
+        install, sent = self.stuck.pop(effect.token)
+        mute = frozenset(install.steps[sent - 1].changes.keys() & self.mute)
+        self.behind |= mute
+        return [InstallFailed(token=effect.token, switch=min(mute), reason="no reply to its barrier yet", lagging=mute)]
+
+    def speak(self, switch: str) -> None:
+        """Let a mute switch reply to its barriers."""
+        self.mute.discard(switch)
+        for token, (install, sent) in list(self.stuck.items()):
+            if not install.steps[sent - 1].changes.keys() & self.mute:
+                del self.stuck[token]
+                for event in self._sent(install, sent):
+                    self.feed(event)
+        if switch in self.behind:
+            self.behind.discard(switch)
+            self.feed(SwitchCaughtUp(switch=switch))
+
+    def cut(self, switch: str) -> None:
+        """End the session of a mute switch, as a barrier that is missed does."""
+        self.session_ends(switch, SwitchDown(switch=switch, reason="no reply to a barrier"))
+
+    def session_ends(self, switch: str, event: Event) -> None:
+        """Feed the event that ends a session, and then the failures of what waited for it."""
+        self.behind.discard(switch)
+        failed = []
+        for token, (install, sent) in list(self.stuck.items()):
+            mute = frozenset(install.steps[sent - 1].changes.keys() & self.mute)
+            if switch in mute:
+                del self.stuck[token]
+                self.behind |= mute - {switch}
+                reason = "no reply to a barrier"
+                failed.append(InstallFailed(token=token, switch=switch, reason=reason, lagging=mute - {switch}))
+        for each in (event, *failed):
+            self.feed(each)
 
     def _readrules(self, effect: ReadRules) -> list[Event]:
         return [RulesRead(switch=effect.switch, installed=self.held[effect.switch], audit=effect.audit)]

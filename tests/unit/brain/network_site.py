@@ -8,11 +8,7 @@ from heddle.controller.brain.begin import begin
 from heddle.controller.brain.decide import decide
 from heddle.controller.brain.settings import Settings
 from heddle.controller.model.effect import Effect, Note, Reply
-from heddle.controller.model.event import (
-    ApplyVpc,
-    GatewayAcked,
-    GatewayUp,
-)
+from heddle.controller.model.network_event import ApplyVpc, GatewayAcked, GatewayUp
 from heddle.dataplane.config.balancers import BackEnd, LoadBalancer, Mode
 from heddle.dataplane.config.desired import Kind
 from heddle.dataplane.config.network import Endpoint, Subnet, Vpc

@@ -1,7 +1,7 @@
 """What a restart reads from the journal: the jobs as they were, and nothing to send to switches that hold it."""
 
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv6Address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_network
 
 import pytest
 
@@ -10,20 +10,9 @@ from heddle.controller.brain.begin import begin
 from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.virtual_networks import Gateway
 from heddle.controller.model.effect import Install, Persist
-from heddle.controller.model.event import (
-    ApplyBorder,
-    ApplyLoadBalancer,
-    ApplyPeering,
-    ApplyVpc,
-    Drain,
-    GatewayUp,
-    PortStatus,
-    Release,
-    Renew,
-    Submit,
-    SwitchUp,
-)
+from heddle.controller.model.event import Drain, PortStatus, Release, Renew, Submit, SwitchUp
 from heddle.controller.model.job import Steering
+from heddle.controller.model.network_event import ApplyBorder, ApplyLoadBalancer, ApplyPeering, ApplyVpc, GatewayUp
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.runtime.journal import jobs, values
@@ -35,6 +24,7 @@ from heddle.dataplane.config.network import (
     Direction,
     Endpoint,
     FloatingIp,
+    GatewayPort,
     Peering,
     Protocol,
     SecurityRule,
@@ -72,9 +62,20 @@ def written(driver: Driver) -> dict[str, dict[str, object]]:
     return found
 
 
+PORTS = (
+    GatewayPort(
+        name="wan", address=IPv4Address("192.0.2.253"), network=IPv4Network("192.0.2.0/24"),
+        router=IPv4Address("192.0.2.254"),
+    ),
+    GatewayPort(name="provider", address=IPv4Address("10.8.0.1")),
+)  # fmt: skip
+
+
 def with_networks() -> Driver:
     driver = running()
-    driver.feed(GatewayUp(reply=9, session=1, gateway_id="gw", vtep=IPv4Address("10.9.0.1"), host_vtep=None))
+    driver.feed(
+        GatewayUp(reply=9, session=1, gateway_id="gw", vtep=IPv4Address("10.9.0.1"), host_vtep=None, ports=PORTS)
+    )
     driver.feed(GatewayUp(reply=9, session=2, gateway_id="h1", vtep=IPv4Address("10.0.0.1"), kind=Kind.HOST))
     for number, name in enumerate(("blue", "red"), 1):
         driver.feed(ApplyVpc(reply=number, vpc=vpc(name, number), vteps=frozenset({IPv4Address("10.0.0.1")})))
@@ -193,8 +194,10 @@ def test_networks_are_as_before_and_their_generations_go_on_above_what_gateways_
     before = with_networks()
     after = restarted(before)
     assert before.state.networks.generation
-    gateway, known = Gateway(vtep=IPv4Address("10.9.0.1")), before.state.networks.gateways["lb"]
-    detached = {"gw": gateway, "lb": replace(known, session=None)}  # a host is known only while it is attached
+    gateway, known = Gateway(vtep=IPv4Address("10.9.0.1"), ports=PORTS), before.state.networks.gateways
+    assert before.state.networks.known_since
+    assert before.state.networks.has_border
+    detached = {"gw": gateway} | {name: replace(known[name], session=None) for name in ("h1", "lb")}
     assert after.state.networks == replace(before.state.networks, gateways=detached, waiting=())
     assert after.state.networks.load_balancers
     lost = before.state.networks.generation + 3  # published, and not written when the controller was killed

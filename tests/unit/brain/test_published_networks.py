@@ -8,12 +8,7 @@ import pytest
 from heddle.controller.brain.networks.publishing import update_for
 from heddle.controller.model.effect import NetworksChanged
 from heddle.controller.model.error import AlreadyExistsError, InputError, InUseError, NotFoundError
-from heddle.controller.model.event import (
-    ApplyLoadBalancer,
-    BackEndsReported,
-    DeleteLoadBalancer,
-    GatewayDown,
-)
+from heddle.controller.model.network_event import ApplyLoadBalancer, BackEndsReported, DeleteLoadBalancer, GatewayDown
 from heddle.controller.model.tenant import Tenant
 from heddle.dataplane.config.balancers import BackEndState, Mode, balancer_mac, pool_mac
 from heddle.dataplane.config.desired import Kind

@@ -19,20 +19,18 @@ from heddle.controller.brain.tenants import job_quota_refusal
 from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.effect import Reply
 from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError, InputError, NotFoundError
-from heddle.controller.model.event import (
+from heddle.controller.model.event import Event, Release, Renew, Submit
+from heddle.controller.model.job import Steering
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.network_event import (
     ApplyLoadBalancer,
+    ApplyNetwork,
     ApplyPeering,
     ApplyVpc,
     DeleteLoadBalancer,
     DeletePeering,
     DeleteVpc,
-    Event,
-    Release,
-    Renew,
-    Submit,
 )
-from heddle.controller.model.job import Steering
-from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import FlowPlan, JobFlows
 from heddle.controller.model.tenant import Quota, Tenant
 from heddle.dataplane.config.balancers import BackEnd, LoadBalancer
@@ -107,6 +105,8 @@ FIELDS = {
     "reply": st.just(1), "tenant": st.just(RED), "job_id": NAMES, "vpc_id": NAMES, "balancer_id": NAMES,
     "peering": st.builds(Peering, a=NAMES, b=NAMES),
     "balancer": st.builds(balancer, st.just("new"), st.just("red"), NAMES),
+    "peerings": st.frozensets(st.builds(Peering, a=NAMES, b=NAMES), max_size=2),
+    "load_balancers": st.lists(st.builds(balancer, st.just("new"), st.just("red"), NAMES), max_size=1).map(tuple),
 }  # fmt: skip
 NEW = {Submit, ApplyVpc}
 """The events about an object that need not exist."""
@@ -126,13 +126,13 @@ def outcome_of(state, event):
 
 
 def words_of(event):
-    peering = getattr(event, "peering", None)
-    return f"{peering.a} {peering.b}" if peering is not None else ""
+    peerings = (event.peering,) if hasattr(event, "peering") else getattr(event, "peerings", ())
+    return " ".join(f"{peering.a} {peering.b}" for peering in peerings)
 
 
 def test_the_events_of_tenants_are_drawn():
     assert {
-        Renew, Release, DeleteVpc, DeleteLoadBalancer, DeletePeering, ApplyPeering, ApplyLoadBalancer
+        Renew, Release, DeleteVpc, DeleteLoadBalancer, DeletePeering, ApplyPeering, ApplyLoadBalancer, ApplyNetwork
     } <= KINDS  # fmt: skip
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from heddle.controller.model.effect import EndSession, NetworksChanged, Reply
 from heddle.controller.model.error import BudgetExceededError, InputError, InUseError, NotFoundError, UnavailableError
-from heddle.controller.model.event import (
+from heddle.controller.model.event import Tick
+from heddle.controller.model.network_event import (
     ApplyBorder,
     ApplyLoadBalancer,
     ApplyPeering,
@@ -15,7 +16,6 @@ from heddle.controller.model.event import (
     DeleteVpc,
     ForgetGateway,
     GatewayDown,
-    Tick,
 )
 from heddle.dataplane.config.network import BorderRule, FloatingIp, Peering
 from heddle.foundation.network import Network
@@ -77,7 +77,7 @@ def test_an_equal_vpc_changes_nothing_and_waits_for_the_generation_that_is_there
     assert site.replies[again] == site.networks.generation
 
 
-def test_whose_session_ends_is_not_waited_for_and_a_host_is_forgotten(site):
+def test_whose_session_ends_is_not_waited_for_and_stays_known(site):
     caller = site.apply(changed_a())
     site.ack("g1", 1)
     site.feed(GatewayDown(session=1, gateway_id="g2"))  # an older session's end
@@ -87,8 +87,7 @@ def test_whose_session_ends_is_not_waited_for_and_a_host_is_forgotten(site):
     assert caller not in site.replies
     site.feed(GatewayDown(session=11, gateway_id="h11"))
     assert site.replies[caller] == site.networks.generation
-    assert set(site.networks.gateways) == {"g1", "g2", "h12"}
-    assert site.networks.gateways["g2"].session is None
+    assert [site.networks.gateways[name].session for name in ("g1", "g2", "h11", "h12")] == [1, None, None, 12]
 
 
 def test_a_refusal_fails_the_callers_that_wait_for_it_and_no_other(site):
@@ -244,3 +243,19 @@ def test_only_a_gateway_that_is_away_is_forgotten(site):
     new.feed(GatewayDown(session=1, gateway_id="g1"))
     assert new.outcome(ForgetGateway, gateway_id="g1") == 0  # nothing is published yet
     assert new.networks.gateways == {}
+
+
+def incarnation_of(site, name):
+    return site.networks.vpcs[name].incarnation
+
+
+def test_a_vpc_that_was_deleted_and_applied_again_is_another_one_and_equal_ones_stay(site):
+    site.call(DeleteVpc, vpc_id="a")
+    ended = site.networks.generation
+    site.apply(vpc("a", 1, 11))
+    assert (incarnation_of(site, "a"), incarnation_of(site, "b")) == (ended, 0)
+    before = site.networks.generation
+    site.apply(replace(vpc("a", 1, 11), incarnation=7))
+    assert site.networks.generation == before
+    site.apply(replace(changed_a(), incarnation=7))
+    assert incarnation_of(site, "a") == ended

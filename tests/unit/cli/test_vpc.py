@@ -4,12 +4,18 @@ import json
 import time
 from ipaddress import IPv4Address, ip_network
 from pathlib import Path
+from types import SimpleNamespace
 
+import grpc
 import pytest
 
 from heddle.dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
 from heddle.foundation.network import Network
+from heddle.programs.console.vpc import deviations
+from heddle.programs.gateway.status_lines import deviation_lines
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.gateway.compiling_gateway import CompilingGateway
+from tests.fakes.gateway.gateway_session import GatewaySession
 from tests.support.controllers.served_controller import served
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "vpc.yaml"
@@ -103,8 +109,8 @@ load_balancers:
 def test_a_floating_ip_to_a_virtual_ip_of_the_same_file_follows_it(run, file):
     floating = "    floating_ips: [{public_ip: 203.0.113.9, endpoint_ip: 10.1.0.100}]\n  - id: red"
     file.write_text(NETWORK.replace("  - id: red", floating) + SERVICE.replace("version: 1", ""))
-    for lines in (6, 5):  # once there is the virtual IP, the VPC is applied whole
-        assert len(run("vpc", "apply", file)[1].splitlines()) == lines
+    for _ in range(2):
+        assert len(run("vpc", "apply", file)[1].splitlines()) == 5
         listed = json.loads(run("vpc", "list", "--json")[1])
         assert listed["vpcs"][0]["floating_ips"] == [{"public_ip": "203.0.113.9", "endpoint_ip": "10.1.0.100"}]
     assert "is needed: vpc blue: floating_ips[0]" in run("vpc", "delete-balancer", "web")[2]
@@ -128,6 +134,85 @@ def test_a_file_with_a_wrong_load_balancer_is_refused_before_anything_is_applied
     assert (status, out) == (2, "")
     assert "load balancer web: backends[0].ip: 10.1.0.100 is the virtual IP itself" in err
     assert "there are no VPCs" in run("vpc", "list")[1]
+
+
+MORE = """
+  - id: late
+    vni: 300
+    nat: {public_ip: 203.0.113.70}
+"""
+
+
+def test_a_file_whose_last_object_conflicts_with_the_controllers_leaves_all_as_it_was(run, file, tmp_path):
+    assert run("vpc", "apply", file)[0] == 0
+    before = run("vpc", "list", "--json")
+    other = tmp_path / "other.yaml"
+    other.write_text("vpcs:\n  - {id: blue, vni: 101, tenant: t1}" + MORE.replace("300", "200"))
+    assert run("vpc", "apply", other) == (2, "", "heddle: vpc late: vni: 200 is used by vpc red already\n")
+    assert run("vpc", "list", "--json") == before
+
+
+PARTS = {
+    "peerings: [{vpc_a: blue, vpc_b: late}]": "peering blue with late",
+    "border: [{allow: true, vpc: late, network: storage, remote_cidr: 10.9.0.0/16}]": "border: 1 rules",
+    "load_balancers: [{id: dns, vpc_id: blue, vip: 10.1.0.90, port: 53, backends: [{ip: 10.1.0.5}]}]":
+        "load balancer dns: 10.1.0.90 port 53",
+    "vpcs: [{id: late, vni: 301, nat: {public_ip: 203.0.113.70}}]": "vpc late: VNI 301, 0 endpoints",
+}  # fmt: skip
+
+
+def test_a_part_of_a_network_is_checked_against_what_the_controller_has(run, file):
+    file.write_text(NETWORK.replace("peerings: [{", f"{MORE[1:]}peerings: [{{"))
+    assert run("vpc", "apply", file)[0] == 0
+    for text, line in PARTS.items():
+        file.write_text(text)
+        assert run("vpc", "apply", file) == (0, f"{line}\n", "")
+        file.write_text(text.replace("late", "lote").replace("blue", "blu").replace("301", "100"))
+        status, out, err = run("vpc", "apply", file)
+        assert (status, out) == (2, "")
+        assert all(each.startswith("heddle: ") for each in err.splitlines())
+    file.write_text("vpcs: []")
+    assert run("vpc", "apply", file) == (0, "", "")
+
+
+def test_a_mistyped_vpc_in_a_second_peering_is_one_line(run, file):
+    file.write_text(NETWORK.replace("vpc_b: red}]", "vpc_b: red}, {vpc_a: blue, vpc_b: rde}, {vpc_a: red, vpc_b: ''}]"))
+    assert run("vpc", "apply", file) == (
+        2,
+        "",
+        "heddle: peering  with red: vpc_a: there is no vpc ''\n"
+        "heddle: peering blue with rde: vpc_b: there is no vpc 'rde'\n",
+    )
+    assert "there are no VPCs" in run("vpc", "list")[1]
+
+
+def test_a_host_that_is_away_is_listed_and_named_when_a_file_changes_what_it_has(run, file, controller):
+    run("vpc", "apply", file)
+    host = controller.run(_host(controller))
+    while json.loads(run("vpc", "gateways", "--json")[1])["gateways"] == []:
+        pass
+    controller.run(host.close())
+    while json.loads(run("vpc", "gateways", "--json")[1])["gateways"][0]["attached"]:
+        pass
+    assert "AWAY" in run("vpc", "gateways")[1]
+    file.write_text(NETWORK.replace("vni: 200", "vni: 201"))
+    status, out, err = run("vpc", "apply", file)
+    assert (status, len(out.splitlines())) == (0, 4)
+    assert err == "heddle: not attached: h2 (VTEP 10.0.0.2); what changed is sent when they attach\n"
+    listed = json.loads(run("vpc", "apply", file, "--json")[1])
+    assert listed["away"] == [{"gateway_id": "h2", "vtep_ip": "10.0.0.2"}]
+    assert run("vpc", "forget", "h2") == (0, "gateway h2: forgotten\n", "")
+
+
+async def _host(controller):
+    channel = grpc.aio.insecure_channel(controller.grpc)
+    session = GatewaySession(channel, "h2", "10.0.0.2", "host")
+    return SimpleNamespace(close=lambda: _closed(session, channel))
+
+
+async def _closed(session, channel):
+    await session.close()
+    await channel.close()
 
 
 def test_a_flow_to_a_virtual_ip_is_explained_only_with_its_client(run):
@@ -198,6 +283,29 @@ def test_a_controller_that_knows_no_network_calls_no_state_the_newest(run, file,
         assert "newest" in run("vpc", "gateways")[1]
     finally:
         controller.run(gateway.close())
+
+
+def test_what_a_gateway_does_not_serve_as_wanted_and_what_the_controller_does_not_know_are_lines():
+    kept = pb.KeptVpc(vpc_id="blue", why="its state of before stays in force: no room")
+    status = pb.GatewayStatus(
+        hello=pb.GatewayHello(gateway_id="gw1"), kept_vpcs=[kept], unknown_vpcs=[f"old{n}" for n in range(23)]
+    )
+    first = ", ".join(f"old{n}" for n in range(20))
+    assert list(deviations(status)) == [
+        "gw1: vpc blue: its state of before stays in force: no room",
+        f"gw1: serves VPCs that this controller does not know, and keeps them: {first} and 3 more",
+    ]
+    shown = {"kept_vpcs": {"blue": "as before"}, "unknown_vpcs": ["old1", "old2"]}
+    assert list(deviation_lines(shown)) == [
+        "vpc blue: as before",
+        "VPCs that the controller does not know, and that stay in force: old1, old2",
+    ]
+
+
+def test_vpcs_that_the_controller_does_not_know_end_with_a_flag(run, file):
+    status, out, err = run("vpc", "apply", file, "--drop-unknown")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == "VPCs that the controller does not know: ended at all gateways"
 
 
 async def _attached(controller, local, **options):

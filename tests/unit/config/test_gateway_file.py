@@ -8,11 +8,12 @@ import pytest
 import yaml
 
 from heddle.controller.config.gateways.gateway_file import load_gateway, printed
-from heddle.controller.config.network_file import load_network
+from heddle.controller.config.network_file import load_network, load_objects
 from heddle.controller.model.error import InputError
 from heddle.dataplane.config.local import Limits, Side, Timeouts
 from heddle.dataplane.config.network import Direction, Peering, Protocol
 from heddle.dataplane.config.pair import Mode
+from heddle.dataplane.config.wire_balancers import load_balancer_from
 from heddle.foundation.network import Network
 
 SOUND: dict[str, Any] = {
@@ -111,6 +112,10 @@ def test_the_printed_file_documents_every_key() -> None:
         ({"interfaces": [{**SOUND["interfaces"][0], "network": "192.0.3.0/24"}]},
          "gw.yaml: interface u0: address: 192.0.2.1 is not in 192.0.3.0/24, the interface's network; correct one of "
          "them"),
+        ({"interfaces": [{**SOUND["interfaces"][0], "network": "192.0.2.0/24", "router": "192.0.2.1"}]},
+         "gw.yaml: interface u0: router: 192.0.2.1 is the interface's own address; name that of the next hop"),
+        ({"interfaces": [{**SOUND["interfaces"][0], "network": "192.0.2.0/24", "router": "192.0.2.255"}]},
+         "gw.yaml: interface u0: router: 192.0.2.255 is the network's or broadcast address of 192.0.2.0/24"),
         ({"partner": {"partner_id": "gw2", "paths": [{"listen": "10.0.0.1:1", "partner": "10.0.0.2:1"}],
                       "takes_over": [{"interface": "u0", "address": "192.0.2.2"},
                                      {"interface": "x0", "address": "198.51.101.2"}]}},
@@ -153,6 +158,22 @@ def test_a_network_file_has_the_keys_of_the_contracts_messages(tmp_path: Path) -
     assert (red.rules[0].direction, red.rules[0].protocol, red.rules[0].port_max) == (Direction.IN, Protocol.TCP, 22)
     assert found.peerings == {Peering(a="blue", b="red")}
     assert found.border[0].realm is Network.STORAGE
+
+
+def test_a_weight_of_0_in_a_file_is_no_absent_one(tmp_path: Path) -> None:
+    service = {"id": "web", "vpc_id": "red", "vip": "10.0.0.80", "port": 80,
+               "backends": [{"ip": "10.0.0.5", "weight": 0}, {"ip": "10.0.0.6"}]}  # fmt: skip
+    (sent,) = load_objects(written(tmp_path, {"load_balancers": [service]})).load_balancers
+    assert [end.weight for end in load_balancer_from(sent).back_ends] == [0, 1]
+
+
+def test_objects_for_a_controller_need_not_be_whole_and_those_of_a_gateway_alone_must(tmp_path: Path) -> None:
+    path = written(tmp_path, {"peerings": NETWORK["peerings"], "border": []})
+    found = load_objects(path)
+    assert (len(found.vpcs), len(found.peerings), found.HasField("border")) == (0, 1, True)
+    assert not load_objects(written(tmp_path, {"peerings": []})).HasField("border")
+    with pytest.raises(InputError, match="there is no vpc 'blue'"):
+        load_network(written(tmp_path, {"peerings": NETWORK["peerings"]}))
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,40 @@ async def test_a_page_that_fails_is_status_500_and_the_next_request_is_served(se
     assert (await response(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"ok\n")
 
 
+async def test_what_follows_a_request_is_not_read_while_its_reply_is_sent(served, caplog):
+    _, address = served
+    reader, writer = await busy_connection(address)
+    for more in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0\xff no HTTP\r\n\r\n"):
+        writer.write(more)
+        await reader.readexactly(3_000_000)
+    writer.close()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("path", [b"/", b"/endless", b"/failing"])
+async def test_a_request_with_a_broken_body_is_refused_and_leaves_no_traceback(served, caplog, path):
+    _, address = served
+    broken = b"GET " + path + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n"
+    received = await response(address, broken)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert received.count(b"HTTP/1.1") == 1
+    assert (await response(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"ok\n")
+    assert [record.getMessage() for record in caplog.records if path != b"/failing"] == []
+
+
+async def test_a_client_that_leaves_within_a_body_leaves_no_traceback(caplog):
+    async with running() as controller:
+        _, writer = await connection(controller.addresses["http"])
+        writer.write(b"POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        writer.write(b"Content-Length: 9\r\n\r\n{")
+        await writer.drain()
+        assert "ok" in await got(controller, "/healthz")  # the request before has been read
+        writer.close()
+        await writer.wait_closed()
+        assert "ok" in await got(controller, "/healthz")
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 async def test_closing_ends_a_response_that_is_being_sent(served):
     server, address = served
     reader, writer = await connection(address)

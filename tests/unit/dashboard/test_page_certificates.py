@@ -131,6 +131,44 @@ async def test_another_certificate_is_refused_and_logged_once(page, caplog, role
     assert [reason in record.getMessage() for record in caplog.records] == [True]
 
 
+async def test_nothing_is_read_of_a_refused_connection_whose_request_comes_with_the_handshake(page, caplog):
+    files = page.files(Role.TENANT, "eve")
+    context = ssl.create_default_context(cafile=page.own.ca)
+    context.load_cert_chain(files.certificate, files.key)
+    with caplog.at_level(logging.WARNING):
+        reply = await reply_to_early_request(
+            context, page.address, b"GET /api/state HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        async with page.client(page.files(Role.VIEWER, "vic")) as vic:
+            assert (await vic.get("/api/state")).status_code == 200
+    assert reply == b""
+    assert ["must be operator or viewer" in record.getMessage() for record in caplog.records] == [True]
+
+
+async def reply_to_early_request(context, address, request):
+    """Send a request in the segment that ends the handshake; return what is received after it, decrypted."""
+    host, port = address.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    while True:
+        try:
+            tls.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            writer.write(outgoing.read())
+            incoming.write(await reader.read(1 << 16))
+    tls.write(request)
+    writer.write(outgoing.read())
+    try:
+        incoming.write(await asyncio.wait_for(reader.read(), 20))
+        return tls.read(1 << 16)
+    except (ConnectionError, ssl.SSLError):
+        return b""
+    finally:
+        writer.close()
+
+
 async def test_plaintext_is_refused_and_a_silent_client_delays_no_one(page):
     silent, writer = await asyncio.open_connection(*page.address.split(":"))
     async with httpx.AsyncClient(base_url=f"http://{page.address}", trust_env=False) as plain:

@@ -1,16 +1,20 @@
 """Who may read and act over HTTP: Host, headers, login, tokens."""
 
+import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
 
 from heddle.controller.config.service import load_service
+from heddle.controller.dashboard import stream
 from heddle.controller.dashboard.access import login
+from heddle.controller.dashboard.access.guard import host_name, origin_name
 from heddle.controller.model.error import InputError
 from tests.unit.api.conftest import running
-from tests.unit.dashboard.web_client import web
+from tests.unit.dashboard.web_client import next_state, streamed, web
 
 PASSWORD = "correct horse"
 LOGIN: dict[str, Any] = {
@@ -21,9 +25,27 @@ LOGIN: dict[str, Any] = {
 
 async def test_a_host_that_is_not_this_server_is_refused():
     async with running() as controller, web(controller.addresses["http"]) as client:
-        for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", ""):
+        wrong = ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", "", "localhost:80/?127.0.0.1", "::1")
+        for host in wrong:
             reply = await client.client.get("/api/state", headers={"Host": host})
             assert (reply.status_code, "Host header" in reply.json()["error"]) == (421, True)
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("LocalHost", "localhost"), ("fabric.example.:8080", "fabric.example"), ("10.0.0.9:1", "10.0.0.9"),
+        ("[FD00::9]", "fd00::9"), ("[::1]:65535", "::1"), ("localhost:65536", None), ("localhost:", None),
+        ("localhost:8080evil", None), ("localhost:-1", None), ("localhost:80:80", None), ("localhost ", None),
+        ("a@localhost", None), ("localhost,localhost", None), ("localhost/", None), ("localhost\n", None),
+        ("[::1", None), ("[localhost]", None), ("[::1]x", None), ("localhost:\u0661", None),
+    ],
+)  # fmt: skip
+def test_a_host_header_and_an_origin_are_read_whole(header, name):
+    assert host_name(header) == name
+    assert origin_name(f"http://{header}") == origin_name(f"HTTPS://{header}") == name
+    others = (header, *(text.format(header) for text in ("", "null", "//{}", "ftp://{}", "http://{}/", "http://{}?x")))
+    assert {origin_name(other) for other in others} == {None}
 
 
 async def test_every_reply_forbids_what_is_not_of_this_server():
@@ -41,7 +63,16 @@ def forbids_others(headers):
     assert "access-control-allow-origin" not in headers
 
 
-@pytest.mark.parametrize("headers", [{}, {"X-CSRF-Token": "0" * 64}, {"Origin": "http://evil.example"}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"X-CSRF-Token": "0" * 64},
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://localhost:x"},
+        {"Origin": "null"},
+    ],
+)
 async def test_an_action_without_the_token_of_the_session_is_refused(headers):
     async with running() as controller, web(controller.addresses["http"]) as client:
         if "Origin" in headers:
@@ -69,6 +100,39 @@ async def test_without_the_login_nothing_is_read_and_with_it_everything():
         token = right.json()["csrf"]
         assert (await client.client.post("/api/logout", headers={"X-CSRF-Token": token})).status_code == 200
         assert (await client.get("/api/state")).status_code == 401
+
+
+@pytest.mark.parametrize("ends_by", ["logout", "time"])
+async def test_a_stream_ends_with_the_login_that_it_was_opened_by(monkeypatch, ends_by):
+    monkeypatch.setattr(stream, "PING_S", 0.05)
+    known, log_in = [], login.Logins.log_in
+
+    async def noted(self, *arguments):
+        known.append(self)
+        return await log_in(self, *arguments)
+
+    monkeypatch.setattr(login.Logins, "log_in", noted)
+    async with running(http_access=LOGIN) as controller, web(controller.addresses["http"]) as client:
+        session = (await client.client.post("/api/login", json={"user": "ann", "password": PASSWORD})).json()
+        async with streamed(client) as events:
+            await next_state(events)
+            if ends_by == "logout":
+                await client.client.post("/api/logout", headers={"X-CSRF-Token": session["csrf"]})
+            else:
+                known[0]._now_s = lambda: time.monotonic() + login.SESSION_S + 1
+            async with asyncio.timeout(20):
+                async for _ in events:
+                    pass
+        assert (await client.get("/api/state")).status_code == 401
+
+
+async def test_a_login_takes_no_session_that_its_client_brings():
+    async with running(http_access=LOGIN) as controller, web(controller.addresses["http"]) as client:
+        brought = {"Cookie": f"{login.COOKIE}=chosen"}
+        reply = await client.client.post("/api/login", json={"user": "ann", "password": PASSWORD}, headers=brought)
+        assert (reply.status_code, "chosen" in reply.headers["set-cookie"]) == (200, False)
+        client.client.cookies.clear()
+        assert (await client.client.get("/api/state", headers=brought)).status_code == 401
 
 
 async def test_prometheus_reads_metrics_by_the_password():

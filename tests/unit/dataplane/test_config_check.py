@@ -9,14 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heddle.dataplane.config import limit
-from heddle.dataplane.config.check import (
-    beside_problems,
-    floating_problems,
-    network_problems,
-    overlaps,
-    peering_problems,
-    vpc_problems,
-)
+from heddle.dataplane.config.check import floating_problems, overlaps, vpc_problems
+from heddle.dataplane.config.check_change import NetworkChange, Whole, change_problems, changed, network_problems
 from heddle.dataplane.config.network import (
     BorderRule,
     DirectConnect,
@@ -109,6 +103,10 @@ ALONE = [
         r"floating_ips\[1\].endpoint_ip: 10.0.0.5 is floating_ips\[0\]",
     ),
     ({"nat": IPv4Address("224.0.0.1")}, "nat.public_ip: 224.0.0.1 is no address of a host"),
+    ({"nat": IPv4Address("10.0.0.77")}, "nat.public_ip: 10.0.0.77 is in 10.0.0.0/24, a subnet of the VPC itself"),
+    ({"floating_ips": (floating("10.0.0.5"),)}, r"floating_ips\[0\].public_ip: 10.0.0.5 is in 10.0.0.0/24, a subnet"),
+    ({"floating_ips": (floating("192.0.2.2"),)}, r"floating_ips\[0\].public_ip: 192.0.2.2 is a VTEP's"),
+    ({"nat": VTEP}, "nat.public_ip: 192.0.2.1 is a VTEP's"),
     ({"subnets": (subnet(),) * 257}, "subnets: 257; at most 256"),
 ]
 
@@ -153,6 +151,21 @@ def test_a_malformed_id_is_refused(name):
 def test_an_interface_may_have_several_addresses_behind_one_vtep():
     fields = {"subnets": (subnet(), subnet("fd00::/64", "fd00::1")), "endpoints": (endpoint(), endpoint("fd00::5"))}
     assert list(vpc_problems(vpc(**fields))) == []
+
+
+def beside_problems(wanted, network):
+    return after(network, vpcs=(wanted,))
+
+
+def peering_problems(wanted, network):
+    return after(network, peerings=frozenset({wanted}))
+
+
+def after(network, **objects):
+    """Return the problems of a network with these objects beside its own, or in their place."""
+    there = changed(Whole(), NetworkChange(vpcs=network.vpcs, peerings=network.peerings))
+    change = NetworkChange(**objects)
+    return list(change_problems(there, change, changed(there, change)))
 
 
 BESIDE = [

@@ -7,7 +7,7 @@ import pytest
 
 from heddle.dataplane.config.network import FloatingIp, NetworkConfig
 from heddle.dataplane.tables.compiler.compile import compile_tables
-from tests.fakes.gateway.gateway_site import EXTERNAL, LOCAL, NEIGHBOURS, NETWORK
+from tests.fakes.gateway.gateway_site import EXTERNAL, LOCAL, NEIGHBOURS, NETWORK, PROVIDER, UNDERLAY
 
 ROUTER, WAN = IPv4Address("203.0.113.1"), IPv4Network("203.0.113.0/24")
 assert (LOCAL.interfaces[EXTERNAL].router, LOCAL.interfaces[EXTERNAL].network) == (ROUTER, WAN)
@@ -30,6 +30,13 @@ def test_a_nat_address_that_is_the_routers_is_refused_with_the_remedy():
         f"vpc {NETWORK.vpcs[0].id}: nat.public_ip: {ROUTER} is the router of gateway {LOCAL.gateway_id} on {name}; "
         "choose an address that nothing else has"
     )
+
+
+@pytest.mark.parametrize("side", [UNDERLAY, EXTERNAL, PROVIDER])
+def test_an_address_of_the_gateway_itself_is_refused(side):
+    port = LOCAL.interfaces[side]
+    line = f"nat.public_ip: {port.address} is an own address of gateway {LOCAL.gateway_id} on {port.name}"
+    assert line in refusal(with_nat(port.address))
 
 
 @pytest.mark.parametrize("number", [0, -1])

@@ -116,3 +116,10 @@ async def test_a_stopped_member_delays_a_call_only_until_the_next_replies(three_
         await write(client, put(b"k/a", b"3"))
         # Nothing guards these: the write without a reply may be the last to be applied. `Term` excludes that.
         assert (await client.range(b"k/a")).found[0].value in (b"2", b"3")
+
+
+async def test_a_call_after_the_end_is_refused_as_one_without_a_reply(one_etcd):
+    async with client_of(*one_etcd.endpoints) as client:
+        await client.range(b"any")
+    with pytest.raises(EtcdUnavailableError, match="closed its connections"):
+        await client.range(b"any")

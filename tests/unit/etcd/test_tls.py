@@ -76,6 +76,14 @@ async def test_each_end_that_refuses_is_named_with_the_remedy(etcd_by_tls, one_e
         assert "\n" not in text
 
 
+def test_a_certificate_of_etcd_that_has_ended_is_not_blamed_on_its_authority(blue):
+    tls = EtcdTls(blue, pytest.fail)
+    text = tls.cause("Handshake failed: OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate has expired: OK")
+    assert text == (
+        "its certificate is refused (certificate has expired); issue another: etcd reads its files without a restart"
+    )
+
+
 async def test_connections_show_new_files_from_the_next_call_on_and_calls_that_run_go_on(etcd_by_tls, tmp_path):
     (endpoint,) = etcd_by_tls.endpoints
     files = files_of(BLUE, Role.CONTROLLER, "c1", tmp_path / "c1", age=timedelta(minutes=1))

@@ -10,8 +10,9 @@ import pytest
 
 from heddle.controller.model.effect import Announce, Effect, NetworksChanged, Note, Persist, Reply
 from heddle.controller.model.error import NotFoundError, UnavailableError
-from heddle.controller.model.event import Event, GatewayUp, Release, Renew, Submit, Suggest, Withdraw
+from heddle.controller.model.event import Event, Release, Renew, Submit, Suggest, Withdraw
 from heddle.controller.model.job import JobRequest
+from heddle.controller.model.network_event import GatewayUp
 from heddle.controller.model.traits import Change, Held
 from heddle.controller.runtime.journal import gate as gates
 from heddle.controller.runtime.journal.gate import Gate

@@ -163,6 +163,55 @@ def test_a_restored_copy_has_a_generation_above_all_before(tmp_path):
     assert state_directory.check(folder) == {"version": 1, "epoch": 10, "job": len(VALUES)}
 
 
+@pytest.fixture
+def lost(tmp_path):
+    """Return a directory whose journal, of epoch 4, was used and is to be lost."""
+    folder = tmp_path / "lost"
+    state_directory.init(folder, above=3 << EPOCH_SHIFT)
+    with closing(state_directory.StateDirectory(folder)) as held:
+        held.open().close()
+    return folder
+
+
+def opened(folder):
+    with closing(state_directory.StateDirectory(folder)) as held:
+        store = held.open()
+        store.close()
+        return store
+
+
+@pytest.mark.parametrize(("lose", "what"), [(os.unlink, "is gone"), (lambda path: os.truncate(path, 0), "is empty")])
+def test_a_journal_that_was_there_and_is_lost_is_not_begun_anew_without_the_operator(lost, lose, what):
+    lose(lost / "journal.sqlite")
+    with pytest.raises(InputError, match=what) as why:
+        opened(lost)
+    assert f"--state {lost}" in str(why.value)
+    assert state_directory.init(lost, above=0) == 5  # above the generations that switches obey
+    opened(lost)
+
+
+def test_a_copy_replaces_a_lost_journal_with_generations_above_it(lost, tmp_path):
+    copy = tmp_path / "copy"
+    state_directory.init(tmp_path / "other", above=0)
+    state_directory.backup(tmp_path / "other", copy)
+    (lost / "journal.sqlite").unlink()
+    state_directory.restore(lost, copy, above=0)
+    opened(lost)
+    assert state_directory.check(lost)["epoch"] == 5
+
+
+def test_an_empty_file_is_no_journal_even_where_nothing_else_says_that_there_was_one(tmp_path):
+    (tmp_path / "journal.sqlite").touch()
+    with pytest.raises(InputError, match="is empty"):
+        opened(tmp_path)
+
+
+def test_a_journal_of_before_gets_its_mark_at_the_next_start(lost):
+    (lost / "epoch").unlink()
+    opened(lost)
+    assert (lost / "epoch").read_text() == "4\n"
+
+
 async def test_a_switch_beyond_a_restored_copy_is_reached_after_the_command_that_the_log_names(tmp_path, caplog):
     state, copy, later = tmp_path / "state", tmp_path / "copy", 7 << EPOCH_SHIFT | 5
     state_directory.init(tmp_path / "before", above=0)

@@ -12,6 +12,7 @@ from heddle.controller.model.effect import (
     Effect,
     EndSession,
     FindPorts,
+    GiveUp,
     Install,
     NetworksChanged,
     Note,
@@ -29,9 +30,9 @@ from heddle.controller.model.event import (
     Congested,
     Drain,
     Event,
-    ForgetGateway,
     Installed,
     InstallFailed,
+    InstallLags,
     PortsFound,
     PortStatus,
     Release,
@@ -41,6 +42,7 @@ from heddle.controller.model.event import (
     Submit,
     Suggest,
     Suggested,
+    SwitchCaughtUp,
     SwitchDown,
     SwitchUp,
     Tick,
@@ -48,6 +50,7 @@ from heddle.controller.model.event import (
 )
 from heddle.controller.model.health import Health
 from heddle.controller.model.moves import MAX_MOVES, MoveLimit, Whose
+from heddle.controller.model.network_event import ApplyNetwork, DropUnknownVpcs, ForgetGateway
 from heddle.controller.model.plan import Certificate, Infeasible
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.model.traits import Printed
@@ -101,7 +104,16 @@ EVENTS = [
     (Suggested(token=1, outcome=NotFoundError("none free")), "no places: none free", ""),
     (Installed(token=1, install_ns=5_000_000), "acknowledged in 5.0 ms", ""),
     (InstallFailed(token=1, switch="leaf1", reason="full"), "installation failed on leaf1: full", ""),
+    (ApplyNetwork(reply=7), "caller 7: apply nothing", ""),
+    (
+        ApplyNetwork(reply=7, vpcs=(some(), some()), load_balancers=(some(),), border=()),
+        "caller 7: apply 2 VPCs, 1 load balancers, a border of 0 rules",
+        "",
+    ),
+    (InstallLags(token=1, switches=frozenset({"leaf2", "leaf1"})), "no reply to a barrier yet from leaf1, leaf2", ""),
+    (SwitchCaughtUp(switch="leaf1"), "leaf1 has caught up", ""),
     (ForgetGateway(reply=1, gateway_id="gw1"), "ForgetGateway", ""),
+    (DropUnknownVpcs(reply=1), "DropUnknownVpcs", ""),
     (Tick(), None, ""),
 ]
 EFFECTS = [
@@ -123,6 +135,7 @@ EFFECTS = [
     (Place(token=1, shape=some(ranks=3), kept=(), health=UP), "find places for 3 ranks beside 0 jobs", ""),
     (Install(token=1, steps=(STEP,)), "install 3 changes on 2 switches (leaf1, spine1)", ""),
     (Install(token=1, steps=(STEP,), after_ms=9), "install 3 changes on 2 switches (leaf1, spine1) after 9 ms", ""),
+    (GiveUp(token=1), "end the installation without the switches that lag", ""),
     (ReadRules(switch="leaf1"), None, ""),
     (Reply(reply=1, outcome=NotFoundError("gone")), "caller 1: refused: gone", ""),
     (Reply(reply=1, outcome=4), "caller 1: done (4)", ""),

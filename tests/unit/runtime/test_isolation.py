@@ -15,12 +15,14 @@ from heddle.controller.runtime.isolation.wire import Verify
 from heddle.controller.views.isolation import LATE_MS, STALE_MS, Checked, Verdict, isolation_of
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.desired import Kind
+from heddle.dataplane.config.local import Interface, Side
 from heddle.dataplane.config.network import Subnet, Vpc
 from heddle.dataplane.tables.compiler.archive import packed
 from heddle.dataplane.tables.compiler.compile import compile_tables
 from heddle.dataplane.verify.compare import MAX_FINDINGS, Finding
 from tests.unit.cli.test_vpc import LOCAL
 
+OUTSIDE = Interface(name="x", side=Side.EXTERNAL, mac=0x0200_0000_0009, address=IPv4Address("203.0.113.2"))
 NOW_MS, GENERATION = 1_000_000, 7
 RUNS = Gateway(vtep=IPv4Address("10.0.0.100"), session=1, acknowledged=GENERATION)
 
@@ -57,6 +59,8 @@ def test_vpcs_are_verified_where_every_gateway_opens_exactly_the_intended_paths(
         (replace(NETWORKS, gateways={}), WHOLE, "no gateway has attached"),
         (with_gateway(session=None), WHOLE, "gw1 is detached"),
         (with_gateway(refused="no room"), WHOLE, "gw1 refuses the newest generation: no room"),
+        (with_gateway(kept={"red": "as before: no room"}), WHOLE, "vpc red at gw1: as before: no room"),
+        (with_gateway(unknown=frozenset({"old"})), WHOLE, "gw1 serves VPCs that the controller does not know"),
         (NETWORKS, None, "gw1 is not verified yet"),
         (replace(NETWORKS, generation=0), None, "nothing was published to gateways"),
         (NETWORKS, replace(WHOLE, failure="it went away"), "gw1: it went away"),
@@ -102,6 +106,25 @@ def test_findings_are_those_of_the_vpcs_that_they_name_and_of_all_where_they_nam
     assert found.differing == {"red": (str(between), str(within), str(public)), "blue.2": (str(between), str(public))}
     assert (found.total, found.is_whole) == (5, False)
     assert all(len(texts) < MAX_FINDINGS for texts in found.differing.values())
+
+
+def test_a_vpc_that_a_gateway_keeps_as_it_was_does_not_put_others_in_doubt():
+    """Its installed NAT address, subnet and peering are no findings of others; a fault of theirs is still found."""
+    red, blue = (
+        replace(NETWORKS.vpcs[name], nat=IPv4Address(f"203.0.113.{n}")) for name, n in (("red", 8), ("blue.2", 9))
+    )
+    local = replace(LOCAL, interfaces=(*LOCAL.interfaces, OUTSIDE))
+    before = replace(desired_of(NETWORKS).network, vpcs=(red, blue))
+    tables = packed(compile_tables(local, before, neighbours={}, generation=1))
+
+    def found(*vpcs, **kept):
+        networks = replace(with_gateway(kept=kept), vpcs={vpc.id: vpc for vpc in vpcs})
+        return verified(REQUEST._replace(networks=networks, tables=tables))
+
+    moved = replace(red, nat=IPv4Address("203.0.113.10"))
+    assert set(found(moved, blue).differing) == {"red"}
+    assert found(moved, blue, red="as before").differing == {}
+    assert set(found(moved, replace(blue, nat=None), red="as before").differing) == {"blue.2"}
 
 
 def zipped(size):

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from heddle.controller.brain.decide import decide
 from heddle.controller.brain.port_search import Seeking
 from heddle.controller.model.error import InputError, PrerequisiteError
-from heddle.controller.model.event import ApplyBorder, ApplyVpc, Drain, PortStatus, RulesRead, Submit, Tick
+from heddle.controller.model.event import Drain, PortStatus, RulesRead, Submit, Tick
 from heddle.controller.model.fabric import SteeredBy
 from heddle.controller.model.job import Steering
+from heddle.controller.model.network_event import ApplyBorder, ApplyVpc
 from heddle.controller.recording import recorder as recording
 from heddle.controller.recording.batch import Turn
 from heddle.controller.recording.pickling import ValueUnpickler

@@ -105,10 +105,11 @@ async def test_a_switch_that_reconnects_reports_the_rules_it_still_holds(southbo
 async def test_the_next_step_waits_for_the_barriers_of_all_switches_of_the_last(southbound):
     slow, fast = await southbound.up(1), await southbound.up(2)
     slow.withheld.add(BARRIER_REQUEST)
+    before = slow.received[BARRIER_REQUEST]
     steps = [Step({"leaf1": adds(CLASSIFY), "leaf2": adds(CLASSIFY)}), Step({"leaf2": adds(GROUP)})]
     installing = asyncio.create_task(southbound.server.install(steps))
     async with asyncio.timeout(30):
-        while not slow.received[BARRIER_REQUEST]:
+        while slow.received[BARRIER_REQUEST] == before:
             await asyncio.sleep(0.01)
     await southbound.server.install([Step({"leaf2": ()})])
     assert not fast.tables.groups

@@ -28,7 +28,8 @@ class Vpc(TypedDict):
 class Gateway(TypedDict):
     """A gateway or balancer (`kind`), attached or detached; `role` is active, standby or single.
 
-    null: not reported.
+    `kept_vpcs` says by VPC what is served instead of its newest state, and why; `unknown_vpcs` are served, and the
+    controller does not know them. null: not reported.
     """
 
     id: str
@@ -41,6 +42,8 @@ class Gateway(TypedDict):
     generation: int
     wanted_generation: int
     refused: str
+    kept_vpcs: dict[str, str]
+    unknown_vpcs: list[str]
     connections: int | None
     connections_limit: int | None
     mappings: int | None
@@ -77,7 +80,8 @@ class Networks(TypedDict):
 class SwitchHealth(TypedDict):
     """A switch's session since `since_ms`, and its rules; `installed_equals_wanted` is null while they are unknown.
 
-    `connected` is null on a fabric that hashes: its switches have no session.
+    `connected` is null on a fabric that hashes: its switches have no session. `fault` is why no new job uses the switch
+    although it is connected, "" where jobs may.
     """
 
     id: str
@@ -86,6 +90,7 @@ class SwitchHealth(TypedDict):
     rules: int
     rule_limit: int | None
     installed_equals_wanted: bool | None
+    fault: str
 
 
 class InstallTimes(TypedDict):

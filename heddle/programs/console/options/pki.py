@@ -49,7 +49,12 @@ def issue(
         list[str] | None, typer.Option(metavar="NAME", help="A server's name as its clients use it; repeatable.")
     ] = None,
     ip: Annotated[
-        list[str] | None, typer.Option(metavar="IP", help="A server's address as its clients use it; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="IP",
+            help="A server's address as its clients use it; of an agent or gateway: a VTEP that is no NIC of its host "
+            "in the fabric file. Repeatable.",
+        ),
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Renew: replace the holder's files.")] = False,
     as_json: Json = False,

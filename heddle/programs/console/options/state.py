@@ -40,23 +40,49 @@ TlsOfEtcd = Annotated[
         help="With --etcd https://…: the directory of cert.pem, key.pem and ca.pem.",
     ),
 ]  # fmt: skip
+From = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from", metavar="JOURNAL",
+        help="With --etcd: controllers that have used this journal use the one there from now on; the log names it.",
+    ),
+]  # fmt: skip
 OfFabric = Annotated[str | None, typer.Option("--fabric", metavar="NAME", help="With --etcd: the fabric's name.")]
 
 
 @state.command("init")
 def init(
-    directory: State = None, above: Above = 0, etcd: Etcd = None, fabric: OfFabric = None, tls: TlsOfEtcd = None
-) -> None:
+    directory: State = None, above: Above = 0, etcd: Etcd = None, fabric: OfFabric = None, tls: TlsOfEtcd = None,
+    replaced: From = None,
+) -> None:  # fmt: skip
     """Create an empty journal. With --above its generations are higher than one that switches obey already."""
     if etcd is not None:
         from heddle.controller.store.etcd import state_in_etcd
 
-        print(f"{etcd}: an empty journal, epoch {state_in_etcd.init(_in_etcd(etcd, fabric, tls), above)}")
+        place = _in_etcd(etcd, fabric, tls)
+        print(f"{etcd}: an empty journal, epoch {state_in_etcd.init(place, above, replaced or ())}")
         return
     from heddle.controller.store import state_directory as store
 
     wanted = _directory(directory)
     print(f"{wanted}: an empty journal, epoch {store.init(wanted, above)}")
+
+
+@state.command("adopt")
+def adopt(
+    above: Above = 0, etcd: Etcd = None, fabric: OfFabric = None, tls: TlsOfEtcd = None, replaced: From = None
+) -> None:
+    """Let several controllers use the journal that a restored snapshot has brought to etcd, with its jobs.
+
+    Controllers refuse an etcd that is not the one that they have used. Make sure that the former one is out of use. The
+    epoch rises, so that switches prefer the next leader.
+    """
+    if etcd is None:
+        raise InputError("--etcd is missing: a single controller's journal is restored by `heddle state restore`")
+    from heddle.controller.store.etcd import state_in_etcd
+
+    journal, epoch = state_in_etcd.adopt(_in_etcd(etcd, fabric, tls), above, replaced or ())
+    print(f"{etcd}: adopted, journal {journal}, epoch {epoch}")
 
 
 @state.command("raise")
@@ -117,7 +143,7 @@ def backup(
 @state.command("restore")
 def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE")], directory: State = None, above: Above = 0,
-    etcd: Etcd = None, fabric: OfFabric = None, tls: TlsOfEtcd = None,
+    etcd: Etcd = None, fabric: OfFabric = None, tls: TlsOfEtcd = None, replaced: From = None,
 ) -> None:  # fmt: skip
     """Replace the journal by a copy, while no controller runs; the one of before is kept beside it.
 
@@ -127,7 +153,8 @@ def restore(
     if etcd is not None:
         from heddle.controller.store.etcd import state_in_etcd
 
-        print(f"{etcd}: restored, epoch {state_in_etcd.restore(_in_etcd(etcd, fabric, tls), file, above)}")
+        epoch = state_in_etcd.restore(_in_etcd(etcd, fabric, tls), file, above, replaced or ())
+        print(f"{etcd}: restored, epoch {epoch}")
         return
     from heddle.controller.store import state_directory as store
 

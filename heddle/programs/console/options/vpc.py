@@ -18,15 +18,23 @@ Peer = Annotated[str, typer.Argument(metavar="PEER", help="The other VPC's id.")
 
 
 @vpc.command("apply")
-def apply(file: File, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """Create or replace the VPCs of a file, its peerings and load balancers, then the border's rules if it has any.
+def apply(
+    file: File,
+    server: Server = DEFAULT_SERVER,
+    drop_unknown: Annotated[
+        bool, typer.Option("--drop-unknown", help="Then end the VPCs that gateways serve and the controller lost.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Create or replace the VPCs, peerings and load balancers of a file, and the border's rules if it has any.
 
-    The whole file is checked first. Each change completes when every attached gateway has acknowledged it. After a
-    timeout the change stays in effect; apply the file again to wait again. What the file does not name is not changed.
+    The file is applied as one change, or nothing of it. What it does not name is not changed, and is what it is checked
+    against. The change is complete when every attached gateway has acknowledged it. After a timeout it stays in effect;
+    apply the file again to wait again.
     """
     from heddle.programs.console import vpc as command
 
-    command.apply(server, file, as_json=as_json)
+    command.apply(server, file, drop_unknown=drop_unknown, as_json=as_json)
 
 
 @vpc.command("list")

@@ -17,7 +17,10 @@ A, B = frozenset({"a"}), frozenset({"b"})
 
 @dataclass
 class Member:
-    """One member, and the heartbeats of its partner, which are up to date unless a field says otherwise."""
+    """One member, and the heartbeats of its partner, which are up to date unless a field says otherwise.
+
+    It waits for no copy of its connections, unless `more` says so.
+    """
 
     me: str = "a"
     roles: frozenset[str] = A
@@ -26,7 +29,8 @@ class Member:
 
     def __post_init__(self):
         self.partner = "b" if self.me == "a" else "a"
-        self.core = Ownership(Terms(me=self.me, partner=self.partner, roles=self.roles, **self.more), boot=7)
+        more = {"copy_ticks": 0} | self.more
+        self.core = Ownership(Terms(me=self.me, partner=self.partner, roles=self.roles, **more), boot=7)
 
     def hear(self, **fields):
         self.sequence += 1

@@ -7,19 +7,19 @@ import pytest
 
 from heddle.dataplane.control.pair.duties import ALONE, PairWork, on_duty
 from heddle.dataplane.control.slow.directory import Duty
-from heddle.dataplane.tables.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
+from heddle.dataplane.tables.schema import OWN_ACTIVE, OWN_PORTLESS, OWN_TAKEN_VTEP, Tables
 
 STANDBY = PairWork(active=False, taken_vtep=None, duty=Duty(own=False, public=False))
 BOTH = PairWork(active=True, taken_vtep=IPv4Address("192.0.2.7"), duty=Duty())
 
 
-@pytest.mark.parametrize(("work", "words"), [(ALONE, (1, 0)), (STANDBY, (0, 0)), (BOTH, (1, 0xC0000207))])
-def test_a_takeover_changes_two_words_and_shares_all_other_arrays(work, words):
+@pytest.mark.parametrize(("work", "words"), [(ALONE, (1, 0, 1)), (STANDBY, (0, 0, 0)), (BOTH, (1, 0xC0000207, 1))])
+def test_a_takeover_changes_three_words_and_shares_all_other_arrays(work, words):
     tables = Tables._make(np.full(20, 9, dtype=np.int64) for _ in Tables._fields)
     before = tables.own.copy()
     found = on_duty(tables, work, 41)
-    assert (found.own[OWN_ACTIVE], found.own[OWN_TAKEN_VTEP]) == words
-    rest = np.delete(np.arange(20), (OWN_ACTIVE, OWN_TAKEN_VTEP))
+    assert (found.own[OWN_ACTIVE], found.own[OWN_TAKEN_VTEP], found.own[OWN_PORTLESS]) == words
+    rest = np.delete(np.arange(20), (OWN_ACTIVE, OWN_TAKEN_VTEP, OWN_PORTLESS))
     assert (found.own[rest] == 9).all()
     assert (tables.own == before).all()
     assert found.generation.tolist() == [41]

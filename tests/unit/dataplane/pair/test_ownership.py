@@ -5,6 +5,7 @@ import pytest
 from heddle.dataplane.control.pair.heartbeat import Heartbeat
 from heddle.dataplane.control.pair.ownership import (
     DEAF_HEARTBEATS,
+    GIVEN_MARGIN_TICKS,
     GONE_TICKS,
     OFFER_TICKS,
     VACANT_TICKS,
@@ -191,6 +192,53 @@ def test_the_owner_keeps_what_both_hold_and_the_other_yields():
     assert kinds(effects) == [Serve, SendHeartbeat]
     assert (owner.core.holds, owner.core.conflicts, other.core.holds, other.core.conflicts) == (A, 0, NONE, 1)
     assert other.core.takeovers == 1  # to yield is none
+
+
+def together(copy_ticks=50):
+    """Return a member that is to yield what both hold, and has just heard its partner again."""
+    member = Member(me="b", more={"copy_ticks": copy_ticks}).holding()
+    member.hear(holds=A)
+    return member
+
+
+def pass_ticks(member, ages):
+    """Pass a tick for each age of the partner's copy; return in which, from 1 on, the role is yielded."""
+    for number, age in enumerate(ages, 1):
+        member.core.set_given(age)
+        member.hear(holds=A)
+        member.core.tick()
+        if not member.core.holds:
+            return number
+    return None
+
+
+def test_a_member_serves_on_until_the_partner_has_its_connections():
+    assert pass_ticks(together(), [None] * 30) is None
+    assert pass_ticks(together(), [None] * 10 + [0] * 5) == 11
+
+
+def test_a_copy_of_before_the_partner_was_heard_again_does_not_count():
+    assert pass_ticks(together(), range(7, 37)) is None
+    assert pass_ticks(together(), [7, 8, 9, 5, 4, 3]) == 6
+    assert pass_ticks(together(), [0] * 9) == GIVEN_MARGIN_TICKS
+
+
+def test_without_a_copy_a_member_yields_after_a_limit():
+    assert pass_ticks(together(copy_ticks=20), [None] * 30) == 20
+
+
+def test_an_interruption_makes_an_older_copy_count_no_more():
+    member = together()
+    pass_ticks(member, [None] * 10)
+    member.core.set_given(4)
+    member.ticks(6)
+    assert (member.core.hears_partner, member.core.holds) == (False, A)
+    member.hear(holds=A)
+    assert pass_ticks(member, [7, 8, 9, 10]) is None
+
+
+def test_the_limit_is_six_hundred_ticks_where_none_is_given():
+    assert Terms(me="a", partner="b", roles=A).copy_ticks == 600
 
 
 def test_takeovers_and_conflicts_are_counted():

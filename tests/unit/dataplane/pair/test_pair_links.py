@@ -110,7 +110,7 @@ def test_an_address_in_use_is_reported_at_once() -> None:
 class Book:
     """In-memory source and destination of records: connections are numbers."""
 
-    record_bytes = 8
+    record_bytes = first_record_bytes = 8
 
     def __init__(self, *, room: int = 1 << 30) -> None:
         self.known: set[int] = set()

@@ -11,7 +11,8 @@ from heddle.dataplane.config import updates as changes
 from heddle.dataplane.config.desired import Desired, for_host
 from heddle.dataplane.config.network import NetworkConfig, Protocol
 from heddle.dataplane.config.refusal import MAX_LINES, ConfigError
-from heddle.dataplane.config.updates import Replica, updates
+from heddle.dataplane.config.replica import Replica
+from heddle.dataplane.config.updates import updates
 from heddle.dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
 from heddle.foundation.network import Network
 from heddle.v1 import heddle_pb2 as pb
@@ -143,7 +144,7 @@ def test_a_change_before_the_whole_is_refused():
 def test_a_refused_update_leaves_the_state_unchanged():
     replica = Replica()
     before = replica.apply(next(updates(None, Desired(network=NetworkConfig(generation=3)))))
-    broken = pb.NetworkUpdate(generation=4, vpcs=[pb.Vpc(id="a", vni=1, network="x")])
+    broken = pb.NetworkUpdate(generation=4, border=pb.Border(rules=[pb.BorderRule(vpc="a", network="x")]))
     with pytest.raises(ConfigError):
         replica.apply(broken)
     assert replica.desired == before

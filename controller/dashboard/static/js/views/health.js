@@ -50,6 +50,6 @@ function switches(health) {
   const order = [...health.switches].sort((a, b) => Number(a.connected) - Number(b.connected));
   const rows = order.map((item) => [item.id, h("a", { href: `/fabric?switch=${encodeURIComponent(item.id)}` }, item.id), item.connected === null ? verdict("quiet", "none: it hashes") : item.connected ? verdict("good", "connected") : verdict("error", "not connected"),
     item.since_ms ? clock(item.since_ms) : "–", item.rule_limit ? bar(item.rules / item.rule_limit, `${count(item.rules)} of ${count(item.rule_limit)}`) : count(item.rules),
-    item.installed_equals_wanted === null ? verdict("quiet", "unknown") : item.installed_equals_wanted ? verdict("good", "equal") : verdict("warning", "differ")]);
+    item.installed_equals_wanted === null && !item.fault ? verdict("quiet", "unknown") : item.fault ? verdict("error", item.fault) : item.installed_equals_wanted ? verdict("good", "equal") : verdict("warning", "differ")]);
   return h("section", { class: "card" }, h("h2", null, "Switches"), table("Switches", ["Switch", "Session", "Since", "Rules", "Installed and wanted"], rows));
 }

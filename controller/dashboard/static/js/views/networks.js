@@ -46,10 +46,14 @@ function isolation(vpc) {
 
 const occupancy = (used, limit) => (limit ? bar(used / limit, `${count(used)} of ${count(limit)}`) : count(used));
 
-/** Say whether a gateway forwards by the newest tables, and why not. */
-function tables({ generation, wanted_generation, refused }) {
+/** Say whether a gateway forwards by the newest tables, and why not; then which VPCs it does not serve as wanted. */
+function tables({ generation, wanted_generation, refused, kept_vpcs, unknown_vpcs }) {
   if (refused) return verdict("error", `refused: ${refused}`);
-  return generation === wanted_generation ? verdict("good", "newest") : verdict("warning", `${count(wanted_generation - generation)} behind`);
+  const state = generation === wanted_generation ? verdict("good", "newest") : verdict("warning", `${count(wanted_generation - generation)} behind`);
+  const kept = Object.entries(kept_vpcs ?? {}), unknown = unknown_vpcs ?? [];
+  return [state, kept.length ? verdict("error", `${count(kept.length)} VPCs not as wanted`) : null,
+    kept.slice(0, MAX_REASONS).map(([vpc, why]) => h("small", { class: "why" }, `${vpc}: ${why}`)),
+    unknown.length ? verdict("warning", `serves ${count(unknown.length)} VPCs that the controller does not know: ${unknown.slice(0, MAX_REASONS).join(", ")}`) : null];
 }
 
 function balancers({ balancers }) {
