@@ -30,7 +30,7 @@ from heddle.dataplane.packet.memory import native64
 BAD_STATE, PUNT_FULL, PUNT_LIMITED = int(Drop.BAD_STATE), int(Drop.PUNT_FULL), int(Drop.PUNT_LIMITED)
 NO_ROOM = int(Punt.NO_ROOM)
 WITHOUT_ROOM = sum(1 << reason for reason in NO_ROOM_REASONS)
-"""Bit mask of the drop reasons that the sender is told about, if it is in a VPC."""
+"""Bit mask of the drop reasons about which a sender in a VPC gets an ICMP error."""
 SLOW_PATH = -1
 """In place of a port number: the ring of frames that the slow path sends."""
 EMPTY_ROUNDS = 64
@@ -104,7 +104,7 @@ def copy_punted(ports: Ports, packets: Rows, count: int, punts: Ring, state: Any
             packet.reason = NO_ROOM
             if may_punt(state.punt_dues, packet, now):
                 _punt(ports, packet, punts, now)
-            drop(packet, reason)  # it counts as dropped, whether or not its sender is told
+            drop(packet, reason)  # it counts as dropped, whether or not its sender gets an error
 
 
 @element

@@ -282,7 +282,7 @@ class SlowPath:
         return self._error(origin, Problem.NO_ROUTE if punted.next_hop < 0 else Problem.HOST, now_ns)
 
     def _no_room(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
-        """Tell the sender that its connection finds no room (RFC 5508, REQ-8)."""
+        """Report to the sender that its connection finds no room (RFC 5508, REQ-8)."""
         return self._error(origin, Problem.PROHIBITED, now_ns)
 
     def _too_big(self, punted: Punted, origin: Origin, now_ns: int) -> Result:

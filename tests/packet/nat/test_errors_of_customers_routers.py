@@ -1,4 +1,4 @@
-"""ICMP errors of a customer's routers reach the VPC, whose path MTU they tell, whatever addresses the routers have."""
+"""ICMP errors of a customer's routers reach the VPC, which learns its path MTU from them, from any address."""
 
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
@@ -95,7 +95,7 @@ def test_an_ipv6_error_arrives_whatever_headers_it_quotes(gateway: WholeGateway,
     assert arrived(gateway, packet) == [routed(packet)]
 
 
-def test_packet_too_big_about_a_fragment_tells_the_sender_of_the_packet(gateway: WholeGateway) -> None:
+def test_packet_too_big_about_a_fragment_reaches_the_sender_of_the_packet(gateway: WholeGateway) -> None:
     whole = IPv6(src=TENANT[1], dst=SITE[1]) / IPv6ExtHdrFragment(id=7) / UDP(sport=5, dport=9) / Raw(bytes(4000))
     first, *_ = [sent(gateway, each) for each in fragment6(whole, 1500)]
     packet = IPv6(src=str(ROUTERS[1]), dst=TENANT[1]) / ICMPv6PacketTooBig(mtu=1280) / Raw(first[:1232])

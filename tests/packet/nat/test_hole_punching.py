@@ -98,7 +98,7 @@ def test_who_waits_keeps_its_public_port_and_waits_until_its_timeout(bench):
     assert not bench.state.mappings["key"].any()
 
 
-def test_nobody_else_gets_in_by_a_waiting_connection(bench):
+def test_no_one_else_gets_in_by_a_waiting_connection(bench):
     first, second = met(bench, udp, 5, A, 4000), met(bench, udp, 6, A, 4000)
     bench.one(udp(A, 4000, *second), 5)
     met(bench, udp, 6, B, 4000)

@@ -1,4 +1,4 @@
-"""A connection that finds no port or no room: its sender in a VPC is told by ICMP, and the drop counts as before."""
+"""A connection that finds no port or no room: its sender in a VPC gets an ICMP error, and the drop counts as before."""
 
 from dataclasses import replace
 from ipaddress import ip_network
@@ -31,7 +31,7 @@ def leaving(packet: Packet) -> bytes:
     return tunnelled(inner(packet, source=RED_11), host=HOST_B)
 
 
-def told(left: dict[int, list[bytes]]) -> Packet:
+def error_in(left: dict[int, list[bytes]]) -> Packet:
     """Return the one IP packet that the sender in the VPC gets, in a frame from its gateway."""
     (frame,) = left.pop(UNDERLAY)
     assert left == {}
@@ -56,13 +56,13 @@ def live(gateway: WholeGateway, protocol: str, port: int) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
-def test_the_sender_that_gets_no_port_is_told_that_it_is_prohibited(protocol: str) -> None:
+def test_the_sender_that_gets_no_port_gets_administratively_prohibited(protocol: str) -> None:
     gateway = WholeGateway(local=TWO_PORTS, limits=ROOMY)
     for port in (2000, 2001):
         live(gateway, protocol, port)
     head = TCP(sport=3000, dport=80, flags="S") if protocol == "tcp" else UDP(sport=3000, dport=5353)
     packet = IP(src=INSIDE, dst=FAR, id=9) / head
-    error = told(gateway.through(UNDERLAY, leaving(packet)))
+    error = error_in(gateway.through(UNDERLAY, leaving(packet)))
     assert (error.src, error.dst, error[ICMP].type, error[ICMP].code) == ("10.0.0.1", INSIDE, 3, 13)
     assert bytes(error[ICMP].payload) == bytes(packet)
     assert gateway.drops() == {Drop.PORTS_EXHAUSTED: 1}
@@ -71,19 +71,19 @@ def test_the_sender_that_gets_no_port_is_told_that_it_is_prohibited(protocol: st
     assert line.startswith(f"red {INSIDE}: all NAT ports of its public address are in use; 1 new connections refused")
 
 
-def test_a_sender_of_ipv6_without_room_for_its_connection_is_told_too() -> None:
+def test_a_sender_of_ipv6_without_room_for_its_connection_gets_it_too() -> None:
     gateway = WholeGateway(limits=replace(ROOMY, connections_per_endpoint=1))
     packet = IPv6(src=INSIDE_6, dst="fd00::10") / TCP(sport=1, dport=80, flags="S")
     gateway.through(UNDERLAY, leaving(packet))
     live_reply = IPv6(src="fd00::10", dst=INSIDE_6) / TCP(sport=80, dport=1, flags="SA")
     gateway.through(UNDERLAY, tunnelled(inner(live_reply)))
     gateway.through(UNDERLAY, leaving(IPv6(src=INSIDE_6, dst="fd00::10") / TCP(sport=1, dport=80, flags="A")))
-    error = told(gateway.through(UNDERLAY, leaving(IPv6(src=INSIDE_6, dst="fd00::10") / TCP(sport=2, dport=80))))
+    error = error_in(gateway.through(UNDERLAY, leaving(IPv6(src=INSIDE_6, dst="fd00::10") / TCP(sport=2, dport=80))))
     assert (error.src, error[ICMPv6DestUnreach].code, error.dst) == ("fd00::1", 1, INSIDE_6)
     assert gateway.drops() == {Drop.CONNECTIONS_FULL: 1}
 
 
-def test_a_sender_outside_is_not_told() -> None:
+def test_a_sender_outside_gets_nothing() -> None:
     red, *others = NETWORK.vpcs
     rule = SecurityRule(allow=True, direction=Direction.IN, remote=ip_network("0.0.0.0/0"))
     network = replace(NETWORK, vpcs=(replace(red, rules=(rule,)), *others))
@@ -96,7 +96,7 @@ def test_a_sender_outside_is_not_told() -> None:
     assert gateway.drops() == {Drop.CONNECTIONS_FULL: 1}
 
 
-def test_a_flood_without_room_is_told_within_the_limits_of_icmp_errors() -> None:
+def test_a_flood_without_room_gets_errors_within_their_limit() -> None:
     gateway = WholeGateway(local=TWO_PORTS, limits=ROOMY)
     for port in (2000, 2001):
         live(gateway, "udp", port)

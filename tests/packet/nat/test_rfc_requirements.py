@@ -106,10 +106,11 @@ def test_a_half_closed_connection_carries_data_of_the_other_side(from_outside):
 @pytest.mark.parametrize("target", [(NAT, 6000), (FLOATING, 22)], ids=["no mapping", "denied"])
 def test_an_unsolicited_syn_gets_no_reply_and_does_not_hinder_the_syn_of_the_other_side(bench, target):
     """RFC 5382, REQ-4: nothing is punted, so nothing is sent; the port unreachable of REQ-4 is left out (REQ-4 a)."""
-    assert isinstance(bench.one(tcp(FAR, 53, *target), *OUTSIDE), Drop)
-    inside = B if target[0] == FLOATING else A
-    assert read(bench.one(tcp(inside, target[1], FAR, 53), 5).packet) == (*target, FAR, 53)
-    assert read(bench.one(tcp(FAR, 53, target[0], target[1], "SA"), *OUTSIDE).packet) == (FAR, 53, inside, target[1])
+    public, port = target
+    assert isinstance(bench.one(tcp(FAR, 53, public, port), *OUTSIDE), Drop)
+    inside = B if public == FLOATING else A
+    assert read(bench.one(tcp(inside, port, FAR, 53), 5).packet) == (public, port, FAR, 53)
+    assert read(bench.one(tcp(FAR, 53, public, port, "SA"), *OUTSIDE).packet) == (FAR, 53, inside, port)
 
 
 def with_options(packet, options):
@@ -181,7 +182,7 @@ def test_an_error_about_a_hairpinned_packet_returns_hairpinned():
 
 
 def test_fragments_of_which_the_first_comes_last_are_dropped(bench):
-    """RFC 4787, REQ-14, is not met: what would be held back is bounded by nobody but its sender."""
+    """RFC 4787, REQ-14, is not met: only its sender would bound what is held back."""
     whole = udp(A, 5000, FAR, 53, bytes(160))[20:]
     later = ipv4(A, FAR, 17, whole[80:], identification=9, offset=80)
     first = ipv4(A, FAR, 17, whole[:80], identification=9, more=True)

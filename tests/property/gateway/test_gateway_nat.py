@@ -183,11 +183,10 @@ class NatMachine(RuleBasedStateMachine):
             assert read(fate.packet) == (PUBLIC, self.mapped[mapping], *holder[2:])
             self.awaits.discard((holder, mapping))
             self.spoke.add((mapping, holder))
-            back = self.bench.one(udp(holder[2], holder[3], PUBLIC, self.mapped[mapping]), holder[1])
-            assert read(back.packet) == (PUBLIC, self.mapped[holder], *mapping[2:])
-            assert isinstance(
-                self.bench.one(udp(mapping[2], mapping[3], PUBLIC, self.mapped[holder]), mapping[1]), Passed
-            )
+            (_, vni, address, port), (_, other, far, far_port) = mapping, holder
+            back = self.bench.one(udp(far, far_port, PUBLIC, self.mapped[mapping]), other)
+            assert read(back.packet) == (PUBLIC, self.mapped[holder], address, port)
+            assert isinstance(self.bench.one(udp(address, port, PUBLIC, self.mapped[holder]), vni), Passed)
         else:
             assert fate == Drop.DENIED_IN
             assert (holder, mapping) not in self.awaits or self.was_full
