@@ -25,6 +25,8 @@ numbers are secret then (`connections.connect`), until the other side's acknowle
 
 from typing import Any
 
+import numpy as np
+
 from heddle.dataplane.elements.memory.state import UPDATED
 from heddle.dataplane.engine.burst import NOT_A_FRAGMENT
 from heddle.dataplane.gateway.memory.journal import note
@@ -53,8 +55,9 @@ NUMBERS_AT, HEAD_AT = 4, 12
 AHEAD = AHEAD_OPENER | AHEAD_REPLIER
 MAX_WINDOW = 1 << 30
 """Bytes in flight at most (RFC 7323, 2.3)."""
-PLAIN = FIN | SYN | RST | ACK
-"""The flags that decide; a segment within a connection has ACK alone of them."""
+DECISIVE = FIN | SYN | RST | ACK
+"""Of these flags, a segment within a connection has ACK alone."""
+_32 = np.uint64(32)
 
 
 @inline
@@ -82,16 +85,17 @@ def _expected(connection: Row, other: Row) -> Any:
 
 
 @inline
-def take_next(memory: Bytes, packet: Row, connection: Row, head: int) -> bool:
-    """Advance a side by a whole segment without SYN and FIN; return False, and change nothing, if it is not the next.
+def take_next(memory: Bytes, packet: Row, connection: Row, flags: int) -> bool:
+    """Advance a side by a segment in order, without SYN and FIN; return False, and change nothing, for any other.
 
-    `head` are the two bytes at HEAD_AT.
+    The conditions are one number, so that packets in order meet one branch.
     """
-    numbers = load64(memory, packet.l4 + NUMBERS_AT)
-    if (numbers ^ connection.expected) >> 32 != 0:
+    numbers, head = load64(memory, packet.l4 + NUMBERS_AT), load16(memory, packet.l4 + HEAD_AT)
+    other = packet.fragment | head & DECISIVE ^ ACK | flags & (ESTABLISHED | AHEAD) ^ ESTABLISHED
+    if other | (numbers ^ connection.expected) >> 32 != 0:
         return False
-    payload = packet.l4_bytes - (head >> 12 << 2)
-    connection.expected = ((numbers >> 32) + payload & WORD) << 32 | numbers & WORD
+    payload = np.uint64(packet.l4_bytes - (head >> 12 << 2))
+    connection.expected = np.int64(np.uint64(numbers) + (payload << _32))
     return True
 
 
@@ -115,13 +119,14 @@ def begin(memory: Bytes, packet: Row, state: State, row: int) -> None:
 
 
 @element
-def follow(memory: Bytes, packet: Row, state: State, row: int, seen_ns: int) -> None:
+def follow(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> None:
     """Update the state of a connection by a segment that is not simply the next one.
 
-    `seen_ns` is when the row's last packet was: a SYN, FIN or RST that changes nothing does not keep a connection.
+    It keeps the connection, unless it is a SYN, FIN or RST that changes nothing.
     """
     connection, other = state.connections[row], state.connections[row ^ 1]
-    flags, head = connection.flags, load16(memory, packet.l4 + HEAD_AT)
+    flags, seen_ns, head = connection.flags, connection.last_seen_ns, load16(memory, packet.l4 + HEAD_AT)
+    connection.last_seen_ns = now_ns
     numbers = load64(memory, packet.l4 + NUMBERS_AT)
     sequence, ack = numbers >> 32 & WORD, numbers & WORD
     if head & RST:

@@ -27,7 +27,7 @@ from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.quoted import find_quoted
-from heddle.dataplane.gateway.elements.segments import AHEAD, HEAD_AT, PLAIN, begin, change, follow, take_next
+from heddle.dataplane.gateway.elements.segments import begin, change, follow, take_next
 from heddle.dataplane.gateway.graph import HIT, MISS
 from heddle.dataplane.gateway.memory.connections import (
     NO_ROW,
@@ -52,7 +52,6 @@ from heddle.dataplane.gateway.memory.state import (
     State,
 )
 from heddle.dataplane.jit import Bytes, Row, Rows, element, inline
-from heddle.dataplane.packet.memory import load16
 from heddle.dataplane.packet.transport import ACK, FIN, FLAGS_AT, RST, SYN, TCP
 from heddle.dataplane.tables.lookup import place
 from heddle.dataplane.tables.schema import OUTSIDE, PORT_SIDE, SIDES, Tables
@@ -153,18 +152,17 @@ def route_by(packet: Row, connection: Row, row: int) -> None:
 def apply_connection(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> None:
     """Count a packet of a connection and route it by the connection."""
     connection = state.connections[place(row)]
-    flags, seen_ns = connection.flags, connection.last_seen_ns
+    flags = connection.flags
     route_by(packet, connection, row)
-    connection.last_seen_ns = now_ns
     connection.packets += 1
-    if packet.protocol == TCP:
-        if packet.fragment != LATER_FRAGMENT:
-            head = load16(memory, packet.l4 + HEAD_AT)
-            is_plain = head & PLAIN == ACK and flags & (ESTABLISHED | AHEAD) == ESTABLISHED
-            is_plain = is_plain and packet.fragment == NOT_A_FRAGMENT
-            if not (is_plain and take_next(memory, packet, connection, head)):
-                follow(memory, packet, state, row, seen_ns)
-    elif flags & ESTABLISHED == 0 and flags & (REPLY | SEEN_REPLY) and packet.fragment != LATER_FRAGMENT:
+    is_segment = packet.protocol == TCP and packet.fragment != LATER_FRAGMENT
+    if is_segment and not take_next(memory, packet, connection, flags):
+        follow(memory, packet, state, row, now_ns)
+        return
+    connection.last_seen_ns = now_ns
+    if packet.protocol == TCP or flags & ESTABLISHED or flags & (REPLY | SEEN_REPLY) == 0:
+        return
+    if packet.fragment != LATER_FRAGMENT:
         _follow_exchange(state, row)
 
 

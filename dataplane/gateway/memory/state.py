@@ -51,7 +51,7 @@ connection exists; `key` 0 marks a free row."""
 REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BORDER, FIN_OPENER, FIN_REPLIER, CLOSED = (
     1 << bit for bit in range(11)
 )
-KNOWN_OPENER, KNOWN_REPLIER, AHEAD_OPENER, AHEAD_REPLIER = (1 << bit for bit in range(32, 36))
+KNOWN_OPENER, KNOWN_REPLIER, AHEAD_OPENER, AHEAD_REPLIER = (1 << bit for bit in range(24, 28))
 """Flags of a connection's row: the direction of the replies; addresses or ports are translated; a reply was seen; the
 TCP handshake is complete, or other traffic is more than requests with one reply each; a FIN or RST was seen; received
 from the partner, not seen here; by floating IP; to the provider's networks; a FIN of the opener was seen; one of the
