@@ -62,7 +62,7 @@ def refuses(switches: Switches) -> Iterator[None]:
 def lies(switches: Switches) -> Iterator[None]:
     """The leaf acknowledges every rule, holds none, and says so when it is read."""
     leaf = switches.by_id[LEAF]
-    switches.run(lambda: setattr(leaf.tables, "flow_mod", lambda message: None))  # noqa: B010
+    switches.run(lambda: setattr(leaf.tables, "flow_mod", lambda message: None))
     switches.run(leaf.tables.entries.clear)
     yield
     switches.run(lambda: delattr(leaf.tables, "flow_mod"))
