@@ -14,7 +14,7 @@ import grpc
 from heddle.benchmarks.loop.world import World
 from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.openflow.openflow_switch import BARRIER_REQUEST, FLOW_MOD
-from tests.support.processes.running_switches import Switches
+from tests.support.processes.running_switches import Switches, TimedSwitch
 
 LEAF = "leaf1"
 JOBS = 100
@@ -52,13 +52,8 @@ def silent(switches: Switches) -> Iterator[None]:
 def refuses(switches: Switches) -> Iterator[None]:
     """The leaf has lost its rules and refuses every one."""
     leaf = switches.by_id[LEAF]
-
-    def begin() -> None:
-        leaf.tables.entries.clear()
-        leaf.refused.update({FLOW_MOD: BAD_FIELD})
-        _cut(leaf)
-
-    switches.run(begin)
+    switches.run(lambda: leaf.refused.update({FLOW_MOD: BAD_FIELD}))
+    switches.run(lambda: _reboot(leaf))
     yield
     switches.run(lambda: leaf.refused.clear())
 
@@ -67,12 +62,8 @@ def refuses(switches: Switches) -> Iterator[None]:
 def lies(switches: Switches) -> Iterator[None]:
     """The leaf acknowledges every rule, holds none, and says so when it is read."""
     leaf = switches.by_id[LEAF]
-
-    def begin() -> None:
-        leaf.tables.entries.clear()
-        setattr(leaf.tables, "flow_mod", lambda message: None)  # noqa: B010 - a method of this object alone
-
-    switches.run(begin)
+    switches.run(lambda: setattr(leaf.tables, "flow_mod", lambda message: None))
+    switches.run(leaf.tables.entries.clear)
     yield
     switches.run(lambda: delattr(leaf.tables, "flow_mod"))
 
@@ -82,14 +73,9 @@ def reboots(switches: Switches) -> Iterator[None]:
     """The leaf loses session and rules again and again."""
     leaf, over = switches.by_id[LEAF], threading.Event()
 
-    def reboot() -> None:
-        leaf.tables.entries.clear()
-        leaf.tables.groups.clear()
-        _cut(leaf)
-
     def again() -> None:
         while not over.wait(REBOOT_S):
-            switches.run(reboot)
+            switches.run(lambda: _reboot(leaf))
 
     thread = threading.Thread(target=again, name="reboots")
     thread.start()
@@ -98,8 +84,14 @@ def reboots(switches: Switches) -> Iterator[None]:
     thread.join()
 
 
-def _cut(leaf: object) -> None:
-    leaf._writer.close()  # type: ignore[attr-defined]  # as a reboot does, without a farewell
+def _reboot(leaf: TimedSwitch) -> None:
+    leaf.tables.entries.clear()
+    leaf.tables.groups.clear()
+    _cut(leaf)
+
+
+def _cut(leaf: TimedSwitch) -> None:
+    leaf._writer.close()
 
 
 FAULTS: dict[str, Callable[[Switches], contextlib.AbstractContextManager[None]]] = {

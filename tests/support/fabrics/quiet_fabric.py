@@ -18,8 +18,8 @@ from tests.support.fabrics.planning import plan_as_json
 def faults(driver: FaultyFabric) -> list[str]:
     """Return what is wrong where nothing is under way; empty where all is well."""
     state = driver.state
-    under_way = state.active, state.installing, state.compiling, *state.queue, *state.parked
-    busy: tuple[object, ...] = *under_way, *state.previews, *state.suggestions
+    busy: list[object] = [state.active, state.installing, state.compiling, *state.queue, *state.parked]
+    busy += [*state.previews, *state.suggestions]
     found = [f"still under way: {work}" for work in busy if work is not None]
     if state.health != driver.dead:
         found.append(f"health is {state.health}, in truth {driver.dead}")

@@ -226,7 +226,7 @@ class Driver:
             self.behind.discard(switch)
             self.feed(SwitchCaughtUp(switch=switch))
 
-    def cut(self, switch: str) -> None:
+    def miss_barrier(self, switch: str) -> None:
         """End the session of a mute switch, as a barrier that is missed does."""
         self.session_ends(switch, SwitchDown(switch=switch, reason="no reply to a barrier"))
 

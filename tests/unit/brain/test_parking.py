@@ -101,7 +101,7 @@ def test_pins_that_a_slow_switch_has_installed_stay_for_the_job_that_is_planned_
 def test_a_switch_whose_session_ends_ends_the_wait_of_its_jobs(driver):
     driver.feed(Submit(reply=1, request=pair("a", 1, 3)))
     driver.feed(Submit(reply=2, request=pair("b", 5, 7)))
-    driver.cut("leaf1")
+    driver.miss_barrier("leaf1")
     refused = driver.reply_to(1)
     assert isinstance(refused, UnavailableError)
     assert "leaf1 is not connected" in str(refused)
@@ -109,7 +109,7 @@ def test_a_switch_whose_session_ends_ends_the_wait_of_its_jobs(driver):
 
 def test_without_other_work_the_end_of_the_session_is_the_reply(driver):
     driver.feed(Submit(reply=1, request=pair("a", 1, 3)))
-    driver.cut("leaf1")
+    driver.miss_barrier("leaf1")
     assert "leaf1 did not acknowledge the plan (no reply to a barrier)" in str(driver.reply_to(1))
     assert driver.state.jobs == {}
 
@@ -261,6 +261,8 @@ def test_a_switch_that_has_refused_rules_is_in_no_installation_of_a_job_that_doe
         active=Active(token=7, work=work, health=driver.state.out_of_use, before={}, barriers=frozenset({"leaf3"})),
     )
     _, (effect,) = start_install(state, driver.now)
+    assert isinstance(effect, Install)
     assert [set(step.changes) for step in effect.steps] == [{"leaf3"}]
     _, (effect,) = start_install(replace(state, active=None), driver.now)
+    assert isinstance(effect, Install)
     assert {name for step in effect.steps for name in step.changes} == {"leaf1"}
