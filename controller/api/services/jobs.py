@@ -113,8 +113,8 @@ class JobService(rpc.JobServiceServicer):
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> bytes:
         """Return a job's current plan, with the rates of the flows that are measured."""
         async with errors_as_status(context):
+            self._job(request.job_id)  # first: the frame of a refusal would keep the state alive
             state, newest, job_id = self._loop.state, self._flows.newest, request.job_id
-            self._job(job_id)
             key, published = (job_id, *self._view()), self._publisher()
 
             def write() -> bytes:
