@@ -76,6 +76,8 @@ def track(node: int, work: Work) -> None:
         row = packet.connection
         if packet.fragment != NOT_A_FRAGMENT:
             reason = follow_fragment(memory, packet, tables, state, work.now_ns)
+            if reason < 0 and packet.fragment == LATER_FRAGMENT and _is_of_another(packet, state):
+                reason = Drop.FRAGMENT_WITHOUT_FIRST.value
             if reason >= 0:
                 drop(packet, reason)
                 continue
@@ -90,9 +92,7 @@ def track(node: int, work: Work) -> None:
             if row != NO_ROW and packet.protocol == TCP and state.connections[place(row)].flags & CLOSED:
                 row = _reopened(memory, packet, state, row, work.now_ns)
         packet.connection = row
-        if packet.fragment == LATER_FRAGMENT and row >= 0 and _is_younger(state, row):
-            drop(packet, Drop.FRAGMENT_WITHOUT_FIRST)
-        elif row < 0 or state.connections[place(row)].generation != generation:
+        if row < 0 or state.connections[place(row)].generation != generation:
             packet.node = miss
         elif packet.vni == OUTSIDE and not is_from_expected_side(packet, tables, state.connections[place(row)]):
             drop(packet, Drop.MARTIAN)
@@ -104,10 +104,11 @@ def track(node: int, work: Work) -> None:
                 apply_connection(memory, packet, state, row, work.now_ns)
 
 
-@inline
-def _is_younger(state: State, row: int) -> bool:
-    """Whether a connection was created after the first fragment came of the packet that `follow` found last."""
-    return state.incarnations[row >> 1, CREATED_NS] > state.counts[FOLLOWED_NS]
+@element
+def _is_of_another(packet: Row, state: State) -> bool:
+    """Whether the connection of a later fragment was created after its first fragment came, which `follow` found."""
+    row = _find(packet, state, key_of(packet.ports, packet.protocol, packet.vni))
+    return row != NO_ROW and state.incarnations[row >> 1, CREATED_NS] > state.counts[FOLLOWED_NS]
 
 
 @element

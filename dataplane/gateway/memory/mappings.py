@@ -123,10 +123,9 @@ def mapping_for(
         port = _free_port(state, pool, key >> 32, key >> 24 & 0xFF, first, last, hashed)
     elif _bit(state.port_bits, pool, wanted):
         port = NO_MAPPING
-    if port < 0:
-        _leave_pool(state, pool)
-        return NO_MAPPING
-    row = _charge(state, inside, key, pool, last - first + 1, percent, of_ports, of_endpoint)
+    row = NO_MAPPING
+    if port >= 0:
+        row = _charge(state, inside, key, pool, last - first + 1, percent, of_ports, of_endpoint)
     if row >= 0:
         state.mappings[row].incarnation = incarnation
     if row >= 0 and not _made(state, row, hashed, pool, inside, key, public, port):
