@@ -239,7 +239,7 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
     its share; CONFLICT if another connection has these replies.
 
     The connection takes over the references to the mappings of the draft; if it is refused, the caller releases them.
-    Its TCP numbers are secret until they are known, so that nobody can guess them.
+    Its TCP numbers are secret until they are known, so that no sender can guess them.
     If the reply key belongs to a connection of an older generation, that connection ends.
     """
     complete_draft(state)
