@@ -7,7 +7,7 @@ overlaps the first could change the ports that the rules matched, and is dropped
 
 Identifications are used again, at 4,000 packets/s after 16 s, and a packet may have lost fragments. A first fragment
 therefore begins a new packet, whatever its row counted before, and only one that came completely frees its row before
-the timeout: `covered` counts bytes by their place, because a duplicate is not the fragment that is missing.
+the timeout: `covered` knows fragments by their place, because a duplicate is not the fragment that is missing.
 
 Rows lie in buckets of eight, two buckets for each key. A row is free again when all bytes of the packet have arrived,
 or when it times out. If all 16 rows are in use, or if the VPC has reached its share of all rows (`shares`), the packet
@@ -26,7 +26,7 @@ from heddle.dataplane.elements.memory.state import (
     Memory,
 )
 from heddle.dataplane.engine.burst import FIRST_FRAGMENT
-from heddle.dataplane.engine.hashing import mixed5
+from heddle.dataplane.engine.hashing import mixed, mixed5
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.ipv4 import MORE_FRAGMENTS
@@ -50,6 +50,12 @@ def _offset_of(memory: Bytes, packet: Row) -> int:
 def _vpc_of(packet: Row, tables: Tables) -> int:
     """Return the incarnation of a packet's VPC, 0 for none."""
     return 0 if packet.vpc < 0 else tables.vpc_incarnations[packet.vpc]
+
+
+@inline
+def _between(start: int, end: int) -> int:
+    """Return what a fragment contributes to `covered`; that of adjacent ones is that of both as one."""
+    return mixed(start) ^ mixed(end)
 
 
 @inline
@@ -115,7 +121,7 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: Memory, now_ns: in
         row.ports = packet.ports
         row.hash = packet.hash
         row.first_bytes = packet.l4_bytes
-        row.covered = packet.l4_bytes * packet.l4_bytes
+        row.covered = _between(0, packet.l4_bytes)
         row.whole_bytes = 0
         row.seen_ns = now_ns
         return FOLLOWED
@@ -127,10 +133,10 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: Memory, now_ns: in
     packet.hash = row.hash
     state.counts[FOLLOWED_NS] = row.seen_ns
     end = start + packet.l4_bytes
-    row.covered += end * end - start * start
+    row.covered ^= _between(start, end)
     if not _has_more(memory, packet):
         row.whole_bytes = end
-    if row.whole_bytes > 0 and row.covered == row.whole_bytes * row.whole_bytes:
+    if row.whole_bytes > 0 and row.covered == _between(0, row.whole_bytes):
         remove_fragment(state, slot)
     return FOLLOWED
 

@@ -32,7 +32,7 @@ FRAGMENT = row_type(
     "hash",
     "first_bytes",  # payload of the first fragment; later ones must not overlap it
     "seen_ns",
-    "covered",  # sum of end² - start² of the fragments that came: whole_bytes² once each came exactly once
+    "covered",  # exclusive or of the hashes of both ends of each fragment that came: inner ends cancel out
     "whole_bytes",  # payload of the whole packet, known from its last fragment on; else 0
     "account",  # its VPC's account of fragments (`shares`)
 )
