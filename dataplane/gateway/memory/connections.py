@@ -29,6 +29,7 @@ from heddle.dataplane.elements.memory.shares import CONNECTIONS, LIMITED, charge
 from heddle.dataplane.elements.memory.state import ENDED, SEED, UPDATED
 from heddle.dataplane.engine.flow_key import VNI, key_of, swapped
 from heddle.dataplane.engine.hashing import mixed3, mixed5
+from heddle.dataplane.gateway.memory.incarnations import clear, copy_draft
 from heddle.dataplane.gateway.memory.journal import note
 from heddle.dataplane.gateway.memory.mappings import release_mapping
 from heddle.dataplane.gateway.memory.queues import enqueue, leave_queue
@@ -272,6 +273,7 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
     for side in range(row, row + 2):
         if state.connections[side].mapping >= 0:
             state.mappings[state.connections[side].mapping].holders ^= side + 1
+    copy_draft(state, pair, now_ns)
     enqueue(state, row, now_ns)
     note(state, UPDATED, row, 0)
     return row
@@ -307,6 +309,7 @@ def end_as(state: State, row: int, what: int) -> None:
         each.mapping = NO_ROW
         each.key = 0
     _discharge(state, state.connections[row].owner)
+    clear(state, pair)
     state.counts[PAIRS_ENDED] += 1
     state.pairs[state.pairs.shape[0] - state.counts[PAIRS_ENDED]] = pair
 

@@ -51,6 +51,7 @@ def test_a_file_that_swaps_vnis_and_subnets_is_one_generation_and_one_write():
     assert site.replies[caller] == site.networks.generation > before
     assert {key for each in site.effects if isinstance(each, Persist) for key in each.values} == {
         ("vpc", "a"), ("vpc", "b"), ("peering", "a b"), ("load_balancer", "web"), ("network_generation", ""),
+        ("network_ended", ""),
     }  # fmt: skip
     assert [site.networks.vpcs[name].vni for name in "ab"] == [2, 1]
 

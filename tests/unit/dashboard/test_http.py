@@ -79,7 +79,7 @@ async def test_metrics_longer_than_a_piece_are_sent_whole_in_chunks(monkeypatch)
         text = await got(controller, "/metrics")
         old = await response(controller.addresses["http"], b"GET /metrics HTTP/1.0\r\n\r\n")
     assert text.startswith("# HELP heddle_switches ")
-    assert text.endswith("} 0\n")
+    assert text.endswith("# TYPE heddle_gateways_unknown_vpcs gauge\n")
     assert len(text.splitlines()) > 30
     assert b"chunked" not in old.lower()
     assert old.partition(b"\r\n\r\n")[2].decode() == text
