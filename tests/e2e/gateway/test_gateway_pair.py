@@ -76,8 +76,13 @@ def test_the_standby_takes_over_address_and_connections_of_one_that_is_killed(pa
     after = first_through(second, first.vtep)
     assert time.monotonic() - since < MAX_GAP_S
     assert (after[IP].src, after[UDP].sport) == ("198.51.100.10", seen[0][UDP].sport)
-    announcements = [packet for packet in map(Ether, second.held[0]) if ARP in packet]
-    assert any(packet[ARP].psrc == packet[ARP].pdst == first.vtep for packet in announcements)
+
+    def announced() -> bool:
+        second.poll()
+        arps = [packet[ARP] for packet in map(Ether, second.held[0]) if ARP in packet]
+        return any(arp.psrc == arp.pdst == first.vtep for arp in arps)
+
+    second.until(announced)
     assert second.stop() == 0
 
 
