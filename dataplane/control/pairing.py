@@ -33,6 +33,7 @@ class Pairing:
         self._records = ControlEnd(gateway.supervisor.shared.exchange)
         self._links = RecordLinks(me, pair, self._records, self._heartbeats.set_copied, gateway.activity)
         gateway.pair_status = self.status
+        gateway.slow.awaits_copy = self._awaits_copy
 
     def status(self) -> PairStatus:
         """Return a snapshot of roles, heartbeats and replication."""
@@ -58,6 +59,11 @@ class Pairing:
             stalls=counted.stalls,
             faults=counted.faults,
         )
+
+    def _awaits_copy(self) -> bool:
+        """Whether both members serve a role: after a split each has opened connections, until one of them yields."""
+        ownership = self._heartbeats.status
+        return not ownership.holds.isdisjoint(ownership.partner_holds)
 
     async def run(self) -> None:
         """Run until cancelled; raises OSError if the replication address cannot be bound."""

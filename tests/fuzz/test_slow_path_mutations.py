@@ -122,6 +122,11 @@ def test_a_hundred_thousand_mutated_packets_are_all_counted_and_none_raises() ->
             sent[effect.port] += 1
         path.tick(now_ns)
     assert path.outcomes.total() == PACKETS
-    assert set(Outcome) - set(path.outcomes) <= {Outcome.RATE_LIMITED, Outcome.LEARNED, Outcome.GATHERED}
+    assert set(Outcome) - set(path.outcomes) <= {
+        Outcome.RATE_LIMITED,
+        Outcome.LEARNED,
+        Outcome.GATHERED,
+        Outcome.AWAITS_COPY,
+    }
     assert set(sent) == {UNDERLAY, EXTERNAL, CUSTOMER, PROVIDER}
     assert len(path.neighbours) < 1 << 14

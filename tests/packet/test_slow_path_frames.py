@@ -349,6 +349,17 @@ def test_a_segment_of_a_lost_connection_gets_a_reset_that_its_sender_accepts(fla
     assert ours == bytes(Ether(src=PORT_MACS[EXTERNAL], dst=ROUTER_MAC) / reply)
 
 
+def test_no_segment_is_reset_while_the_partner_may_have_its_connection():
+    path = slow_path()
+    segment = TCP(sport=5000, dport=443, seq=1_000, ack=7, flags="PA") / Raw(b"request")
+    packet = tunnelled(Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst="198.51.100.7") / segment)
+    path.awaits_copy = lambda: True
+    assert path.handle(punted(Punt.NO_STATE, packet), 0) == []
+    path.awaits_copy = lambda: False
+    assert len(path.handle(punted(Punt.NO_STATE, packet), 0)) == 1
+    assert path.outcomes == {Outcome.AWAITS_COPY: 1, Outcome.SENT_RESET: 1}
+
+
 @pytest.mark.parametrize(
     "segment",
     [

@@ -58,6 +58,7 @@ class Outcome(StrEnum):
     ROUTER_SOUGHT = "router_sought"  # a router solicitation: endpoints are configured, no router is advertised
     MALFORMED = "malformed"
     RATE_LIMITED = "rate_limited"
+    AWAITS_COPY = "awaits_copy"  # of a connection that the partner may have opened
     STALE = "stale"  # of a configuration that is no longer in force
     UNHANDLED = "unhandled"
 
@@ -88,6 +89,8 @@ class SlowPath:
         self.waiting = Waiting()
         self.pings = Reassembly()
         self.outcomes: Counter[Outcome] = Counter()
+        self.awaits_copy: Callable[[], bool] = lambda: False
+        """Whether the partner may have connections that are yet to be copied: none that is unknown is reset then."""
         self._limits = limits or allowance()
         self._directory, self._next_hops = directory, next_hops
         self._by_reason: dict[Punt, Callable[[Punted, Origin, int], Result]] = {
@@ -341,6 +344,8 @@ class SlowPath:
         reset = reset_of(ip) if ip else None
         if reset is None or not is_one_station(origin.link.source) or not is_one_station(origin.link.target):
             return Outcome.MALFORMED, []
+        if self.awaits_copy():
+            return Outcome.AWAITS_COPY, []
         if not self._limits.replies.take(origin.account, now_ns):
             return Outcome.RATE_LIMITED, []
         return Outcome.SENT_RESET, [Send(*origin.back(*reset))]
