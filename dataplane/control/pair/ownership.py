@@ -18,6 +18,8 @@ Rules:
    has opened connections meanwhile. A member that does not hear the other cannot notice the conflict; after
    DEAF_HEARTBEATS heartbeats that report this, the other yields instead. While no heartbeat gets through in either
    direction both serve: that cannot be distinguished from a failure.
+   A partner that is heard again and claims nothing may have replied for the addresses before it knew: a member that
+   was suspended replies to what it was asked meanwhile. So the holder announces them again.
 4. A role does not fail back unless `preempt` is set. Then the returned member requests its role once it knows the
    connections and has heard its partner without interruption for `hold_ticks`. The holder offers, the other takes, and
    the holder releases when it hears that: for about one heartbeat both serve, and at no time neither.
@@ -168,12 +170,16 @@ class Ownership:
         if heartbeat.sender != self._terms.partner or heartbeat.receiver != self._terms.me or old:
             self.ignored += 1
             return []
-        if self._other is None or heartbeat.boot != boot:
+        is_back = self._other is None or heartbeat.boot != boot
+        if is_back:
             self._together = 0
         before, disputed = self.holds, self.holds & self.partner_holds
         self._known, self._other, self._missed = (heartbeat.boot, heartbeat.sequence), heartbeat, 0
         self._deaf = 0 if heartbeat.hears else self._deaf + 1
         effects = [*self._decide(), *self._reannounce(disputed)]
+        if is_back and Announce() not in effects and self.holds - self.partner_holds:
+            self._since_claim = 0
+            effects.append(Announce())
         # The partner waits for this heartbeat: it reports a takeover or a released role.
         return [*effects, *self._heartbeat()] if self.holds != before else effects
 

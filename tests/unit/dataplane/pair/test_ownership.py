@@ -380,3 +380,17 @@ def test_a_partner_that_was_gone_may_return_with_an_older_clock_but_not_with_an_
     assert (member.core.ignored, member.core.hears_partner) == (2, False)
     member.hear(boot=3, sequence=1)
     assert (member.core.ignored, member.core.hears_partner) == (2, True)
+
+
+def test_a_holder_announces_its_addresses_again_once_a_partner_that_was_suspended_is_heard_again():
+    member = Member(me="b").holding()
+    member.ticks(70)
+    assert member.hear(hears=False) == [Announce()]
+    assert announced(member, 70) == [2, 6, 20, 60]
+
+
+def test_a_holder_announces_nothing_for_a_partner_that_it_hears_on():
+    member = Member(me="b").holding()
+    member.ticks(70)
+    member.hear()
+    assert Announce() not in member.hear()
