@@ -63,7 +63,8 @@ def test_every_possible_fate_is_reached(found):
 
 
 def test_the_slow_path_and_the_partners_records_take_part(found):
-    assert {outcome.value for outcome in Outcome} - set(found["slow_path"]) <= {"stale"}  # one in 100,000 packets
+    # One in 100,000 packets is stale; nothing awaits a copy, as there is no split.
+    assert {outcome.value for outcome in Outcome} - set(found["slow_path"]) <= {"stale", "awaits_copy"}
     assert found["records"] // 10 < found["records_refused"] < found["records"]
 
 

@@ -107,10 +107,19 @@ def networks(draw, most=4):
             near[a.id].append(b)
             near[b.id].append(a)
     names = st.sampled_from(["*", *[vpc.id for vpc in found]])
-    border = draw(st.lists(rules(BorderRule, vpc=names, realm=st.sampled_from(Network)), max_size=5))
+    drawn = draw(st.lists(rules(BorderRule, vpc=names, realm=st.sampled_from(Network)), max_size=5))
+    border = tuple(rule for rule in drawn if not (rule.allow and _is_ours(rule, found)))
     return NetworkConfig(
-        generation=draw(st.integers(0, 9)), vpcs=tuple(found), peerings=frozenset(peerings), border=tuple(border)
+        generation=draw(st.integers(0, 9)), vpcs=tuple(found), peerings=frozenset(peerings), border=border
     )
+
+
+def _is_ours(rule, found):
+    """Return whether a border rule opens addresses of its VPC's subnets, or one that a VPC or a VTEP has."""
+    own = [subnet.prefix for vpc in found if vpc.id == rule.vpc for subnet in vpc.subnets]
+    if any(rule.remote.version == prefix.version and rule.remote.subnet_of(prefix) for prefix in own):
+        return True
+    return rule.remote.num_addresses == 1 and rule.remote[0] in (*PUBLIC, *VTEPS)
 
 
 @st.composite
