@@ -10,7 +10,9 @@ from pathlib import Path
 
 import yaml
 
-from tests.oracles.plan_checker import Network, bounds, check
+from tests.oracles.contract_loads import bounds
+from tests.oracles.contract_network import Network
+from tests.oracles.plan_checker import check
 
 SIXTY_FOUR_BITS = ("rate_bps", "demand_bps", "slot_ns")
 """What protobuf's JSON mapping writes as text."""

@@ -11,90 +11,13 @@ from itertools import pairwise
 
 import networkx
 
-from tests.oracles import contract_fabric, contract_flows
+from tests.oracles import contract_flows
+from tests.oracles.contract_loads import bounds, heaviest
+from tests.oracles.contract_network import Network
+from tests.oracles.contract_rates import HEADROOM, ROUNDING, expected_rates, fair_shares
 
-TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
 TOLERANCE = 1e-9
-ROUNDING = Fraction(1, 10**6)
-HEADROOM = Fraction(95, 100)
 MAX_AT_ONCE = 256
-
-
-class Network:
-    """A fabric file as sets and dictionaries: directed links with their ends and capacity."""
-
-    def __init__(self, data):
-        self.role, self.cables, self.nics = {}, {}, {}
-        if "generate" in data:
-            self._generate(dict(data["generate"]))
-        for switch in data.get("switches", []):
-            self.role[switch["id"]] = switch["role"]
-        for link in data.get("links", []):
-            self.cables[frozenset((link["a"], link["b"]))] = bps(link.get("gbps", 100))
-        for host in data.get("hosts", []):
-            for name in [name for name, nic in self.nics.items() if nic["host"] == host["id"]]:
-                del self.nics[name]
-            for nic in host["nics"]:
-                self.nics[nic["id"]] = {"host": host["id"], "port": nic["port"], "bps": bps(nic.get("gbps", 100))}
-        self._draw_links()
-        self._fail(data.get("failed", []))
-
-    def _generate(self, shape):
-        kind, gbps = shape.pop("kind"), shape.pop("gbps", 100)
-        uplink = shape.pop("uplink_gbps", gbps)
-        if kind != "clos3":
-            shape.pop("pods", None), shape.pop("aggs_per_pod", None)
-        switches, cables, nics = getattr(contract_fabric, kind)(**shape)
-        self.role = {name: role for name, (role, _) in switches.items()}
-        self.cables = {frozenset(ends): bps(uplink) for ends in cables}
-        self.nics = {name: {"host": nic["host"], "port": nic["port"], "bps": bps(gbps)} for name, nic in nics.items()}
-
-    def _draw_links(self):
-        self.capacity, self.ends = {}, {}
-        for cable, rate in self.cables.items():
-            low, high = sorted(cable, key=lambda port: TIER[self.role[switch_of(port)]])
-            for a, b in ((low, high), (high, low)):
-                self.capacity[f"{a}>{b}"], self.ends[f"{a}>{b}"] = rate, (switch_of(a), switch_of(b))
-        for name, nic in self.nics.items():
-            for link, ends in (
-                (f"{name}>{nic['port']}", (name, switch_of(nic["port"]))),
-                (f"{nic['port']}>{name}", (switch_of(nic["port"]), name)),
-            ):
-                self.capacity[link], self.ends[link] = nic["bps"], ends
-
-    def _fail(self, failed):
-        self.dead = set()
-        for name in failed:
-            if ">" in name:
-                a, b = name.split(">")
-                self.dead |= {f"{a}>{b}", f"{b}>{a}"}
-            else:
-                self.dead |= {link for link, ends in self.ends.items() if name in ends}
-        self.switch_links = [link for link, ends in self.ends.items() if all(end in self.role for end in ends)]
-        self.alive = [link for link in self.switch_links if link not in self.dead]
-
-    def rises(self, link):
-        """Return whether a link between switches goes to a higher tier."""
-        a, b = self.ends[link]
-        return TIER[self.role[a]] < TIER[self.role[b]]
-
-    def leaf(self, nic):
-        return switch_of(self.nics[nic]["port"])
-
-    def pods(self):
-        """Return the pod of each switch below the top tier: its component without that tier."""
-        below = networkx.Graph()
-        below.add_nodes_from(name for name, role in self.role.items() if TIER[role] < 2)
-        below.add_edges_from(self.ends[link] for link in self.switch_links if set(self.ends[link]) <= set(below))
-        return {name: number for number, pod in enumerate(networkx.connected_components(below)) for name in pod}
-
-
-def bps(gbps):
-    return round(Fraction(str(gbps)) * 10**9)
-
-
-def switch_of(port):
-    return port.rsplit(":", 1)[0]
 
 
 # ---------------------------------------------------------------- demands of jobs
@@ -166,139 +89,7 @@ def path_violations(network, flow_id, links, source, target):
     return found
 
 
-# ---------------------------------------------------------------- loads and bounds
-
-
-def heaviest(flows, places_of):
-    """Add up, per place, the sum over jobs of the job's heaviest phase there."""
-    phases = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
-    for flow in flows:
-        for place in places_of(flow):
-            phases[place][flow["job"]][flow["phase"]] += flow["demand_bps"]
-    return {place: sum(max(job.values()) for job in jobs.values()) for place, jobs in phases.items()}
-
-
-def cuts(network, flows):
-    """Yield (links of a cut that are alive, flows that must cross it): every leaf and pod, out and in."""
-    pods = network.pods()
-    leaves = {name: name for name, role in network.role.items() if role == "leaf"}
-    for inside in (leaves, pods):
-        for end, other, side in (("src_nic", "dst_nic", 0), ("dst_nic", "src_nic", 1)):
-            crossing = defaultdict(list)
-            for flow in flows:
-                here, there = inside[network.leaf(flow[end])], inside[network.leaf(flow[other])]
-                if here != there:
-                    crossing[here].append(flow)
-            links = defaultdict(list)
-            for link in network.alive:
-                inner, outer = network.ends[link] if side == 0 else network.ends[link][::-1]
-                if inner in inside and inside.get(outer) != inside[inner]:
-                    links[inside[inner]].append(link)
-            for key, members in crossing.items():
-                yield links[key], members
-
-
-def bounds(network, flows):
-    """Return the largest of the leaf cuts, pod cuts, pigeonhole and bin-packing bounds, which hold for any plan."""
-    best = Fraction(0)
-    for links, members in cuts(network, flows):
-        capacities = [network.capacity[link] for link in links]
-        if not capacities:
-            continue
-        widest, total = max(capacities), heaviest(members, lambda _: ("cut",))["cut"]
-        best = max(best, Fraction(total, sum(capacities)))
-        if min(capacities) == widest:  # loads are whole bits per second
-            best = max(best, Fraction(-(-total // len(links)), widest))
-        for size in {flow["demand_bps"] for flow in members}:
-            count = _most(members, lambda demand, size=size: int(demand >= size))
-            best = max(best, Fraction(-(-count // len(links)) * size, widest))
-        best = max(best, Fraction(_least_packing(members, len(links), int(best * widest)), widest))
-    return best
-
-
-def _most(flows, weight):
-    """Return the sum over jobs of the largest phase, where a flow counts `weight` of its demand."""
-    return heaviest([{**flow, "demand_bps": weight(flow["demand_bps"])} for flow in flows], lambda _: (0,))[0]
-
-
-def _least_packing(flows, links, enough):
-    """Return the least load of a link, from `enough` on, at which flows that fit with no other need no more links."""
-
-    def too_small(room):
-        return any(
-            _most(flows, lambda d, e=e: 0 if d < e else room if d + e > room else d) > links * room
-            for e in {flow["demand_bps"] for flow in flows}
-        )
-
-    high = max(enough, 2 * max(flow["demand_bps"] for flow in flows))
-    while enough < high:
-        middle = (enough + high) // 2
-        enough, high = (middle + 1, high) if too_small(middle) else (enough, middle)
-    return high
-
-
 # ---------------------------------------------------------------- rates
-
-
-def max_min(flows, capacity):
-    """Return max-min fair rates: raise all rates together until a link is full, freeze its flows, repeat."""
-    rates = {flow["flow_id"]: Fraction(0) for flow in flows}
-    growing, left = {flow["flow_id"]: flow for flow in flows}, {k: Fraction(v) for k, v in capacity.items()}
-    while growing:
-        crowd = defaultdict(int)
-        for flow in growing.values():
-            for link in flow["links"]:
-                crowd[link] += 1
-        step = min(left[link] / count for link, count in crowd.items())
-        step = min(step, *(flow["demand_bps"] - rates[name] for name, flow in growing.items()))
-        for name, flow in growing.items():
-            rates[name] += step
-            for link in flow["links"]:
-                left[link] -= step
-        growing = {
-            name: flow
-            for name, flow in growing.items()
-            if rates[name] < flow["demand_bps"] and all(left[link] > 0 for link in flow["links"])
-        }
-    return rates
-
-
-def expected_rates(network, flows, headroom=HEADROOM):
-    """Return each flow's rate: a max-min share where a link is over its limit, the phase of a job beside the heaviest
-    phase of each other job; its demand elsewhere. The limit of a NIC is `headroom` of its rate for several senders."""
-    loads, limits = heaviest(flows, lambda flow: flow["links"]), _limits(network, flows, headroom)
-    over = {
-        link
-        for link, load in loads.items()
-        if load > (limits[link] if limits[link] < network.capacity[link] else limits[link] * (1 + ROUNDING))
-    }
-    layers = defaultdict(list)
-    for flow in flows:  # a flow on no link over its limit slows no flow, and none slows it
-        if over.intersection(flow["links"]):
-            layers[flow["job"], flow["phase"]].append(flow)
-    weight = {layer: sum(flow["demand_bps"] for flow in members) for layer, members in layers.items()}
-    heavy = {
-        job: max((key for key in layers if key[0] == job), key=lambda key: (weight[key], -key[1])) for job, _ in layers
-    }
-    rates = {flow["flow_id"]: Fraction(flow["demand_bps"]) for flow in flows}
-    for layer, members in layers.items():
-        others = [flow for job, key in heavy.items() if job != layer[0] for flow in layers[key]]
-        found = max_min(members + others, _limits(network, members + others, headroom))
-        rates.update((flow["flow_id"], found[flow["flow_id"]]) for flow in members)
-    return rates
-
-
-def _limits(network, flows, headroom):
-    """Return what each link takes: of a NIC with several senders that ask it for more than `headroom`, only that."""
-    limits = {link: Fraction(rate) for link, rate in network.capacity.items()}
-    senders, asked = defaultdict(set), heaviest(flows, lambda flow: [flow["dst_nic"]])
-    for flow in flows:
-        senders[flow["dst_nic"]].add(flow["src_nic"])
-    for nic, sources in senders.items():
-        rate = network.nics[nic]["bps"]
-        if len(sources) > 1 and asked[nic] > headroom * rate:
-            limits[f"{network.nics[nic]['port']}>{nic}"] = headroom * rate
-    return limits
 
 
 def _conserving_violations(network, flows):
@@ -321,17 +112,6 @@ def _conserving_violations(network, flows):
             and flow["dst_nic"] not in full
         )
     ]
-
-
-def fair_shares(network, flows):
-    """Return each flow's share of its demand at max-min rates, with the whole rate of NICs."""
-    rates = expected_rates(network, flows, headroom=1)
-    shares = {flow["flow_id"]: Fraction(1) for flow in flows}
-    for flow in flows:
-        rate, demand = rates[flow["flow_id"]], flow["demand_bps"]
-        if rate + 1 < demand * (1 - ROUNDING):
-            shares[flow["flow_id"]] = rate / demand
-    return shares
 
 
 # ---------------------------------------------------------------- the whole

@@ -1,0 +1,86 @@
+"""A fabric file as sets and dictionaries, as the contract has it; nothing is imported from what is checked."""
+
+from fractions import Fraction
+
+import networkx
+
+from tests.oracles import contract_fabric
+
+TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
+
+
+class Network:
+    """A fabric file as sets and dictionaries: directed links with their ends and capacity."""
+
+    def __init__(self, data):
+        self.role, self.cables, self.nics = {}, {}, {}
+        if "generate" in data:
+            self._generate(dict(data["generate"]))
+        for switch in data.get("switches", []):
+            self.role[switch["id"]] = switch["role"]
+        for link in data.get("links", []):
+            self.cables[frozenset((link["a"], link["b"]))] = bps(link.get("gbps", 100))
+        for host in data.get("hosts", []):
+            for name in [name for name, nic in self.nics.items() if nic["host"] == host["id"]]:
+                del self.nics[name]
+            for nic in host["nics"]:
+                self.nics[nic["id"]] = {"host": host["id"], "port": nic["port"], "bps": bps(nic.get("gbps", 100))}
+        self._draw_links()
+        self._fail(data.get("failed", []))
+
+    def _generate(self, shape):
+        kind, gbps = shape.pop("kind"), shape.pop("gbps", 100)
+        uplink = shape.pop("uplink_gbps", gbps)
+        if kind != "clos3":
+            shape.pop("pods", None), shape.pop("aggs_per_pod", None)
+        switches, cables, nics = getattr(contract_fabric, kind)(**shape)
+        self.role = {name: role for name, (role, _) in switches.items()}
+        self.cables = {frozenset(ends): bps(uplink) for ends in cables}
+        self.nics = {name: {"host": nic["host"], "port": nic["port"], "bps": bps(gbps)} for name, nic in nics.items()}
+
+    def _draw_links(self):
+        self.capacity, self.ends = {}, {}
+        for cable, rate in self.cables.items():
+            low, high = sorted(cable, key=lambda port: TIER[self.role[switch_of(port)]])
+            for a, b in ((low, high), (high, low)):
+                self.capacity[f"{a}>{b}"], self.ends[f"{a}>{b}"] = rate, (switch_of(a), switch_of(b))
+        for name, nic in self.nics.items():
+            for link, ends in (
+                (f"{name}>{nic['port']}", (name, switch_of(nic["port"]))),
+                (f"{nic['port']}>{name}", (switch_of(nic["port"]), name)),
+            ):
+                self.capacity[link], self.ends[link] = nic["bps"], ends
+
+    def _fail(self, failed):
+        self.dead = set()
+        for name in failed:
+            if ">" in name:
+                a, b = name.split(">")
+                self.dead |= {f"{a}>{b}", f"{b}>{a}"}
+            else:
+                self.dead |= {link for link, ends in self.ends.items() if name in ends}
+        self.switch_links = [link for link, ends in self.ends.items() if all(end in self.role for end in ends)]
+        self.alive = [link for link in self.switch_links if link not in self.dead]
+
+    def rises(self, link):
+        """Return whether a link between switches goes to a higher tier."""
+        a, b = self.ends[link]
+        return TIER[self.role[a]] < TIER[self.role[b]]
+
+    def leaf(self, nic):
+        return switch_of(self.nics[nic]["port"])
+
+    def pods(self):
+        """Return the pod of each switch below the top tier: its component without that tier."""
+        below = networkx.Graph()
+        below.add_nodes_from(name for name, role in self.role.items() if TIER[role] < 2)
+        below.add_edges_from(self.ends[link] for link in self.switch_links if set(self.ends[link]) <= set(below))
+        return {name: number for number, pod in enumerate(networkx.connected_components(below)) for name in pod}
+
+
+def bps(gbps):
+    return round(Fraction(str(gbps)) * 10**9)
+
+
+def switch_of(port):
+    return port.rsplit(":", 1)[0]
