@@ -33,6 +33,7 @@ from heddle.controller.model.event import (
     PortStatus,
     RulesRead,
     Solved,
+    Submit,
     Suggested,
     SwitchCaughtUp,
     SwitchDown,
@@ -271,3 +272,11 @@ class Driver:
 
 def _set(rules: SwitchRules) -> tuple[frozenset[object], frozenset[object]]:
     return frozenset(rules.rules), frozenset(rules.groups)
+
+
+def submitted(driver: Driver, request: JobRequest, reply: int = 1) -> JobPlan:
+    """Submit a job and return its plan."""
+    driver.feed(Submit(reply=reply, request=request))
+    plan = driver.reply_to(reply)
+    assert isinstance(plan, JobPlan), plan
+    return plan
