@@ -8,9 +8,9 @@ that it quotes (`quoted`). `connection` of a packet is the row of its connection
 - MISS: there is no connection, or only an older generation of tables has admitted it; `admit` decides.
 
 TCP state selects the idle timeout (`memory.ageing.timeout_s`). A connection is ESTABLISHED once its opener acknowledges
-a reply, CLOSING once either side sends FIN or RST, and CLOSED once both sent FIN or one sent RST; `segments` decides
-which of these count. A CLOSING connection ends after the transitory timeout without packets, a CLOSED one also when a
-SYN opens a new one between the same ports (RFC 5382, REQ-5; RFC 6191).
+a reply, CLOSING once either side sends FIN or RST, and CLOSED once both sent FIN or one sent RST; `dataplane.elements`
+decides which of these count (`segments`). A CLOSING connection ends after the transitory timeout without packets, a
+CLOSED one also when a SYN opens a new one between the same ports (RFC 5382, REQ-5; RFC 6191).
 
 Other traffic is ESTABLISHED once it is more than requests with one reply each: the opener sends after a reply, or
 there are more replies than requests. Whatever is not live may give way to new connections (`memory.queues`).
@@ -22,12 +22,13 @@ arrive on the side that its connection leads to, it is dropped as MARTIAN.
 from heddle.dataplane.elements.fragments import follow as follow_fragment
 from heddle.dataplane.elements.headers.flow import is_error
 from heddle.dataplane.elements.memory.state import FOLLOWED_NS
+from heddle.dataplane.elements.segments import take
 from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.reasons import Drop
 from heddle.dataplane.gateway.elements.quoted import find_quoted
-from heddle.dataplane.gateway.elements.segments import begin, change, follow, take_next
+from heddle.dataplane.gateway.elements.segments import begin, change, follow
 from heddle.dataplane.gateway.graph import HIT, MISS
 from heddle.dataplane.gateway.memory.connections import (
     NO_ROW,
@@ -156,14 +157,14 @@ def apply_connection(memory: Bytes, packet: Row, state: State, row: int, now_ns:
     flags = connection.flags
     route_by(packet, connection, row)
     connection.packets += 1
-    is_segment = packet.protocol == TCP and packet.fragment != LATER_FRAGMENT
-    if is_segment and not take_next(memory, packet, connection, flags):
-        follow(memory, packet, state, row, now_ns)
+    if packet.protocol == TCP:
+        if take(memory, packet, connection, flags) or packet.fragment == LATER_FRAGMENT:
+            connection.last_seen_ns = now_ns
+        else:
+            follow(memory, packet, state, row, now_ns)
         return
     connection.last_seen_ns = now_ns
-    if packet.protocol == TCP or flags & ESTABLISHED or flags & (REPLY | SEEN_REPLY) == 0:
-        return
-    if packet.fragment != LATER_FRAGMENT:
+    if flags & ESTABLISHED == 0 and flags & (REPLY | SEEN_REPLY) and packet.fragment != LATER_FRAGMENT:
         _follow_exchange(state, row)
 
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from heddle.dataplane.elements.memory.exchange import belong, describe
 from heddle.dataplane.elements.memory.state import JOURNAL_HEAD, JOURNAL_LOST, JOURNAL_ON, JOURNAL_TAIL, RESEND_LEFT
+from heddle.dataplane.elements.memory.tcp_flags import KNOWN_OPENER, KNOWN_REPLIER
 from heddle.dataplane.gateway.memory.state import (
     DECIDED_AT,
-    KNOWN_OPENER,
-    KNOWN_REPLIER,
     PAIRS_USED,
     RECORD_FLAGS,
     REPLY,

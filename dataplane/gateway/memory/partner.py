@@ -25,6 +25,7 @@ from heddle.dataplane.elements.memory.state import (
     RESEND_LEFT,
     UPDATED,
 )
+from heddle.dataplane.elements.memory.tcp_flags import KNOWN_OPENER, KNOWN_REPLIER
 from heddle.dataplane.engine.flow_key import VNI
 from heddle.dataplane.gateway.memory.connections import NO_ROW, connect, end_connection, find_connection
 from heddle.dataplane.gateway.memory.incarnations import is_gone, is_record_of, write_draft
@@ -35,8 +36,6 @@ from heddle.dataplane.gateway.memory.state import (
     DECIDED,
     DECIDED_AT,
     FROM_PARTNER,
-    KNOWN_OPENER,
-    KNOWN_REPLIER,
     PAIRS_USED,
     RECORD_FLAGS,
     REPLY,

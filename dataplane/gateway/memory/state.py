@@ -15,6 +15,7 @@ from heddle.dataplane.cache_lines import zeros_at_a_line
 from heddle.dataplane.config.limit import MAX_VPCS
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.elements.memory import state as shared
+from heddle.dataplane.elements.memory import tcp_flags
 from heddle.dataplane.elements.memory.buckets import index_slots
 from heddle.dataplane.elements.memory.state import FIRST_OWN_WORD
 from heddle.dataplane.jit import Grid, Ints, Rows, row_type
@@ -48,15 +49,17 @@ CONNECTION = row_type(
 """One direction of a connection: three cache lines, of which packets need the first two. A row does not move while the
 connection exists; `key` 0 marks a free row."""
 
-REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BORDER, FIN_OPENER, FIN_REPLIER, CLOSED = (
-    1 << bit for bit in range(11)
+REPLY, SEEN_REPLY, ESTABLISHED, CLOSING = (
+    tcp_flags.REPLY,
+    tcp_flags.SEEN_REPLY,
+    tcp_flags.ESTABLISHED,
+    tcp_flags.CLOSING,
 )
-KNOWN_OPENER, KNOWN_REPLIER, AHEAD_OPENER, AHEAD_REPLIER = (1 << bit for bit in range(24, 28))
-"""Flags of a connection's row: the direction of the replies; addresses or ports are translated; a reply was seen; the
-TCP handshake is complete, or other traffic is more than requests with one reply each; a FIN or RST was seen; received
-from the partner, not seen here; by floating IP; to the provider's networks; a FIN of the opener was seen; one of the
-other side; both, or a RST; by side of a TCP connection: its next sequence number is known; a FIN of it is behind a gap.
-Both rows have the same flags except for REPLY."""
+FIN_OPENER, FIN_REPLIER, CLOSED = tcp_flags.FIN_OPENER, tcp_flags.FIN_REPLIER, tcp_flags.CLOSED
+TRANSLATED, FROM_PARTNER, FLOATING, BORDER = 1 << 1, 1 << 5, 1 << 6, 1 << 7
+"""Flags of a connection's row: those of TCP (`tcp_flags`), of which other traffic has the first three, and is
+ESTABLISHED if it is more than requests with one reply each; addresses or ports are translated; received from the
+partner, not seen here; by floating IP; to the provider's networks. Both rows have the same flags except for REPLY."""
 EXPECTED = 1 << 15
 """Another flag: a hairpin connection that inward rules deny, but whose target has sent to its public source before."""
 RECORD_FLAGS = (1 << 11) - 1 | EXPECTED
