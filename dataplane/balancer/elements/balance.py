@@ -15,12 +15,14 @@ that full NAT needs, so that the cache misses of a burst overlap. What a packet'
 from typing import Any
 
 from heddle.dataplane.balancer.elements.quoted import become_flow
+from heddle.dataplane.balancer.elements.segments import begin, follow_segment, touch_both
 from heddle.dataplane.balancer.graph import REFUSED, SENT
 from heddle.dataplane.balancer.maglev import SLOTS as MAGLEV_SLOTS
 from heddle.dataplane.balancer.memory import connections as table
 from heddle.dataplane.balancer.memory.connections import NO_ROW
 from heddle.dataplane.balancer.memory.open_translated import open_translated
 from heddle.dataplane.balancer.memory.partner import note
+from heddle.dataplane.balancer.memory.sides import is_closed
 from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count, State
 from heddle.dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
 from heddle.dataplane.elements.headers.flow import is_error
@@ -78,7 +80,7 @@ def _prefetch_rows(node: int, packets: Rows, count: int, state: State) -> None:
     for i in range(count):
         packet = packets[i]
         if packet.node == node and packet.connection != NO_ROW:
-            table.prefetch_pair(state, packet.connection)
+            table.prefetch_pair(state, packet.connection, packet.protocol == TCP)
 
 
 @inline
@@ -90,21 +92,21 @@ def _route(memory: Bytes, packet: Row, tables: Any, state: State, tick: int) -> 
     if row != NO_ROW and state.flows[place(row)].flags & REPLY:
         return _reply(memory, packet, tables, state, row, tick)
     seen = _flags_of(memory, packet)
-    if row != NO_ROW and seen & (SYN | ACK) == SYN and table.state_of_word(state.words[place(row)]) == table.CLOSING:
+    if row != NO_ROW and seen & (SYN | ACK) == SYN and is_closed(state, row):
         table.free(state, row)
         row = NO_ROW
     if row != NO_ROW:
         number = state.flows[place(row)].back_end
         back_end = tables.back_ends[place(number & (tables.back_ends.shape[0] - 1))]
         if back_end.number == number and (back_end.up != 0 or packet.protocol == TCP):
-            _follow(packet, tables, state, row, seen, tick)
+            _follow(memory, packet, tables, state, row, seen, tick)
             packet.next_hop = back_end.next_hop
             packet.connection = row
             packet.translation = row if back_end.mode == FULL_NAT else NO_ROW
             return ACCEPTED
         state.counters[MOVED] += 1
         table.free(state, row)
-    return _open(packet, tables, state, seen, key, tick)
+    return _open(memory, packet, tables, state, seen, key, tick)
 
 
 @inline
@@ -144,10 +146,15 @@ def _flags_of(memory: Bytes, packet: Row) -> int:
 
 
 @inline
-def _follow(packet: Row, tables: Any, state: State, row: int, seen: int, tick: int) -> None:
+def _follow(memory: Bytes, packet: Row, tables: Any, state: State, row: int, seen: int, tick: int) -> None:
     """Follow the state of a connection by a packet of the client; a row of full NAT takes its pair along."""
     before = table.state_of_word(state.words[place(row)])
     after, flow = before, state.flows[place(row)]
+    if flow.pair > 0:
+        state.flows[flow.pair - 1].back_end = packet.outer_source
+        if packet.protocol == TCP:
+            follow_segment(memory, packet, tables, state, row, tick)
+            return
     if seen & (FIN | RST):
         after = table.CLOSING
     elif flow.pair == 0 or flow.flags & SEEN_REPLY:
@@ -158,7 +165,6 @@ def _follow(packet: Row, tables: Any, state: State, row: int, seen: int, tick: i
     table.touch(state, row, after, tick)
     if flow.pair > 0:
         table.touch(state, flow.pair - 1, after, tick)
-        state.flows[flow.pair - 1].back_end = packet.outer_source
     if after != before:
         note(tables, state, row, tick)
 
@@ -166,14 +172,11 @@ def _follow(packet: Row, tables: Any, state: State, row: int, seen: int, tick: i
 @element
 def _reply(memory: Bytes, packet: Row, tables: Any, state: State, row: int, tick: int) -> int:
     """Route a back end's packet of full NAT to the client."""
-    flow = state.flows[row]
-    pair = flow.pair - 1
-    after = table.state_of_word(state.words[pair])
-    state.flows[pair].flags |= SEEN_REPLY
-    if _flags_of(memory, packet) & (FIN | RST):
-        after = table.CLOSING
-    table.touch(state, row, after, tick)
-    table.touch(state, pair, after, tick)
+    state.flows[state.flows[row].pair - 1].flags |= SEEN_REPLY
+    if packet.protocol == TCP:
+        follow_segment(memory, packet, tables, state, row, tick)
+    else:
+        touch_both(state, row, table.state_of_word(state.words[row]), tick)
     packet.connection = row
     packet.translation = row
     return _towards_client(packet, tables, state, row)
@@ -191,7 +194,7 @@ def _towards_client(packet: Row, tables: Any, state: State, row: int) -> int:
 
 
 @element
-def _open(packet: Row, tables: Any, state: State, seen: int, key: int, tick: int) -> int:
+def _open(memory: Bytes, packet: Row, tables: Any, state: State, seen: int, key: int, tick: int) -> int:
     """Choose a back end for a packet without a connection, and make the connection; return a verdict."""
     if packet.protocol != TCP and packet.protocol != UDP:
         return _of_no_service(packet, tables)
@@ -214,6 +217,8 @@ def _open(packet: Row, tables: Any, state: State, seen: int, key: int, tick: int
         made = open_translated(packet, tables, state, service, back_end, key, tick, first_state)
         if made < 0:
             return Drop.PORTS_EXHAUSTED.value
+        if packet.protocol == TCP:
+            begin(memory, packet, state, made, tick)
         packet.connection = made
         packet.translation = made
     elif seen & (FIN | RST) == 0:

@@ -8,7 +8,7 @@ States and their ends, each by a timeout of its own (`Tables.timeouts`), checked
 
     HALF_OPEN    TCP without an acknowledged handshake, also a first packet without SYN
     ESTABLISHED  the client has sent a second packet without SYN (full NAT: and the back end has replied)
-    CLOSING      FIN or RST was seen; a SYN opens a new connection
+    CLOSING      FIN or RST was seen; a SYN opens a new connection (full NAT: both sides' FIN, or RST; `segments`)
     FIRST        one datagram so far
     STREAM       datagrams went on (full NAT: the back end has replied)
 
@@ -81,10 +81,12 @@ def prefetch_flow(state: State, hashed: int) -> int:
 
 
 @inline
-def prefetch_pair(state: State, row: int) -> None:
-    """Prefetch the other direction of a row of full NAT, both its word and its key; nothing for a direct one."""
+def prefetch_pair(state: State, row: int, is_tcp: bool) -> None:
+    """Prefetch what a row of full NAT has besides: the other direction's word and key, its own TCP numbers."""
     pair = state.flows[place(row)].pair - 1
     if 0 <= pair < state.words.shape[0]:
+        if is_tcp:
+            prefetch_to_write(state.sides, row, 0)
         prefetch_to_write(state.words, pair, 0)
         prefetch_to_write(state.flows, pair, 0)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from heddle.dataplane.balancer.memory import connections as table
 from heddle.dataplane.balancer.memory.connections import NO_ROW
+from heddle.dataplane.balancer.memory.sides import set_sides, take_over
 from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count, State
 from heddle.dataplane.balancer.tables.schema import FULL_NAT, service_key
 from heddle.dataplane.elements.memory.exchange import describe
@@ -30,6 +31,7 @@ from heddle.dataplane.engine.flow_key import VNI, key_of
 from heddle.dataplane.engine.hashing import mixed5
 from heddle.dataplane.jit import Row, Rows, element, inline, kernel
 from heddle.dataplane.packet.memory import WORD
+from heddle.dataplane.packet.transport import TCP
 from heddle.dataplane.tables.lookup import row3
 from heddle.dataplane.tables.schema import EMPTY
 
@@ -203,6 +205,8 @@ def _refresh(tables: Any, state: State, record: Row, row: int, at: int, tick: in
     table.touch(state, row, wanted, tick)
     if flow.pair > 0:
         table.touch(state, flow.pair - 1, wanted, tick)
+        if record.key >> 24 & 0xFF == TCP:
+            take_over(state, row, wanted, tick)
     return True
 
 
@@ -224,4 +228,6 @@ def _pair(tables: Any, state: State, record: Row, row: int, at: int, tick: int, 
     state.flows[row].flags = SEEN_REPLY if record.flags & 8 else 0
     state.flows[made].pair = row + 1
     state.flows[made].flags = REPLY
+    if protocol == TCP:
+        set_sides(state, row, wanted, tick)
     return True

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from heddle.dataplane.cache_lines import zeros_at_a_line
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.elements.memory import state as shared
+from heddle.dataplane.elements.memory import tcp_flags
 from heddle.dataplane.jit import Ints, Rows, row_type
 
 SLOTS_PER_CONNECTION = 2
@@ -28,8 +29,15 @@ FLOW = row_type(
     "flags",
 )
 """One direction of a connection: one cache line."""
-REPLY, SEEN_REPLY = 1, 2
+REPLY, SEEN_REPLY = tcp_flags.REPLY, tcp_flags.SEEN_REPLY
 """Flags: the direction of the replies; the back end has replied."""
+SIDE = row_type(
+    "expected",  # next sequence number << 32 | last acknowledgement of this side (`elements.segments`)
+    "beyond",  # start << 32 | end of what came behind a gap
+    "flags",  # `tcp_flags`
+    "spare",  # half a cache line
+)
+"""One direction of a TCP connection of full NAT, by its row of `flows`; untouched with direct return."""
 
 
 class Count(IntEnum):
@@ -73,6 +81,8 @@ class State(NamedTuple):
     """By row, `tag << 32 | state << 29 | tick`, 0 for a free row; eight make a bucket."""
     flows: Rows
     """FLOW rows."""
+    sides: Rows
+    """SIDE rows."""
     counters: Ints
     """By `Count`."""
 
@@ -84,6 +94,7 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         **shared.layout(limits.fragments, 0),
         "words": ((rows,), word),
         "flows": ((rows,), FLOW),
+        "sides": ((rows,), SIDE),
         "counters": ((COUNTERS,), word),
     }
 
