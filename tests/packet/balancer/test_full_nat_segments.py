@@ -1,4 +1,4 @@
-"""With full NAT, only segments with the next expected number end a connection, whoever sends them."""
+"""With full NAT, only segments with the next expected number of their side end a connection."""
 
 from typing import Any
 
