@@ -66,7 +66,7 @@ def run(
         punts: ring to the slow path.
         injects: ring from the slow path.
         packets: BURST rows of PACKET, for the current burst.
-        clock: CLOCK_BYTES of scratch memory for clock_gettime.
+        clock: CLOCK_BYTES, which `engine.clock` describes.
         call_ns: the call returns at the end of the first burst after this time, if not before.
         sleepers: the files that end a sleep (`engine.sleep`); the first one also ends the call.
         sleep_ms: how long an idle call sleeps; 0 never to sleep.

@@ -3,7 +3,6 @@
 import hashlib
 from pathlib import Path
 
-import numba
 import numpy as np
 
 from heddle.dataplane.config.local import Limits
@@ -28,8 +27,7 @@ from heddle.dataplane.io.ports import receive
 from heddle.dataplane.jit import CHECKED
 from heddle.dataplane.packet.transport import TCP
 from heddle.kernels.cache import keep_on_disk
-from tests.fakes.gateway.compiled_packets import OPTIONS
-from tests.fakes.gateway.gateway_chain import STAMP
+from tests.fakes.gateway.compiled_packets import STAMP, called
 
 LIMITS = Limits(connections=512, mappings=128, fragments=32, connections_per_endpoint=128)
 PORTS, BUFFERS, RING = 4, 256, 64
@@ -37,7 +35,7 @@ SLOW_PATH = -1
 """In place of a port: the frames that the slow path sends."""
 
 
-@numba.njit(**OPTIONS)
+@called
 def turn(ports, port, packets, graph, tables, state, counters, punts, injects, between, now_ns):
     """Process one burst, or the slow path's frames, like `gateway.run` does; return how many packets."""
     age(tables, state, now_ns)

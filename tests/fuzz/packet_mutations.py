@@ -17,8 +17,7 @@ from heddle.dataplane.io.frames.in_memory import collect, offer
 from heddle.dataplane.jit import CHECKED
 from heddle.dataplane.packet.memory import copy, load8, load16, store8, store16
 from heddle.kernels.cache import keep_on_disk
-from tests.fakes.gateway.compiled_packets import below, inlined, step, sum_up
-from tests.fakes.gateway.gateway_chain import STAMP
+from tests.fakes.gateway.compiled_packets import STAMP, below, called, inlined, step, sum_up
 
 MAX_BYTES = 9000
 WORDS = np.array(
@@ -150,7 +149,7 @@ def _mutated(seeds, seed, frame, calm, chance):
     return length
 
 
-@step
+@called
 def throw_in(seeds, one, other, frame, count, chance):
     """Let the slow path of two gateways send or enter the same `count` packets, some of them to invalid ports."""
     for _ in range(count):
@@ -160,7 +159,7 @@ def throw_in(seeds, one, other, frame, count, chance):
         _write_inject(other, frame[:length], port, entering)
 
 
-@step
+@called
 def arrive(seeds, one, other, fills, frame, calm, chance):
     """Let the same packets arrive at two sets of ports whose buffers contain different bytes, new ones if `fills`.
 
@@ -186,7 +185,7 @@ def arrive(seeds, one, other, fills, frame, calm, chance):
     return port
 
 
-@step
+@called
 def differ(one, other, here, there, results):
     """Collect all frames sent by both; count them in `results` by port; return how many differ."""
     different = 0

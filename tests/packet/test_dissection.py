@@ -11,8 +11,8 @@ from scapy.packet import Padding, Raw
 
 from heddle.dataplane.config.addresses import gateway_mac
 from heddle.foundation.address import mac_text
-from tests.fakes.gateway.gateway_bench import GatewayBench
 from tests.fakes.gateway.gateway_frames import arriving, dissected, inner, tunnelled
+from tests.fakes.gateway.gateway_loop import GatewayLoop
 from tests.fakes.gateway.gateway_site import CUSTOMER, EXTERNAL, PROVIDER, UNDERLAY
 from tests.fakes.gateway.two_tenants import BLUE, FLOATING, HOSTS, LOCAL, MACS, NAT, RED, VLANS, tenants_tables
 from tests.support.examples import examples
@@ -68,7 +68,11 @@ def _arriving(number, vni):
 @pytest.fixture(scope="module")
 def frames():
     """The frames that leave in all rounds."""
-    bench, left = GatewayBench(LOCAL, tenants_tables()), []
+    loop, left = GatewayLoop(LOCAL, tenants_tables()), []
+
+    def send(port, *frames):
+        return [(out, frame) for out, sent in loop.through(port, *frames).items() for frame in sent]
+
     for number in range(0, STEP * ROUNDS, STEP):
         for vni in (RED, BLUE):
             sent = []
@@ -77,9 +81,9 @@ def frames():
                 if packet.dst == B:
                     frame.dst = mac_text(MACS[vni] + NUMBERS[B])
                 sent.append(tunnelled(frame, vni=vni, host=HOSTS[vni], tos=frame.payload.fields.get("tos", 0)))
-            left += bench.send(UNDERLAY, *sent)
+            left += send(UNDERLAY, *sent)
             for port, packet in _arriving(number, vni):
-                left += bench.send(port, arriving(port, packet, vlan=VLANS[vni]))
+                left += send(port, arriving(port, packet, vlan=VLANS[vni]))
     return left
 
 

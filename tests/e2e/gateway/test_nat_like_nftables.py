@@ -15,8 +15,8 @@ from scapy.packet import Packet, Raw
 
 from heddle.dataplane.config.addresses import gateway_mac
 from heddle.foundation.address import mac_text
-from tests.fakes.gateway.gateway_bench import GatewayBench
 from tests.fakes.gateway.gateway_frames import arriving, inner, tunnelled
+from tests.fakes.gateway.gateway_loop import GatewayLoop
 from tests.fakes.gateway.gateway_site import EXTERNAL, HOST_A, HOST_C, UNDERLAY
 from tests.fakes.gateway.two_tenants import LOCAL, MACS, RED, tenants_tables
 from tests.oracles.inet_checksum import ones_complement
@@ -38,7 +38,7 @@ class OurNat:
     """The gateway, with the same two ends."""
 
     def __init__(self):
-        self._bench = GatewayBench(LOCAL, tenants_tables())
+        self._loop = GatewayLoop(LOCAL, tenants_tables())
 
     def inside(self, *packets):
         frames = []
@@ -46,12 +46,13 @@ class OurNat:
             last = int(packet.src.rsplit(".", 1)[1])
             frame = inner(packet, source=MACS[RED] + last + 6, target=gateway_mac(RED))
             frames.append(tunnelled(frame, vni=RED, host=HOST_C if packet.src == B else HOST_A))
-        return [frame[14:] for port, frame in self._bench.send(UNDERLAY, *frames) if port == EXTERNAL]
+        return [frame[14:] for frame in self._loop.through(UNDERLAY, *frames).get(EXTERNAL, [])]
 
     def outside(self, *packets):
-        sent = self._bench.send(EXTERNAL, *(arriving(EXTERNAL, packet) for packet in packets))
-        assert all(mac_text(int.from_bytes(frame[56:62], "big")) == mac_text(gateway_mac(RED)) for _, frame in sent)
-        return [frame[64:] for port, frame in sent if port == UNDERLAY]
+        sent = self._loop.through(EXTERNAL, *(arriving(EXTERNAL, packet) for packet in packets))
+        frames = [frame for of_port in sent.values() for frame in of_port]
+        assert all(mac_text(int.from_bytes(frame[56:62], "big")) == mac_text(gateway_mac(RED)) for frame in frames)
+        return [frame[64:] for frame in sent.get(UNDERLAY, [])]
 
 
 @pytest.fixture

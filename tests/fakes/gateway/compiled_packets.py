@@ -1,15 +1,25 @@
 """Building blocks of compiled packet generators: a random generator, and headers written field by field."""
 
+import hashlib
+from pathlib import Path
+
 import numba
 import numpy as np
 
+from heddle import dataplane
 from heddle.dataplane.jit import CHECKED
 from heddle.dataplane.packet.memory import load8, load16, store8, store16, store32, store64
+from heddle.kernels.cache import digest
+from heddle.kernels.compilers import EntryCompiler, PartCompiler
 
-OPTIONS = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck": CHECKED}
-step = numba.njit(**OPTIONS)
-"""Compile without keeping it on disk: what is at the top of a file's kernels is kept with all that it calls."""
-inlined = numba.njit(forceinline=True, **OPTIONS)
+STAMP = digest(Path(dataplane.__file__).parent) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+"""What kernels on disk that use this file are valid for; they add their own file."""
+OPTIONS = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck": CHECKED, "no_cfunc_wrapper": True}
+called = numba.njit(pipeline_class=EntryCompiler, **OPTIONS)
+"""Compile what Python calls; its file keeps it on disk, with all that it calls."""
+_PART_OPTIONS = {**OPTIONS, "pipeline_class": PartCompiler, "no_cpython_wrapper": True}
+step, inlined = numba.njit(**_PART_OPTIONS), numba.njit(forceinline=True, **_PART_OPTIONS)
+"""Compile what compiled functions alone call."""
 
 _12, _25, _27, _11 = np.uint64(12), np.uint64(25), np.uint64(27), np.uint64(11)
 _FACTOR = np.uint64(2685821657736338717)

@@ -4,7 +4,7 @@ import numpy as np
 
 from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.engine.burst import BURST, PACKET
-from heddle.dataplane.engine.clock import CLOCK_BYTES
+from heddle.dataplane.engine.clock import AHEAD, CLOCK_BYTES
 from heddle.dataplane.engine.counters import make_counters
 from heddle.dataplane.engine.graph import arrays_of
 from heddle.dataplane.engine.reasons import Drop
@@ -39,7 +39,7 @@ class GatewayLoop:
         self.counters = make_counters(len(local.interfaces), vpcs=16)
         self._punts, self._injects = empty_ring(ring_bytes), empty_ring(ring_bytes)
         self.punts, self.injector = PuntReader(self._punts), Injector(self._injects)
-        self._packets, self._clock = np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
+        self.packets, self._clock = np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
         self.sleepers = sleepers([])
 
     def forward(self, call_ns: int = CALL_NS, sleep_ms: int = 1) -> int:
@@ -52,12 +52,16 @@ class GatewayLoop:
             self.counters,
             self._punts,
             self._injects,
-            self._packets,
+            self.packets,
             self._clock,
             self.sleepers,
             call_ns,
             sleep_ms,
         )
+
+    def let_pass(self, ns: int) -> None:
+        """Let the next calls find a later time."""
+        self._clock[AHEAD:].view(np.int64)[0] += ns
 
     def through(self, port: int, *frames: bytes) -> dict[int, list[bytes]]:
         """Let frames arrive at a port; return the frames that left, by port."""

@@ -18,7 +18,9 @@ from heddle.dataplane.packet.memory import load8, load16, load32, store8, store1
 from heddle.kernels.cache import keep_on_disk
 from tests.fakes.gateway import gateway_site as site
 from tests.fakes.gateway.compiled_packets import (
+    STAMP,
     below,
+    called,
     step,
     sum_up,
     write_ethernet,
@@ -26,7 +28,6 @@ from tests.fakes.gateway.compiled_packets import (
     write_ipv6,
     write_tunnel,
 )
-from tests.fakes.gateway.gateway_chain import STAMP
 from tests.fakes.gateway.two_tenants import BLUE, FLOATING, GREEN, HOST_C_MAC, HOSTS, MACS, NAT, RED, VLANS
 
 SCENES = (
@@ -270,7 +271,7 @@ def _wrong_lengths(frame, length, at, chance):
     return length
 
 
-@step
+@called
 def crowd(ports, frame, scenes, senders, port, count, chance):
     """Let `count` packets arrive at a port, and record their scenes and tenants."""
     done = 0
@@ -320,7 +321,7 @@ def _tenant_of_output(memory, packet):
     return load16(memory, at + 34) & 1
 
 
-@step
+@called
 def judge(ports, packets, count, scenes, senders, frame, passed, crossed, seen):
     """Count sent and punted packets by scene, tenant and port, and packets at another tenant by scene.
 

@@ -11,17 +11,13 @@ import pytest
 
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.config.network import Direction, SecurityRule
-from heddle.dataplane.engine.burst import BURST, PACKET
+from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.counters import make_counters
-from heddle.dataplane.engine.graph import arrays_of
-from heddle.dataplane.gateway.graph import graph_of
-from heddle.dataplane.gateway.memory.state import empty_state
-from heddle.dataplane.io.frames.in_memory import MemoryPorts
 from heddle.dataplane.tables.compiler.index import indexed
 from heddle.dataplane.tables.schema import FLOATING_VNI
 from tests.fakes.gateway import tenant_traffic as traffic
 from tests.fakes.gateway.compiled_packets import started
-from tests.fakes.gateway.gateway_chain import through
+from tests.fakes.gateway.gateway_loop import GatewayLoop
 from tests.fakes.gateway.gateway_tables import wide, words
 from tests.fakes.gateway.tenant_traffic import SCENES, crowd, judge
 from tests.fakes.gateway.two_tenants import BLUE, GREEN, HOSTS, LOCAL, NETWORK, RED, tenants_tables
@@ -29,6 +25,8 @@ from tests.fakes.gateway.two_tenants import BLUE, GREEN, HOSTS, LOCAL, NETWORK, 
 PACKETS = 1_000_000
 LIMITS = Limits(connections=1 << 13, mappings=1 << 11, fragments=1 << 9)
 STEP_NS = 200_000_000
+ONE_ROUND_NS = 1
+"""Of a call of the run loop: it ends after its first round of the ports."""
 STRANGERS = SecurityRule(allow=False, direction=Direction.IN, remote=IPv4Network("203.0.113.0/24"))
 APART = replace(NETWORK, vpcs=tuple(replace(vpc, rules=(STRANGERS, *vpc.rules)) for vpc in NETWORK.vpcs))
 """What is published to the world is so to the other tenant: here not, so that nothing at all may pass."""
@@ -50,18 +48,22 @@ class Tally:
 
 def run(tables, packets, seed=1):
     """Send packets through a gateway; three of four bursts arrive on the underlay."""
-    tally, chance, now_ns, done = Tally(), started(seed), 10**12, 0
-    memory, state, graph = MemoryPorts(4, buffers=256), empty_state(LIMITS), arrays_of(graph_of(LOCAL))
-    rows, frame = np.zeros(BURST, PACKET), np.zeros(1 << 16, np.uint8)
+    tally, chance, done = Tally(), started(seed), 0
+    loop = GatewayLoop(replace(LOCAL, limits=LIMITS), tables, ring_bytes=1 << 18)
+    loop.counters, ports, frame = tally.counters, loop.io.ports, np.zeros(1 << 16, np.uint8)
     scenes, senders = np.zeros(BURST, np.int64), np.zeros(BURST, np.int64)
     turn = 0
     while done < packets:
         port = np.int64((0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 1, 3)[turn % 12])
         count = np.int64(min(BURST, packets - done))
-        assert crowd(memory.ports, frame, scenes, senders, port, count, chance) == count
-        assert through(memory.ports, port, rows, graph, tables, state, tally.counters, np.int64(now_ns)) == count
-        judge(memory.ports, rows, count, scenes, senders, frame, tally.passed, tally.crossed, tally.seen)
-        turn, done, now_ns = turn + 1, done + int(count), now_ns + STEP_NS
+        assert crowd(ports, frame, scenes, senders, port, count, chance) == count
+        loop.let_pass(STEP_NS)
+        loop.forward(ONE_ROUND_NS)
+        judge(ports, loop.packets, count, scenes, senders, frame, tally.passed, tally.crossed, tally.seen)
+        for _ in loop.punts.read():
+            pass
+        turn, done = turn + 1, done + int(count)
+    assert loop.received() == loop.ended() == packets
     return tally
 
 
