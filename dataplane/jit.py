@@ -20,6 +20,7 @@ from numba.np import arrayobj
 from numpy.typing import NDArray
 
 from heddle.kernels.cache import digest, keep_on_disk
+from heddle.kernels.compilers import EntryCompiler, PartCompiler
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -45,6 +46,9 @@ _OPTIONS = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck":
 # A function that only kernels call needs no wrapper for Python: unpacking dozens of arrays took a third of all compile
 # time.
 _INNER_OPTIONS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# These compilers take less time, but their code without bounds checks is slower (docs/adr/0007).
+_ENTRY: dict[str, Any] = {"pipeline_class": EntryCompiler} if CHECKED else {}
+_PART: dict[str, Any] = {"pipeline_class": PartCompiler} if CHECKED else {}
 
 
 def _as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
@@ -71,14 +75,14 @@ def _stamp(file: Path) -> str:
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that Python calls, at its first call for each set of argument types."""
-    compiled: Callable[Parameters, Result] = numba.njit(**_OPTIONS)(function)
+    compiled: Callable[Parameters, Result] = numba.njit(**_OPTIONS, **_ENTRY)(function)
     keep_on_disk(compiled, stamp=_stamp(Path(function.__code__.co_filename)), variant="-checked" if CHECKED else "")
     return compiled
 
 
 def inline(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function inline into the kernels that call it."""
-    compiled: Callable[Parameters, Result] = numba.njit(forceinline=True, **_INNER_OPTIONS)(function)
+    compiled: Callable[Parameters, Result] = numba.njit(forceinline=True, **_INNER_OPTIONS, **_PART)(function)
     compiled.__class__ = _Inner
     return compiled
 
@@ -92,6 +96,6 @@ def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]
 
 def element(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that processes a whole burst: a real call from the run loop, so that loops stay small."""
-    compiled: Callable[Parameters, Result] = numba.njit(**_INNER_OPTIONS)(function)
+    compiled: Callable[Parameters, Result] = numba.njit(**_INNER_OPTIONS, **_PART)(function)
     compiled.__class__ = _Inner
     return compiled
