@@ -13,6 +13,7 @@ from heddle.dataplane.balancer.compiler.compile import compile_services
 from heddle.dataplane.balancer.compiler.numbering import Numbering
 from heddle.dataplane.balancer.graph import graph_of as balancer_graph
 from heddle.dataplane.balancer.maglev import SLOTS, maglev_table, write_changes
+from heddle.dataplane.balancer.memory.exchange import exchange as balancer_exchange
 from heddle.dataplane.balancer.memory.state import empty_state as empty_balancer_state
 from heddle.dataplane.config.balancers import BalancerConfig
 from heddle.dataplane.config.local import Interface, Limits, LocalConfig, Side
@@ -74,11 +75,12 @@ def warm_balancer() -> None:
     slots = np.zeros((1, SLOTS), dtype=np.int32)
     write_changes(slots[0], maglev_table([(IPv4Address("10.0.0.2"), 80, 1)]))
     ports.put(0, bytes(60))
+    tables, state = made.tables._replace(slots=slots), empty_balancer_state(_LOCAL.limits)
     balancer.run(
-        ports.ports, arrays_of(balancer_graph(_LOCAL)), made.tables._replace(slots=slots),
-        empty_balancer_state(_LOCAL.limits), make_counters(1), *rings, new_rows(), np.zeros(CLOCK_BYTES, np.uint8),
-        sleepers([]), 1_000_000, 1,
+        ports.ports, arrays_of(balancer_graph(_LOCAL)), tables, state, make_counters(1), *rings, new_rows(),
+        np.zeros(CLOCK_BYTES, np.uint8), sleepers([]), 1_000_000, 1,
     )  # fmt: skip
+    balancer_exchange(tables, state, empty_exchange(), 0)
 
 
 if __name__ == "__main__":
