@@ -37,11 +37,32 @@ def pool():
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_pool():
-    """A pool whose processes serve all tests that leave them alive: each start costs seconds of the processor."""
-    found = PlannerPool(FABRIC, partial(steering_of(FABRIC).completed, FABRIC))
-    yield found
+async def started():
+    """A pool with all its processes, and which of them were ready after its start, a transaction and a preview."""
+    found, stages = PlannerPool(FABRIC, partial(steering_of(FABRIC).completed, FABRIC)), []
+
+    async def ready(count):
+        async with asyncio.timeout(60):
+            while sum(seats := [seat.ready for seat in (found._first, found._second, found._spare)]) < count:
+                await asyncio.sleep(0.01)
+        stages.append(seats)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "NEXT_START_S", 0.0)
+        found.start()
+        await ready(1)
+        await found.solve(problem(requests=(shift_job("a"),)))
+        await ready(2)
+        await found.solve(problem(requests=(shift_job("a"),), preview=True))
+        await ready(3)
+    yield found, stages
     found.close()
+
+
+@pytest.fixture
+def shared_pool(started):
+    """The pool for all tests that leave it able to plan: each start of a process costs a second of the processor."""
+    return started[0]
 
 
 def problem(kept=(), **fields) -> Solve:
@@ -119,9 +140,9 @@ async def test_an_error_of_the_request_is_returned(shared_pool):
     assert isinstance(outcome, InputError)
 
 
-async def test_something_urgent_waits_for_no_solve_that_hangs_and_ends_no_preview(pool, monkeypatch):
-    monkeypatch.setattr(module, "NEXT_START_S", 0.0)
-    request = (shift_job("a"),)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_something_urgent_waits_for_no_solve_that_hangs_and_ends_no_preview(shared_pool):
+    pool, request, killed = shared_pool, (shift_job("a"),), shared_pool.killed
     await asyncio.gather(pool.solve(problem(requests=request)), pool.solve(problem(requests=request, preview=True)))
     while not pool._spare.ready:
         await asyncio.sleep(0.01)
@@ -138,7 +159,7 @@ async def test_something_urgent_waits_for_no_solve_that_hangs_and_ends_no_previe
     os.kill(stopped[1], signal.SIGCONT)
     plan, _ = await preview
     assert isinstance(plan, Replan)
-    assert pool.killed == 1
+    assert pool.killed == killed + 1
 
 
 async def test_something_urgent_waits_for_a_process_that_loads_its_kernels_and_so_do_callers(pool, monkeypatch, caplog):
@@ -171,34 +192,27 @@ async def test_a_slow_start_is_not_logged_as_long_as_no_request_waits(pool, monk
     assert "requests wait" not in caplog.text
 
 
-async def test_a_second_process_starts_with_the_first_transaction_and_a_third_with_the_first_preview(pool, monkeypatch):
-    monkeypatch.setattr(module, "NEXT_START_S", 0.0)
-
-    async def started(*expected):
-        async with asyncio.timeout(60):
-            while tuple(seat.ready for seat in (pool._first, pool._second, pool._spare)) != expected:
-                await asyncio.sleep(0.01)
-
-    pool.start()
-    await started(True, False, False)
-    await pool.solve(problem(requests=(shift_job("a"),)))
-    await started(True, True, False)
-    await pool.solve(problem(requests=(shift_job("a"),), preview=True))
-    await started(True, True, True)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_second_process_starts_with_the_first_transaction_and_a_third_with_the_first_preview(started):
+    assert started[1] == [[True, False, False], [True, True, False], [True, True, True]]
 
 
-async def test_a_preview_that_takes_too_long_is_ended_and_the_next_is_planned(pool):
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_preview_that_takes_too_long_is_ended_and_the_next_is_planned(shared_pool, monkeypatch):
+    pool = shared_pool
     await pool.solve(problem(requests=(shift_job("a"),), preview=True))
     os.kill(pool._second.worker().pid, signal.SIGSTOP)
-    pool._limits = Limits(preview_s=0.2)
-    outcome, _ = await pool.solve(problem(requests=(shift_job("a"),), preview=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "_limits", Limits(preview_s=0.2))
+        outcome, _ = await pool.solve(problem(requests=(shift_job("a"),), preview=True))
     assert isinstance(outcome, BudgetExceededError)
-    pool._limits = Limits()
     plan, _ = await pool.solve(problem(requests=(shift_job("a"),), preview=True))
     assert isinstance(plan, Replan)
 
 
-async def test_a_process_that_dies_is_replaced_and_gets_all_jobs_and_the_request(pool):
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_process_that_dies_is_replaced_and_gets_all_jobs_and_the_request(shared_pool):
+    pool = shared_pool
     first, _ = await pool.solve(problem(requests=(shift_job("a"),)))
     os.kill(pool._first.worker().pid, signal.SIGKILL)
     kept = ((shift_job("a"), first.jobs[0]),)
