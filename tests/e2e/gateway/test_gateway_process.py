@@ -36,6 +36,7 @@ UNDISTURBED_TRIES = 4
 UNDER_WAY = 500
 """Packets that may be in the gateway at once: far fewer than its rings hold, so that none finds them full."""
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+BACKENDS = ["af-xdp", "af-packet"]
 
 
 @pytest.fixture
@@ -45,14 +46,40 @@ def wires() -> Iterator[Wires]:
     wires.close()
 
 
-@pytest.fixture(params=["af-xdp", "af-packet"])
-def gateway(request: pytest.FixtureRequest, wires: Wires, tmp_path: Path) -> Iterator[Running]:
+@pytest.fixture(params=BACKENDS)
+def own_gateway(request: pytest.FixtureRequest, wires: Wires, tmp_path: Path) -> Iterator[Running]:
     running = Running(wires, tmp_path, request.param)
     yield running
     running.close()
 
 
-def test_it_forwards_counts_and_ends(gateway: Running) -> None:
+@pytest.fixture(scope="module", params=BACKENDS)
+def shared_gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A gateway for all tests after which it serves as before; it then ends with status 0."""
+    wires = Wires()
+    running = Running(wires, tmp_path_factory.mktemp("shared"), request.param)
+    yield running
+    try:
+        assert running.stop() == 0
+    finally:
+        running.close()
+        wires.close()
+
+
+@pytest.fixture
+def gateway(shared_gateway: Running) -> Iterator[Running]:
+    """The shared gateway, which serves its first network, and forwards before and after the test."""
+    shared_gateway.forwards()
+    yield shared_gateway
+    shared_gateway.serve(NETWORK)
+    before = reloads(shared_gateway)
+    shared_gateway.process.send_signal(signal.SIGHUP)
+    shared_gateway.until(lambda: reloads(shared_gateway) > before)
+    shared_gateway.forwards()
+
+
+def test_it_forwards_counts_and_ends(own_gateway: Running) -> None:
+    gateway = own_gateway
     assert gateway.ready["ready"] is True
     gateway.forwards()
     for number in range(500):
@@ -75,12 +102,11 @@ def seen_by(gateway: Running, seen: list[int]) -> list[int]:
     return seen
 
 
-def reloaded(gateway: Running, times: int) -> bool:
-    return gateway.log_text().count("is served as read anew") >= times
+def reloads(gateway: Running) -> int:
+    return gateway.log_text().count("is served as read anew")
 
 
 def test_a_reload_under_traffic_loses_nothing(gateway: Running) -> None:
-    gateway.forwards()
     sent, stop = [0], threading.Event()
     seen: list[int] = []
 
@@ -94,8 +120,9 @@ def test_a_reload_under_traffic_loses_nothing(gateway: Running) -> None:
 
     def passes_until_reread(times: int) -> bool:
         seen_by(gateway, seen)
-        return reloaded(gateway, times)
+        return reloads(gateway) >= times
 
+    before = reloads(gateway)
     thread = threading.Thread(target=keep_sending)
     thread.start()
     try:
@@ -104,38 +131,34 @@ def test_a_reload_under_traffic_loses_nothing(gateway: Running) -> None:
                    "remote_cidr": f"203.0.{reload}.0/24"}]}  # fmt: skip
             gateway.serve({"vpcs": [vpc]})
             gateway.process.send_signal(signal.SIGHUP)
-            gateway.until(partial(passes_until_reread, reload))
+            gateway.until(partial(passes_until_reread, before + reload))
     finally:
         stop.set()
         thread.join()
     gateway.until(lambda: len(seen_by(gateway, seen)) >= sent[0])
     assert seen == list(range(1, sent[0] + 1))
-    assert gateway.stop() == 0
 
 
 def test_an_invalid_network_file_changes_nothing(gateway: Running) -> None:
-    gateway.forwards()
     gateway.serve({"vpcs": [{**NETWORK["vpcs"][0], "vni": 0}]})
     gateway.process.send_signal(signal.SIGHUP)
     gateway.until(lambda: "what was served before goes on" in gateway.log_text())
     assert "vni: 0 is not within" in gateway.log_text()
     gateway.forwards()
-    assert gateway.stop() == 0
 
 
 def test_a_killed_data_process_is_restarted_and_the_counters_agree(gateway: Running) -> None:
-    gateway.forwards()
-    old = gateway.status()["pid"]
+    old, restarts = gateway.status()["pid"], gateway.status()["restarts"]
     os.kill(old, signal.SIGKILL)
     gateway.until(lambda: gateway.status()["pid"] not in (0, old) and gateway.status()["generation_in_use"] > 0)
     gateway.forwards()
-    assert gateway.status()["restarts"] == 1
+    assert gateway.status()["restarts"] == restarts + 1
     gateway.until(gateway.at_rest)
     assert gateway.log_text().count("the data process was ended by SIGKILL; restarting in") == 1
-    assert gateway.stop() == 0
 
 
-def test_when_the_control_process_is_killed_nothing_is_left(gateway: Running) -> None:
+def test_when_the_control_process_is_killed_nothing_is_left(own_gateway: Running) -> None:
+    gateway = own_gateway
     pid = gateway.status()["pid"]
     gateway.process.kill()
     gateway.process.wait(60)
@@ -146,7 +169,6 @@ def test_when_the_control_process_is_killed_nothing_is_left(gateway: Running) ->
 
 
 def test_it_replies_to_ping_and_exports_metrics(gateway: Running) -> None:
-    gateway.forwards()
     gateway.wires.near.run("ip", "link", "set", "lo", "up")
     with network_namespace(gateway.wires.near.pid):
         page = urllib.request.urlopen(f"http://{gateway.ready['metrics']}/metrics", timeout=60).read().decode()
@@ -159,7 +181,6 @@ def test_it_replies_to_ping_and_exports_metrics(gateway: Running) -> None:
         return any(ICMP in Ether(frame) and Ether(frame)[ICMP].type == 0 for frame in gateway.held[1])
 
     gateway.until(replied)
-    assert gateway.stop() == 0
 
 
 def test_a_data_process_ends_soon_after_sigterm(gateway: Running) -> None:
@@ -174,7 +195,6 @@ def test_a_data_process_ends_soon_after_sigterm(gateway: Running) -> None:
         gateway.until(partial(came_back, gateway, len(took)))
     assert took[-1] <= MAX_STOP_S, "it should take 50 ms at most"
     gateway.forwards()
-    assert gateway.stop() == 0
 
 
 def is_gone(pid: int) -> bool:
