@@ -2,15 +2,17 @@
 
 import gc
 import sys
-import time
 from typing import Any
 
 SWITCH_INTERVAL_S = 0.001
 COLLECTION_THRESHOLDS = (700, 10, 10)
 """Python's own. `heddle` starts with a larger first one, whose passes would take milliseconds."""
-LONG_PASS_NS = 5_000_000
-"""Objects that a full pass of the garbage collector walks in more processor time are excluded from later ones."""
-_began_ns = 0
+MAX_WALKED = 50_000
+"""Objects that a full pass of the garbage collector walks, in 2 to 5 ms; where more survive, later ones exclude them."""
+MAX_GROWTH = 1.25
+"""Once so many times the excluded objects of the last whole pass are excluded, the next pass is whole."""
+_whole = 0
+"""How many objects were excluded after the last whole pass: all of them were in use."""
 
 
 def shorten_pauses() -> None:
@@ -20,24 +22,30 @@ def shorten_pauses() -> None:
     A full pass of the garbage collector stops all threads: tens of milliseconds for what exists by now (modules, the
     fabric), 300 ms for half a million rules.
     """
+    global _whole
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECTION_THRESHOLDS)
     gc.collect()
     gc.freeze()
+    _whole = gc.get_freeze_count()
     if _exclude_survivors not in gc.callbacks:
         gc.callbacks.append(_exclude_survivors)
 
 
 def _exclude_survivors(phase: str, info: dict[str, Any]) -> None:
-    """Exclude what survives a long full pass: the next one walks only newer objects.
+    """Exclude what survives a full pass from later ones, once it is too much to walk each time.
 
-    Reference counts free excluded objects as before; only a cycle that is dropped later stays in memory. A pass is long
-    after the state has grown by some ten thousand objects, so few cycles (streams, exceptions) are affected.
+    Reference counts free excluded objects as before, but a cycle that is dropped later stays in memory: calls, streams
+    and connections in progress are such cycles. So few survivors are not excluded, however long the pass took, and
+    once the excluded objects have grown by a quarter, the next pass walks all of them: a pause that is as rare as that.
     """
-    global _began_ns
-    if info["generation"] < 2:
+    global _whole
+    if phase == "start" or info["generation"] < 2 or len(gc.get_objects(generation=2)) <= MAX_WALKED:
         return
-    if phase == "start":
-        _began_ns = time.thread_time_ns()
-    elif time.thread_time_ns() - _began_ns > LONG_PASS_NS:
-        gc.freeze()
+    is_whole = not gc.get_freeze_count()
+    gc.freeze()
+    excluded = gc.get_freeze_count()
+    if is_whole:
+        _whole = excluded
+    elif excluded > MAX_GROWTH * _whole:
+        gc.unfreeze()

@@ -1,7 +1,8 @@
-"""The garbage collector's pauses: what survives a long full pass is not walked again."""
+"""The garbage collector's pauses: what survives is not walked in each full pass, and still no cycle stays for good."""
 
 import gc
 import sys
+import weakref
 
 import pytest
 
@@ -9,29 +10,56 @@ from heddle.controller.runtime import interpreter
 
 
 @pytest.fixture
-def frozen():
-    gc.unfreeze()  # what an earlier test of this process has excluded could end now
+def excluded(monkeypatch):
+    """Return how many objects are excluded from passes; those from before this test always are."""
+    gc.collect()
+    gc.freeze()
+    before = gc.get_freeze_count()
+    monkeypatch.setattr(interpreter, "MAX_WALKED", 1_500)
+    monkeypatch.setattr(interpreter, "_whole", before)
     gc.callbacks.append(interpreter._exclude_survivors)
-    yield gc.get_freeze_count
+    yield lambda: gc.get_freeze_count() - before
     gc.callbacks.remove(interpreter._exclude_survivors)
     gc.unfreeze()
 
 
-def test_survivors_of_a_long_pass_are_excluded_from_later_ones(frozen, monkeypatch):
-    monkeypatch.setattr(interpreter, "LONG_PASS_NS", 0)
-    held = [[number] for number in range(1_000)]
+class Cycle:
+    """An object that only the garbage collector frees."""
+
+    def __init__(self):
+        self.own = self
+
+
+def test_survivors_are_excluded_from_later_passes_once_there_are_many(excluded):
+    held = [[number] for number in range(6_000)]
     gc.collect()
-    assert frozen() >= len(held)
+    assert excluded() >= len(held)
 
 
-def test_short_passes_and_young_generations_exclude_nothing(frozen, monkeypatch):
+def test_few_survivors_and_young_generations_exclude_nothing(excluded):
+    held = [[number] for number in range(6_000)]
     gc.collect(1)
-    monkeypatch.setattr(interpreter, "LONG_PASS_NS", 10**12)
+    del held[500:]
     gc.collect()
-    assert frozen() == 0
+    assert excluded() <= 0
 
 
-def test_young_objects_are_collected_as_often_as_python_does_whatever_the_start_has_set(frozen):
+def test_cycles_that_are_dropped_after_they_were_excluded_are_freed_before_the_process_has_grown_by_much(excluded):
+    """Each pass finds a twentieth of all objects in use, as calls in progress, which end later."""
+    gc.unfreeze()
+    gc.collect()  # a whole pass
+    size = gc.get_freeze_count() // 20
+    assert size > interpreter.MAX_WALKED
+    dropped = []
+    for _ in range(20):
+        calls = [Cycle() for _ in range(size)]
+        gc.collect()
+        dropped.append(weakref.ref(calls[0]))
+        del calls
+    assert sum(each() is not None for each in dropped) <= 6
+
+
+def test_young_objects_are_collected_as_often_as_python_does_whatever_the_start_has_set(excluded):
     before, interval_s = gc.get_threshold(), sys.getswitchinterval()
     try:
         gc.set_threshold(50_000)
