@@ -8,7 +8,7 @@ SWITCH_INTERVAL_S = 0.001
 COLLECTION_THRESHOLDS = (700, 10, 10)
 """Python's own. `heddle` starts with a larger first one, whose passes would take milliseconds."""
 MAX_WALKED = 50_000
-"""Objects that a full pass of the garbage collector walks, in 2 to 5 ms; where more survive, later ones exclude them."""
+"""Objects that a full pass of the garbage collector may walk, in 2 to 5 ms; where more survive, they are excluded."""
 MAX_GROWTH = 1.25
 """Once so many times the excluded objects of the last whole pass are excluded, the next pass is whole."""
 _whole = 0

@@ -15,7 +15,7 @@ from heddle.controller.config.service import ServiceConfig, load_service, printe
 from heddle.controller.model.error import InputError, SteppedDownError
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.leadership import ClusterCounts
-from heddle.controller.runtime.limits.log_limit import LogLimit
+from heddle.controller.runtime.limits.log_limit import SUMMARY_S, LogLimit
 from heddle.controller.store.etcd.identity.memory import Memory, file_in
 from heddle.controller.store.state_directory import NONE, default_directory
 
@@ -54,7 +54,7 @@ def run_controller(
             application.suppressed_lines = lambda: limit.suppressed
             return application
 
-        asyncio.run(_serve(made, config))
+        asyncio.run(_serve(made, config, limit))
 
 
 def _memory(config: ServiceConfig, fabric: str) -> Memory:
@@ -74,11 +74,12 @@ def _limited_log() -> Iterator[LogLimit]:
     try:
         yield limit
     finally:
+        limit.summarise()
         for handler in handlers:
             handler.removeFilter(limit)
 
 
-async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceConfig) -> None:
+async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceConfig, limit: LogLimit) -> None:
     ended, reload = asyncio.Event(), asyncio.Event()
     running = asyncio.get_running_loop()
 
@@ -91,7 +92,7 @@ async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceCo
             running.add_signal_handler(wanted, end, wanted)
     if config.policy is not None:
         running.add_signal_handler(signal.SIGHUP, reload.set)
-    waiting = asyncio.create_task(ended.wait())
+    waiting, summing = asyncio.create_task(ended.wait()), asyncio.create_task(_summarise(limit))
     is_first = True
     while not ended.is_set():
         application = made(config)
@@ -114,6 +115,14 @@ async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceCo
             except SteppedDownError as why:  # of several controllers: it waits again, with nothing of before
                 _LOG.warning("this controller leads no longer: %s", why)
     waiting.cancel()
+    summing.cancel()
+
+
+async def _summarise(limit: LogLimit) -> None:
+    """Log once a minute what the limit of log lines has left out."""
+    while True:
+        await asyncio.sleep(SUMMARY_S)
+        limit.summarise()
 
 
 async def _reload(application: Application, wanted: asyncio.Event) -> None:

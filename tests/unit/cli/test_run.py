@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from heddle.controller.config.service import ServiceConfig
+from heddle.controller.runtime.limits.log_limit import LogLimit
 from heddle.programs.console import run
 
 
@@ -42,7 +43,7 @@ def test_a_signal_closes_the_controller_and_is_logged(caplog, number):
     application = Application(number)
     before = signal.signal(signal.SIGHUP, lambda *_: None)  # a process under nohup ignores it
     try:
-        asyncio.run(asyncio.wait_for(run._serve(lambda _: cast("Any", application), ServiceConfig()), 20))
+        asyncio.run(asyncio.wait_for(run._serve(lambda _: cast("Any", application), ServiceConfig(), LogLimit()), 20))
     finally:
         signal.signal(signal.SIGHUP, before)
     assert application.is_closed
@@ -53,7 +54,7 @@ def test_sighup_reloads_the_policy_and_ends_nothing_where_there_is_a_policy_file
     caplog.set_level(logging.INFO)
     application = Application(signal.SIGHUP)
     config = ServiceConfig(policy="policy.yaml")
-    asyncio.run(asyncio.wait_for(run._serve(lambda _: cast("Any", application), config), 20))
+    asyncio.run(asyncio.wait_for(run._serve(lambda _: cast("Any", application), config, LogLimit()), 20))
     assert application.reloads == 1
     assert [text for text in caplog.messages if "ending" in text] == ["SIGTERM: ending"]
 
@@ -64,3 +65,24 @@ def test_the_limit_of_the_log_ends_with_the_controller():
         assert handlers
         assert all(limit in handler.filters for handler in handlers)
     assert not any(limit in handler.filters for handler in handlers)
+
+
+def test_lines_that_were_left_out_are_summarised_while_the_controller_runs(monkeypatch):
+    monkeypatch.setattr(run, "SUMMARY_S", 0.001)
+    summarised = asyncio.Event()
+
+    class Limit(LogLimit):
+        def summarise(self):
+            summarised.set()
+
+    class Waiting(Application):
+        @asynccontextmanager
+        async def started(self):
+            yield {}
+
+        async def failed(self):
+            await summarised.wait()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    application = cast("Any", Waiting(signal.SIGTERM))
+    asyncio.run(asyncio.wait_for(run._serve(lambda _: application, ServiceConfig(), Limit()), 20))
