@@ -6,6 +6,7 @@ for a piece of each other caller's at most, whatever the number of their calls.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -13,13 +14,14 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from heddle.controller.model.error import BudgetExceededError
-from heddle.controller.runtime.limits.fair_turns import FairTurns, Place
+from heddle.controller.runtime.limits.fair_turns import FairTurns, NoRoomError, Place
+from heddle.controller.runtime.limits.limited import Limit
 
 Result = TypeVar("Result")
 SMALL_BYTES = 1_024
 """A request up to this size is read in the event loop, in less than a millisecond."""
 MAX_LARGE_REQUESTS = 16
-"""The maximum number of larger requests that wait or are being read."""
+"""The maximum number of larger requests of all callers that wait or are being read."""
 
 TURNS = 2
 """One piece of work runs in the thread, and the next is there when it ends."""
@@ -68,22 +70,24 @@ class Replies:
 
 
 class RequestReader:
-    """Reads requests: small ones at once, large ones one after the other in a thread of its own."""
+    """Reads requests: small ones at once, large ones one after the other in a thread of its own, in callers' turns.
 
-    def __init__(self) -> None:
+    Where MAX_LARGE_REQUESTS wait, the newest one of the caller with the most gives way to one of a caller with fewer.
+    """
+
+    def __init__(self, limited: Counter[Limit]) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="requests")
-        self._waiting = 0
+        self._turns, self._limited = FairTurns(1, MAX_LARGE_REQUESTS - 1), limited
 
     async def read(self, read: Callable[..., Result], data: bytes, *values: object) -> Result:
         """Call `read` with the bytes of a request and frozen values; BudgetExceededError where too many wait."""
         if len(data) <= SMALL_BYTES:
             return read(data, *values)
-        if self._waiting >= MAX_LARGE_REQUESTS:
-            raise BudgetExceededError(
-                f"{self._waiting} requests of more than {SMALL_BYTES:,} bytes are being read already; try again"
-            )
-        self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, read, data, *values)
-        finally:
-            self._waiting -= 1
+            async with self._turns.turn(_PLACE.get()):
+                return await asyncio.get_running_loop().run_in_executor(self._thread, read, data, *values)
+        except NoRoomError:
+            self._limited[Limit.LARGE_REQUESTS] += 1
+            raise BudgetExceededError(
+                f"{MAX_LARGE_REQUESTS} requests of more than {SMALL_BYTES:,} bytes are being read already; try again"
+            ) from None

@@ -9,7 +9,8 @@ Value = TypeVar("Value")
 MAX_WAITING = 256
 MAX_WATCHERS = 1024
 MAX_WATCHERS_OF_A_PEER = 768
-"""The rest is for other peers."""
+PEER_PER_FREE = 3
+"""A peer has up to so many for each that is free: the rest is for others, however many peers have as many as may be."""
 
 
 class TooManyWatchersError(Exception):
@@ -18,10 +19,11 @@ class TooManyWatchersError(Exception):
 
 def refuse_more(watchers: Counter[str], peer: str) -> None:
     """Raise TooManyWatchersError where a peer, or all together, have as many watchers as may be."""
-    if watchers.total() >= MAX_WATCHERS:
+    free = MAX_WATCHERS - watchers.total()
+    if free <= 0:
         raise TooManyWatchersError(f"{MAX_WATCHERS} watchers are open already")
-    if peer and watchers[peer] >= MAX_WATCHERS_OF_A_PEER:
-        raise TooManyWatchersError(f"{peer} has {MAX_WATCHERS_OF_A_PEER} watchers open already")
+    if peer and watchers[peer] >= min(MAX_WATCHERS_OF_A_PEER, PEER_PER_FREE * free):
+        raise TooManyWatchersError(f"{peer} has {watchers[peer]} watchers open already")
 
 
 class Watch(Generic[Value]):

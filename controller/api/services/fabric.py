@@ -7,7 +7,7 @@ import grpc
 
 from heddle.controller.access.call import current
 from heddle.controller.api.errors import errors_as_status
-from heddle.controller.api.peer import host_of
+from heddle.controller.api.peer import caller_of
 from heddle.controller.api.services.topology import topology_to
 from heddle.controller.api.translate import certificate_to
 from heddle.controller.api.worker import Replies, in_worker
@@ -42,7 +42,7 @@ class FabricService(rpc.FabricServiceServicer):
     async def WatchTopology(self, request: pb.GetTopologyRequest, context: Context) -> AsyncIterator[pb.Topology]:
         """Stream the topology now and after every change; a slow reader skips to the newest."""
         async with errors_as_status(context):
-            watch = self._feeds.topology.open(TOPOLOGY, host_of(context.peer()))
+            watch = self._feeds.topology.open(TOPOLOGY, caller_of(context))
             try:
                 topology = await self._topology()
                 yield topology

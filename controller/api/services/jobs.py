@@ -1,5 +1,6 @@
 """Serve JobService: submit, preview, renew, release and watch jobs."""
 
+from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Sequence
 from dataclasses import replace
 from math import inf
@@ -10,7 +11,7 @@ import grpc
 
 from heddle.controller.access.call import current
 from heddle.controller.api.errors import errors_as_status
-from heddle.controller.api.peer import host_of
+from heddle.controller.api.peer import caller_of
 from heddle.controller.api.requests import read_job, read_shape
 from heddle.controller.api.services.rendezvous import Rendezvous
 from heddle.controller.api.services.reports import FlowReports
@@ -29,6 +30,7 @@ from heddle.controller.model.observed import Reports, Stream
 from heddle.controller.model.plan import FlowPlan, JobPlan
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.runtime.attached import ReportedFlows
+from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.watch import Watchers
@@ -48,9 +50,11 @@ class JobService(rpc.JobServiceServicer):
     Methods whose requests may be large take them as bytes, and read them in a thread.
     """
 
-    def __init__(self, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares) -> None:
+    def __init__(
+        self, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares, limited: Counter[Limit]
+    ) -> None:
         self._loop, self._plans, self._previews = loop, plans, previews
-        self._reader, self._lists, self._shows = RequestReader(), Replies(), Replies()
+        self._reader, self._lists, self._shows = RequestReader(limited), Replies(), Replies()
         self._flows, self._reports = flows, FlowReports(loop, flows)
         self._meetings: dict[str, Rendezvous] = {}
 
@@ -62,7 +66,7 @@ class JobService(rpc.JobServiceServicer):
     async def PreviewJob(self, data: bytes, context: Context) -> pb.JobPlan:
         """Return the plan that SubmitJob would return now; nothing is reserved."""
         async with errors_as_status(context):
-            with self._previews.taken(host_of(context.peer())):
+            with self._previews.taken(caller_of(context)):
                 return await self._submitted(data, context, preview=True)
 
     async def _submitted(self, data: bytes, context: Context, *, preview: bool) -> pb.JobPlan:
@@ -148,7 +152,7 @@ class JobService(rpc.JobServiceServicer):
     async def WatchJob(self, request: pb.WatchJobRequest, context: Context) -> AsyncIterator[pb.JobPlan]:
         """Stream the current plan, then every later generation, until the job ends."""
         async with errors_as_status(context):
-            watch = self._plans.open(request.job_id, host_of(context.peer()))
+            watch = self._plans.open(request.job_id, caller_of(context))
             try:
                 plan = self._plan_of(request.job_id)
                 yield await in_worker(plan_to, plan)
@@ -285,10 +289,15 @@ def _time_left_s(context: Context) -> float:
 
 
 def add_to(
-    server: grpc.aio.Server, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares
+    server: grpc.aio.Server,
+    loop: Loop,
+    plans: Watchers[JobPlan],
+    flows: ReportedFlows,
+    previews: Shares,
+    limited: Counter[Limit],
 ) -> None:
-    """Register the service; `previews` counts those in progress."""
-    service = JobService(loop, plans, flows, previews)
+    """Register the service; `previews` counts those in progress, `limited` what limits refuse."""
+    service = JobService(loop, plans, flows, previews, limited)
     # Without a deserializer, gRPC passes the bytes of a request.
     unread = {
         "SubmitJob": grpc.unary_unary_rpc_method_handler(

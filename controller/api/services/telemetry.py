@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heddle.controller.access.call import current
 from heddle.controller.api.errors import errors_as_status
-from heddle.controller.api.peer import host_of
+from heddle.controller.api.peer import caller_of
 from heddle.controller.api.worker import in_worker
 from heddle.controller.brain.state import State
 from heddle.controller.model.admission import quoted
@@ -51,7 +51,7 @@ class TelemetryService(rpc.TelemetryServiceServicer):
         """Stream the newest sample of each port, then every newer one; a slow reader misses samples in between."""
         async with errors_as_status(context):
             telemetry = self._telemetry.required()
-            peer = host_of(context.peer())
+            peer = caller_of(context)
             refuse_more(telemetry.port_readers, peer)
             telemetry.port_readers[peer] += 1
             try:
@@ -79,7 +79,7 @@ class TelemetryService(rpc.TelemetryServiceServicer):
         """Stream the stored events from a time on, then (unless history_only) every new event."""
         async with errors_as_status(context):
             seen = current().event
-            watch = self._telemetry.events.open(EVENTS, host_of(context.peer()))
+            watch = self._telemetry.events.open(EVENTS, caller_of(context))
             try:
                 past: tuple[LogEvent, ...] = ()
                 if request.since_unix_ns or request.history_only:

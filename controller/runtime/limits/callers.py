@@ -3,6 +3,10 @@
 A caller's calls begin in turns: up to `in_progress` at a time, the others wait in their order. So a burst of one caller
 delays that caller alone. What would take memory without a bound is refused: calls beyond the rate or the waiting ones,
 streams, and replies that the caller does not read.
+
+All callers together have a bound too. The more of it is in use, the less each may have: no more than what is free
+(Choudhury and Hahne, "Dynamic queue length thresholds", 1998). So n callers without an end leave a part in n + 1 free,
+and one that has nothing in progress always has room.
 """
 
 import asyncio
@@ -19,7 +23,7 @@ from heddle.controller.runtime.limits.log_limit import Allowance
 MAX_CALLERS = 4_096
 """The callers that are remembered; of those without a call the one that was silent for the longest is forgotten."""
 SHARES = 8
-"""All callers together have as many unread replies and streams as so many callers may have."""
+"""All callers together have as many calls, streams and unread replies as so many callers may have."""
 MIN_RETRY_MS = 100
 
 
@@ -50,7 +54,7 @@ class Callers:
     ) -> None:
         self._limits, self._refused, self._monotonic_s = limits, refused, monotonic_s
         self._known: OrderedDict[str, _Caller] = OrderedDict()
-        self._streams = self._unread_bytes = 0
+        self._calls = self._streams = self._unread_bytes = 0
 
     async def begin_call(self, name: str, *, takes_turn: bool = True) -> Callable[[], None]:
         """Wait for the caller's turn; return what ends the call. Raises BudgetExceededError, TooManyCallsError.
@@ -59,18 +63,21 @@ class Callers:
         """
         caller, limits = self._caller(name), self._limits
         self._take_token(caller, name)
-        if caller.calls >= limits.in_progress + limits.waiting:
+        limit = limits.in_progress + limits.waiting
+        if caller.calls >= limit:
             raise self._refusal(Limit.CALLS, f"{caller.calls:,} calls of {name} are in progress or wait already")
-        caller.calls += 1
+        if caller.calls >= SHARES * limit - self._calls:
+            raise self._refusal(Limit.CALLS, f"{self._calls:,} calls are in progress or wait already")
+        self._count_call(caller, 1)
         try:
             if takes_turn:
                 await caller.turns.acquire()
         except BaseException:
-            caller.calls -= 1
+            self._count_call(caller, -1)
             raise
 
         def end() -> None:
-            caller.calls -= 1
+            self._count_call(caller, -1)
             if takes_turn:
                 caller.turns.release()
 
@@ -82,7 +89,7 @@ class Callers:
         self._take_token(caller, name)
         if caller.streams >= limit:
             raise self._refusal(Limit.STREAMS, f"{name} has {limit:,} streams open already")
-        if self._streams >= SHARES * limit:
+        if caller.streams >= SHARES * limit - self._streams:
             raise self._refusal(Limit.STREAMS, f"{self._streams:,} streams are open already")
         caller.streams += 1
         self._streams += 1
@@ -96,12 +103,13 @@ class Callers:
     def send(self, name: str, size_bytes: int) -> Callable[[], None]:
         """Count a reply until the caller has read it; return what ends that. Raises BudgetExceededError.
 
-        One reply may always wait to be read, whatever its size.
+        One reply of a caller may wait to be read, whatever its size, as far as there is room for all.
         """
         caller, limit = self._caller(name), self._limits.unread_bytes
         if caller.unread_bytes and caller.unread_bytes + size_bytes > limit:
             raise self._refusal(Limit.UNREAD, f"{name} has not read {caller.unread_bytes:,} bytes of replies")
-        if self._unread_bytes and self._unread_bytes + size_bytes > SHARES * limit:
+        free = SHARES * limit - self._unread_bytes
+        if self._unread_bytes and caller.unread_bytes + size_bytes > free:
             raise self._refusal(Limit.UNREAD, f"callers have not read {self._unread_bytes:,} bytes of replies")
         caller.unread_bytes += size_bytes
         self._unread_bytes += size_bytes
@@ -111,6 +119,10 @@ class Callers:
             self._unread_bytes -= size_bytes
 
         return read
+
+    def _count_call(self, caller: _Caller, change: int) -> None:
+        caller.calls += change
+        self._calls += change
 
     def _take_token(self, caller: _Caller, name: str) -> None:
         rate, limits = caller.rate, self._limits

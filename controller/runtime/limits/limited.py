@@ -10,6 +10,7 @@ class Limit(Enum):
     CALLS = ("grpc", "calls")
     STREAMS = ("grpc", "streams")
     UNREAD = ("grpc", "unread_bytes")
+    LARGE_REQUESTS = ("grpc", "large_requests")
     SWITCH_CONNECTIONS = ("openflow", "connections")
     SWITCH_PEER = ("openflow", "connections_of_a_peer")
     SWITCH_GAVE_WAY = ("openflow", "gave_way")

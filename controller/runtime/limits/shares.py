@@ -8,6 +8,8 @@ from heddle.controller.model.error import BudgetExceededError
 
 MAX_PREVIEWS = 4
 """The maximum number of previews of one caller in progress."""
+CALLERS = 8
+"""All callers together have as many as so many callers may have; no caller has more than are free."""
 
 
 class Shares:
@@ -22,11 +24,12 @@ class Shares:
     @contextmanager
     def taken(self, caller: str) -> Iterator[None]:
         """Count a call while the context lasts; raises BudgetExceededError where the caller has `limit` already."""
-        if self._in_progress[caller] >= self.limit:
+        own, free = self._in_progress[caller], CALLERS * self.limit - self._in_progress.total()
+        if own >= min(self.limit, free):
             self.refused += 1
             raise BudgetExceededError(
-                f"{self.limit} {self._what} of {caller or 'this caller'} are in progress already, the most of one "
-                f"caller; try again when one is answered"
+                f"{own} {self._what} of {caller or 'this caller'} are in progress already, the most of one "
+                f"caller beside {self._in_progress.total() - own} of others; try again when one is answered"
             )
         self._in_progress[caller] += 1
         try:

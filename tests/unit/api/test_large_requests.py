@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import Counter
 from dataclasses import replace
 
 import grpc
@@ -13,9 +14,11 @@ from heddle.controller.api.peer import host_of
 from heddle.controller.api.requests import read_job, read_shape
 from heddle.controller.api.services import jobs
 from heddle.controller.api.translate import Room, plans_to, request_to
-from heddle.controller.api.worker import MAX_LARGE_REQUESTS, SMALL_BYTES, RequestReader
+from heddle.controller.api.worker import MAX_LARGE_REQUESTS, SMALL_BYTES, RequestReader, begin_work
 from heddle.controller.model.error import BudgetExceededError, InputError
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES
+from heddle.controller.runtime.limits.fair_turns import Place
+from heddle.controller.runtime.limits.limited import Limit
 from heddle.dataplane.config.limit import MAX_ENDPOINTS_OF_A_VPC
 from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.test_job_service import BARRIER_REQUEST, message, refused
@@ -156,16 +159,36 @@ async def test_large_requests_are_read_in_a_thread(controller, monkeypatch):
 
 
 async def test_large_requests_that_wait_are_limited():
-    reader, release = RequestReader(), threading.Event()
+    limited = Counter[Limit]()
+    reader, release = RequestReader(limited), threading.Event()
     data = bytes(SMALL_BYTES + 1)
     waiting = [asyncio.ensure_future(reader.read(lambda _: release.wait(60), data)) for _ in range(MAX_LARGE_REQUESTS)]
     await asyncio.sleep(0)
     with pytest.raises(BudgetExceededError, match="try again"):
         await reader.read(len, data)
     assert await reader.read(len, b"small") == 5
+    assert limited == {Limit.LARGE_REQUESTS: 1}
     release.set()
     assert all(await asyncio.gather(*waiting))
     assert await reader.read(len, data) == len(data)
+
+
+async def test_two_callers_with_as_many_large_requests_as_may_be_give_way_to_a_third():
+    reader, release = RequestReader(Counter()), threading.Event()
+    data = bytes(SMALL_BYTES + 1)
+
+    async def read(name, number):
+        begin_work(Place(name, f"connection {number}"))
+        return await reader.read(lambda _: release.wait(60) and name, data)
+
+    two = [asyncio.create_task(read("ab"[number % 2], number)) for number in range(MAX_LARGE_REQUESTS)]
+    await asyncio.sleep(0)
+    third = asyncio.create_task(read("c", 0))
+    await asyncio.sleep(0)
+    release.set()
+    assert await third == "c"
+    outcomes = Counter(type(each) for each in await asyncio.gather(*two, return_exceptions=True))
+    assert outcomes == {str: MAX_LARGE_REQUESTS - 1, BudgetExceededError: 1}
 
 
 async def test_a_caller_that_leaves_withdraws_its_request(controller):
@@ -198,7 +221,7 @@ async def test_a_preview_past_the_callers_share_is_resource_exhausted(controller
     controller.application.previews.limit = 0
     error = await refused(controller.jobs.PreviewJob(message()))
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert "0 previews of ipv4:127.0.0.1" in error.details()
+    assert "0 previews of ipv4:127.0.0.1:" in error.details()  # of one connection
     assert (await controller.jobs.SubmitJob(message())).state == "running"
 
 

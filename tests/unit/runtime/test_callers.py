@@ -108,3 +108,29 @@ async def test_the_callers_that_are_remembered_are_bounded_and_the_busy_ones_sta
         (await callers.begin_call(f"{number}"))()
     assert len(callers._known) == 3
     assert "busy" in callers._known
+
+
+@pytest.mark.parametrize("others", [1, 3, 8, 20])
+async def test_one_with_nothing_in_progress_has_room_beside_any_callers_that_take_all_they_get(others, clock):
+    callers = Callers(LIMITS._replace(streams=40, in_progress=40, waiting=0, burst=10**6), Counter(), clock)
+
+    async def call(name):
+        return await callers.begin_call(name)
+
+    async def stream(name):
+        return callers.begin_stream(name)
+
+    async def reply(name):
+        return callers.send(name, 25)
+
+    for take in (call, stream, reply):
+        taken = Counter()
+        for _ in range(40):
+            for number in range(others):
+                try:
+                    await take(f"other {number}")
+                    taken[number] += 1
+                except BudgetExceededError:
+                    continue
+        await take("late")
+        assert max(taken.values()) - min(taken.values()) <= 1 + max(taken.values()) // 5
