@@ -199,17 +199,20 @@ def on_installed(state: State, event: Installed, now: int) -> Outcome | None:
     done = state.installing
     if done is None or done.token != event.token:
         return None
-    switches = dict(state.switches)
+    before, switches, doubted = state.switches, dict(state.switches), dict[str, SwitchState]()
     for switch, rules in done.target.items():
         if switches[switch].connected:
             older = state.older_pins.get(switch) if within_grace(state, now) else None
             kept = _kept_pins(older, switches[switch].installed, rules) if older else ()
             installed = replace(rules, rules=rules.rules + kept) if kept else rules
-            switches[switch] = SwitchState(connected=True, installed=installed, changed=done.token)
+            lost = switches[switch].lost
+            switches[switch] = SwitchState(connected=True, installed=installed, changed=done.token, lost=lost)
+            if lost >= MAX_LOST:
+                doubted[switch] = replace(switches[switch], refusal=before[switch].refusal)
     # The wanted rules may have changed during the installation: such switches stay dirty for the next one.
     reached = {switch for switch, rules in done.target.items() if rules == wanted(state, switch)}
-    state = replace(state, switches=switches, dirty=state.dirty - reached, installing=None)
-    return _read_again(state, done.reconnected)
+    state = replace(state, switches={**switches, **doubted}, dirty=state.dirty - reached, installing=None)
+    return _read_again(state, done.reconnected | doubted.keys())
 
 
 def _kept_pins(older: frozenset[RuleKey], before: SwitchRules | None, rules: SwitchRules) -> tuple[FlowRule, ...]:
@@ -240,6 +243,10 @@ def _read_again(state: State, names: Iterable[str]) -> Outcome:
 
 MAX_FAILURES = 3
 """A switch that fails this many installations in a row gets no more until it connects again, or lacks nothing."""
+
+
+MAX_LOST = 3
+"""After so many audits in a row that miss acknowledged rules, a switch counts by what it is read to hold alone."""
 
 
 def on_install_failed(state: State, event: InstallFailed) -> Outcome | None:

@@ -1,18 +1,19 @@
-"""Find the switches that lack rules which they have refused: no new job uses one, and jobs that cross one are degraded.
+"""Find the switches that lack rules: no new job uses one, and jobs that cross one are degraded.
 
-A switch is lacking once it has refused rules MAX_FAILURES times in a row and does not hold all that are wanted, until
-it does. One without a session, or whose rules are being read, stays what it was: it forwards by what it had.
+A switch is lacking once it has refused rules MAX_FAILURES times in a row, or MAX_LOST audits in a row have missed rules
+that it had acknowledged, and it does not hold all that are wanted, until it does. One without a session, or whose rules
+are being read, stays what it was: it forwards by what it had.
 """
 
 from dataclasses import replace
 
-from heddle.controller.brain.install import MAX_FAILURES, Outcome, changed_topology
+from heddle.controller.brain.install import MAX_FAILURES, MAX_LOST, Outcome, changed_topology
 from heddle.controller.brain.lifecycle import JobEvent, after, allows
 from heddle.controller.brain.state import Job, State, SwitchState, wanted
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.effect import Announce, Effect, Note
 from heddle.controller.model.plan import JobFlows
-from heddle.controller.model.rule import ChangeOp
+from heddle.controller.model.rule import ChangeOp, SwitchRules
 from heddle.controller.rules.diff import diff
 
 _DELETES = (ChangeOp.RULE_DELETE, ChangeOp.GROUP_DELETE)
@@ -26,6 +27,24 @@ def missing(state: State, switch: str) -> int:
     return sum(change.op not in _DELETES for change in diff(installed, wanted(state, switch)))
 
 
+def absent(installed: SwitchRules, wanted_rules: SwitchRules) -> int:
+    """Return how many of the wanted rules and groups are not there at all; one that differs is there."""
+    rules = {rule.key for rule in wanted_rules.rules} - {rule.key for rule in installed.rules}
+    groups = {group.group_id for group in wanted_rules.groups} - {group.group_id for group in installed.groups}
+    return len(rules) + len(groups)
+
+
+def judged_by_reading(known: SwitchState, wanted_rules: SwitchRules) -> SwitchState:
+    """Return a switch after its rules were read: one that has lost rules too often gets no more while it lacks some."""
+    if known.lost < MAX_LOST or known.installed is None:
+        return known
+    count = absent(known.installed, wanted_rules)
+    if not count:
+        return replace(known, lost=0)
+    why = f"it acknowledged them, and {MAX_LOST} readings in a row did not show {count} of them"
+    return replace(known, failures=MAX_FAILURES, refusal=why)
+
+
 def is_unready(state: State, switch: str) -> bool:
     """Return whether a connected switch can get no rules yet: it lags, or its rules are being read."""
     known = state.switches[switch]
@@ -33,7 +52,7 @@ def is_unready(state: State, switch: str) -> bool:
 
 
 def refused_by(state: State, switch: str) -> str:
-    """Return which rule a switch lacks and why; "" where it lacks none that it has refused."""
+    """Return which rule a switch lacks and why; "" where it lacks none."""
     known = state.switches[switch]
     return known.refusal if known.failures >= MAX_FAILURES or switch in state.lacking else ""
 
@@ -78,7 +97,7 @@ def _holds_all(state: State, switch: str) -> bool:
 
 
 def _without_refusal(known: SwitchState) -> SwitchState:
-    return replace(known, failures=0, refusal="")
+    return replace(known, failures=0, refusal="", lost=0)
 
 
 def _note(state: State, switch: str) -> Note:
@@ -117,6 +136,6 @@ def _judged_again(state: State, was: frozenset[str]) -> Outcome:
 def _judged(state: State, job: Job, generation: int) -> Job:
     lacking = sorted(lacking_on(state, job.flows))
     harmed = bool(lacking) or bool(job.stranded) or job.healthy_utilisation is not None
-    reason = f"switch {lacking[0]} lacks rules that it has refused" if lacking else "all its switches hold their rules"
+    reason = f"switch {lacking[0]} lacks rules that it should hold" if lacking else "all its switches hold their rules"
     follows = after(job.state, JobEvent.HARMED if harmed else JobEvent.RECOVERED)
     return replace(job, state=follows, reason=reason, generation=generation)

@@ -84,6 +84,7 @@ class SwitchState:
     `failures` counts its consecutive failed installations; `changed` is the token of the last installation there.
     `refusal` is why the last one failed, until the switch holds what it should, also in later sessions. One that is
     `lagging` still processes what it was sent: it gets nothing more, and is not read, before it has caught up.
+    `lost` counts the audits in a row that did not find rules which it had acknowledged, also in later sessions.
     """
 
     connected: bool = False
@@ -92,6 +93,7 @@ class SwitchState:
     changed: int = 0
     refusal: str = ""
     lagging: bool = False
+    lost: int = 0
 
     @property
     def is_known(self) -> bool:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from heddle.controller.brain.install import (
+    MAX_FAILURES,
     Outcome,
     changed_topology,
     out_of_installation,
     with_older_pins,
     within_grace,
 )
+from heddle.controller.brain.lacking import absent, judged_by_reading
 from heddle.controller.brain.state import Hold, ReplanWork, State, SwitchState, wanted
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.transactions.replan import enqueue_replan
@@ -42,7 +44,8 @@ def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
         return state, ()
     state = with_older_pins(out_of_installation(state, event.switch), event.switch, event.installed)
     installed = shared(event.installed, wanted(state, event.switch))
-    fresh = SwitchState(connected=True, installed=installed, refusal=state.switches[event.switch].refusal)
+    known = state.switches[event.switch]
+    fresh = SwitchState(connected=True, installed=installed, refusal=known.refusal, lost=known.lost)
     state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
     ports = ((PortRef(event.switch, number), up) for number, up in event.ports.items())
     state, effects = _ports(state, ports, now)
@@ -57,7 +60,8 @@ def switch_down(state: State, event: SwitchDown, now: int) -> Outcome:
     if event.switch not in state.switches:
         return state, ()
     state = out_of_installation(state, event.switch)
-    gone = SwitchState(refusal=state.switches[event.switch].refusal)
+    known = state.switches[event.switch]
+    gone = SwitchState(refusal=known.refusal, lost=known.lost)
     state = replace(state, switches={**state.switches, event.switch: gone})
     state, changed = changed_topology(state)
     return state, (Note(severity="warning", subject=event.switch, text=f"session ended: {event.reason}"), *changed)
@@ -75,10 +79,14 @@ def rules_read(state: State, event: RulesRead, now: int) -> Outcome:
             return state, ()  # the rules have changed since they were read
         found = diff(event.installed, known.installed)
         if not found:
+            if known.lost and known.failures < MAX_FAILURES:
+                state = replace(state, switches={**state.switches, event.switch: replace(known, lost=0)})
             return state, ()
         text = f"audit: {len(found)} rules or groups differ from what was installed; repaired"
         effects = (Note(severity="warning", subject=event.switch, text=text),)
+        known = replace(known, lost=known.lost + 1 if absent(event.installed, known.installed) else 0)
     fresh = replace(known, installed=shared(event.installed, wanted(state, event.switch)))
+    fresh = judged_by_reading(fresh, wanted(state, event.switch))
     return (
         replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch}),
         effects,

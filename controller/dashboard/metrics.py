@@ -26,7 +26,7 @@ JOB_STATES = tuple(state for state in JobState if state is not JobState.RELEASED
 SWITCHES = Family("heddle_switches", "gauge", "Switches of the fabric file.")
 CONNECTED = Family("heddle_switches_connected", "gauge", "Switches with a session; absent on a fabric that hashes.")
 LACKING = Family(
-    "heddle_switches_lacking_rules", "gauge", "Switches that lack rules which they have refused: no new job uses them."
+    "heddle_switches_lacking_rules", "gauge", "Switches that lack rules that they should hold: no new job uses them."
 )
 LAGGING = Family("heddle_switches_lagging", "gauge", "Switches that have not acknowledged their newest rules yet.")
 MISSING = Family("heddle_switch_missing_rules", "gauge", "Rules that a switch has refused and lacks.", ("switch",))

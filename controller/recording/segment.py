@@ -31,7 +31,10 @@ from heddle.foundation.regular_file import open_regular
 SUFFIX = ".heddle"
 VERSION = 2
 FORMER = 1
-EARLIER: Mapping[str, frozenset[str]] = {"577ff877f193e68c": frozenset({"network_known_since", "network_ended"})}
+EARLIER: Mapping[str, frozenset[str]] = {
+    "577ff877f193e68c": frozenset({"network_known_since", "network_ended"}),
+    "8d99dd88f4e6a754": frozenset(),
+}
 """Fingerprints of classes that have got nothing since but fields with defaults, at their ends: such files are read. To
 each the tables of the journal that have come since."""
 MAX_FRAME_BYTES = 1 << 30

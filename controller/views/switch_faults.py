@@ -12,7 +12,7 @@ LAGS = "it has not acknowledged its newest rules yet"
 def fault_of(state: State, switch: str) -> str:
     """Return what is wrong with the rules of a connected switch; "" where nothing is known to be."""
     if why := refused_by(state, switch):
-        return f"it lacks rules that it has refused: {why}"
+        return f"it lacks rules that it should hold: {why}"
     return LAGS if state.switches[switch].lagging else ""
 
 

@@ -97,7 +97,7 @@ def _unusable(state: State, needed: frozenset[str], changed: frozenset[str]) -> 
         return UnavailableError(where + _way_around(state, absent[0]))
     for switch in sorted(needed):
         if why := refused_by(state, switch):
-            text = f"switch {switch} lacks rules that it has refused, so no job uses it: {why}"
+            text = f"switch {switch} lacks rules that it should hold, so no job uses it: {why}"
             return UnavailableError(text + _way_around(state, switch))
     return None
 

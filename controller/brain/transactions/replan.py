@@ -212,7 +212,7 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
     harmed = bool(stranded) or healthy is not None or bool(lacking)
     follows = after(job.state, JobEvent.HARMED if harmed else JobEvent.RECOVERED)
     same = flows.flows is job.flows.flows and follows is job.state and len(stranded) == job.stranded
-    lacks = [f"switch {lacking[0]} lacks rules that it has refused"] if lacking else []
+    lacks = [f"switch {lacking[0]} lacks rules that it should hold"] if lacking else []
     reasons = [reason, *_harm(flows, stranded, healthy), *lacks, *flows.notes]
     if seen.reaimed:
         reasons.insert(1, f"{seen.reaimed} flows have new ports for their paths")

@@ -65,7 +65,7 @@ async def test_jobs_elsewhere_are_answered_while_a_leaf_acknowledges_nothing(con
 async def test_a_job_over_a_leaf_that_refuses_its_rules_is_unavailable_and_one_elsewhere_runs(refusing):
     error = await refused(submitted(refusing, "over", 1, 3))
     assert error.code() is grpc.StatusCode.UNAVAILABLE
-    assert "switch leaf1 lacks rules that it has refused" in error.details()
+    assert "switch leaf1 lacks rules that it should hold" in error.details()
     assert "BAD_MATCH/BAD_FIELD for RULE_ADD table" in error.details()
     assert (await submitted(refusing, "elsewhere", 5, 7)).state == "running"
 
@@ -77,7 +77,7 @@ async def test_operators_see_which_rule_a_leaf_refuses_and_which_job_is_degraded
     plan = await refusing.jobs.GetJob(pb.GetJobRequest(job_id="runs"))
     assert plan.state == "degraded"
     explanation = await refusing.fabric.Explain(pb.ExplainRequest(flow_id="runs/0/0-1/0"))
-    assert "Switch leaf1: it lacks rules that it has refused: BAD_MATCH/BAD_FIELD" in explanation.text
+    assert "Switch leaf1: it lacks rules that it should hold: BAD_MATCH/BAD_FIELD" in explanation.text
     leaf = refusing.switches["leaf1"]
     leaf.refused.clear()
     await leaf.disconnect()

@@ -2,9 +2,10 @@
 
 import pytest
 
+from heddle.controller.brain.install import MAX_LOST
 from heddle.controller.model.effect import Install
 from heddle.controller.model.error import UnavailableError
-from heddle.controller.model.event import Drain, Release, Submit, SwitchDown, SwitchUp
+from heddle.controller.model.event import Drain, Release, RulesRead, Submit, SwitchDown, SwitchUp
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.model.rule import SwitchRules
@@ -39,7 +40,7 @@ def test_a_new_job_over_it_is_refused_and_the_reason_names_the_error(driver):
     driver.feed(Submit(reply=1, request=pair("a", 1, 3)))
     refused = driver.reply_to(1)
     assert isinstance(refused, UnavailableError)
-    assert str(refused) == "switch leaf1 lacks rules that it has refused, so no job uses it: refused by the test"
+    assert str(refused) == "switch leaf1 lacks rules that it should hold, so no job uses it: refused by the test"
 
 
 def test_jobs_are_planned_around_a_spine_that_is_drained(driver):
@@ -115,7 +116,7 @@ def test_events_say_how_many_rules_it_lacks_and_why_and_when_it_has_them(driver)
 def test_explain_and_the_topology_say_so(driver):
     driver.feed(Submit(reply=1, request=pair("a", 1, 3)))
     refuses_after_a_reboot(driver)
-    text = "it lacks rules that it has refused: refused by the test"
+    text = "it lacks rules that it should hold: refused by the test"
     assert fault_of(driver.state, "leaf1") == text
     assert fault_of(driver.state, "leaf2") == ""
     assert f"Switch leaf1: {text}." in explain(driver.state, "a/0/0-1/0").text
@@ -131,3 +132,78 @@ def test_a_switch_that_refused_the_rules_of_one_job_is_used_by_the_next(driver):
     driver.feed(Submit(reply=9, request=pair("a", 1, 3)))
     assert isinstance(driver.reply_to(9), JobPlan)
     assert driver.state.lacking == frozenset()
+
+
+class Liar(Driver):
+    """A leaf that acknowledges every rule and holds none, while `lies`."""
+
+    lies = True
+
+    def audit(self) -> None:
+        """Let the leaf be read."""
+        audit = self.state.next_token
+        self.feed(RulesRead(switch="leaf1", installed=self.read(), audit=audit))
+
+    def read(self) -> SwitchRules:
+        return SwitchRules() if self.lies else self.held["leaf1"]
+
+    def _readrules(self, effect):
+        if effect.switch == "leaf1":
+            return [RulesRead(switch="leaf1", installed=self.read(), audit=effect.audit)]
+        return super()._readrules(effect)
+
+
+@pytest.fixture
+def liar() -> Liar:
+    found = Liar(small_fabric())
+    found.connect_all()
+    found.feed(Submit(reply=1, request=pair("a", 1, 3)))
+    return found
+
+
+def test_a_switch_that_loses_what_it_acknowledges_is_named_after_three_audits_and_no_new_job_uses_it(liar):
+    for number in range(1, MAX_LOST + 1):
+        assert not liar.state.lacking
+        liar.audit()
+        assert liar.state.switches["leaf1"].lost == number
+    assert liar.state.lacking == {"leaf1"}
+    assert liar.state.jobs["a"].state is JobState.DEGRADED
+    liar.feed(Submit(reply=2, request=pair("b", 1, 5)))
+    refused = liar.reply_to(2)
+    assert isinstance(refused, UnavailableError)
+    why = "it acknowledged them, and 3 readings in a row did not show"
+    assert f"switch leaf1 lacks rules that it should hold, so no job uses it: {why}" in str(refused)
+    assert any(note.severity == "error" and note.subject == "leaf1" and why in note.text for note in liar.notes)
+    assert why in fault_of(liar.state, "leaf1")
+    liar.feed(Submit(reply=3, request=pair("c", 5, 7)))
+    assert isinstance(liar.reply_to(3), JobPlan)
+
+
+def test_it_is_not_believed_when_it_connects_again_but_read_and_used_once_it_holds_its_rules(liar):
+    for _ in range(MAX_LOST):
+        liar.audit()
+    for lies in (True, False):
+        liar.lies = lies
+        liar.feed(SwitchDown(switch="leaf1", reason="restarted"))
+        liar.feed(SwitchUp(switch="leaf1", ports={}, installed=SwitchRules()))
+        assert liar.state.lacking == ({"leaf1"} if lies else frozenset())
+    assert liar.state.jobs["a"].state is JobState.RUNNING
+    assert liar.state.switches["leaf1"].lost == 0
+
+
+def test_rules_that_are_lost_now_and_then_are_repaired_and_no_more(liar):
+    for _ in range(4):
+        for lies in (True, True, False):
+            liar.lies = lies
+            liar.audit()
+    assert not liar.state.lacking
+    assert liar.state.jobs["a"].state is JobState.RUNNING
+
+
+def test_it_is_sent_nothing_more_while_it_lacks_rules(liar):
+    for _ in range(MAX_LOST):
+        liar.audit()
+    liar.effects.clear()
+    for _ in range(3):
+        liar.audit()
+    assert not [each for each in liar.effects if isinstance(each, Install)]
