@@ -27,6 +27,12 @@ def missing(state: State, switch: str) -> int:
     return sum(change.op not in _DELETES for change in diff(installed, wanted(state, switch)))
 
 
+def holds_underlay(state: State, switch: str) -> bool:
+    """Return whether a switch holds all rules and groups of its underlay; False while its rules are unknown."""
+    installed = state.switches[switch].installed
+    return installed is not None and all(change.op in _DELETES for change in diff(installed, state.underlay[switch]))
+
+
 def absent(installed: SwitchRules, wanted_rules: SwitchRules) -> int:
     """Return how many of the wanted rules and groups are not there at all; one that differs is there."""
     rules = {rule.key for rule in wanted_rules.rules} - {rule.key for rule in installed.rules}

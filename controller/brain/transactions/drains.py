@@ -8,6 +8,7 @@ the same plan, and ends where the drain would change something.
 from dataclasses import replace
 
 from heddle.controller.brain.install import Outcome, changed_topology
+from heddle.controller.brain.lacking import holds_underlay
 from heddle.controller.brain.state import Active, DrainWork, State
 from heddle.controller.brain.transactions.replan import after_replans, announced, applied, limit_of, solve_for
 from heddle.controller.model.admission import quoted
@@ -32,9 +33,26 @@ def drain(state: State, event: Drain, now: int) -> Outcome:
 def start_drain(state: State, work: DrainWork) -> Outcome:
     """Request a plan of the running jobs without the target, or with it."""
     if (work.target in state.drained) != work.undrain:
+        if (behind := _behind(state)) is not None:
+            why = f"switch {behind} has not acknowledged its rules yet; {work.target} {_stays(work)}, and rules follow"
+            return state, (Reply(reply=work.reply, outcome=UnavailableError(why)),)
         same = Drained(flows_moved=0, certificate=state.certificate, undrain=work.undrain)
         return state, (Reply(reply=work.reply, outcome=same),)
     return solve_for(state, work, limit=limit_of(state, Cause.DRAIN), health=_planned(state, work).out_of_use)
+
+
+def _behind(state: State) -> str | None:
+    """Return a connected switch that does not hold its underlay, but for those that are known to lack rules."""
+    behind = [
+        (not state.switches[name].lagging, name)
+        for name in state.dirty - state.lacking
+        if state.switches[name].connected and not holds_underlay(state, name)
+    ]
+    return min(behind)[1] if behind else None
+
+
+def _stays(work: DrainWork) -> str:
+    return "stays in use" if work.undrain else "stays drained"
 
 
 def _planned(state: State, work: DrainWork) -> State:
@@ -101,7 +119,7 @@ def drain_installed(state: State, work: DrainWork, active: Active, install_ns: i
 
 def drain_failed(state: State, work: DrainWork, active: Active, event: InstallFailed) -> Outcome:
     """Publish the jobs whose flows have moved; the caller learns which switch has not acknowledged."""
-    why = f"switch {event.switch} did not acknowledge ({event.reason}); the target stays drained, and rules follow"
+    why = f"switch {event.switch} did not acknowledge ({event.reason}); the target {_stays(work)}, and rules follow"
     return state, (*announced(state, active.announces), Reply(reply=work.reply, outcome=UnavailableError(why)))
 
 

@@ -196,6 +196,26 @@ def test_a_switch_that_does_not_acknowledge_is_named_and_the_flows_that_moved_ar
     assert all("spine1:" not in link for flow in newest.flows.flows for link in flow.links)
 
 
+@pytest.mark.parametrize("undrain", [False, True])
+def test_a_drain_that_gave_way_and_is_requested_again_is_done_once_the_switch_has_acknowledged(driver, undrain):
+    if undrain:
+        driver.feed(Drain(reply=1, target="spine1"))
+    driver.mute = {"leaf2"}
+    driver.feed(Drain(reply=2, target="spine1", undrain=undrain))
+    driver.feed(Drain(reply=3, target="spine1", undrain=undrain))
+    stays = "stays in use" if undrain else "stays drained"
+    for reply in (2, 3):
+        late = driver.reply_to(reply)
+        assert isinstance(late, UnavailableError)
+        assert "switch leaf2" in str(late)
+        assert f"{stays}, and rules follow" in str(late)
+    driver.speak("leaf2")
+    driver.feed(Drain(reply=4, target="spine1", undrain=undrain))
+    done = driver.reply_to(4)
+    assert isinstance(done, Drained)
+    assert done.flows_moved == 0
+
+
 @pytest.mark.parametrize("outcome", [Infeasible(why="no room"), UnavailableError("the planner ended")])
 def test_a_drain_that_cannot_be_planned_is_refused_with_the_reason_and_the_next_work_begins(driver, outcome):
     driver.hold = (Solve,)
