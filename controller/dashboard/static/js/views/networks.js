@@ -1,7 +1,7 @@
 /** Virtual networks: VPCs with their isolation verdict, gateways and pairs with table occupancy, balancers with back ends. */
 
 import { h, morph } from "../dom.js";
-import { count, duration } from "../format.js";
+import { count, duration, plural } from "../format.js";
 import { resource } from "../resource.js";
 import { notRecorded } from "../timebar.js";
 import { bar, missing, table, verdict } from "./table.js";
@@ -51,9 +51,9 @@ function tables({ generation, wanted_generation, refused, kept_vpcs, unknown_vpc
   if (refused) return verdict("error", `refused: ${refused}`);
   const state = generation === wanted_generation ? verdict("good", "newest") : verdict("warning", `${count(wanted_generation - generation)} behind`);
   const kept = Object.entries(kept_vpcs ?? {}), unknown = unknown_vpcs ?? [];
-  return [state, kept.length ? verdict("error", `${count(kept.length)} VPCs not as wanted`) : null,
+  return [state, kept.length ? verdict("error", `${plural(kept.length, "VPC")} not as wanted`) : null,
     kept.slice(0, MAX_REASONS).map(([vpc, why]) => h("small", { class: "why" }, `${vpc}: ${why}`)),
-    unknown.length ? verdict("warning", `serves ${count(unknown.length)} VPCs that the controller does not know: ${unknown.slice(0, MAX_REASONS).join(", ")}`) : null];
+    unknown.length ? verdict("warning", `serves ${plural(unknown.length, "VPC")} that the controller does not know: ${unknown.slice(0, MAX_REASONS).join(", ")}`) : null];
 }
 
 function balancers({ balancers }) {
