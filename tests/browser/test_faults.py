@@ -2,10 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from heddle.v1 import heddle_pb2 as pb
 from tests.browser.test_page_of_a_controller import ROWS
 from tests.support.processes.browser import Browser, Page
-from tests.unit.api.conftest import Running, running
+from tests.unit.api.conftest import running
 from tests.unit.api.test_gateway_service import Controller, attached
 from tests.unit.api.test_switches_at_fault import fault, submitted
 from tests.unit.api.test_vpc_service import red
@@ -14,11 +16,16 @@ MARKUP = "<img src=x onerror=document.title='run'>"
 AUDIT_MS = 100
 
 
-async def test_a_switch_that_acknowledges_and_holds_nothing_is_named_with_the_reason(browser: Browser):
+async def test_a_switch_that_acknowledges_and_holds_nothing_is_named_with_the_reason(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+):
     async with running(audit_ms=AUDIT_MS) as controller:
         await controller.connect_all()
         await submitted(controller, "runs", 1, 3)
-        await lies(controller, "leaf1")
+        tables = controller.switches["leaf1"].tables
+        monkeypatch.setattr(tables, "flow_mod", lambda message: None)
+        tables.entries.clear()
+        await controller.until(lambda topology: bool(fault(topology, "leaf1")))
         with browser.page() as page:
             await at(page, f"http://{controller.addresses['http']}/health", "readings in a row did not show")
             rows = {row[0]: row[1:] for row in await asyncio.to_thread(page.run, ROWS)}
@@ -51,14 +58,6 @@ async def test_a_gateway_that_keeps_and_knows_other_vpcs_is_named_with_the_reaso
         finally:
             for session in controller.sessions:
                 await session.close()
-
-
-async def lies(controller: Running, name: str) -> None:
-    """Let a switch lose its rules, acknowledge every rule, and hold none, until audits have found it."""
-    tables = controller.switches[name].tables
-    tables.flow_mod = lambda message: None
-    tables.entries.clear()
-    await controller.until(lambda topology: fault(topology, name))
 
 
 async def at(page: Page, url: str, text: str) -> None:
