@@ -44,6 +44,8 @@ class HealthCheck:
     """Successes in a row until a back end that was down is up; a new one needs only one."""
     fall: int = 3
     """Failures in a row until it is down."""
+    passive: bool = False
+    """Whether a back end is closed that answers none of its new connections (`balancer.silence`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,8 @@ def _one(each: LoadBalancer, vpc: Vpc | None, pools: Sequence[Sequence[Address]]
         yield from _back_ends(each, None if vpc is None else {endpoint.ip for endpoint in vpc.endpoints})
     if each.health is not None:
         yield from _health(each.health)
+        if each.health.passive and (each.mode is not Mode.FULL_NAT or each.protocol is not Service.TCP):
+            yield "health_check.passive: of TCP by full_nat only; the balancer sees no other replies"
 
 
 def _can_translate(each: LoadBalancer, pools: Sequence[Sequence[Address]]) -> bool:

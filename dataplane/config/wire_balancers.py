@@ -67,6 +67,7 @@ def _check_from(read: FieldReader, check: pb.HealthCheck) -> HealthCheck:
         timeout_ms=check.timeout_ms or min(_CHECK.timeout_ms, interval_ms),
         rise=check.rise or _CHECK.rise,
         fall=check.fall or _CHECK.fall,
+        passive=check.passive,
     )
 
 
@@ -100,6 +101,7 @@ def _check_to(check: HealthCheck) -> pb.HealthCheck:
         timeout_ms=check.timeout_ms,
         rise=check.rise,
         fall=check.fall,
+        passive=check.passive,
     )
 
 

@@ -20,6 +20,7 @@ from heddle.dataplane.balancer.compiler.numbering import MAX_SERVICES, BackEndNa
 from heddle.dataplane.balancer.maglev import SLOTS, write_changes
 from heddle.dataplane.balancer.memory.connections import HALF_OPEN, STREAM
 from heddle.dataplane.balancer.memory.state import Count
+from heddle.dataplane.balancer.silence import READING_S
 from heddle.dataplane.config.balancers import BackEndState, BalancerConfig, LoadBalancer, Mode, balancer_mac
 from heddle.dataplane.config.local import LocalConfig
 from heddle.dataplane.config.network import Address
@@ -32,8 +33,10 @@ from heddle.dataplane.control.process.messages import Options
 from heddle.dataplane.control.process.programs import BALANCER
 from heddle.dataplane.control.process.segment import Shape
 from heddle.dataplane.control.process.shared import Word
+from heddle.dataplane.control.silent_back_ends import SilentBackEnds, usable
 from heddle.dataplane.control.slow.directory import Directory, Tenant
 from heddle.dataplane.control.status import Occupancy
+from heddle.dataplane.jit import Grid
 from heddle.dataplane.tables.schema import Tables
 
 STATES = ("half_open", "established", "closing", "first_datagram", "stream")
@@ -46,6 +49,18 @@ class WantedServices(Wanted):
 
     services: BalancerConfig = field(default_factory=BalancerConfig)
     down: frozenset[BackEndName] = frozenset()
+    """Those whose probes fail, or have not succeeded yet."""
+    silent: frozenset[BackEndName] = frozenset()
+    """Those that are closed because they answer no connection."""
+
+    @property
+    def closed(self) -> frozenset[BackEndName]:
+        """Those that get no new connections; silent ones do where their service has no others left."""
+        if not self.silent:
+            return self.down
+        others = self.down | self.silent
+        left = {service_name(each) for each in self.services.balancers if any(usable(each, others))}
+        return self.down | {name for name in self.silent if name.service in left}
 
 
 def wanted_of(services: BalancerConfig, before: WantedServices | None = None) -> WantedServices:
@@ -53,8 +68,9 @@ def wanted_of(services: BalancerConfig, before: WantedServices | None = None) ->
     names = frozenset(_checked(services))
     known = frozenset(_checked(before.services)) if before else frozenset[BackEndName]()
     down = (before.down if before else frozenset[BackEndName]()) & names | (names - known)
+    silent = before.silent & names if before else frozenset[BackEndName]()
     work = before.work if before else ALONE
-    return WantedServices(network=seen_network(services), services=services, down=down, work=work)
+    return WantedServices(network=seen_network(services), services=services, down=down, silent=silent, work=work)
 
 
 def _checked(services: BalancerConfig) -> dict[BackEndName, Target]:
@@ -106,6 +122,7 @@ class Balancer(Gateway):
         self._turned = asyncio.Event()
         self._turns: dict[BackEndName, bool] = {}
         self._slots_written = 0
+        self._silent = SilentBackEnds()
         self.health = BackEndHealth(self._states)
         """The health of back ends, for the controller."""
         super().__init__(local, options, replace(wanted_of(first), work=work), paired=paired)
@@ -114,7 +131,7 @@ class Balancer(Gateway):
         self.prober.watch(_checked(first))
 
     def _own_tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        return self.prober.run(), self._apply_turns()
+        return self.prober.run(), self._apply_turns(), self._close_silent()
 
     async def serve_services(
         self, services: BalancerConfig, kept: Mapping[str, str] | None = None, unknown: frozenset[str] = frozenset()
@@ -131,13 +148,13 @@ class Balancer(Gateway):
         return generation
 
     def _states(self) -> list[BackEndState]:
-        wanted = self.wanted
+        wanted, closed = self.wanted, self.wanted.closed
         return [
             BackEndState(
                 balancer=each.id,
                 ip=end.ip,
                 port=end.port,
-                is_up=BackEndName(service_name(each), end.ip, end.port) not in wanted.down,
+                is_up=BackEndName(service_name(each), end.ip, end.port) not in closed,
             )
             for each in wanted.services.balancers
             if each.health is not None
@@ -155,8 +172,40 @@ class Balancer(Gateway):
             self._turned.clear()
             async with self._changing:
                 before, self.wanted = self.wanted, self._with_turns(self.wanted)
-                self._mark(before.down ^ self.wanted.down)
+                self._mark(before.closed ^ self.wanted.closed)
             self.health.changed.set()
+
+    async def _close_silent(self) -> None:
+        """Close back ends that answer no connection, and open them again (`balancer.silence`)."""
+        while True:
+            await asyncio.sleep(READING_S)
+            state = self.supervisor.state()
+            if state is not None:
+                async with self._changing:
+                    self._mark_silent(state.answers)
+
+    def _mark_silent(self, answers: Grid) -> None:
+        """Close and open back ends by one more reading of the counters."""
+        before = self.wanted
+        silent = self._silent.read(before.services, before.down, self._numbering, answers)
+        if silent == before.silent:
+            return
+        self.wanted = replace(before, silent=silent)
+        self._mark(before.closed ^ self.wanted.closed)
+        self._report_silent(before.silent, silent)
+        self.health.changed.set()
+
+    def _report_silent(self, before: Set[BackEndName], after: Set[BackEndName]) -> None:
+        closed = (
+            f"{_text(name)} answers no connection while others do: it gets no new ones for "
+            f"{self._silent.pause_s(name):g} s, unless it answers"
+            for name in after - before
+        )
+        again = (f"{_text(name)} gets new connections again" for name in before - self.wanted.closed)
+        for line in (*closed, *again):
+            self.log.warning("%s", line)
+            if not self.notices.full():
+                self.notices.put_nowait(line)
 
     def _mark(self, turned: Set[BackEndName]) -> None:
         """Write the health of back ends into the tables in use, for the services of those that turned and no others.
@@ -168,7 +217,7 @@ class Balancer(Gateway):
         for row, each in enumerate(self.wanted.services.balancers):
             if service_name(each) not in services:
                 continue
-            health = weighed(each, self.wanted.down, self._numbering)
+            health = weighed(each, self.wanted.closed, self._numbering)
             for tables in generations:
                 mark(tables, row, health, rising=True)
             self._write_slots({health.row: health.slots})
@@ -199,7 +248,7 @@ class Balancer(Gateway):
     def _compiled(self, wanted: Wanted, neighbours: Mapping[tuple[int, Address], int]) -> Tables:
         services = _as_services(wanted)
         made = compile_services(
-            self.local, services.services, down=services.down, before=self._numbering, neighbours=neighbours,
+            self.local, services.services, down=services.closed, before=self._numbering, neighbours=neighbours,
             generation=0,
         )  # fmt: skip
         self._made = made
@@ -238,7 +287,8 @@ class Balancer(Gateway):
         """Return the counters of connections by name."""
         state = self.supervisor.state()
         counters = state.counters.tolist() if state is not None else [0] * len(Count) * 4
-        return {**{each.name.lower(): counters[each] for each in COUNTED}, "slots_written": self._slots_written}
+        return {**{each.name.lower(): counters[each] for each in COUNTED}, "slots_written": self._slots_written,
+                "silenced": self._silent.closings}  # fmt: skip
 
     def services_status(self) -> dict[str, Any]:
         """Return counters of connections, and the state of every back end, as JSON values."""
@@ -246,16 +296,17 @@ class Balancer(Gateway):
         return {
             "balancer": {
                 **self.counts(),
-                "services": [_service_status(each, wanted.down) for each in wanted.services.balancers],
+                "services": [_service_status(each, wanted) for each in wanted.services.balancers],
             }
         }
 
 
-def _service_status(each: LoadBalancer, down: frozenset[BackEndName]) -> dict[str, Any]:
+def _service_status(each: LoadBalancer, wanted: WantedServices) -> dict[str, Any]:
+    names, closed = [BackEndName(service_name(each), end.ip, end.port) for end in each.back_ends], wanted.closed
     ends = [
         {"ip": str(end.ip), "port": end.port, "weight": end.weight, "draining": end.draining,
-         "up": BackEndName(service_name(each), end.ip, end.port) not in down}
-        for end in each.back_ends
+         "up": name not in closed, "silent": name in wanted.silent}
+        for name, end in zip(names, each.back_ends, strict=True)
     ]  # fmt: skip
     return {"id": each.id, "vpc": each.vpc, "vip": str(each.vip), "port": each.port,
             "protocol": each.protocol.value, "mode": each.mode.value, "back_ends": ends}  # fmt: skip

@@ -950,20 +950,22 @@ class Backend(_message.Message):
     def __init__(self, ip: _Optional[str] = ..., port: _Optional[int] = ..., weight: _Optional[int] = ..., draining: _Optional[bool] = ..., healthy: _Optional[bool] = ...) -> None: ...
 
 class HealthCheck(_message.Message):
-    __slots__ = ("kind", "path", "interval_ms", "timeout_ms", "rise", "fall")
+    __slots__ = ("kind", "path", "interval_ms", "timeout_ms", "rise", "fall", "passive")
     KIND_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     RISE_FIELD_NUMBER: _ClassVar[int]
     FALL_FIELD_NUMBER: _ClassVar[int]
+    PASSIVE_FIELD_NUMBER: _ClassVar[int]
     kind: str
     path: str
     interval_ms: int
     timeout_ms: int
     rise: int
     fall: int
-    def __init__(self, kind: _Optional[str] = ..., path: _Optional[str] = ..., interval_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., rise: _Optional[int] = ..., fall: _Optional[int] = ...) -> None: ...
+    passive: bool
+    def __init__(self, kind: _Optional[str] = ..., path: _Optional[str] = ..., interval_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., rise: _Optional[int] = ..., fall: _Optional[int] = ..., passive: _Optional[bool] = ...) -> None: ...
 
 class DeleteLoadBalancerRequest(_message.Message):
     __slots__ = ("id",)

@@ -23,7 +23,15 @@ from heddle.dataplane.balancer.memory.connections import NO_ROW
 from heddle.dataplane.balancer.memory.open_translated import open_translated
 from heddle.dataplane.balancer.memory.partner import note
 from heddle.dataplane.balancer.memory.sides import is_closed
-from heddle.dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Count, State
+from heddle.dataplane.balancer.memory.state import (
+    ANSWERED,
+    OPENED,
+    REPLY,
+    SEEN_ANSWER,
+    SEEN_REPLY,
+    Count,
+    State,
+)
 from heddle.dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
 from heddle.dataplane.elements.headers.flow import is_error
 from heddle.dataplane.elements.headers.quoted import NO_QUOTE, quoted_transport
@@ -172,7 +180,9 @@ def _follow(memory: Bytes, packet: Row, tables: Any, state: State, row: int, see
 @element
 def _reply(memory: Bytes, packet: Row, tables: Any, state: State, row: int, tick: int) -> int:
     """Route a back end's packet of full NAT to the client."""
-    state.flows[state.flows[row].pair - 1].flags |= SEEN_REPLY
+    pair = state.flows[row].pair - 1
+    if state.flows[pair].flags & SEEN_ANSWER == 0:
+        _note_reply(memory, packet, state, pair)
     if packet.protocol == TCP:
         follow_segment(memory, packet, tables, state, row, tick)
     else:
@@ -180,6 +190,20 @@ def _reply(memory: Bytes, packet: Row, tables: Any, state: State, row: int, tick
     packet.connection = row
     packet.translation = row
     return _towards_client(packet, tables, state, row)
+
+
+@element
+def _note_reply(memory: Bytes, packet: Row, state: State, pair: int) -> None:
+    """Note in the client's row that the back end replies; count the first data or FIN of a TCP connection."""
+    flow, seen = state.flows[pair], _flags_of(memory, packet)
+    flow.flags |= SEEN_REPLY
+    if packet.protocol != TCP:
+        flow.flags |= SEEN_ANSWER
+    elif packet.fragment != LATER_FRAGMENT and seen & RST == 0:
+        if seen & FIN == 0 and packet.l4_bytes == (load8(memory, packet.l4 + 12) >> 4) * 4:
+            return
+        flow.flags |= SEEN_ANSWER
+        state.answers[flow.back_end & (state.answers.shape[0] - 1), ANSWERED] += 1
 
 
 @inline
@@ -219,6 +243,7 @@ def _open(memory: Bytes, packet: Row, tables: Any, state: State, seen: int, key:
             return Drop.PORTS_EXHAUSTED.value
         if packet.protocol == TCP:
             begin(memory, packet, state, made, tick)
+            state.answers[row, OPENED] += 1
         packet.connection = made
         packet.translation = made
     elif seen & (FIN | RST) == 0:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heddle.dataplane.cache_lines import zeros_at_a_line
+from heddle.dataplane.config.limit import MAX_BACK_ENDS
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.elements.memory import state as shared
 from heddle.dataplane.elements.memory import tcp_flags
-from heddle.dataplane.jit import Ints, Rows, row_type
+from heddle.dataplane.jit import Grid, Ints, Rows, row_type
 
 SLOTS_PER_CONNECTION = 2
 """A direct connection has one row, a translated one two."""
@@ -29,8 +30,10 @@ FLOW = row_type(
     "flags",
 )
 """One direction of a connection: one cache line."""
-REPLY, SEEN_REPLY = tcp_flags.REPLY, tcp_flags.SEEN_REPLY
-"""Flags: the direction of the replies; the back end has replied."""
+REPLY, SEEN_ANSWER, SEEN_REPLY = tcp_flags.REPLY, 1 << 1, tcp_flags.SEEN_REPLY
+"""Flags: the direction of the replies; the back end has sent data or its end, of TCP; it has replied."""
+OPENED, ANSWERED = range(2)
+"""Columns of `answers`."""
 SIDE = row_type(
     "expected",  # next sequence number << 32 | last acknowledgement of this side (`elements.segments`)
     "beyond",  # start << 32 | end of what came behind a gap
@@ -85,6 +88,8 @@ class State(NamedTuple):
     """SIDE rows."""
     counters: Ints
     """By `Count`."""
+    answers: Grid
+    """By row of a back end: connections of TCP by full NAT that were opened, and those that it answered."""
 
 
 def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -96,6 +101,7 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "flows": ((rows,), FLOW),
         "sides": ((rows,), SIDE),
         "counters": ((COUNTERS,), word),
+        "answers": ((MAX_BACK_ENDS, 2), word),
     }
 
 

@@ -90,7 +90,7 @@ def show_balancer(balancer_id: str, runtime_dir: Path, *, as_json: bool) -> None
         where = f"{service['vpc']} {service['vip']} port {service['port']} {service['protocol']}, {service['mode']}"
         console.print(f"{service['id']}: {where}")
         for end in service["back_ends"]:
-            state = "up" if end["up"] else "down"
+            state = "up" if end["up"] else "closed, it answers no connection" if end["silent"] else "down"
             draining = ", draining" if end["draining"] else ""
             console.print(f"  {end['ip']} port {end['port']}: {state}, weight {end['weight']}{draining}")
     for line in table_lines(found):

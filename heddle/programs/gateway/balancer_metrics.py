@@ -15,6 +15,11 @@ CONNECTIONS = Family(
     ("event",),
 )
 SLOTS = Family("heddle_balancer_slots_written_total", "counter", "Maglev slots that changes of back ends wrote.")
+SILENCED = Family(
+    "heddle_balancer_back_ends_silenced_total",
+    "counter",
+    "Back ends closed by passive checks: they answered none of their new connections while others did.",
+)
 UP = Family(
     "heddle_balancer_back_end_up",
     "gauge",
@@ -28,7 +33,7 @@ def _renamed(family: Family) -> Family:
     return replace(family, name=name, help=family.help.replace("gateway", "balancer"))
 
 
-FAMILIES = (*map(_renamed, gateway_metrics.FAMILIES), CONNECTIONS, SLOTS, UP)
+FAMILIES = (*map(_renamed, gateway_metrics.FAMILIES), CONNECTIONS, SLOTS, SILENCED, UP)
 
 
 def balancer_text(status: Mapping[str, Any]) -> str:
@@ -38,9 +43,10 @@ def balancer_text(status: Mapping[str, Any]) -> str:
 
 
 def _own(counts: Mapping[str, Any]) -> Iterator[str]:
-    events = {name: count for name, count in counts.items() if name not in ("services", "slots_written")}
+    events = {name: count for name, count in counts.items() if name not in ("services", "slots_written", "silenced")}
     yield from lines(CONNECTIONS, [(label_text(("event", name)), count) for name, count in events.items()])
     yield from lines(SLOTS, [("", counts["slots_written"])])
+    yield from lines(SILENCED, [("", counts["silenced"])])
     ends = [
         (label_text(("load_balancer", each["id"]), ("back_end", f"{end['ip']} port {end['port']}")), int(end["up"]))
         for each in counts["services"]

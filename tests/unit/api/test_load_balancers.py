@@ -132,6 +132,19 @@ async def test_a_floating_ip_leads_to_a_virtual_ip_that_stays():
         await controller.vpcs.DeleteLoadBalancer(pb.DeleteLoadBalancerRequest(id="web"))
 
 
+async def test_passive_checks_reach_the_balancer_and_are_off_by_default():
+    async with started() as controller:
+        balancer = controller.attach("lb1", "10.0.0.3", kind="balancer", source_pools=pools("10.1.0.201"))
+        await controller.status(attached("lb1"))
+        await controller.vpcs.ApplyVpc(vpc())
+        reply = await controller.vpcs.ApplyLoadBalancer(translating(health_check=pb.HealthCheck(passive=True)))
+        assert reply.health_check.passive
+        reply = await controller.vpcs.ApplyLoadBalancer(web())
+        assert not reply.health_check.passive
+        checks = {each.id: each.health.passive for each in balancer.replica.desired.load_balancers}
+        assert checks == {"nat": True, "web": False}
+
+
 async def test_a_balancer_gets_its_services_and_acknowledges_them():
     async with started() as controller:
         balancer = controller.attach("lb1", "10.0.0.1", kind="balancer", answers=False)

@@ -34,6 +34,7 @@ def test_the_site_of_the_tests_is_valid():
         ({"vpc": "blue", "mode": Mode.FULL_NAT, "port": 81}, "needs source addresses"),
         ({"health": HealthCheck(timeout_ms=2000)}, "timeout_ms 2000"),
         ({"health": HealthCheck(path="no path")}, "is no path of HTTP"),
+        ({"health": HealthCheck(passive=True)}, "health_check.passive: of TCP by full_nat only"),
     ],
 )
 def test_each_mistake_has_a_line(fields, wanted):
