@@ -36,7 +36,7 @@ from heddle.dataplane.control.process.shared import Word
 from heddle.dataplane.control.silent_back_ends import SilentBackEnds, usable
 from heddle.dataplane.control.slow.directory import Directory, Tenant
 from heddle.dataplane.control.status import Occupancy
-from heddle.dataplane.jit import Grid
+from heddle.dataplane.jit import Ints
 from heddle.dataplane.tables.schema import Tables
 
 STATES = ("half_open", "established", "closing", "first_datagram", "stream")
@@ -182,12 +182,12 @@ class Balancer(Gateway):
             state = self.supervisor.state()
             if state is not None:
                 async with self._changing:
-                    self._mark_silent(state.answers)
+                    self._mark_silent(state.counters)
 
-    def _mark_silent(self, answers: Grid) -> None:
+    def _mark_silent(self, counters: Ints) -> None:
         """Close and open back ends by one more reading of the counters."""
         before = self.wanted
-        silent = self._silent.read(before.services, before.down, self._numbering, answers)
+        silent = self._silent.read(before.services, before.down, self._numbering, counters)
         if silent == before.silent:
             return
         self.wanted = replace(before, silent=silent)
@@ -286,7 +286,7 @@ class Balancer(Gateway):
     def counts(self) -> dict[str, int]:
         """Return the counters of connections by name."""
         state = self.supervisor.state()
-        counters = state.counters.tolist() if state is not None else [0] * len(Count) * 4
+        counters = state.counters[: Count.STATES].tolist() if state is not None else [0] * Count.STATES
         return {**{each.name.lower(): counters[each] for each in COUNTED}, "slots_written": self._slots_written,
                 "silenced": self._silent.closings}  # fmt: skip
 

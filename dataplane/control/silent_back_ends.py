@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Set
 
 from heddle.dataplane.balancer.compiler.numbering import MAX_BACK_ENDS, BackEndName, Numbering, service_name
-from heddle.dataplane.balancer.memory.state import ANSWERED, OPENED
+from heddle.dataplane.balancer.memory.state import Count
 from heddle.dataplane.balancer.silence import READING_S, Conduct, Reading, observed
 from heddle.dataplane.config.balancers import BalancerConfig, LoadBalancer
-from heddle.dataplane.jit import Grid
+from heddle.dataplane.jit import Ints
 
 _NEW = Conduct()
 
@@ -21,7 +21,7 @@ class SilentBackEnds:
         self._conduct: dict[BackEndName, Conduct] = {}
 
     def read(
-        self, services: BalancerConfig, down: Set[BackEndName], numbering: Numbering, answers: Grid
+        self, services: BalancerConfig, down: Set[BackEndName], numbering: Numbering, counters: Ints
     ) -> frozenset[BackEndName]:
         """Return the back ends that are silent after one more reading.
 
@@ -29,14 +29,14 @@ class SilentBackEnds:
             services: what the balancer serves.
             down: back ends whose probes fail.
             numbering: that of the tables in use.
-            answers: `memory.state.State.answers`.
+            counters: `memory.state.State.counters`.
         """
         before, counts = self._conduct, dict[int, Reading]()
         self._conduct = {}
         for each in services.balancers:
             if each.health is not None and each.health.passive:
                 numbers = {name: numbering.back_ends[name] for name in usable(each, down)}
-                counts |= {number: _count(answers, number) for number in numbers.values()}
+                counts |= {number: _count(counters, number) for number in numbers.values()}
                 news = {name: _since(self._counts.get(number), counts[number]) for name, number in numbers.items()}
                 self._conduct |= observed({name: before.get(name, _NEW) for name in news}, news)
         self._counts = counts
@@ -57,9 +57,9 @@ def usable(each: LoadBalancer, down: Set[BackEndName]) -> Iterable[BackEndName]:
             yield name
 
 
-def _count(answers: Grid, number: int) -> Reading:
-    opened, answered = (int(answers[number % MAX_BACK_ENDS, column]) for column in (OPENED, ANSWERED))
-    return Reading(opened, answered)
+def _count(counters: Ints, number: int) -> Reading:
+    row = number % MAX_BACK_ENDS
+    return Reading(int(counters[Count.OPENED + row]), int(counters[Count.ANSWERED + row]))
 
 
 def _since(before: Reading | None, now: Reading) -> Reading:

@@ -23,16 +23,9 @@ from heddle.dataplane.balancer.memory.connections import NO_ROW
 from heddle.dataplane.balancer.memory.open_translated import open_translated
 from heddle.dataplane.balancer.memory.partner import note
 from heddle.dataplane.balancer.memory.sides import is_closed
-from heddle.dataplane.balancer.memory.state import (
-    ANSWERED,
-    OPENED,
-    REPLY,
-    SEEN_ANSWER,
-    SEEN_REPLY,
-    Count,
-    State,
-)
+from heddle.dataplane.balancer.memory.state import REPLY, SEEN_ANSWER, SEEN_REPLY, Count, State
 from heddle.dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
+from heddle.dataplane.config.limit import MAX_BACK_ENDS
 from heddle.dataplane.elements.headers.flow import is_error
 from heddle.dataplane.elements.headers.quoted import NO_QUOTE, quoted_transport
 from heddle.dataplane.elements.memory.state import SEED
@@ -50,6 +43,7 @@ from heddle.dataplane.tables.schema import EMPTY
 ACCEPTED, REFUSE = -1, -2
 """Verdicts besides the reasons of `Drop`."""
 NEW, UNTRACKED, MOVED = int(Count.NEW), int(Count.UNTRACKED), int(Count.MOVED)
+OPENED, ANSWERED = int(Count.OPENED), int(Count.ANSWERED)
 MAX_SLOTS_TRIED = 64
 find_key: Any = service_key
 key_of_service = inline(find_key)
@@ -203,7 +197,7 @@ def _note_reply(memory: Bytes, packet: Row, state: State, pair: int) -> None:
         if seen & FIN == 0 and packet.l4_bytes == (load8(memory, packet.l4 + 12) >> 4) * 4:
             return
         flow.flags |= SEEN_ANSWER
-        state.answers[flow.back_end & (state.answers.shape[0] - 1), ANSWERED] += 1
+        state.counters[ANSWERED + (flow.back_end & MAX_BACK_ENDS - 1)] += 1
 
 
 @inline
@@ -243,7 +237,7 @@ def _open(memory: Bytes, packet: Row, tables: Any, state: State, seen: int, key:
             return Drop.PORTS_EXHAUSTED.value
         if packet.protocol == TCP:
             begin(memory, packet, state, made, tick)
-            state.answers[row, OPENED] += 1
+            state.counters[OPENED + row] += 1
         packet.connection = made
         packet.translation = made
     elif seen & (FIN | RST) == 0:

@@ -15,7 +15,7 @@ from heddle.dataplane.config.limit import MAX_BACK_ENDS
 from heddle.dataplane.config.local import Limits
 from heddle.dataplane.elements.memory import state as shared
 from heddle.dataplane.elements.memory import tcp_flags
-from heddle.dataplane.jit import Grid, Ints, Rows, row_type
+from heddle.dataplane.jit import Ints, Rows, row_type
 
 SLOTS_PER_CONNECTION = 2
 """A direct connection has one row, a translated one two."""
@@ -32,8 +32,6 @@ FLOW = row_type(
 """One direction of a connection: one cache line."""
 REPLY, SEEN_ANSWER, SEEN_REPLY = tcp_flags.REPLY, 1 << 1, tcp_flags.SEEN_REPLY
 """Flags: the direction of the replies; the back end has sent data or its end, of TCP; it has replied."""
-OPENED, ANSWERED = range(2)
-"""Columns of `answers`."""
 SIDE = row_type(
     "expected",  # next sequence number << 32 | last acknowledgement of this side (`elements.segments`)
     "beyond",  # start << 32 | end of what came behind a gap
@@ -65,9 +63,13 @@ class Count(IntEnum):
     """When connections were last sent to the partner again; 1 while those with packets are."""
     STATES = 16
     """From here on: connection rows by state."""
+    OPENED = 32
+    """From here on, by row of a back end: connections of TCP by full NAT that were opened."""
+    ANSWERED = OPENED + MAX_BACK_ENDS
+    """The same: those that got data or a FIN of the back end."""
 
 
-COUNTERS = 32
+COUNTERS = Count.ANSWERED + MAX_BACK_ENDS
 
 
 class State(NamedTuple):
@@ -88,8 +90,6 @@ class State(NamedTuple):
     """SIDE rows."""
     counters: Ints
     """By `Count`."""
-    answers: Grid
-    """By row of a back end: connections of TCP by full NAT that were opened, and those that it answered."""
 
 
 def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -101,7 +101,6 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "flows": ((rows,), FLOW),
         "sides": ((rows,), SIDE),
         "counters": ((COUNTERS,), word),
-        "answers": ((MAX_BACK_ENDS, 2), word),
     }
 
 

@@ -15,7 +15,7 @@ from tests.oracles.inet_checksum import echo, faults, icmp_error, ip, ipv4, ones
 pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 LIMITS = Limits(connections=1 << 6, mappings=1 << 6, fragments=16, connections_per_endpoint=1 << 6)
-A, B, C, FAR, OTHER, ROUTER = "10.0.0.1", "10.0.0.2", "10.0.0.3", "8.8.8.8", "7.7.7.7", "9.9.9.9"
+A, B, C, D, FAR, OTHER, ROUTER = "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "8.8.8.8", "7.7.7.7", "9.9.9.9"
 NAT, FLOATING, SECOND_FLOATING = "198.51.100.7", "198.51.100.8", "198.51.100.9"
 OUTSIDE = (0, EXTERNAL_PORT)
 ICMP_ERRORS = [(kind, code) for kind, codes in {3: 16, 4: 1, 5: 4, 11: 2, 12: 3}.items() for code in range(codes)]
@@ -23,7 +23,7 @@ ICMP_ERRORS = [(kind, code) for kind, codes in {3: 16, 4: 1, 5: 4, 11: 2, 12: 3}
 
 def bench_with(*rules):
     floating = {FLOATING: B, SECOND_FLOATING: C}
-    vpc = FakeVpc(5, endpoints=(A, B, C), routes={"0.0.0.0/0": EXTERNAL}, nat=NAT, floating=floating, rules_in=rules)
+    vpc = FakeVpc(5, endpoints=(A, B, C, D), routes={"0.0.0.0/0": EXTERNAL}, nat=NAT, floating=floating, rules_in=rules)
     return StateBench(make_tables([vpc]), LIMITS)
 
 
@@ -39,6 +39,20 @@ def test_default_timeouts_are_at_least_the_required_ones():
     assert times.tcp_established_s >= 2 * 3600 + 4 * 60  # RFC 5382, REQ-5
     assert times.tcp_transitory_s >= 4 * 60
     assert times.icmp_s >= 60  # RFC 5508, REQ-2
+
+
+@pytest.mark.parametrize("make", [udp, tcp, None], ids=["udp", "tcp", "echo"])
+def test_one_port_has_one_mapping_towards_all_hosts(bench, make):
+    """RFC 4787, REQ-1 and REQ-2; RFC 5382, REQ-1; RFC 5508, REQ-1 a. Another endpoint has taken the port before."""
+
+    def left(inside, remote, port):
+        return read(bench.one(make(inside, 5000, remote, port) if make else echo(inside, remote, 5000), 5).packet)[:2]
+
+    taken = left(A, FAR, 53)
+    found = {left(D, remote, port) for remote in (FAR, OTHER, ROUTER, "6.6.6.6") for port in (53, 54, 443)}
+    assert len(found) == 1
+    assert {address for address, _ in (taken, *found)} == {NAT}
+    assert found != {taken}
 
 
 @pytest.mark.parametrize("make", [udp, tcp])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from heddle.dataplane.balancer.compiler.numbering import MAX_BACK_ENDS
+from heddle.dataplane.balancer.memory.state import COUNTERS, Count
 from heddle.dataplane.balancer.silence import PAUSE
 from heddle.dataplane.config.balancers import HealthCheck
 from heddle.dataplane.control.balancer import Balancer, wanted_of
@@ -24,7 +25,7 @@ class Site:
 
     def __init__(self, config):
         self.balancer = Balancer(LOCAL, Options(), config)
-        self.answers = np.zeros((MAX_BACK_ENDS, 2), np.int64)
+        self.counters = np.zeros(COUNTERS, np.int64)
         self.probed({FIRST, SECOND, THIRD}, is_up=True)
 
     def probed(self, names, *, is_up):
@@ -38,8 +39,9 @@ class Site:
         """Read the counters `times` times; each back end, in order, has `(opened, answered)` more before each."""
         for _ in range(times):
             for name, more in zip((FIRST, SECOND, THIRD), connections, strict=False):
-                self.answers[self.balancer._numbering.back_ends[name] % MAX_BACK_ENDS] += more
-            self.balancer._mark_silent(self.answers)
+                row = self.balancer._numbering.back_ends[name] % MAX_BACK_ENDS
+                self.counters[[Count.OPENED + row, Count.ANSWERED + row]] += more
+            self.balancer._mark_silent(self.counters)
 
     def up(self):
         service = self.balancer.services_status()["balancer"]["services"][SERVICE]
@@ -105,7 +107,7 @@ def test_a_silent_back_end_is_used_where_probes_close_all_others(site):
 
 def test_what_a_data_process_counted_before_it_ended_is_no_reading(site):
     site.read((50, 50), (50, 50), (50, 50), times=2)
-    site.answers[:] = 0
+    site.counters[:] = 0
     site.read((30, 0), (30, 30), (30, 30))
     site.read((0, 0), (30, 30), (30, 30), times=2)
     assert site.up() == [True, True, True]
