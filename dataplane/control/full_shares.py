@@ -9,7 +9,8 @@ from heddle.dataplane.jit import Rows
 
 REPEAT_S = 60.0
 TEXTS: Final = {
-    Drop.PORTS_EXHAUSTED: "all NAT ports of its public address are in use",
+    Drop.PORTS_EXHAUSTED: "no NAT port of its public address is free "
+    "(a protocol without ports has one endpoint, at the gateway that answers for the address)",
     Drop.PORTS_LIMITED: "its VPC's share of NAT mappings or ports is full",
     Drop.ENDPOINT_PORTS_LIMITED: "its share of the NAT ports is full",
     Drop.CONNECTIONS_FULL: "its share of the connections, or their table, is full",

@@ -68,7 +68,8 @@ def test_the_sender_that_gets_no_port_gets_administratively_prohibited(protocol:
     assert gateway.drops() == {Drop.PORTS_EXHAUSTED: 1}
     assert gateway.loop.received() == gateway.loop.ended()
     (line,) = FullShares().news(gateway.loop.state.full, {RED: "red"}, 0.0)
-    assert line.startswith(f"red {INSIDE}: all NAT ports of its public address are in use; 1 new connections refused")
+    assert line.startswith(f"red {INSIDE}: no NAT port of its public address is free (a protocol without ports ")
+    assert "; 1 new connections refused" in line
 
 
 def test_a_sender_of_ipv6_without_room_for_its_connection_gets_it_too() -> None:

@@ -161,6 +161,22 @@ def test_a_long_forged_segment_does_not_move_the_expected_number():
     assert site.flags() & CLOSED
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_data_that_is_sent_again_moves_no_number(side):
+    site = open_site()
+    send, other = (site.out, site.back) if side == 0 else (site.back, site.out)
+    for _ in range(3):
+        send("PA", b"some data")
+    other()
+    for back, count in ((27, 9), (27, 27), (18, 4), (9, 9), (1, 1), (1, 0)):
+        send("PA", bytes(count), sequence=site.next(side) - back)
+        send("R", sequence=site.next(side) - back)
+        send("R", sequence=site.next(side) - back + count + (count == back))
+    assert (site.is_live(), site.fins()) == (True, 0)
+    send("R")
+    assert site.flags() & CLOSED
+
+
 def test_acknowledgements_of_what_was_never_sent_do_not_make_a_reset_valid():
     site = open_site()
     for number in (0, 1, SPACE - 2, site.next(0) + 5000):
