@@ -157,14 +157,14 @@ def apply_connection(memory: Bytes, packet: Row, state: State, row: int, now_ns:
     flags = connection.flags
     route_by(packet, connection, row)
     connection.packets += 1
-    if packet.protocol == TCP:
-        if take(memory, packet, connection, flags) or packet.fragment == LATER_FRAGMENT:
-            connection.last_seen_ns = now_ns
-        else:
-            follow(memory, packet, state, row, now_ns)
+    is_segment = packet.protocol == TCP and packet.fragment != LATER_FRAGMENT
+    if is_segment and not take(memory, packet, connection, flags):
+        follow(memory, packet, state, row, now_ns)
         return
     connection.last_seen_ns = now_ns
-    if flags & ESTABLISHED == 0 and flags & (REPLY | SEEN_REPLY) and packet.fragment != LATER_FRAGMENT:
+    if packet.protocol == TCP or flags & ESTABLISHED or flags & (REPLY | SEEN_REPLY) == 0:
+        return
+    if packet.fragment != LATER_FRAGMENT:
         _follow_exchange(state, row)
 
 
