@@ -45,7 +45,13 @@ def outcomes(pytester: pytest.Pytester, readings: list[float], failures: int, *o
     """Run a test that fails so many times first, beside a clock of stolen seconds with these readings."""
     pytester.makeconftest(CONFTEST.format(root=str(ROOT), readings=readings, lock=str(pytester.path / "machine")))
     pytester.makepyfile(FAILS.format(failures=failures))
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options).parseoutcomes()
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "xdist", *options).parseoutcomes()
+
+
+@pytest.fixture(autouse=True)
+def few_plugins(monkeypatch):
+    """Let a run load the plugins that it names: the others take more than half of its time."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 LITTLE, MUCH = MIN_STOLEN_S / 2, MIN_STOLEN_S * 2
