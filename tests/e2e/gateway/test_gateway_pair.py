@@ -96,7 +96,7 @@ def first_through(gateway: Running, vtep: str) -> Packet:
     return left[0]
 
 
-def test_the_status_shows_the_pair(pair: tuple[Running, Running]) -> None:
+def test_the_status_shows_the_pair_and_one_that_is_stopped_hands_over(pair: tuple[Running, Running]) -> None:
     first, second = pair
     first.forwards()
     second.until(lambda: second.status()["pair"]["has_copy"] and first.status()["pair"]["has_copy"])
@@ -107,15 +107,9 @@ def test_the_status_shows_the_pair(pair: tuple[Running, Running]) -> None:
     assert f"active-standby with {second.id}: serves {first.id}; the partner is heard and serves nothing" in said
     assert "copies of connections: complete here, complete there" in said
     assert first.stop() == 0
+    second.until(lambda: "serves gw1" in second.log_text())
     second.until(lambda: not second.status()["pair"]["hears_partner"])
     assert f"serves {first.id}; the partner is not heard" in second.show()
     assert second.status()["pair"]["takeovers"] == 1
-
-
-def test_a_gateway_that_is_stopped_hands_over(pair: tuple[Running, Running]) -> None:
-    first, second = pair
-    first.forwards()
-    assert first.stop() == 0
-    second.until(lambda: "serves gw1" in second.log_text())
     assert first_through(second, first.vtep)[IP].src == "198.51.100.10"
     assert second.stop() == 0
