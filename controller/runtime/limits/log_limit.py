@@ -88,7 +88,7 @@ class LogLimit(logging.Filter):
     def summarise(self) -> None:
         """Log what was left out since the last call: a line for each cause, by the loggers of the lines."""
         left_out, self._left_out = self._left_out, {}
-        for key, lines in left_out.items():
+        for key, lines in list(left_out.items()):  # another thread may add its last line
             text = f"{lines.text} … again {lines.count:,} times in the last minute"
             logging.getLogger(key.logger).log(lines.level, "%s", text, extra={_IS_SUMMARY: True})
 
