@@ -29,7 +29,7 @@ LACKING = Family(
     "heddle_switches_lacking_rules", "gauge", "Switches that lack rules that they should hold: no new job uses them."
 )
 LAGGING = Family("heddle_switches_lagging", "gauge", "Switches that have not acknowledged their newest rules yet.")
-MISSING = Family("heddle_switch_missing_rules", "gauge", "Rules that a switch has refused and lacks.", ("switch",))
+MISSING = Family("heddle_switch_missing_rules", "gauge", "Rules that a switch should hold and does not.", ("switch",))
 JOBS = Family("heddle_jobs", "gauge", "Jobs that hold paths.", ("state",))
 LINKS_DOWN = Family("heddle_links_down", "gauge", "Cables that are down.")
 WAITING = Family("heddle_requests_waiting", "gauge", "Requests that wait for the planner.")

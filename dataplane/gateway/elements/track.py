@@ -57,7 +57,6 @@ from heddle.dataplane.packet.transport import ACK, FIN, FLAGS_AT, RST, SYN, TCP
 from heddle.dataplane.tables.lookup import place
 from heddle.dataplane.tables.schema import OUTSIDE, PORT_SIDE, SIDES, Tables
 
-"""Offset in a TCP header (RFC 9293, 3.1)."""
 PROVIDER_SIDE = SIDES.index("provider")
 
 
