@@ -29,6 +29,8 @@ class OwnershipStatus:
     hears_partner: bool
     holds: frozenset[str]
     partner_holds: frozenset[str]
+    partner_may_serve: bool
+    """Whether the partner may serve what is held here, also because it fell silent a short time ago."""
     takeovers: int
     conflicts: int
     ignored: int
@@ -195,6 +197,7 @@ class Heartbeats:
             hears_partner=core.hears_partner,
             holds=core.holds,
             partner_holds=core.partner_holds,
+            partner_may_serve=core.partner_may_serve,
             takeovers=core.takeovers,
             conflicts=core.conflicts,
             ignored=core.ignored,

@@ -61,9 +61,8 @@ class Pairing:
         )
 
     def _awaits_copy(self) -> bool:
-        """Whether both members serve a role: after a split each has opened connections, until one of them yields."""
-        ownership = self._heartbeats.status
-        return not ownership.holds.isdisjoint(ownership.partner_holds)
+        """Whether the partner, which serves or may serve as well, may have connections that are yet to be copied."""
+        return self._heartbeats.status.partner_may_serve
 
     async def run(self) -> None:
         """Run until cancelled; raises OSError if the replication address cannot be bound."""

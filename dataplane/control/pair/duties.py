@@ -21,6 +21,8 @@ ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000)
 """After a takeover; the third is for neighbour caches that ignore updates for a second (Linux's `locktime`)."""
 COPY_MS = 30_000
 """After a split the member that yields waits this long for its connections to be copied."""
+SILENT_MS = 10_000
+"""For so long after its last heartbeat a partner may serve on; longer, and programs wait too long to connect again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ def terms_of(me: str, pair: PairConfig) -> Terms:
         preempt=pair.preempt,
         hold_ticks=max(1, pair.hold_s * 1000 // pair.interval_ms),
         copy_ticks=max(1, COPY_MS // pair.interval_ms),
+        silent_ticks=max(1, SILENT_MS // pair.interval_ms),
         announce_ticks=tuple(sorted({max(1, round(ms / pair.interval_ms)) for ms in ANNOUNCED_AGAIN_MS})),
     )
 

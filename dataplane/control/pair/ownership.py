@@ -9,7 +9,8 @@ Rules:
 
 1. A member takes every role after more than `missed` ticks (5) without a heartbeat. With a tick of 50 ms that is at
    most 300 ms after the partner's last heartbeat. GONE_TICKS are enough if the partner's host reports by ICMP that no
-   process listens on the port.
+   process listens on the port. A partner that only fell silent may serve on, behind a link that is cut: for
+   `silent_ticks` nothing is reset that it may have opened.
 2. A role that neither holds is taken at once by the member that knows its connections: it served them, or keeps a
    complete copy. If both know them, or neither, the owner takes it. The other member takes it only if it is still free
    VACANT_TICKS later. So the roles of a gateway that restarts quickly go to its partner, which has the connections.
@@ -75,6 +76,8 @@ class Terms:
     hold_ticks: int = 300
     copy_ticks: int = 600
     """For how long a member that yields a role waits for its connections to be copied."""
+    silent_ticks: int = 200
+    """For how long a partner that fell silent may serve on, as far as this member knows."""
     announce_ticks: tuple[int, ...] = (2, 6, 20, 60)
     """Ticks after a takeover at which the addresses are announced again: a frame may be lost, a cache may be locked."""
 
@@ -107,6 +110,8 @@ class Ownership:
         self._deaf = 0
         self._vacant: dict[str, int] = {}
         self._since_claim: int | None = None
+        self._silent: int | None = None
+        """Ticks since the partner fell silent; None while it is heard, or since it is known to be gone."""
 
     @property
     def hears_partner(self) -> bool:
@@ -117,6 +122,12 @@ class Ownership:
     def partner_holds(self) -> frozenset[str]:
         """Roles that the partner's newest heartbeat claims; none while it is not heard."""
         return self._other.holds if self._other else frozenset()
+
+    @property
+    def partner_may_serve(self) -> bool:
+        """Whether the partner may serve what is held here: it says so, or fell silent a short time ago."""
+        is_silent = self._silent is not None and self._silent < self._terms.silent_ticks
+        return is_silent or not self.holds.isdisjoint(self.partner_holds)
 
     def set_health(self, well: bool) -> list[Effect]:
         """Record whether the data process forwards."""
@@ -134,10 +145,13 @@ class Ownership:
 
     def partner_gone(self) -> list[Effect]:
         """Record that the newest heartbeat was refused on every path: no process listens at the partner."""
-        if self._other is None or self._missed < GONE_TICKS:
+        if self._other is None:
+            self._silent = None
+            return []
+        if self._missed < GONE_TICKS:
             return []
         disputed = self.holds & self.partner_holds
-        self._missed, self._other = self._terms.missed + 1, None
+        self._missed, self._other, self._silent = self._terms.missed + 1, None, None
         return [*self._decide(), *self._reannounce(disputed), *self._heartbeat()]
 
     def hand_over(self, roles: Iterable[str]) -> list[Effect]:
@@ -151,8 +165,10 @@ class Ownership:
         self._missed += 1
         self._together += 1
         disputed = self.holds & self.partner_holds
+        if self._silent is not None:
+            self._silent += 1
         if self._other is not None and self._missed > self._terms.missed:
-            self._other = None
+            self._other, self._silent = None, 0
         for role in self._open():
             self._vacant[role] = self._vacant.get(role, 0) + 1
         self._offers = {role: left - 1 for role, left in self._offers.items() if left > 1 and role in self.holds}
@@ -175,6 +191,7 @@ class Ownership:
             self._together = 0
         before, disputed = self.holds, self.holds & self.partner_holds
         self._known, self._other, self._missed = (heartbeat.boot, heartbeat.sequence), heartbeat, 0
+        self._silent = None
         self._deaf = 0 if heartbeat.hears else self._deaf + 1
         effects = [*self._decide(), *self._reannounce(disputed)]
         if is_back and Announce() not in effects and self.holds - self.partner_holds:
