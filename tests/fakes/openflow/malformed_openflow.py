@@ -25,9 +25,9 @@ def flow_stats(match=MATCH_ALL, instructions=b"", length=None):
     return multipart(1, struct.pack("!HBxIIHHHH4xQQQ", whole, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + match + instructions)
 
 
-def group_desc(buckets=b"", length=None):
-    """Build a group description of one fast-failover group."""
-    return multipart(7, struct.pack("!HBxI", 8 + len(buckets) if length is None else length, 3, 1) + buckets)
+def group_desc(buckets=b"", length=None, kind=3):
+    """Build a group description of one group, fast-failover by default."""
+    return multipart(7, struct.pack("!HBxI", 8 + len(buckets) if length is None else length, kind, 1) + buckets)
 
 
 def bucket(actions=b"", length=None):
@@ -65,6 +65,7 @@ MALFORMED = {
         instructions=apply(struct.pack("!HHHBBH14x", 25, 24, 0x8000, 5 << 1, 2, 0x0800))
     ),
     "match of length 0": flow_stats(match=struct.pack("!HH4x", 1, 0)),
+    "match of an unknown type": flow_stats(match=struct.pack("!HH4x", 2, 4)),
     "match past the end": flow_stats(match=struct.pack("!HH4x", 1, 400)),
     "OXM field of length 0 in flow statistics": flow_stats(match=EMPTY_OXM),
     "OXM eth_type of one byte": flow_stats(match=SHORT_ETH_TYPE),
@@ -80,6 +81,7 @@ MALFORMED = {
     "multipart flags beyond MORE": multipart(13, bytes(64), flags=2),
     "multipart of an unknown body": multipart(0x1234, bytes(16)),
     "group description of length 0": group_desc(length=0),
+    "group of an unknown type": group_desc(kind=4),
     "bucket of length 0": group_desc(bucket(length=0)),
     "bucket action of length 0": group_desc(bucket(ZERO_ACTION)),
     "group statistics of length 0": multipart(6, bytes(40)),

@@ -12,6 +12,7 @@ from heddle.controller.brain.virtual_networks import Gateway
 from heddle.controller.model.effect import Install, Persist
 from heddle.controller.model.event import Drain, PortStatus, Release, Renew, Submit, SwitchUp
 from heddle.controller.model.job import Steering
+from heddle.controller.model.job_state import JobState
 from heddle.controller.model.network_event import ApplyBorder, ApplyLoadBalancer, ApplyPeering, ApplyVpc, GatewayUp
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.planner.ground.clos import topology_of
@@ -175,7 +176,13 @@ def test_a_job_of_which_nothing_durable_has_changed_is_not_written_again():
     job = before.jobs["a"]
     same = replace(before, jobs={"a": replace(job, lease_expires_unix_ms=job.lease_expires_unix_ms + 1)})
     assert durable.changes(before, same) == ()
-    for changed in (replace(job, reason="x"), replace(job, generation=9), replace(job, flows=replace(job.flows))):
+    durables = {
+        "request": replace(job.request, priority=3), "number": 9, "generation": 9, "state": JobState.DEGRADED,
+        "reason": "x", "lease_ms": 9, "effort": replace(job.effort, probes=9), "stranded": 9,
+        "healthy_utilisation": 0.5, "flows": replace(job.flows),
+    }  # fmt: skip
+    for name, value in durables.items():
+        changed = replace(job, **{name: value})
         (persist,) = durable.changes(before, replace(before, jobs={"a": changed}))
         assert persist.values == {("job", "a"): changed}
 

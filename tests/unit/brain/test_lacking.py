@@ -200,6 +200,13 @@ def test_rules_that_are_lost_now_and_then_are_repaired_and_no_more(liar):
     assert liar.state.jobs["a"].state is JobState.RUNNING
 
 
+def test_an_audit_that_finds_every_rule_begins_the_count_anew(liar):
+    for lies, lost in ((True, 1), (True, 2), (False, 0), (True, 1)):
+        liar.lies = lies
+        liar.audit()
+        assert liar.state.switches["leaf1"].lost == lost
+
+
 def test_it_is_sent_nothing_more_while_it_lacks_rules(liar):
     for _ in range(MAX_LOST):
         liar.audit()

@@ -1,9 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
+from heddle.controller.brain.state import PlanWork, ReplanWork
+from heddle.controller.brain.transactions.replan import after_replans
 from heddle.controller.model.effect import Solve
 from heddle.controller.model.error import UnavailableError
 from heddle.controller.model.event import PortStatus, Release, Solved, Submit, Tick
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import JobPlan
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
@@ -136,3 +141,11 @@ def test_a_failure_is_planned_before_the_submissions_that_wait(driver):
     driver.release_held()
     assert isinstance(driver.reply_to(2), JobPlan)
     assert all("leaf1:1" not in link for flow in driver.state.jobs["b"].flows.flows for link in flow.links)
+
+
+def test_a_replan_that_starts_again_joins_the_one_that_waits_and_nothing_else_in_the_queue_is_lost(driver):
+    waits, submitted = ReplanWork(cause=Cause.RELEASE, reason="a left", ports=("p",)), PlanWork(submissions=())
+    again = ReplanWork(cause=Cause.FAILURE, reason="a link failed", ports=("q",), suspects=frozenset({"leaf1"}))
+    queued = replace(driver.state, queue=(waits, submitted))
+    assert after_replans(queued, again) == (replace(waits, ports=("p", "q"), suspects=again.suspects), submitted)
+    assert after_replans(queued, submitted) == (waits, submitted, submitted)
