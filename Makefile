@@ -19,7 +19,7 @@ test: ## Run every test
 	@scripts/setup all
 	@scripts/run-tests $(ARGS)
 
-soak: ## Run the long forms of the tests: 20 x the examples, 4 million mutated packets, whole labs (an hour, at most 4)
+soak: ## Run the long forms of the tests: 20 x the examples, 4 million mutated packets, a million VPC changes, whole labs (2 hours, at most 4)
 	@scripts/setup all
 	HEDDLE_EXAMPLES=10 HEDDLE_FUZZ_CASES=4000000 timeout 4h .venv/bin/python -m pytest -m "not e2e" -n 2 \
 	  --dist loadfile --no-loadscope-reorder -o timeout=7200 $(ARGS)
