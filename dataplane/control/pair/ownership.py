@@ -145,13 +145,11 @@ class Ownership:
 
     def partner_gone(self) -> list[Effect]:
         """Record that the newest heartbeat was refused on every path: no process listens at the partner."""
-        if self._other is None:
-            self._silent = None
-            return []
-        if self._missed < GONE_TICKS:
+        self._silent = None
+        if self._other is None or self._missed < GONE_TICKS:
             return []
         disputed = self.holds & self.partner_holds
-        self._missed, self._other, self._silent = self._terms.missed + 1, None, None
+        self._missed, self._other = self._terms.missed + 1, None
         return [*self._decide(), *self._reannounce(disputed), *self._heartbeat()]
 
     def hand_over(self, roles: Iterable[str]) -> list[Effect]:

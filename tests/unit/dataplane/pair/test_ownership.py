@@ -278,6 +278,12 @@ def test_a_standby_that_fell_silent_may_have_taken_over():
     assert member.holding().core.partner_may_serve
 
 
+def test_a_partner_that_claims_what_is_held_here_serves_it_too():
+    member = Member(me="a").holding()
+    member.hear(holds=A)
+    assert member.core.partner_may_serve
+
+
 def test_a_partner_that_was_never_heard_serves_nothing():
     assert not Member(me="a").holding().core.partner_may_serve
 
