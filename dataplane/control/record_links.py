@@ -177,10 +177,10 @@ class RecordLinks:
         except ConnectionError:
             pass
         finally:
-            for waiting in (replies, activity):
-                waiting.cancel()
-                with contextlib.suppress(asyncio.CancelledError, OSError):
-                    await waiting
+            replies.cancel()
+            activity.cancel()
+            # Not one by one with their CancelledError suppressed: one of this task that comes meanwhile would be lost.
+            await asyncio.gather(replies, activity, return_exceptions=True)
         return welcomed
 
     def _collect(self, at_most_bytes: int) -> Collected:

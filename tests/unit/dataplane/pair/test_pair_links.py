@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from ipaddress import IPv4Address
+from types import SimpleNamespace
 
 import pytest
 
@@ -251,6 +252,34 @@ async def test_an_unauthenticated_peer_neither_sends_nor_receives_records() -> N
     assert (b.copied, 99 in two.copies) == ([True], False)
     await a.end()
     await b.end()
+
+
+class LingeringReader:
+    """A connection without data, whose reading ends only some time after it is cancelled."""
+
+    def __init__(self) -> None:
+        self.is_ending, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def read(self, count: int) -> bytes:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.is_ending.set()
+            await self.may_end.wait()
+        return b""
+
+
+async def test_a_cancellation_that_comes_while_a_connection_ends_is_not_lost() -> None:
+    reader, writer = LingeringReader(), SimpleNamespace(write=lambda data: None)
+    links = RecordLinks("a", pair_of()["a"], Book(), lambda copied: None)
+    task = asyncio.ensure_future(links._send(reader, writer))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    links.restart()
+    await reader.is_ending.wait()
+    task.cancel()
+    reader.may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 TAKES = (("port0", IPv4Address(OTHER_VTEP)), ("port1", IPv4Address("203.0.113.3")))
