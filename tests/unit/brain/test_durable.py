@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_network
+from typing import Any
 
 import pytest
 
@@ -176,7 +177,7 @@ def test_a_job_of_which_nothing_durable_has_changed_is_not_written_again():
     job = before.jobs["a"]
     same = replace(before, jobs={"a": replace(job, lease_expires_unix_ms=job.lease_expires_unix_ms + 1)})
     assert durable.changes(before, same) == ()
-    durables = {
+    durables: dict[str, Any] = {
         "request": replace(job.request, priority=3), "number": 9, "generation": 9, "state": JobState.DEGRADED,
         "reason": "x", "lease_ms": 9, "effort": replace(job.effort, probes=9), "stranded": 9,
         "healthy_utilisation": 0.5, "flows": replace(job.flows),
