@@ -2,7 +2,8 @@
 
 A switch is lacking once it has refused rules MAX_FAILURES times in a row, or MAX_LOST audits in a row have missed rules
 that it had acknowledged, and it does not hold all that are wanted, until it does. One without a session, or whose rules
-are being read, stays what it was: it forwards by what it had.
+are being read, stays what it was: it forwards by what it had. One that loses rules gets them once an audit: something
+else may have removed them.
 """
 
 from dataclasses import replace
@@ -40,15 +41,18 @@ def absent(installed: SwitchRules, wanted_rules: SwitchRules) -> int:
     return len(rules) + len(groups)
 
 
-def judged_by_reading(known: SwitchState, wanted_rules: SwitchRules) -> SwitchState:
-    """Return a switch after its rules were read: one that has lost rules too often gets no more while it lacks some."""
+def judged_by_reading(known: SwitchState, wanted_rules: SwitchRules, *, audited: bool) -> SwitchState:
+    """Return a switch after its rules were read, in an audit or after an installation.
+
+    One that has lost rules too often, and lacks some, gets one installation an audit.
+    """
     if known.lost < MAX_LOST or known.installed is None:
         return known
     count = absent(known.installed, wanted_rules)
     if not count:
         return replace(known, lost=0)
     why = f"it acknowledged them, and {MAX_LOST} readings in a row did not show {count} of them"
-    return replace(known, failures=MAX_FAILURES, refusal=why)
+    return replace(known, failures=0 if audited else MAX_FAILURES, refusal=why)
 
 
 def is_unready(state: State, switch: str) -> bool:
@@ -93,7 +97,8 @@ def _lacks(state: State, switch: str) -> bool:
     known = state.switches[switch]
     if not known.is_known:
         return switch in state.lacking
-    return (switch in state.lacking or known.failures >= MAX_FAILURES) and missing(state, switch) > 0
+    suspect = switch in state.lacking or known.failures >= MAX_FAILURES or known.lost >= MAX_LOST
+    return suspect and missing(state, switch) > 0
 
 
 def _holds_all(state: State, switch: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from heddle.controller.brain.install import (
-    MAX_FAILURES,
+    MAX_LOST,
     Outcome,
     changed_topology,
     out_of_installation,
@@ -77,16 +77,17 @@ def rules_read(state: State, event: RulesRead, now: int) -> Outcome:
         busy = state.installing is not None and event.switch in state.installing.target
         if busy or known.installed is None or known.changed >= event.audit:
             return state, ()  # the rules have changed since they were read
-        found = diff(event.installed, known.installed)
-        if not found:
-            if known.lost and known.failures < MAX_FAILURES:
-                state = replace(state, switches={**state.switches, event.switch: replace(known, lost=0)})
-            return state, ()
-        text = f"audit: {len(found)} rules or groups differ from what was installed; repaired"
-        effects = (Note(severity="warning", subject=event.switch, text=text),)
-        known = replace(known, lost=known.lost + 1 if absent(event.installed, known.installed) else 0)
+        found, lost = diff(event.installed, known.installed), known.lost
+        if lost < MAX_LOST:
+            lost = lost + 1 if absent(event.installed, known.installed) else 0
+        known = replace(known, lost=lost)
+        if not found and lost < MAX_LOST:
+            return replace(state, switches={**state.switches, event.switch: known}), ()
+        if found:
+            text = f"audit: {len(found)} rules or groups differ from what was installed; repaired"
+            effects = (Note(severity="warning", subject=event.switch, text=text),)
     fresh = replace(known, installed=shared(event.installed, wanted(state, event.switch)))
-    fresh = judged_by_reading(fresh, wanted(state, event.switch))
+    fresh = judged_by_reading(fresh, wanted(state, event.switch), audited=event.audit > 0)
     return (
         replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch}),
         effects,

@@ -3,12 +3,13 @@
 import pytest
 
 from heddle.controller.brain.install import MAX_LOST
-from heddle.controller.model.effect import Install
+from heddle.controller.brain.state import wanted
+from heddle.controller.model.effect import Install, ReadRules
 from heddle.controller.model.error import UnavailableError
 from heddle.controller.model.event import Drain, Release, RulesRead, Submit, SwitchDown, SwitchUp
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import JobPlan
-from heddle.controller.model.rule import SwitchRules
+from heddle.controller.model.rule import ChangeOp, SwitchRules
 from heddle.controller.views.switch_faults import fault_of
 from heddle.controller.views.view import explain
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
@@ -207,10 +208,40 @@ def test_an_audit_that_finds_every_rule_begins_the_count_anew(liar):
         assert liar.state.switches["leaf1"].lost == lost
 
 
-def test_it_is_sent_nothing_more_while_it_lacks_rules(liar):
+def test_it_gets_its_rules_once_an_audit_while_it_lacks_them(liar):
     for _ in range(MAX_LOST):
         liar.audit()
-    liar.effects.clear()
-    for _ in range(3):
+    for reply in (10, 11, 12):
+        liar.effects.clear()
         liar.audit()
-    assert not [each for each in liar.effects if isinstance(each, Install)]
+        liar.feed(Submit(reply=reply, request=pair(f"b{reply}", 5, 7)))
+        steps = [step for each in liar.effects if isinstance(each, Install) for step in each.steps]
+        added = {
+            change.item.key
+            for step in steps
+            for change in step.changes.get("leaf1", ())
+            if change.op is ChangeOp.RULE_ADD
+        }
+        assert added == {rule.key for rule in wanted(liar.state, "leaf1").rules}
+        assert sum(isinstance(each, ReadRules) and each.switch == "leaf1" for each in liar.effects) == 1
+
+
+def test_what_removes_its_rules_again_and_again_is_named_until_the_repair_stays(liar):
+    for _ in range(2 * MAX_LOST):
+        liar.audit()
+    assert liar.state.lacking == {"leaf1"}
+    liar.lies = False
+    liar.audit()
+    assert not liar.state.lacking
+    assert liar.state.jobs["a"].state is JobState.RUNNING
+    assert liar.state.switches["leaf1"].failures == liar.state.switches["leaf1"].lost == 0
+
+
+def test_it_gets_its_rules_although_other_rules_turn_up_there(liar):
+    for _ in range(MAX_LOST):
+        liar.audit()
+    liar.lies, whole = False, liar.held["leaf1"]
+    liar.held["leaf1"] = SwitchRules(rules=whole.rules[:1])
+    liar.audit()
+    assert {rule.key for rule in liar.held["leaf1"].rules} == {rule.key for rule in whole.rules}
+    assert not liar.state.lacking
