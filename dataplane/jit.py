@@ -20,7 +20,7 @@ from numba.np import arrayobj
 from numpy.typing import NDArray
 
 from heddle.kernels.cache import digest, keep_on_disk
-from heddle.kernels.compilers import EntryCompiler, PartCompiler
+from heddle.kernels.compilers import EntryCompiler, PartCompiler, WholeCompiler
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -46,9 +46,9 @@ _OPTIONS = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck":
 # A function that only kernels call needs no wrapper for Python: unpacking dozens of arrays took a third of all compile
 # time.
 _INNER_OPTIONS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-# These compilers take less time, but their code without bounds checks is slower (docs/adr/0007).
-_ENTRY: dict[str, Any] = {"pipeline_class": EntryCompiler} if CHECKED else {}
-_PART: dict[str, Any] = {"pipeline_class": PartCompiler} if CHECKED else {}
+# Entries and parts take less time to compile, but their code without bounds checks is slower (docs/adr/0007).
+_ENTRY: dict[str, Any] = {"pipeline_class": EntryCompiler if CHECKED else WholeCompiler}
+_PART: dict[str, Any] = {"pipeline_class": PartCompiler if CHECKED else WholeCompiler}
 
 
 def _as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:

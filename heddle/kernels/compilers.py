@@ -2,7 +2,10 @@
 
 Numba compiles a function for its callers as it does for Python: it optimises the function, with all that it calls, and
 generates machine code. The callers link it in, optimise the whole again, and never use that machine code. The compilers
-here do both only for what Python calls.
+of entries and parts do both only for what Python calls.
+
+While an entry compiles, so do the functions that it calls. Numba's own then become parts; a function that Python calls
+as well must not, so it is an entry or whole.
 """
 
 from typing import Any
@@ -23,6 +26,9 @@ class _Part(JITCodeLibrary):
         """Do nothing: an environment belongs to machine code."""
 
     def get_pointer_to_function(self, name: str) -> int:
+        """Return no address; raises TypeError where numba asks for what Python calls: 0 ends the process."""
+        if any(each.name == name for each in self._final_module.functions):
+            raise TypeError(f"{self.name} is for Python and compiles as a part: give it the WholeCompiler")
         return 0
 
     def _optimize_final_module(self) -> None:
@@ -33,10 +39,11 @@ class _Part(JITCodeLibrary):
         self._finalized = True
 
 
-class EntryCompiler(Compiler):
-    """The compiler of a kernel for Python."""
+class WholeCompiler(Compiler):
+    """The compiler of a function that is optimised by itself, as numba does; so is what it calls."""
 
     _library: type[JITCodeLibrary] = JITCodeLibrary
+    _called: type[JITCodeLibrary] = JITCodeLibrary
 
     def __init__(self, typing: Any, target: Any, _library: Any, *others: Any) -> None:
         rtsys.initialize(target)  # before `compile_extra`, for numba's runtime is machine code
@@ -44,13 +51,19 @@ class EntryCompiler(Compiler):
         self.state.library.enable_object_caching()
 
     def compile_extra(self, func: Any) -> Any:
-        """Compile a kernel; numba's own functions that it calls, such as `np.empty`, become parts as well."""
+        """Compile a function, and numba's own functions that it calls, such as `np.empty`."""
         generator = self.state.targetctx.codegen()
-        library, generator._library_class = generator._library_class, _Part
+        library, generator._library_class = generator._library_class, self._called
         try:
             return super().compile_extra(func)
         finally:
             generator._library_class = library
+
+
+class EntryCompiler(WholeCompiler):
+    """The compiler of a kernel for Python. What it calls becomes parts."""
+
+    _called = _Part
 
 
 class PartCompiler(EntryCompiler):

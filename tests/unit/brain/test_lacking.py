@@ -216,13 +216,9 @@ def test_it_gets_its_rules_once_an_audit_while_it_lacks_them(liar):
         liar.audit()
         liar.feed(Submit(reply=reply, request=pair(f"b{reply}", 5, 7)))
         steps = [step for each in liar.effects if isinstance(each, Install) for step in each.steps]
-        added = {
-            change.item.key
-            for step in steps
-            for change in step.changes.get("leaf1", ())
-            if change.op is ChangeOp.RULE_ADD
-        }
-        assert added == {rule.key for rule in wanted(liar.state, "leaf1").rules}
+        changes = [change for step in steps for change in step.changes.get("leaf1", ())]
+        added = {change.item for change in changes if change.op is ChangeOp.RULE_ADD}
+        assert added == set(wanted(liar.state, "leaf1").rules)
         assert sum(isinstance(each, ReadRules) and each.switch == "leaf1" for each in liar.effects) == 1
 
 
