@@ -25,7 +25,7 @@ def missing_cables(observed: Observed) -> Iterator[Cause]:
         if sides:
             of_node.setdefault(max(sides, key=lambda node: (count[node], -node)), []).append(end)
         else:
-            pair = (end, ends.expected[end])
+            pair = tuple(sorted((end, ends.expected[end]), key=ends.node.__getitem__))
             text = f"{ends.name(pair[0])}, {ends.name(pair[1])}: no cable seen"
             yield Cause(kind=CauseKind.MISSING, text=text, cables=cables_of(ends, pair), ports=ports_of(ends, pair))
     for node, these in of_node.items():

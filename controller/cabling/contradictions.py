@@ -22,10 +22,11 @@ def crossed_fibres(observed: Observed) -> Iterator[Cause]:
 def claimed_ports(observed: Observed) -> Iterator[Cause]:
     """Yield each end that several ports hear; none of them is accused, since only one can be right."""
     ends = observed.ends
+    contested = dict.fromkeys(observed.hears[end] for end in observed.claimed)
     hearers: dict[int, list[int]] = defaultdict(list)
-    for end, heard in observed.hears.items():
+    for end, heard in observed.hears.items() if contested else ():
         hearers[heard].append(end)
-    for heard in dict.fromkeys(observed.hears[end] for end in observed.claimed):
+    for heard in contested:
         these = sorted(dict.fromkeys((*hearers[heard], *filter(lambda far: far != NONE, (observed.met[heard],)))))
         names = [ends.name(end) for end in these]
         text = f"{ends.name(heard)} is heard at {listed(names)}: only one of them can be right"

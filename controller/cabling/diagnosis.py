@@ -63,7 +63,8 @@ def fewest_moves(observed: Observed) -> int:
     """
     expected = observed.ends.expected
     return sum(
-        sum(expected[first] == second for first, second in loop.cables) - loop.is_open for loop in loops(observed)
+        sum(expected[first] == second != NONE for first, second in loop.cables) - loop.is_open
+        for loop in loops(observed)
     )
 
 
