@@ -86,7 +86,8 @@ def _nodes_cause(observed: Observed, row: tuple[int, ...], places: dict[int, int
     else:
         text = listed([f"{name} is in the place of {place}" for name, place in pairs])
     cables = cables_of(ends, (end for end in (*wrong, *(places[end] for end in wrong))))
-    return Cause(kind=CauseKind.NODES, text=text, cables=cables, ports=ports_of(ends, wrong), nodes=tuple(names))
+    ports = ports_of(ends, wrong) or ports_of(ends, (observed.met[end] for end in wrong))
+    return Cause(kind=CauseKind.NODES, text=text, cables=cables, ports=ports, nodes=tuple(names))
 
 
 def _block_cause(observed: Observed, block: Block) -> Cause:
