@@ -95,7 +95,8 @@ def _lldpcli(node: str, path: str) -> object:
     except subprocess.TimeoutExpired:
         raise SourceError(f"lldpcli did not end in {TIMEOUT_S:.0f} s") from None
     if done.returncode:
-        raise SourceError(done.stderr.decode(errors="replace").strip() or f"lldpcli ended with {done.returncode}")
+        why = done.stderr.decode(errors="replace").strip().rpartition("] ")[2]  # after the time and [WARN/control]
+        raise SourceError(why or f"lldpcli ended with {done.returncode}")
     return _json(done.stdout.decode(errors="replace"), node)
 
 
