@@ -48,6 +48,11 @@ CASES = {
         {"hears": both(("leaf3:1", "spine2:3"), ("leaf3:2", "spine1:3"))},
         "exchanged", "leaf3:1 and leaf3:2 are exchanged", {"leaf3:1>spine1:3", "leaf3:2>spine2:3"},
     ),
+    "two plugs of two leaves": (
+        {"hears": both(("leaf3:1", "spine2:4"), ("leaf4:2", "spine1:3"))},
+        "exchanged", "leaf3:1 and leaf4:2 are exchanged, or spine1:3 and spine2:4 at the other ends",
+        {"leaf3:1>spine1:3", "leaf4:2>spine2:4"},
+    ),
     "a plug in a spare port": (
         {"hears": both(("leaf3:9", "spine2:3")), "silent": ["leaf3:2"], "dark": ["leaf3:2"]},
         "moved", "the plug in leaf3:9 belongs in leaf3:2", {"leaf3:2>spine2:3"},
