@@ -16,7 +16,7 @@ def crossed_fibres(observed: Observed) -> Iterator[Cause]:
         hearing = [f"{ends.name(end)} hears {_named(observed, end)}" for end in group]
         members = dict.fromkeys((*group, *(hears[end] for end in group)))
         text = f"fibres are crossed: {listed(hearing)}"
-        yield Cause(kind=CauseKind.CROSSED, text=text, cables=cables_of(ends, members), ports=ports_of(ends, members))
+        yield Cause(kind=CauseKind.CROSSED, text=text, cables=cables_of(ends, group), ports=ports_of(ends, members))
 
 
 def claimed_ports(observed: Observed) -> Iterator[Cause]:
