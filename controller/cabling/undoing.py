@@ -102,12 +102,15 @@ def _block_cause(observed: Observed, block: Block) -> Cause:
     ends = observed.ends
     these = [end for end in block.places if ends.node[end] == block.node or block.node != block.place]
     first = ends.find(block.node, block.first)
-    run = f"{ends.name(first)} to {ends.name(ends.find(block.node, block.last))}"
+    last = ends.find(block.node, block.last)
+    run = f"{ends.name(first)} to {ends.name(last)}"
     length = block.last - block.first
     match block.shape:
         case Shape.SHIFTED:
-            text = f"the plugs of {run} are shifted: the one in {ends.name(first)} belongs in "
-            text += ends.name(block.places[first])
+            # Of the two at its ends, one goes around to the other end of the run.
+            near = min((first, last), key=lambda end: abs(ends.number[block.places[end]] - ends.number[end]))
+            text = f"the plugs of {run} are shifted: the one in {ends.name(near)} belongs in "
+            text += ends.name(block.places[near])
         case Shape.EXCHANGED:
             low, high = ends.find(block.place, block.at), ends.find(block.place, block.at + length)
             text = f"{run} and {ends.name(low)} to {ends.name(high)} are exchanged"

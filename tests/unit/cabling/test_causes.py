@@ -100,7 +100,8 @@ CASES = {
 def test_a_fault_is_one_cause_and_accuses_its_own_cables_alone(case):
     planted, kind, text, wrong = CASES[case]
     found = diagnosis(**planted)
-    assert [(cause.kind, cause.text) for cause in found.causes] == [(kind, text)]
+    assert [(cause.kind.value, cause.text) for cause in found.causes] == [(kind, text)]
+    assert found.causes[0].ports
     assert (found.wrong, found.missing) == (frozenset(wrong), frozenset())
 
 
@@ -158,6 +159,61 @@ def test_two_exchanges_on_leaves_are_not_called_an_exchange_of_two_small_spines(
     assert [cause.text for cause in found.causes] == [
         "leaf2:1 and leaf2:2 are exchanged", "leaf3:1 and leaf3:2 are exchanged"
     ]  # fmt: skip
+
+
+WIDE = spine_leaf(8, 4, 0)
+RUNS = {
+    "one port too far": (
+        {f"leaf3:{n}": f"leaf3:{n % 6 + 1}" for n in range(1, 7)}, (),
+        "shifted", "the plugs of leaf3:1 to leaf3:6 are shifted: the one in leaf3:6 belongs in leaf3:5",
+    ),
+    "two ports too near, three times": (
+        {f"leaf3:{n}": f"leaf3:{(n - 4) % 5 + 2}" for n in range(2, 7)}, (),
+        "shifted", "the plugs of leaf3:2 to leaf3:6 are shifted: the one in leaf3:2 belongs in leaf3:4",
+    ),
+    "one port too far, and one of them silent": (
+        {f"leaf3:{n}": f"leaf3:{n % 8 + 1}" for n in range(1, 9)}, ("leaf3:4", "spine3:3"),
+        "shifted", "the plugs of leaf3:1 to leaf3:8 are shifted: the one in leaf3:8 belongs in leaf3:7",
+    ),
+    "a run beside another": (
+        {f"leaf3:{n}": f"leaf3:{n + 4 if n < 4 else n - 4}" for n in (1, 2, 3, 5, 6, 7)}, (),
+        "blocks", "leaf3:1 to leaf3:3 and leaf3:5 to leaf3:7 are exchanged",
+    ),
+    "a run of another leaf": (
+        both(*((f"leaf1:{n}", f"leaf2:{n}") for n in range(3, 7))), (),
+        "blocks", "leaf1:3 to leaf1:6 and leaf2:3 to leaf2:6 are exchanged",
+    ),
+    "a run of another leaf, turned": (
+        both(*((f"leaf1:{n}", f"leaf2:{9 - n}") for n in range(3, 7))), (),
+        "reversed", "leaf1:3 to leaf1:6 and leaf2:6 to leaf2:3 are exchanged, in reverse order",
+    ),
+    "turned": (
+        {f"leaf3:{n}": f"leaf3:{9 - n}" for n in range(1, 9)}, (),
+        "reversed", "the plugs of leaf3:1 to leaf3:8 are in reverse order",
+    ),
+    "turned, with a middle": (
+        {f"leaf3:{n}": f"leaf3:{8 - n}" for n in range(1, 8)}, (),
+        "reversed", "the plugs of leaf3:1 to leaf3:7 are in reverse order",
+    ),
+    "in pairs": (
+        {f"leaf3:{n}": f"leaf3:{n + 1 if n % 2 else n - 1}" for n in range(1, 7)}, (),
+        "pairs", "the plugs of leaf3:1 to leaf3:6 are exchanged in pairs",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_a_run_of_ports_is_one_cause(case):
+    places, silent, kind, text = RUNS[case]
+    cabling = PlantedCabling(WIDE, 0)
+    cabling.move({port(end): port(place) for end, place in places.items()})
+    heard, up = cabling.hearings()
+    for end in silent:
+        del heard[port(end)]
+    found = diagnose(WIDE, heard, up)
+    assert [(cause.kind.value, cause.text) for cause in found.causes] == [(kind, text)]
+    assert set(map(str, found.causes[0].ports)) >= set(places)
+    assert len(found.causes[0].cables) >= len(found.wrong)
 
 
 def test_hosts_that_took_each_others_place_are_one_cause_at_their_leaf_ports():

@@ -105,6 +105,7 @@ def test_rows_of_sonic_have_neighbours_and_carriers():
         },
         "LLDP_ENTRY_TABLE:eth0": {"lldp_rem_sys_name": "oob", "lldp_rem_port_id": "7"},
         "PORT_TABLE:Ethernet0": {"oper_status": "up"},
+        "PORT_TABLE:Ethernet60": {"oper_status": "up"},
         "PORT_TABLE:Ethernet4": {"oper_status": "down"},
         "PORT_TABLE:PortConfigDone": {"count": "2"},
         "ROUTE_TABLE:10.0.0.0/8": {"nexthop": ""},
@@ -116,7 +117,14 @@ def test_rows_of_sonic_have_neighbours_and_carriers():
         assert found.up is not None
         # Of a switch that was not read nothing is called down.
         assert PortRef("leaf1", 2) not in found.up
-        assert {LEAF1_1, PortRef("leaf2", 2), PortRef("leaf2", 3)} <= found.up
+        assert {LEAF1_1, PortRef("leaf1", 16), PortRef("leaf2", 2), PortRef("leaf2", 3)} <= found.up
+
+
+def test_a_neighbour_of_sonic_without_a_name_is_known_by_its_chassis():
+    row = {"lldp_rem_chassis_id": "02:00:00:00:00:02", "lldp_rem_port_id": "eth2"}
+    rows = {"LLDP_ENTRY_TABLE:eth0": row, "LLDP_ENTRY_TABLE:Ethernet0": row}
+    found = resolve(FABRIC, sonic.neighbours("leaf1", rows), by_name(4))
+    assert found.heard == {LEAF1_1: Neighbour(switch="", port=None, nic="h2-n0")}
 
 
 def test_nodes_that_did_not_reply_are_notes():
