@@ -43,7 +43,7 @@ def strangers(observed: Observed) -> Iterator[Cause]:
             met[stranger] = met[end] = NONE
             observed.explained |= {end, ends.expected[end]}
             if ends.expected[end] != NONE:
-                hearers[ends.node[stranger]].append(stranger if ends.is_stranger(end) else end)
+                hearers[ends.node[stranger]].append(end)
     for node, these in hearers.items():
         name = ends.node_names[node]
         what = "a port of it that is not known" if ends.is_known[node] else "which the fabric lacks"

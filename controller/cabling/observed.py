@@ -86,13 +86,13 @@ class Observed:
             hearers.setdefault(heard, []).append(end)
         kept = {}
         for heard, rivals in hearers.items():
-            true = NONE
+            believed = NONE
             if self.met[heard] == NONE:
                 wanted = self.ends.expected[heard]
-                true = rivals[0] if len(rivals) == 1 else wanted if wanted in rivals else NONE
-            self.claimed += [end for end in rivals if end != true]
-            if true != NONE:
-                kept[true] = heard
+                believed = rivals[0] if len(rivals) == 1 else wanted if wanted in rivals else NONE
+            self.claimed += [end for end in rivals if end != believed]
+            if believed != NONE:
+                kept[believed] = heard
         return kept
 
 

@@ -216,6 +216,21 @@ def test_a_run_of_ports_is_one_cause(case):
     assert len(found.causes[0].cables) >= len(found.wrong)
 
 
+def test_a_right_plug_within_a_run_ends_it():
+    cabling = PlantedCabling(WIDE, 0)
+    cabling.move({port(f"leaf3:{n}"): port(f"leaf3:{n + 4 if n < 5 else n - 4}") for n in (1, 3, 4, 5, 7, 8)})
+    found = diagnose(WIDE, *cabling.hearings())
+    assert [cause.text for cause in found.causes] == [
+        f"leaf3:{n} and leaf3:{n + 4} are exchanged" for n in (1, 3, 4)
+    ]  # fmt: skip
+
+
+def test_port_numbers_out_of_all_range_cost_no_time():
+    hears = both(*((f"leaf3:{10**15 - n}", f"spine{n}:3") for n in range(1, 5)), ("leaf3:1", "spine4:2"))
+    found = diagnosis(hears, ["leaf3:2", "leaf3:3", "leaf3:4", "leaf2:4"])
+    assert found.wrong == {"leaf2:4>spine4:2", *(f"leaf3:{n}>spine{n}:3" for n in range(1, 5))}
+
+
 def test_hosts_that_took_each_others_place_are_one_cause_at_their_leaf_ports():
     found = diagnosis({"leaf1:3": "h2-n0", "leaf2:3": "h2-n1", "leaf1:4": "h1-n0", "leaf2:4": "h1-n1"}, fabric=rails())
     (cause,) = found.causes

@@ -44,6 +44,12 @@ def test_a_sound_fabric_is_sound(check):
     assert check({"heard": SOUND, "down": []}) == (0, "lab: sound: 16 of 16 cables are where they belong\n", "")
 
 
+def test_a_list_may_be_yaml(check, files):
+    lines = [f"  {port}: {far}\n" for port, far in EXCHANGED.items()]
+    status, text, _ = check(files("heard.yaml", f"heard:\n{''.join(lines)}down: [leaf1:9]\n"))
+    assert (status, "leaf3:1 and leaf3:2 are exchanged" in text) == (1, True)
+
+
 def test_an_exchange_is_one_row_and_status_1(check):
     status, text, _ = check({"heard": EXCHANGED})
     assert status == 1
@@ -115,6 +121,10 @@ BAD = {
     "an unknown switch": ('{"heard": {"leaf99:1": "spine1:1"}}', "heard.leaf99:1: the fabric has no such switch"),
     "no port": ('{"heard": {"leaf1": "spine1:1"}}', "heard.leaf1: must be a port such as leaf1:1"),
     "no neighbour": ('{"heard": {"leaf1:1": 3}}', "heard.leaf1:1: must be a port such as spine1:1, or a NIC"),
+    "a port twice": ('{"heard": {"leaf1:1": "spine1:1", "leaf1:1": "spine2:1"}}', "key 'leaf1:1' twice"),
+    "a port twice in two forms": (
+        '{"heard": {"leaf1:1": "spine1:1", "leaf1:01": "spine2:1"}}', "heard.leaf1:01: this port is listed twice",
+    ),
     "a list of hearings": ('{"heard": []}', "heard: must be a mapping"),
     "an unknown port that is down": ('{"down": ["leaf1"]}', "down: leaf1: must be a port"),
     "another key": ('{"heard": {}, "up": []}', "up: unknown key"),
