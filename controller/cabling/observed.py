@@ -20,7 +20,10 @@ class Observed:
     """The cabling as heard; `move` undoes what a cause explains. Lists are indexed by the end."""
 
     def __init__(self, ends: Ends, heard: Hearings, up: Collection[PortRef] | None) -> None:
-        """Join the ends that hear each other. A port without carrier hears nothing: what it reports is stale."""
+        """Join the ends that hear each other. A port without carrier hears nothing: what it reports is stale.
+
+        A port that the fabric leaves free and that hears has carrier, whether or not `up` has it.
+        """
         self.ends = ends
         lit = up if up is None or isinstance(up, AbstractSet) else frozenset(up)
         self.hears = _hears(ends, heard, lit)
@@ -99,8 +102,8 @@ class Observed:
 def _hears(ends: Ends, heard: Hearings, lit: AbstractSet[PortRef] | None) -> dict[int, int]:
     found = {}
     for port, neighbour in heard.items():
-        if lit is None or port in lit:
-            end = ends.of_port(port)
+        end = ends.of_port(port)
+        if lit is None or port in lit or end >= ends.built:
             far = ends.of_neighbour(neighbour, end)
             if far != NONE:
                 found[end] = far
@@ -110,4 +113,5 @@ def _hears(ends: Ends, heard: Hearings, lit: AbstractSet[PortRef] | None) -> dic
 def _carrier(ends: Ends, lit: AbstractSet[PortRef] | None) -> list[int]:
     if lit is None:
         return [UNKNOWN] * len(ends.node)
-    return [UNKNOWN if port is None else LIT if port in lit else DARK for port in ends.port]
+    known = [UNKNOWN if port is None else LIT if port in lit else DARK for port in ends.port[: ends.built]]
+    return known + [UNKNOWN] * (len(ends.port) - ends.built)

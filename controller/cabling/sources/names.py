@@ -36,7 +36,7 @@ def resolve(fabric: Fabric, collected: Collected, number_of: NumberOf) -> Resolv
     notes += [f"{node}: no switch of the fabric: what it hears is not used" for node in foreign]
     for frame in collected.advertised:
         port = names.port(frame.node, frame.interface)
-        if port is None:
+        if port is None or collected.carrier.get((frame.node, frame.interface)) is False:
             continue
         if not frame.has_names:
             notes.append(f"{port}: a neighbour without a name, or with one that is too long: not used")

@@ -143,6 +143,13 @@ def test_a_port_without_carrier_hears_nothing_and_one_dark_end_is_enough():
     assert found.missing == {"leaf1:1>spine1:1"}
 
 
+def test_a_plug_in_a_free_port_is_found_where_only_the_carriers_of_used_ports_are_known():
+    heard, up = PlantedCabling(FABRIC, 0).hearings()
+    heard[port("leaf2:9")] = heard.pop(port("leaf2:5"))
+    found = diagnose(FABRIC, heard, up - {port("leaf2:5")})
+    assert [cause.text for cause in found.causes] == ["the plug in leaf2:9 belongs in leaf2:5"]
+
+
 def test_without_carriers_nothing_is_missing():
     heard, _ = PlantedCabling(FABRIC, 0).hearings()
     del heard[port("leaf1:1")], heard[port("spine1:1")]

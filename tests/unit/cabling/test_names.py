@@ -103,6 +103,7 @@ def test_rows_of_sonic_have_neighbours_and_carriers():
             "lldp_rem_chassis_id_subtype": "4", "lldp_rem_chassis_id": "aa:bb:cc:dd:ee:ff",
             "lldp_rem_sys_name": "spine1", "lldp_rem_time_mark": "12", "lldp_rem_sys_cap_enabled": "28 00",
         },
+        "LLDP_ENTRY_TABLE:Ethernet4": {"lldp_rem_sys_name": "spine2", "lldp_rem_port_id": "Ethernet0"},  # stale
         "LLDP_ENTRY_TABLE:eth0": {"lldp_rem_sys_name": "oob", "lldp_rem_port_id": "7"},
         "PORT_TABLE:Ethernet0": {"oper_status": "up"},
         "PORT_TABLE:Ethernet60": {"oper_status": "up"},
