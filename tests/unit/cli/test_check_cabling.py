@@ -147,7 +147,7 @@ def test_bad_input_is_one_line_and_status_2(check, files, case):
 @pytest.mark.parametrize(
     ("source", "options", "expected"),
     [
-        ("nowhere.json", (), "cannot be read"),
+        ("absent.json", (), "cannot be read"),
         ("sonic", (), "--source sonic needs --redis SWITCH=URL"),
         ("sonic", ("--redis", "leaf1=10.0.0.1"), "--redis leaf1: must be a URL"),
         ("sonic", ("--redis", "redis://10.0.0.1"), "must be SWITCH=URL"),
