@@ -18,6 +18,10 @@ BENCHMARKS = {
         "heddle.benchmarks.balancer.benchmark",
         "the load balancer beside plain forwarding, HAProxy, nginx and Linux, under change and attack; needs root",
     ),
+    "cabling": Benchmark(
+        "heddle.benchmarks.fabric.cabling",
+        "planted faults of cabling at 64 x 128 and k = 32: causes named as planted, time; needs a source tree",
+    ),
     "dataplane": Benchmark(
         "heddle.benchmarks.gateway.dataplane",
         "the packet engine and the gateway beside C, NumPy, scapy, DPDK, Open vSwitch and Linux; needs root",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heddle.controller.config import load_fabric
+from heddle.controller.config.port_map import by_lanes, port_numbers
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.error import InputError
@@ -34,8 +35,7 @@ from heddle.telemetry.broker_tls import BrokerTls
 
 MIN_PERIOD_NS, MAX_PERIOD_NS = 10_000_000, 3_600_000_000_000
 MAX_SECRET_BYTES = 4_096
-MAX_PORT_MAP_BYTES = 1 << 20
-MAX_PORT = 65_534
+MAX_LAB_BYTES = 1 << 20
 ROUTERS = "routers.json"
 """The file of a lab of routers: by switch the process of its network namespace, and its ports by interface."""
 
@@ -125,7 +125,7 @@ def _emulated(options: AgentOptions, host_of: dict[str, str]) -> Sequence[Counte
 def _routers(path: Path) -> Sequence[CounterSource]:
     """Return the routers of a lab; raises InputError."""
     try:
-        listed = json.loads(read_regular(path, MAX_PORT_MAP_BYTES))
+        listed = json.loads(read_regular(path, MAX_LAB_BYTES))
         return [LinuxSwitch(switch, router["ports"], int(router["pid"])) for switch, router in listed.items()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as fault:
         raise InputError(f"--lab: {path.name} does not name the routers of a running lab: {fault!r}") from None
@@ -170,33 +170,6 @@ def _devices(options: AgentOptions) -> dict[str, str]:
 
 
 _SOURCES = {"emulated": _emulated, "sonic": _sonic, "linux": _linux, "ethtool": _ethtool}
-
-
-def by_lanes(lanes: int) -> Callable[[str], int | None]:
-    """Return SONiC's default mapping of port names to numbers: EthernetN starts at lane N, `lanes` per port."""
-
-    def number_of(alias: str) -> int | None:
-        digits = alias.removeprefix("Ethernet")
-        if digits == alias or not digits.isascii() or not digits.isdigit() or len(digits) > 6 or int(digits) % lanes:
-            return None
-        return int(digits) // lanes + 1
-
-    return number_of
-
-
-def port_numbers(path: Path) -> dict[str, int]:
-    """Read a port map: by interface the number of the port, one line `Ethernet0 1` each, # for comments."""
-    numbers: dict[str, int] = {}
-    for at, line in enumerate(_text(path, "--port-map", MAX_PORT_MAP_BYTES).splitlines(), 1):
-        words = line.partition("#")[0].split()
-        if not words:
-            continue
-        if len(words) != 2 or not words[1].isascii() or not words[1].isdigit() or not 0 < int(words[1]) <= MAX_PORT:
-            raise InputError(f"{path}:{at}: must be a SONiC port and its number, such as: Ethernet0 1")
-        if words[0] in numbers or int(words[1]) in numbers.values():
-            raise InputError(f"{path}:{at}: port or number is given twice")
-        numbers[words[0]] = int(words[1])
-    return numbers
 
 
 def _fabric(text: str) -> tuple[str, Fabric | None]:

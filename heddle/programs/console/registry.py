@@ -30,6 +30,9 @@ COMMANDS = {
     "check fabric": Source(
         "Check by probes if hashes can be steered.", "heddle.programs.console.fabric_check.options", "check"
     ),
+    "check cabling": Source(
+        "Name the causes of wrong cables, by LLDP.", "heddle.programs.console.cabling_check.options", "check"
+    ),
     "plan": Source("Plan jobs offline, with proof.", "heddle.programs.console.options.offline", "plan"),
     "suggest": Source("Suggest NICs for a job offline.", "heddle.programs.console.options.offline", "suggest"),
     "import": Source(

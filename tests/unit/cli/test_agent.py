@@ -115,8 +115,8 @@ def test_an_agent_needs_a_fabric_and_a_source(missing, monkeypatch, capsys):
 
 @pytest.mark.parametrize("line", ["Ethernet0", "Ethernet0 x", "Ethernet0 0", "Ethernet0 1 2", "Ethernet0 99999"])
 def test_an_invalid_line_of_the_port_map_is_named(tmp_path, line):
+    from heddle.controller.config.port_map import port_numbers
     from heddle.controller.model.error import InputError
-    from heddle.programs.agent.options import port_numbers
 
     path = tmp_path / "ports"
     path.write_text(f"# SONiC's ports\nEthernet4 7  # the second\n\n{line}\n")
@@ -125,7 +125,7 @@ def test_an_invalid_line_of_the_port_map_is_named(tmp_path, line):
 
 
 def test_a_port_map_gives_port_numbers(tmp_path):
-    from heddle.programs.agent.options import port_numbers
+    from heddle.controller.config.port_map import port_numbers
 
     path = tmp_path / "ports"
     path.write_text("Ethernet0 1\nEthernet4 2\n")

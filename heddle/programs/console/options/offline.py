@@ -34,7 +34,8 @@ def check(
     A jobs file is checked against the fabric file on the same command line. Exit status: 0 sound; 2 malformed, with a
     line per problem that names its key; 3 sound, but some hosts cannot reach each other.
 
-    `heddle check fabric` is another command: it sends probes. A file of this name is `./fabric`.
+    `heddle check fabric` is another command: it sends probes. So is `heddle check cabling`, which reads LLDP. A file of
+    such a name is `./fabric`.
     """
     with _uncollected():
         from heddle.programs.console.check import run_check

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from heddle.programs.agent.options import by_lanes
+from heddle.controller.config.port_map import by_lanes
 from heddle.telemetry.agent.source import SourceError
 from heddle.telemetry.agent.sources.sonic import SLOW_PERIOD_NS, SonicSwitch
 from heddle.telemetry.samples.topic import Source

@@ -1,0 +1,1 @@
+"""Read what daemons store of LLDP, as plain values: nothing here opens a file or a connection."""

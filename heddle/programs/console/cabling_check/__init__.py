@@ -1,0 +1,1 @@
+"""`heddle check cabling`: compare what ports hear with the fabric file."""
