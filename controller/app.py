@@ -71,6 +71,7 @@ from heddle.controller.store.etcd.term import Leader
 from heddle.controller.store.etcd.tls import EtcdTls
 from heddle.controller.store.history import SqliteHistory
 from heddle.controller.store.state_directory import NONE, StateDirectory
+from heddle.controller.views.port_room import room_line
 from heddle.foundation.certificate import CertificateError
 from heddle.foundation.tls_files import Tls
 from heddle.telemetry.collector.bus import MqttBus
@@ -95,7 +96,7 @@ class Application:
         self._config, self._counts, self._memory = config, counts or ClusterCounts(), memory or Memory()
         self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
-        self._planner = planner or PlannerPool(fabric, partial(steering_of(fabric).completed, fabric))
+        self._planner = planner or PlannerPool(fabric, steering_of(fabric).completed)
         self._compiler = compiler or ProcessCompiler(fabric)
         self._initial = partial(begin, fabric, config.of_brain())
         self.feeds, self.gate, self.port_search = Feeds(clock=clock), Gate(), PortSearch(clock)
@@ -248,7 +249,12 @@ class Application:
         """Continue with the journal, if there is one, and run the loop; raises HeddleError and StoreError."""
         generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
         if opened is not None:
+            before = self.loop.state.fabric
             store, generation = await asyncio.to_thread(self._kept, opened)
+            if (fabric := self.loop.state.fabric) is not before:  # its ports mean what they meant for jobs that run
+                _LOG.info("running jobs keep the port layout of the journal: %s", room_line(fabric))
+                self._planner.use(fabric)
+                self._compiler.use(fabric)
             self.gate.keep_in(store, topology_of(self.loop.state.fabric))
         self._history = self.feeds.telemetry.history = await asyncio.to_thread(history, self._config)
         self._recorder = await asyncio.to_thread(recorder, self._config)

@@ -93,9 +93,10 @@ def probing(loop: Loop, agents: ProbeAgents, note: Callable[[Note], None], confi
 
 def own_file(fabric: Fabric) -> OwnFile:
     """Return what one of several controllers compares with the journal before it stands for election."""
-    described = fitting.described(fabric)[fitting.PORTS]
-    assert described is not None
-    return OwnFile(described={fitting.PORTS: described}, why_unfit=partial(why_unfit, fabric))
+    return OwnFile(
+        keys=(fitting.PORTS, fitting.LAYOUT), is_same=fitting.Comparison(fabric).is_same,
+        why_unfit=partial(why_unfit, fabric),
+    )  # fmt: skip
 
 
 def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:

@@ -31,6 +31,8 @@ def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape
         yield f"steering: {fabric.steered_by}"
     if fabric.port_addresses:
         yield f"port_addresses: {_flow(_addresses(fabric))}"
+    if any(fabric.reserve):
+        yield f"reserve: {_flow(_reserve(fabric))}"
     if shape is not None:
         yield f"generate: {_flow(_generate(shape))}"
         return
@@ -45,6 +47,7 @@ def fabric_document(fabric: Fabric, shape: GenerateShape | None = None) -> Entry
     head: Entry = {"version": 1, "name": fabric.name}
     head |= {"steering": fabric.steered_by.value} if fabric.steered_by is not DEFAULT_STEERING else {}
     head |= {"port_addresses": _addresses(fabric)} if fabric.port_addresses else {}
+    head |= {"reserve": _reserve(fabric)} if any(fabric.reserve) else {}
     return head | ({"generate": _generate(shape)} if shape is not None else dict(_parts(fabric)))
 
 
@@ -75,6 +78,10 @@ def _parts(fabric: Fabric) -> Iterator[tuple[str, list[Entry]]]:
 
 def _addresses(fabric: Fabric) -> Entry:
     return {str(port): ip_text(address) for port, address in fabric.port_addresses}
+
+
+def _reserve(fabric: Fabric) -> Entry:
+    return {key: count for key, count in fabric.reserve._asdict().items() if count}
 
 
 def _generate(shape: GenerateShape) -> Entry:

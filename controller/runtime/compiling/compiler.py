@@ -46,6 +46,12 @@ class ProcessCompiler:
         """Start the process, before the first request."""
         self._starting = asyncio.get_running_loop().create_task(self._start())
 
+    def use(self, fabric: Fabric) -> None:
+        """Compile for another fabric from now on. Call it after `start`, and before any request."""
+        self.close()
+        self._fabric, self._first = fabric, pickle.dumps(Begin(fabric))
+        self.start()
+
     async def compile(self, work: Compile) -> Compiled:
         """Return the underlay and the pins for a state of the fabric."""
         pins = asyncio.create_task(self._pins(work))

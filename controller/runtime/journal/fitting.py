@@ -1,19 +1,22 @@
 """Decide whether a fabric file fits the jobs of a journal: a controller continues with a file that does, alone.
 
-A job keeps its paths and source ports. It needs the cables of its paths, and ports that lead over them: what a port
-means follows from the fabric file. So that a refusal can say what has changed, the journal also keeps what ports
-meant (`model.port_meaning`). A journal of before that was kept refuses the same files, and names a flow instead.
+A job keeps its paths and source ports. It needs the cables of its paths, and ports that lead over them. What a port
+means is therefore kept in the journal while jobs run: their layout (`model.port_layout`), and so that a refusal can say
+what has changed, a description (`model.port_meaning`). A journal of before layouts were kept continues with the layout
+that its fabric implied then.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from heddle.controller.brain.state import Job
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.error import InputError
-from heddle.controller.model.fabric import DEFAULT_STEERING, Fabric
+from heddle.controller.model.fabric import DEFAULT_STEERING, Fabric, SteeredBy
 from heddle.controller.model.plan import FlowPlan
-from heddle.controller.model.port_meaning import VERSION, PortMeaning, differences, meaning_of
-from heddle.controller.model.steering import layout_of
+from heddle.controller.model.port_layout import SteeringLayout
+from heddle.controller.model.port_meaning import VERSION, PortMeaning, differences, former_fields, meaning_of, too_many
+from heddle.controller.model.steering import former_layout, layout_of
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.jit import Flags
 from heddle.controller.planner.ports.reading import reader_of
@@ -26,7 +29,9 @@ STEERING: Key = ("fabric", "steering")
 """The key of how jobs are steered; absent where it is OpenFlow, as in journals of before there was another."""
 PORTS: Key = ("fabric", "ports")
 """The key of what the ports of jobs mean; absent in journals of before it was kept."""
-OF_FABRIC = (CABLES, STEERING, PORTS)
+LAYOUT: Key = ("fabric", "layout")
+"""The key of the layout of the ports of jobs; absent where switches hash, and in journals of before it was kept."""
+OF_FABRIC = (CABLES, STEERING, PORTS, LAYOUT)
 MAX_NAMED = 3
 """The jobs that a refusal names."""
 
@@ -39,7 +44,52 @@ def described(fabric: Fabric) -> dict[Key, bytes | None]:
     """Return what a journal keeps of a fabric."""
     steering = fabric.steered_by.value.encode() if fabric.steered_by is not DEFAULT_STEERING else None
     cables = values.encode(topology_of(fabric).cable_ids)
-    return {CABLES: cables, STEERING: steering, PORTS: values.encode(meaning_of(fabric))}
+    layout = values.encode(layout_of(fabric)) if fabric.steered_by is SteeredBy.OPENFLOW else None
+    return {CABLES: cables, STEERING: steering, PORTS: values.encode(meaning_of(fabric)), LAYOUT: layout}
+
+
+class Comparison:
+    """Compares what ports mean by a fabric file with what they mean by a journal; used in one thread at a time."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._known: tuple[Mapping[Key, bytes], bool] = ({}, False)
+
+    def is_same(self, stored: Mapping[Key, bytes]) -> bool:
+        """Return whether the values of PORTS and LAYOUT say that every port leads where it did."""
+        if self._known[0] != stored:
+            self._known = (dict(stored), self._compared(stored))
+        return self._known[1]
+
+    def _compared(self, stored: Mapping[Key, bytes]) -> bool:
+        try:
+            fabric = _with_layout_of(self._fabric, stored)
+        except ValueError:
+            return False
+        return stored.get(PORTS) == values.encode(meaning_of(fabric))
+
+
+def with_kept_layout(fabric: Fabric, stored: Mapping[Key, bytes]) -> Fabric:
+    """Return the fabric with the port layout of a journal, unchanged where that has no jobs, or no room for the fabric.
+
+    A journal of before layouts were kept has the one that its fabric implied. Raises ValueError for a damaged journal.
+    """
+    return _with_layout_of(fabric, stored) if any(kind == "job" for kind, _ in stored) else fabric
+
+
+def _with_layout_of(fabric: Fabric, stored: Mapping[Key, bytes]) -> Fabric:
+    if fabric.steered_by is not SteeredBy.OPENFLOW:
+        return fabric
+    content, then = stored.get(LAYOUT), kept_meaning(stored)
+    if content is not None:
+        layout: SteeringLayout = values.decode(SteeringLayout, content)
+    elif then is not None:
+        layout = former_fields(then)
+    else:
+        layout = former_layout(fabric)
+    if layout == layout_of(fabric) or too_many(fabric, layout):
+        return fabric
+    return replace(fabric, port_layout=layout)
 
 
 def check_drains(fabric: Fabric, place: str, drained: Mapping[str, object]) -> None:
@@ -74,7 +124,10 @@ def check_ports(fabric: Fabric, place: str, stored: Mapping[Key, bytes], jobs: M
     name, rows = next(iter(found.items()))
     flow = jobs[name].flows.flows[int(rows.argmax())]
     moved = _nic_elsewhere(fabric, flow)
-    changes = differences(then, meaning_of(fabric)) if then is not None and not moved else ()
+    kept = stored.get(LAYOUT)
+    changes = too_many(fabric, values.decode(SteeringLayout, kept)) if kept is not None and not moved else ()
+    if not changes and then is not None and not moved:
+        changes = differences(then, meaning_of(fabric))
     changes = changes or (moved or _other_port(flow),)
     count = len(changes) - 1
     more = f" (and {count} more change{'s' * (count > 1)})" if count else ""

@@ -24,12 +24,13 @@ _LOG = logging.getLogger("heddle.cluster")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnFile:
-    """The fabric file of this controller: where the journal has `described`, it fits; else `why_unfit` of all values.
+    """The fabric file of this controller: it fits where `is_same` of the journal's `keys`, else by `why_unfit` of all.
 
-    `why_unfit(values, place)` is called in a thread, and returns "" for a file that fits.
+    Both are called in a thread; `why_unfit(values, place)` returns "" for a file that fits.
     """
 
-    described: Mapping[Key, bytes]
+    keys: tuple[Key, ...]
+    is_same: Callable[[Mapping[Key, bytes]], bool]
     why_unfit: Callable[[Mapping[Key, bytes], str], str]
 
 
@@ -58,13 +59,13 @@ class Candidacy:
         return not why
 
     async def _why_unfit(self) -> str:
-        for (kind, name), wanted in self._own.described.items():
+        described: dict[Key, bytes] = {}
+        for kind, name in self._own.keys:
             first = self._keys.part(kind, name, 0)
             end = prefix_end(first[: first.rindex(b"/") + 1])
-            found = (await self._client.range(first, end)).found
-            if b"".join(part.value for part in found) != wanted:
-                break
-        else:
+            if parts := (await self._client.range(first, end)).found:
+                described[kind, name] = b"".join(part.value for part in parts)
+        if await asyncio.to_thread(self._own.is_same, described):
             return ""
         found = (await self._client.range(self._keys.root, prefix_end(self._keys.root))).found
         try:

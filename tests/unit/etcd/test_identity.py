@@ -58,7 +58,7 @@ class Candidate:
 
     def __init__(self, fabric, endpoints, memory, name="c0"):
         self.leadership = Leadership()
-        own = OwnFile(described={}, why_unfit=lambda values, place: "")
+        own = OwnFile(keys=(), is_same=lambda values: True, why_unfit=lambda values, place: "")
         me = Leader(name=name, address=f"{name}:1")
         self.member = ClusterMember(
             EtcdClient(endpoints), fabric, me, self.leadership, own, memory, lease_s=2, counts=ClusterCounts()
