@@ -30,6 +30,7 @@ COMMANDS = {
     "check fabric": Source(
         "Check by probes if hashes can be steered.", "heddle.programs.console.fabric_check.options", "check"
     ),
+    "fabric": Source("Compare and expand fabric files.", "heddle.programs.console.options.fabric", "fabric"),
     "plan": Source("Plan jobs offline, with proof.", "heddle.programs.console.options.offline", "plan"),
     "suggest": Source("Suggest NICs for a job offline.", "heddle.programs.console.options.offline", "suggest"),
     "import": Source(

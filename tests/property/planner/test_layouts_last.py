@@ -6,13 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heddle.controller.model.fabric import Cable, Fabric, PortRef, Role, Switch
+from heddle.controller.model.fabric_change import changes_between
 from heddle.controller.model.job import Steering
 from heddle.controller.model.port_layout import PORT_BITS, Stage, blocks, choice_of, home_value, shares
 from heddle.controller.model.port_meaning import too_many
 from heddle.controller.model.steering import former_layout, layout_of, reserved_layout
 from tests.property.planner.test_ports_keep_their_meaning import (
+    changed,
     continued,
     free_port,
+    is_even,
     job_of,
     off_their_paths,
     pairs_of,
@@ -137,3 +140,18 @@ def test_sixteen_by_sixteen_paths_of_three_tiers_have_room_for_twice_as_many_at_
     layout = layout_of(clos3(2, 2, 16, 16))
     assert [field.room for field in layout.fields] == [32, 32, 2, 2]
     assert sum(field.width for field in layout.fields) == PORT_BITS - 2
+
+
+@given(data=st.data(), fabric=fabrics().filter(lambda fabric: len(fabric.nics) > 1))
+@settings(max_examples=examples(25), deadline=None)
+def test_what_a_diff_calls_harmless_takes_no_flow_off_its_path(data, fabric):
+    job = job_of(fabric, data.draw(pairs_of(fabric)), Steering.SOURCE_PORT)
+    if job is None:
+        return
+    used = frozenset(link for flow in job.flows.flows for link in (*flow.links, *flow.reverse_links))
+    other = data.draw(st.sampled_from([grown(data.draw, fabric), data.draw(changed(fabric, used))]))
+    change = changes_between(fabric, other)
+    assert change.is_none == (changes_between(other, fabric).is_none)
+    if not change.harms and is_even(other):
+        other = replace(other, port_layout=layout_of(fabric))
+        assert not any(off_their_paths(other, continued(job, fabric, other)))
