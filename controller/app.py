@@ -37,7 +37,17 @@ from heddle.controller.model.error import HeddleError, InputError, PrerequisiteE
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import address_text, split_address
 from heddle.controller.model.steering_traits import traits_of
-from heddle.controller.parts import access_rules, audit_file, history, jobs_in, own_file, page_tls, probing, recorder
+from heddle.controller.parts import (
+    access_rules,
+    audit_file,
+    fabric_in,
+    history,
+    jobs_in,
+    own_file,
+    page_tls,
+    probing,
+    recorder,
+)
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
@@ -185,7 +195,10 @@ class Application:
         access = self._access = Access(loop, self.feeds.owners, audit, self._policy)
         api = ApiServer(
             loop,
-            Served(feeds=self.feeds, attached=self.attached, previews=self.previews, limited=self.limited),
+            Served(
+                feeds=self.feeds, attached=self.attached, previews=self.previews, limited=self.limited,
+                read_fabric=fabric_in,
+            ),
             access,
             ApiSettings(
                 vteps=vteps, keepalive_ms=config.keepalive_ms, tls=tls, limits=config.limits.of_calls(),

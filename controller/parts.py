@@ -8,7 +8,7 @@ from pathlib import Path
 
 from heddle.controller.access.audit_file import AuditFile
 from heddle.controller.access.guard import Access
-from heddle.controller.config.load import parse_jobs
+from heddle.controller.config.load import parse_fabric, parse_jobs
 from heddle.controller.config.service import ServiceConfig
 from heddle.controller.dashboard.access.login import AccessRules
 from heddle.controller.dashboard.page_tls import PageFiles, PageTls
@@ -97,6 +97,11 @@ def own_file(fabric: Fabric) -> OwnFile:
         keys=(fitting.PORTS, fitting.LAYOUT), is_same=fitting.Comparison(fabric).is_same,
         why_unfit=partial(why_unfit, fabric),
     )  # fmt: skip
+
+
+def fabric_in(text: str) -> Fabric:
+    """Return the fabric that the text of a fabric file describes; raises InputError."""
+    return parse_fabric(text, "fabric")
 
 
 def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:

@@ -1,6 +1,7 @@
 """Serve FabricService: the topology, and explanations of flows' paths."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -12,9 +13,11 @@ from heddle.controller.api.services.topology import topology_to
 from heddle.controller.api.translate import certificate_to
 from heddle.controller.api.worker import Replies, in_worker
 from heddle.controller.model.effect import Drained
-from heddle.controller.model.error import HeddleError
+from heddle.controller.model.error import BudgetExceededError, HeddleError, InputError
 from heddle.controller.model.event import Drain
+from heddle.controller.model.fabric import Fabric
 from heddle.controller.runtime.feeds import TOPOLOGY, Feeds
+from heddle.controller.runtime.journal.foresight import Foresight, foreseen
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.view import explain
 from heddle.telemetry.detection.window import Snapshot
@@ -27,9 +30,11 @@ Context = Any
 class FabricService(rpc.FabricServiceServicer):
     """The current topology, and explanations of flows' paths."""
 
-    def __init__(self, loop: Loop, feeds: Feeds) -> None:
-        self._loop, self._feeds = loop, feeds
+    def __init__(self, loop: Loop, feeds: Feeds, read_fabric: Callable[[str], Fabric]) -> None:
+        self._loop, self._feeds, self._read_fabric = loop, feeds, read_fabric
         self._replies = Replies()
+        self._foresees = False
+        """Whether a thread foresees what another fabric would change: one at a time, for seconds on a large fabric."""
 
     async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> bytes:
         """Return switches, links and NICs with their states, planned and measured utilisation."""
@@ -63,6 +68,22 @@ class FabricService(rpc.FabricServiceServicer):
                 raise HeddleError("the reply to a drain is of another kind")
             return pb.DrainReply(flows_moved=done.flows_moved, certificate=certificate_to(done.certificate, 0.0))
 
+    async def ApplyFabric(self, request: pb.ApplyFabricRequest, context: Context) -> pb.ApplyFabricReply:
+        """Return what a start with another fabric file would change; nothing is changed."""
+        async with errors_as_status(context):
+            if not request.dry_run:
+                raise InputError("dry_run: must be true: end the controller and start it with the other fabric file")
+            if self._foresees:
+                raise BudgetExceededError("another dry run of a fabric file is under way; retry")
+            self._foresees = True
+            return await asyncio.to_thread(self._foreseen, request.fabric)
+
+    def _foreseen(self, text: str) -> pb.ApplyFabricReply:
+        try:
+            return foresight_to(foreseen(self._loop.state, self._read_fabric(text)))
+        finally:
+            self._foresees = False
+
     async def _topology(self) -> pb.Topology:
         hidden = current().scope.hidden_ports
         return await in_worker(topology_to, self._loop.state, self._measured(), hidden)
@@ -82,9 +103,22 @@ class FabricService(rpc.FabricServiceServicer):
             )  # fmt: skip
 
 
-def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds) -> None:
-    """Register the service."""
-    service = FabricService(loop, feeds)
+def foresight_to(found: Foresight) -> pb.ApplyFabricReply:
+    """Return a foresight as a message."""
+    return pb.ApplyFabricReply(
+        refusal=found.refusal,
+        harms=found.change.harms,
+        jobs=(
+            pb.JobFate(job_id=one.job_id, kind=pb.JobFate.Kind.Name(one.fate.value), flows=one.flows, text=one.text)
+            for one in found.jobs
+        ),
+        rules=(pb.RuleChange(**one._asdict()) for one in found.rules),
+    )
+
+
+def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds, read_fabric: Callable[[str], Fabric]) -> None:
+    """Register the service; `read_fabric` reads a fabric file's text and raises InputError."""
+    service = FabricService(loop, feeds, read_fabric)
     rpc.add_FabricServiceServicer_to_server(service, server)
     kept = grpc.unary_unary_rpc_method_handler(
         service.GetTopology, request_deserializer=pb.GetTopologyRequest.FromString

@@ -1,4 +1,4 @@
-"""`heddle fabric …` as commands: their options. What they do is in `heddle.programs.console.fabric_files`."""
+"""`heddle fabric …` as commands: their options. What they do is in `fabric_files.py` and `fabric_trial.py`."""
 
 import sys
 from pathlib import Path
@@ -6,9 +6,14 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.option import Json
+from heddle.controller.model.error import InputError
+from heddle.programs.console.option import DEFAULT_SERVER, Json, Server
 
-fabric = typer.Typer(help="Compare and expand fabric files offline.", no_args_is_help=True, rich_markup_mode=None)
+fabric = typer.Typer(
+    help="Compare and expand fabric files, and try one on a running controller.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @fabric.command("diff")
@@ -25,6 +30,28 @@ def diff(
     from heddle.programs.console.fabric_files import diff as command
 
     raise typer.Exit(command(before, after, as_json, sys.stdout))
+
+
+@fabric.command("apply")
+def apply(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The fabric file that is to follow.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change for running jobs; the only form so far.")
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Show what a start of this controller with another fabric file would change, job by job and switch by switch.
+
+    A running controller takes no other file: end it and start it with the new one, jobs and their packets go on. Exit
+    status: 0 if it would start and no job notices; 1 if a job would be slower, or the start refused; 2 malformed.
+    """
+    if not dry_run:
+        text = "--dry-run is needed: a controller takes another fabric file at its start, end it and start it with that"
+        raise InputError(text)
+    from heddle.programs.console.fabric_trial import try_file
+
+    raise typer.Exit(try_file(server, file, as_json=as_json))
 
 
 @fabric.command("show")
