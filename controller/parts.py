@@ -93,10 +93,7 @@ def probing(loop: Loop, agents: ProbeAgents, note: Callable[[Note], None], confi
 
 def own_file(fabric: Fabric) -> OwnFile:
     """Return what one of several controllers compares with the journal before it stands for election."""
-    return OwnFile(
-        keys=(fitting.PORTS, fitting.LAYOUT), is_same=fitting.Comparison(fabric).is_same,
-        why_unfit=partial(why_unfit, fabric),
-    )  # fmt: skip
+    return OwnFile(key=fitting.PORTS, is_same=partial(fitting.is_of, fabric), why_unfit=partial(why_unfit, fabric))
 
 
 def fabric_in(text: str) -> Fabric:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from heddle.controller.model.fabric import Fabric, SteeredBy
-from heddle.controller.model.port_layout import PortField, Stage, SteeringLayout, home_size
-from heddle.controller.model.steering import choices_in, layout_of
+from heddle.controller.model.port_layout import PortField, Stage, SteeringLayout, blocks, home_size
+from heddle.controller.model.steering import choices_in, layout_for, layout_of
 
 VERSION = 1
 GBPS = 10**9
@@ -72,10 +72,37 @@ def meaning_of(fabric: Fabric) -> PortMeaning:
     )
 
 
-def former_fields(meaning: PortMeaning) -> SteeringLayout:
-    """Return the layout by which ports had this meaning, where layouts were not kept yet."""
+def layout_before(meaning: PortMeaning) -> SteeringLayout:
+    """Return a layout by which ports have this meaning, where layouts were not kept yet: with room where there is one.
+
+    In two tiers with equal uplinks, room changes no block. Whether a fabric that grows then takes a flow off its path,
+    as its port has bits in the room, is checked as always.
+    """
     leaf_up, agg_up, top_down, agg_down = (PortField(shift=bits.shift, width=bits.width) for bits in meaning.fields)
-    return SteeringLayout(fields=(leaf_up, agg_up, top_down, agg_down))
+    former = SteeringLayout(fields=(leaf_up, agg_up, top_down, agg_down))
+    counts = dict.fromkeys(Stage, 0)
+    for choices in meaning.choices:
+        counts[choices.stage] = max(counts[choices.stage], len(_weights(choices)))
+    for up, down in ((Stage.LEAF_UP, Stage.TOP_DOWN), (Stage.AGG_UP, Stage.AGG_DOWN)):
+        counts[down] = max(counts[down], min(counts[up], 1))
+    with_room = layout_for([counts[stage] for stage in Stage])
+    several = [choices for choices in meaning.choices if len(_weights(choices)) > 1]
+    is_same = all(_masks(choices, former) == _masks(choices, with_room) for choices in several)
+    return with_room if is_same else former
+
+
+def _weights(choices: Choices) -> tuple[int, ...]:
+    return tuple(bps for count, bps in choices.rates for _ in range(count))
+
+
+def _masks(choices: Choices, layout: SteeringLayout) -> set[tuple[int, int, int]]:
+    """Return the blocks of places as value and mask of the port's bits, and choice."""
+    field = layout.fields[choices.stage]
+    found = set()
+    for block in blocks(_weights(choices), field):
+        low = field.shift + field.width - block.length
+        found.add((block.value << low, ((1 << block.length) - 1) << low, block.choice))
+    return found
 
 
 def too_many(fabric: Fabric, layout: SteeringLayout) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ and the rules decode the path from it. `layout_of` is the one place that says wh
 from collections.abc import Iterator, Sequence
 
 from heddle.controller.model.fabric import Cable, Fabric, Role, SteeredBy
-from heddle.controller.model.port_layout import PORT_BITS, PortField, Stage, SteeringLayout
+from heddle.controller.model.port_layout import NO_RESERVE, PORT_BITS, PortField, Reserve, Stage, SteeringLayout
 
 BUCKETS_PER_CHOICE = 8
 """Minimum number of blocks per choice to approximate an even share, where the port has enough bits."""
@@ -41,13 +41,20 @@ def layout_of(fabric: Fabric) -> SteeringLayout:
 def reserved_layout(fabric: Fabric) -> SteeringLayout:
     """Divide the port's 14 bits by numbers of choices alone: room for twice as many, and for the fabric's reserve.
 
+    Raises ValueError where the choices that exist and the reserve exceed 14 bits.
+    """
+    return layout_for(_most_choices(fabric), fabric.reserve)
+
+
+def layout_for(most: Sequence[int], wanted: Reserve = NO_RESERVE) -> SteeringLayout:
+    """Return the layout for the largest number of choices of each stage, 0 where no switch is of the stage.
+
     Rates do not count, and leaves, hosts and pods are no choices. Bits go to the choices that exist, to the reserve of
     the file, to room for twice as many, and last to even shares of unplanned traffic. Raises ValueError where the first
     two exceed 14.
     """
-    most = _most_choices(fabric)
     first = [_bits(count) for count in most]
-    reserve = [_bits(max(count, fabric.reserve.of(s))) if count else 0 for s, count in zip(Stage, most, strict=True)]
+    reserve = [_bits(max(count, wanted.of(s))) if count else 0 for s, count in zip(Stage, most, strict=True)]
     if sum(reserve) > PORT_BITS:
         text = "" if sum(first) > PORT_BITS else " with its reserve"
         raise ValueError(

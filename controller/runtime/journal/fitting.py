@@ -15,7 +15,7 @@ from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import DEFAULT_STEERING, Fabric, SteeredBy
 from heddle.controller.model.plan import FlowPlan
 from heddle.controller.model.port_layout import SteeringLayout
-from heddle.controller.model.port_meaning import VERSION, PortMeaning, differences, former_fields, meaning_of, too_many
+from heddle.controller.model.port_meaning import VERSION, PortMeaning, differences, layout_before, meaning_of, too_many
 from heddle.controller.model.steering import former_layout, layout_of
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.jit import Flags
@@ -48,45 +48,28 @@ def described(fabric: Fabric) -> dict[Key, bytes | None]:
     return {CABLES: cables, STEERING: steering, PORTS: values.encode(meaning_of(fabric)), LAYOUT: layout}
 
 
-class Comparison:
-    """Compares what ports mean by a fabric file with what they mean by a journal; used in one thread at a time."""
+def is_of(fabric: Fabric, stored: Mapping[Key, bytes]) -> bool:
+    """Return whether a journal was written with the same fabric: then every port leads where it did.
 
-    def __init__(self, fabric: Fabric) -> None:
-        self._fabric = fabric
-        self._known: tuple[Mapping[Key, bytes], bool] = ({}, False)
-
-    def is_same(self, stored: Mapping[Key, bytes]) -> bool:
-        """Return whether the values of PORTS and LAYOUT say that every port leads where it did."""
-        if self._known[0] != stored:
-            self._known = (dict(stored), self._compared(stored))
-        return self._known[1]
-
-    def _compared(self, stored: Mapping[Key, bytes]) -> bool:
-        try:
-            fabric = _with_layout_of(self._fabric, stored)
-        except ValueError:
-            return False
-        return stored.get(PORTS) == values.encode(meaning_of(fabric))
+    Raises ValueError where its description is damaged or of a newer version.
+    """
+    then = kept_meaning(stored)
+    return then is not None and (then.fabric, then.steering) == (fabric.digest, fabric.steered_by)
 
 
 def with_kept_layout(fabric: Fabric, stored: Mapping[Key, bytes]) -> Fabric:
     """Return the fabric with the port layout of a journal, unchanged where that has no jobs, or no room for the fabric.
 
-    A journal of before layouts were kept has the one that its fabric implied. Raises ValueError for a damaged journal.
+    A journal of before layouts were kept has one by which ports mean what its fabric implied. Raises ValueError for a
+    damaged journal.
     """
-    return _with_layout_of(fabric, stored) if any(kind == "job" for kind, _ in stored) else fabric
-
-
-def _with_layout_of(fabric: Fabric, stored: Mapping[Key, bytes]) -> Fabric:
-    if fabric.steered_by is not SteeredBy.OPENFLOW:
+    if fabric.steered_by is not SteeredBy.OPENFLOW or all(kind != "job" for kind, _ in stored):
         return fabric
     content, then = stored.get(LAYOUT), kept_meaning(stored)
     if content is not None:
         layout: SteeringLayout = values.decode(SteeringLayout, content)
-    elif then is not None:
-        layout = former_fields(then)
     else:
-        layout = former_layout(fabric)
+        layout = layout_before(then or meaning_of(replace(fabric, port_layout=former_layout(fabric))))
     if layout == layout_of(fabric) or too_many(fabric, layout):
         return fabric
     return replace(fabric, port_layout=layout)

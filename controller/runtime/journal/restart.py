@@ -34,8 +34,7 @@ def continued(state: State, store: StateStore, now: int) -> State:
         underlay = steering_of(fabric).underlay(fabric, layout, state.compiled_for)
         state = replace(state, fabric=fabric, layout=layout, underlay=underlay)
     state = durable.restored(state, found, now)
-    own = fitting.described(state.fabric)
-    if not state.jobs or all(stored.get(key, own[key]) == own[key] for key in own):
+    if not state.jobs or fitting.PORTS not in stored or fitting.is_of(state.fabric, stored):
         return state
     step = steering_of(state.fabric).continued(state, now)
     return enqueue_replan(step.state, step.replan) if step.replan is not None else step.state

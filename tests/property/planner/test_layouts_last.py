@@ -9,8 +9,9 @@ from heddle.controller.model.fabric import Cable, Fabric, PortRef, Role, Switch
 from heddle.controller.model.fabric_change import changes_between
 from heddle.controller.model.job import Steering
 from heddle.controller.model.port_layout import PORT_BITS, Stage, blocks, choice_of, home_value, shares
-from heddle.controller.model.port_meaning import too_many
+from heddle.controller.model.port_meaning import layout_before, meaning_of, too_many
 from heddle.controller.model.steering import former_layout, layout_of, reserved_layout
+from heddle.controller.rules.compile import compile_fabric
 from tests.property.planner.test_ports_keep_their_meaning import (
     changed,
     continued,
@@ -23,7 +24,7 @@ from tests.property.planner.test_ports_keep_their_meaning import (
 )
 from tests.support.examples import examples
 from tests.unit.rules.builders import GBPS, clos3, spine_leaf
-from tests.unit.rules.strategies import fabrics
+from tests.unit.rules.strategies import fabrics, failures, irregular
 
 
 def joined(fabric: Fabric, lower: str, upper: str, bps: int) -> Fabric:
@@ -122,6 +123,14 @@ def choices(fabric: Fabric, stage: int) -> list[tuple[Cable, ...]]:
     if stage in (Stage.LEAF_UP, Stage.AGG_UP):
         return [fabric.up_choices[switch] for switch in of_tier]
     return [group.cables for switch in of_tier for group in fabric.down_groups[switch]]
+
+
+@given(data=st.data(), fabric=st.one_of(fabrics(), irregular()))
+@settings(max_examples=examples(30), deadline=None)
+def test_a_layout_of_before_there_was_a_reserve_goes_on_rule_for_rule(data, fabric):
+    former, health = former_layout(fabric), data.draw(failures(fabric))
+    layout = layout_before(meaning_of(replace(fabric, port_layout=former)))
+    assert compile_fabric(fabric, layout, health) == compile_fabric(fabric, former, health)
 
 
 def test_a_regular_leaf_has_the_rules_and_ports_of_before_there_was_a_reserve():
