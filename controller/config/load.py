@@ -80,8 +80,7 @@ def fabric_of(document: Document) -> Fabric:
     if found:
         raise refusal(document.name, found)
     fabric = replace(fabric, port_addresses=addresses) if addresses else fabric
-    if shape.reserve is not None:
-        fabric = _with_reserve(document, fabric, shape.reserve)
+    fabric = _with_reserve(document, fabric, shape.reserve)
     if not shape.failed:
         return fabric
     failed, found = failed_of(shape.failed, fabric)
@@ -90,15 +89,21 @@ def fabric_of(document: Document) -> Fabric:
     return replace(fabric, failed=failed)
 
 
-def _with_reserve(document: Document, fabric: Fabric, reserve: ReserveShape) -> Fabric:
-    fabric = replace(fabric, reserve=Reserve(**reserve.model_dump()))
-    if reserve.agg_uplinks and all(switch.role is not Role.AGG for switch in fabric.switches):
-        raise refusal(document.name, [Problem("reserve.agg_uplinks", "the fabric has no switch with the role agg")])
-    try:
-        reserved_layout(fabric)
-        return fabric
-    except ValueError as why:
-        raise refusal(document.name, [Problem("reserve", str(why))]) from None
+def _with_reserve(document: Document, fabric: Fabric, reserve: ReserveShape | None) -> Fabric:
+    """Return the fabric with the reserve of its file; raises InputError where a source port cannot name its paths."""
+    if reserve is not None:
+        fabric = replace(fabric, reserve=Reserve(**reserve.model_dump()))
+        if reserve.agg_uplinks and all(switch.role is not Role.AGG for switch in fabric.switches):
+            raise refusal(document.name, [Problem("reserve.agg_uplinks", "the fabric has no switch with the role agg")])
+    if fabric.steered_by is SteeredBy.OPENFLOW:
+        try:
+            reserved_layout(fabric)
+        except ValueError as why:
+            place, remedy = (
+                ("reserve", "ask for less") if any(fabric.reserve) else ("links", "give leaves and aggs fewer")
+            )
+            raise refusal(document.name, [Problem(place, f"{why}; {remedy}")]) from None
+    return fabric
 
 
 def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:

@@ -52,9 +52,9 @@ class Block(NamedTuple):
 class PortField:
     """A field of p: `width` bits at bit `shift`; width 0 where there is no choice.
 
-    It has places for 2^reserve_bits home blocks. The first 2^first_bits choices have every so-manieth place, the next
-    ones the places in between: while choices are as many as that, each has one block. `reserve_bits` is None in layouts
-    of before there was a reserve: home blocks follow each other, as large as the smallest share.
+    It has places for 2^reserve_bits home blocks. The places of the first 2^first_bits choices are evenly spaced, and
+    later choices have those in between: so many equal choices need one block each. `reserve_bits` is None in layouts of
+    before there was a reserve: home blocks follow each other, as large as the smallest share.
     """
 
     shift: int

@@ -53,3 +53,12 @@ def test_a_reserve_that_cannot_be_is_refused_by_its_key(reserve, why):
     with pytest.raises(InputError) as refused:
         parse_fabric(FILE.format(f"reserve: {reserve}\n"), "f")
     assert why in str(refused.value)
+
+
+def test_more_paths_than_a_source_port_can_name_are_refused_unless_switches_hash():
+    text = "{}generate: {{kind: clos3, pods: 1, spines: 8450, aggs_per_pod: 130, leaves: 1, hosts_per_leaf: 1}}\n"
+    with pytest.raises(
+        InputError, match="links: a path of this fabric takes 15 bits to name, a UDP source port has 14"
+    ):
+        parse_fabric(text.format(""), "f")
+    assert parse_fabric(text.format("steering: hash\n"), "f").paths_up == 130 * 65
