@@ -34,6 +34,7 @@ async def test_a_switch_that_acknowledges_and_holds_nothing_is_named_with_the_re
                 name: "equal" for name in controller.switches if name != "leaf1"
             }
             await at(page, f"http://{controller.addresses['http']}/jobs/runs", "leaf1 lacks rules")
+            await at(page, f"http://{controller.addresses['http']}/fabric", "No new job uses switch leaf1")
             assert page.errors == []
 
 
@@ -49,6 +50,7 @@ async def test_a_gateway_that_keeps_and_knows_other_vpcs_is_named_with_the_reaso
             await gateway.call.write(pb.GatewayReport(ack=ack))
             await controller.status(lambda reply: bool(reply.gateways[0].kept_vpcs))
             with browser.page() as page:
+                await at(page, f"http://{found.addresses['http']}/fabric", "1 VPC served as before")
                 await at(page, f"http://{found.addresses['http']}/networks", "1 VPC not as wanted")
                 rows = {row[0]: row[1:] for row in await asyncio.to_thread(page.run, ROWS)}
                 assert f"red: as before: {MARKUP}" in rows["gw1"][1]

@@ -19,10 +19,12 @@ from heddle.controller.views.congestion import Congested, congestion
 from heddle.controller.views.isolation import Checked
 from heddle.controller.views.link_states import link_states, planned_utilisation
 from heddle.controller.views.measured import LinkRows, pause_share_of_links, pfc_queues, utilisation_of_links
+from heddle.controller.views.switch_faults import fault_of
 from heddle.telemetry.detection.signal import SignalKind
 from heddle.telemetry.detection.window import Snapshot
 
 ROOTS_NS = 5_000_000_000
+MAX_FAULTS = 20
 MAX_JOBS = 1_000
 """The jobs of one state, the oldest first; `/api/jobs` has all."""
 
@@ -86,7 +88,8 @@ class StateText:
         return f'{{"utilisation":{used},"planned":{planned},"pause_share":{paused},"up":{up},"drained":{drained}}}'
 
     def _switches(self, state: State) -> str:
-        text: str = self._kept.value("switches", lambda: json_text(switch_figures(state)), state.switches)
+        kept = self._kept.value
+        text: str = kept("switches", lambda: json_text(switch_figures(state)), state.switches, state.lacking)
         return text
 
     def _congested(self, state: State, tick: TelemetryTick | None) -> tuple[Congested, ...]:
@@ -135,6 +138,7 @@ def switch_figures(state: State) -> SwitchFigures:
         "connected": [int(now.connected) for _, now in switches] if traits_of(state.fabric).has_sessions else None,
         "rules": [len(now.installed.rules) if now.installed else 0 for _, now in switches],
         "rule_limit": [switch.rule_budget for switch, _ in switches],
+        "faults": {name: fault_of(state, name) for name in sorted(state.lacking)[:MAX_FAULTS]},
     }
 
 
@@ -162,5 +166,6 @@ def counts(state: State, found: tuple[Congested, ...], checked: Mapping[str, Che
         "switches_connected": connected if traits_of(state.fabric).has_sessions else None,
         "links_down": len(state.health.down_cables),
         "hot_links": len({each.signal.port for each in found if each.signal.kind is not SignalKind.SILENT}),
+        "vpcs_kept": len({vpc for gateway in state.networks.gateways.values() for vpc in gateway.kept}),
         "vpcs_violated": len({vpc for each in checked.values() for vpc in each.differing} & state.networks.vpcs.keys()),
     }

@@ -9,16 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 import grpc
 import pytest
 
 from heddle.controller.config import load_fabric
-from heddle.controller.model.plan import AdmissionWindow
 from heddle.foundation.traffic_class import DATA
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowRequest, FlowResult, RunResult
@@ -32,12 +29,11 @@ from tests.support.controllers.controller_process import Controller
 from tests.support.processes.lab_agent import lab_agent
 from tests.support.processes.mosquitto import PROGRAM, mosquitto
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.alone,
+NEEDS = [
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
     pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"),
 ]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, *NEEDS]
 FABRIC = "version: 1\nname: hog\ngenerate: {kind: spine_leaf, spines: 2, leaves: 4, hosts_per_leaf: 2, gbps: 0.02}\n"
 LINE_BPS = 20_000_000
 PERIOD_MS = 200
@@ -52,14 +48,6 @@ RATE_PART = 0.95
 MAX_MOVES = 16
 """The default limit for congestion."""
 ENDLESS_BYTES = 1 << 40
-REPEATS = 7
-TURN_MS = 800
-"""Three periods raise a condition; the fourth is for what follows."""
-TURNS_S = 300.0
-PAUSE_S = 5.0
-"""The default of `congestion_pause_ms`."""
-NOISE = 0.02
-"""Two runs of the same traffic differ by up to so much."""
 
 
 class Stack(NamedTuple):
@@ -352,64 +340,3 @@ def test_planned_senders_give_way_to_one_more_and_have_their_rates_again(stack):
     assert sum(rates[1]) == pytest.approx(0.95 * LINE_BPS * 2 / 3, rel=0.2)
     assert rates[-1] == rates[0]
     assert not ran.result.queue_drops
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("steering", ["SOURCE_PORT", "PIN"])
-def test_the_medians_of_hogs_are_within_the_bounds(tmp_path, steering):
-    named, rates = [], []
-    for number in range(REPEATS):
-        directory, leaf = tmp_path / str(number), number % 4 + 1
-        directory.mkdir()
-        with running(directory) as fresh:
-            ran = hog_with_room(fresh, steering, leaf)
-        (assert_moves_lost_nothing if steering == "SOURCE_PORT" else assert_a_window_at_most)(ran)
-        named.append(ran.named_periods(ran.watch.port, nic(2 * leaf)) or float("inf"))
-        rates.append(ran.recovered_periods(ran.planned[0]) or float("inf"))
-    print(f"FIGURES hog {steering}: named after {sorted(named)} periods, rate again after {sorted(rates)}")
-    assert median(named) <= 3
-    assert median(rates) <= 5
-
-
-def alternating(stack: Stack, seconds: float) -> Ran:
-    """Let two hogs take turns on both paths of a planned flow, so that wherever it is, it meets one."""
-    plan = submit(stack, "SOURCE_PORT", 0, (nic(1), nic(3)), (nic(5), nic(7)))
-    mine = uplink(plan, nic(1))
-    links = [mine, *(cable.up_link for cable in stack.lab.fabric.cables if cable.lower.switch == "leaf1")]
-    hogs = [
-        replace(
-            hog_over(stack, link, nic(2), nic(target)), flow_id=f"hog-{slot}",
-            window=AdmissionWindow(slot=slot, slots=2, slot_ns=TURN_MS * 1_000_000),
-        )
-        for slot, (link, target) in enumerate(zip(dict.fromkeys(links), (6, 8), strict=True))
-    ]  # fmt: skip
-    return run(stack, plan, mine.partition(">")[0], hogs, seconds)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(3 * TURNS_S)
-def test_hogs_that_take_turns_on_both_paths_move_flows_once_per_pause_and_cost_no_goodput(tmp_path):
-    """For five minutes with the loop, and as long without: the same traffic."""
-    runs = {}
-    for limit in ("any 16", "none"):
-        directory = tmp_path / limit.replace(" ", "-")
-        directory.mkdir()
-        with running(directory, f"moves: {{congestion: {limit}}}\n") as fresh:
-            runs[limit] = alternating(fresh, TURNS_S)
-    acting, idle = runs["any 16"], runs["none"]
-    generations = [((at - acting.start_unix_ns) / 1e9, plan.reason) for at, plan in acting.watch.generations[1:]]
-    total, planned = (
-        [sum(flow.delivered_bytes for flow in flows) for flows in both]
-        for both in ((acting.result.flows, idle.result.flows), (acting.planned, idle.planned))
-    )
-    print(
-        f"FIGURES turns of {TURN_MS} ms for {TURNS_S:g} s: bytes with and without the loop {total}, planned {planned}"
-    )
-    print("\n".join(f"  {at:.1f} s: {reason}" for at, reason in generations))
-    moved = [(reason.split()[0], at) for at, reason in generations if "rolled back" not in reason]
-    for port in {port for port, _ in moved}:
-        assert all(later - earlier >= PAUSE_S for earlier, later in pairwise(at for name, at in moved if name == port))
-    assert len(generations) <= 2 * len(moved)
-    assert len(idle.watch.generations) == 1
-    assert total[0] >= (1 - NOISE) * total[1]
-    assert planned[0] >= (1 - NOISE) * planned[1]

@@ -22,12 +22,14 @@ class LinkFigures(TypedDict):
 class SwitchFigures(TypedDict):
     """What changes of each switch; `rule_limit` is null where the fabric file has none.
 
-    `connected` is null on a fabric that hashes: its switches have no session.
+    `connected` is null on a fabric that hashes: its switches have no session. `faults` says by switch why new jobs do
+    not use it, for at most 20 of them.
     """
 
     connected: list[Flag] | None
     rules: list[int]
     rule_limit: list[int | None]
+    faults: dict[str, str]
 
 
 class JobFigures(TypedDict):
@@ -55,7 +57,8 @@ class CongestedPort(TypedDict):
 class Counts(TypedDict):
     """Counts for the head of the page; `hot_links` are ports with a raised condition other than silence.
 
-    `vpcs_violated` are VPCs of which installed tables open or close other paths than intended.
+    `vpcs_violated` are VPCs of which installed tables open or close other paths than intended, `vpcs_kept` those that
+    a gateway serves as they were before, because it refuses what is wanted.
     """
 
     jobs: int
@@ -64,6 +67,7 @@ class Counts(TypedDict):
     links_down: int
     hot_links: int
     vpcs_violated: int
+    vpcs_kept: int
 
 
 class TelemetryAge(TypedDict):

@@ -75,7 +75,7 @@ function imbalance(values) {
  */
 export function problems(fabric, tables, state) {
   if (!fabric || !state) return [];
-  return [...lostSwitches(fabric, state), ...openNetworks(state), ...downLinks(fabric, tables, state), ...congestion(state),
+  return [...lostSwitches(fabric, state), ...faultySwitches(state), ...openNetworks(state), ...downLinks(fabric, tables, state), ...congestion(state),
     ...hotLinks(fabric, tables, state), ...badJobs(state), ...telemetry(state)];
 }
 
@@ -86,10 +86,18 @@ function lostSwitches(fabric, { switches }) {
   }));
 }
 
-/** Tenants that reach what they must not, or do not reach what they are to. */
+function faultySwitches({ switches }) {
+  return Object.entries(switches?.faults ?? {}).map(([id, why]) => ({
+    severity: "error", text: `No new job uses switch ${id}`, detail: why, href: "/health",
+  }));
+}
+
+/** Tenants that reach what they must not, or do not reach what they are to; and those that a gateway serves otherwise than wanted. */
 function openNetworks({ counts }) {
-  if (!counts?.vpcs_violated) return [];
-  return [{ severity: "error", text: `Isolation of ${plural(counts.vpcs_violated, "VPC")} is violated`, detail: "installed tables differ from the intent", href: "/networks" }];
+  const found = [];
+  if (counts?.vpcs_violated) found.push({ severity: "error", text: `Isolation of ${plural(counts.vpcs_violated, "VPC")} is violated`, detail: "installed tables differ from the intent", href: "/networks" });
+  if (counts?.vpcs_kept) found.push({ severity: "warning", text: `${plural(counts.vpcs_kept, "VPC")} served as before`, detail: "a gateway refuses what is wanted", href: "/networks" });
+  return found;
 }
 
 function downLinks(fabric, tables, state) {
