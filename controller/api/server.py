@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
@@ -21,10 +20,10 @@ from heddle.controller.api.peer import Places
 from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
 from heddle.controller.model.call_limits import CallLimits
 from heddle.controller.model.error import PrerequisiteError
-from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES
 from heddle.controller.model.server_address import UNIX, address_text, split_address
 from heddle.controller.runtime.attached import Attached
+from heddle.controller.runtime.fabric_apply import FabricApply
 from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.limits.callers import Callers
 from heddle.controller.runtime.limits.limited import Limit
@@ -55,13 +54,13 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What the services read and change, beside the loop's state; `read_fabric` reads the text of a fabric file."""
+    """What the services read and change, beside the loop's state."""
 
     feeds: Feeds
     attached: Attached
     previews: Shares
     limited: Counter[Limit]
-    read_fabric: Callable[[str], Fabric]
+    applying: FabricApply
 
 
 class ApiServer:
@@ -90,7 +89,7 @@ class ApiServer:
         interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, Guard(access), *last, Decoding()]
         self._server = grpc.aio.server(options=options, interceptors=interceptors, maximum_concurrent_rpcs=MAX_CALLS)
         jobs.add_to(self._server, loop, feeds.plans, attached.flows, served.previews, served.limited)
-        fabric.add_to(self._server, loop, feeds, served.read_fabric)
+        fabric.add_to(self._server, loop, feeds, served.applying)
         telemetry.add_to(self._server, loop, feeds.telemetry)
         vpc.add_to(self._server, loop, attached.gateways, settings.vteps)
         gateways.add_to(self._server, loop, attached.gateways, feeds.note)

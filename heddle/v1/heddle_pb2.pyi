@@ -571,24 +571,28 @@ class DrainReply(_message.Message):
     def __init__(self, flows_moved: _Optional[int] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ...) -> None: ...
 
 class ApplyFabricRequest(_message.Message):
-    __slots__ = ("fabric", "dry_run")
+    __slots__ = ("fabric", "dry_run", "name")
     FABRIC_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     fabric: str
     dry_run: bool
-    def __init__(self, fabric: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    name: str
+    def __init__(self, fabric: _Optional[str] = ..., dry_run: _Optional[bool] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ApplyFabricReply(_message.Message):
-    __slots__ = ("refusal", "harms", "jobs", "rules")
+    __slots__ = ("refusal", "harms", "jobs", "rules", "applied")
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
     HARMS_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_FIELD_NUMBER: _ClassVar[int]
     refusal: str
     harms: _containers.RepeatedScalarFieldContainer[str]
     jobs: _containers.RepeatedCompositeFieldContainer[JobFate]
     rules: _containers.RepeatedCompositeFieldContainer[RuleChange]
-    def __init__(self, refusal: _Optional[str] = ..., harms: _Optional[_Iterable[str]] = ..., jobs: _Optional[_Iterable[_Union[JobFate, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ...) -> None: ...
+    applied: bool
+    def __init__(self, refusal: _Optional[str] = ..., harms: _Optional[_Iterable[str]] = ..., jobs: _Optional[_Iterable[_Union[JobFate, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., applied: _Optional[bool] = ...) -> None: ...
 
 class JobFate(_message.Message):
     __slots__ = ("job_id", "kind", "flows", "text")

@@ -682,8 +682,9 @@ class FabricServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ApplyFabric(self, request, context):
-        """What a start with another fabric file would change for each running job and for the rules of switches. Only as a dry
-        run: a controller takes another file at its start, and INVALID_ARGUMENT says so.
+        """Puts another fabric file in force; as a dry run, tells what it would change for each running job and for the rules of
+        switches. INVALID_ARGUMENT names a job that it does not fit. The controller begins again with it, as after a restart:
+        calls under way end with UNAVAILABLE or CANCELLED, and switches forward by what they hold.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

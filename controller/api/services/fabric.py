@@ -1,7 +1,6 @@
 """Serve FabricService: the topology, and explanations of flows' paths."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
@@ -13,11 +12,11 @@ from heddle.controller.api.services.topology import topology_to
 from heddle.controller.api.translate import certificate_to
 from heddle.controller.api.worker import Replies, in_worker
 from heddle.controller.model.effect import Drained
-from heddle.controller.model.error import BudgetExceededError, HeddleError, InputError
+from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import Drain
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.runtime.fabric_apply import FabricApply
 from heddle.controller.runtime.feeds import TOPOLOGY, Feeds
-from heddle.controller.runtime.journal.foresight import Foresight, foreseen
+from heddle.controller.runtime.journal.foresight import Foresight
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.view import explain
 from heddle.telemetry.detection.window import Snapshot
@@ -30,11 +29,9 @@ Context = Any
 class FabricService(rpc.FabricServiceServicer):
     """The current topology, and explanations of flows' paths."""
 
-    def __init__(self, loop: Loop, feeds: Feeds, read_fabric: Callable[[str], Fabric]) -> None:
-        self._loop, self._feeds, self._read_fabric = loop, feeds, read_fabric
+    def __init__(self, loop: Loop, feeds: Feeds, applying: FabricApply) -> None:
+        self._loop, self._feeds, self._applying = loop, feeds, applying
         self._replies = Replies()
-        self._foresees = False
-        """Whether a thread foresees what another fabric would change: one at a time, for seconds on a large fabric."""
 
     async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> bytes:
         """Return switches, links and NICs with their states, planned and measured utilisation."""
@@ -69,20 +66,10 @@ class FabricService(rpc.FabricServiceServicer):
             return pb.DrainReply(flows_moved=done.flows_moved, certificate=certificate_to(done.certificate, 0.0))
 
     async def ApplyFabric(self, request: pb.ApplyFabricRequest, context: Context) -> pb.ApplyFabricReply:
-        """Return what a start with another fabric file would change; nothing is changed."""
+        """Put another fabric file in force, or return what that would change."""
         async with errors_as_status(context):
-            if not request.dry_run:
-                raise InputError("dry_run: must be true: end the controller and start it with the other fabric file")
-            if self._foresees:
-                raise BudgetExceededError("another dry run of a fabric file is under way; retry")
-            self._foresees = True
-            return await asyncio.to_thread(self._foreseen, request.fabric)
-
-    def _foreseen(self, text: str) -> pb.ApplyFabricReply:
-        try:
-            return foresight_to(foreseen(self._loop.state, self._read_fabric(text)))
-        finally:
-            self._foresees = False
+            found, applied = await self._applying.apply(request.fabric, request.name, dry_run=request.dry_run)
+            return foresight_to(found, applied=applied)
 
     async def _topology(self) -> pb.Topology:
         hidden = current().scope.hidden_ports
@@ -103,8 +90,8 @@ class FabricService(rpc.FabricServiceServicer):
             )  # fmt: skip
 
 
-def foresight_to(found: Foresight) -> pb.ApplyFabricReply:
-    """Return a foresight as a message."""
+def foresight_to(found: Foresight, *, applied: bool) -> pb.ApplyFabricReply:
+    """Return a foresight as a message, and whether it has come true."""
     return pb.ApplyFabricReply(
         refusal=found.refusal,
         harms=found.change.harms,
@@ -113,12 +100,13 @@ def foresight_to(found: Foresight) -> pb.ApplyFabricReply:
             for one in found.jobs
         ),
         rules=(pb.RuleChange(**one._asdict()) for one in found.rules),
+        applied=applied,
     )
 
 
-def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds, read_fabric: Callable[[str], Fabric]) -> None:
-    """Register the service; `read_fabric` reads a fabric file's text and raises InputError."""
-    service = FabricService(loop, feeds, read_fabric)
+def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds, applying: FabricApply) -> None:
+    """Register the service."""
+    service = FabricService(loop, feeds, applying)
     rpc.add_FabricServiceServicer_to_server(service, server)
     kept = grpc.unary_unary_rpc_method_handler(
         service.GetTopology, request_deserializer=pb.GetTopologyRequest.FromString

@@ -3,7 +3,7 @@
 Nothing is changed: the journal that such a start would read is made of the state, in memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -53,10 +53,13 @@ class Foresight:
     rules: tuple[RuleChange, ...]
 
 
-def foreseen(state: State, fabric: Fabric) -> Foresight:
-    """Return what a start with another fabric file would do to running jobs and to the rules of switches."""
+def foreseen(state: State, fabric: Fabric, gone: Collection[fitting.Key] = ()) -> Foresight:
+    """Return what a start with another fabric file would do to running jobs and to the rules of switches.
+
+    Values under the keys in `gone` would not be in the journal any more.
+    """
     change = changes_between(state.fabric, fabric)
-    stored = _stored(state)
+    stored = {key: content for key, content in _stored(state).items() if key not in gone}
     fabric = fitting.with_kept_layout(fabric, stored)
     topology, before = topology_of(fabric), topology_of(state.fabric)
     renumbered = jobs.renumbering(topology, before.cable_ids)

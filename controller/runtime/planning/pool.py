@@ -116,14 +116,17 @@ class PlannerPool:
         """The requests that were ended because something urgent waited, or their time was up."""
 
     def start(self) -> None:
-        """Start the first process, which loads its kernels meanwhile. A controller without jobs needs no other."""
-        self._begin(self._first, 0.0)
+        """Start the first process once; it loads its kernels. A controller without jobs needs no other."""
+        if not self._first.begun:
+            self._first.begun = True
+            self._begin(self._first, 0.0)
 
     def use(self, fabric: Fabric) -> None:
         """Plan with another fabric from now on. Call it after `start`, and before any request."""
         self._fabric = fabric
         for seat in (self._first, self._second, self._spare):
             seat.use(fabric)
+        self._first.begun = False
         self.start()
 
     def _begin_once(self, seat: _Seat) -> None:

@@ -1,4 +1,4 @@
-"""`heddle fabric …` as commands: their options. What they do is in `fabric_files.py` and `fabric_trial.py`."""
+"""`heddle fabric …` as commands: their options. What they do is in `fabric_files.py` and `fabric_apply.py`."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from heddle.controller.model.error import InputError
 from heddle.programs.console.option import DEFAULT_SERVER, Json, Server
 
 fabric = typer.Typer(
@@ -34,24 +33,22 @@ def diff(
 
 @fabric.command("apply")
 def apply(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The fabric file that is to follow.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would change for running jobs; the only form so far.")
-    ] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The fabric file that is to be in force.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Show what a start of this controller with another fabric file would change, job by job and switch by switch.
+    """Put another fabric file in force at a running controller: a rack more, a switch replaced, another rate.
 
-    A running controller takes no other file: end it and start it with the new one, jobs and their packets go on. Exit
-    status: 0 if it would start and no job notices; 1 if a job would be slower, or the start refused; 2 malformed.
+    Running jobs keep paths and ports. A file that they do not fit is refused, and the first of them is named. What is
+    to be gone has to be drained before. The controller begins again with the file, as after a restart: switches forward
+    meanwhile, and callers connect again. Agents and the broker have copies of the file.
+
+    Exit status of a dry run: 0 if no job would notice; 1 if one would be slower, or the file refused; 2 malformed.
     """
-    if not dry_run:
-        text = "--dry-run is needed: a controller takes another fabric file at its start, end it and start it with that"
-        raise InputError(text)
-    from heddle.programs.console.fabric_trial import try_file
+    from heddle.programs.console.fabric_apply import apply_file
 
-    raise typer.Exit(try_file(server, file, as_json=as_json))
+    raise typer.Exit(apply_file(server, file, dry_run=dry_run, as_json=as_json))
 
 
 @fabric.command("show")

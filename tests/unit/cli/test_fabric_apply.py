@@ -1,4 +1,4 @@
-"""`heddle fabric apply --dry-run` on a running controller, which goes on as before."""
+"""`heddle fabric apply` on a controller that goes on; `tests/unit/journal/test_fabric_apply.py` has a change."""
 
 import json
 
@@ -32,19 +32,20 @@ def test_the_same_file_changes_nothing(trial, controller):
     status, out, err = trial(own(controller), "--dry-run")
     assert (status, err) == (0, "")
     assert out == (
-        "running jobs: none\nrules: 0 more and 0 fewer at 0 switches\na start with it goes on with these jobs\n"
+        "running jobs: none\nrules: 0 more and 0 fewer at 0 switches\nit would be in force, with these jobs\n"
     )
     status, out, _ = trial(own(controller), "--dry-run", "--json")
     assert (status, json.loads(out)["exit_status"]) == (0, 0)
 
 
-def test_without_dry_run_the_line_says_what_to_do(trial, controller):
-    status, out, err = trial(own(controller))
-    assert (status, out) == (2, "")
-    assert "--dry-run is needed: a controller takes another fabric file at its start" in err
+def test_without_a_journal_nothing_is_applied(trial, controller):
+    text = own(controller) + "failed: [spine1]\n"
+    status, out, err = trial(text)
+    assert (status, out) == (1, "")
+    assert "a change of the fabric needs a journal" in err
 
 
 def test_a_malformed_file_is_named_by_its_key(trial):
     status, out, err = trial("spinse: 3\n", "--dry-run")
     assert (status, out) == (2, "")
-    assert "fabric: spinse: unknown key" in err
+    assert "new.yaml: spinse: unknown key" in err
