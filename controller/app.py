@@ -25,7 +25,6 @@ from heddle.controller.access.policy import Policy
 from heddle.controller.api.leading import Leading
 from heddle.controller.api.server import ApiServer, ApiSettings, Served
 from heddle.controller.brain.begin import begin
-from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.config.policy_file import load_policy
 from heddle.controller.config.service import ServiceConfig
 from heddle.controller.config.telemetry import broker_of, detector_settings, ports_of
@@ -37,14 +36,25 @@ from heddle.controller.model.error import HeddleError, InputError, PrerequisiteE
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import address_text, split_address
 from heddle.controller.model.steering_traits import traits_of
-from heddle.controller.parts import access_rules, audit_file, history, jobs_in, own_file, page_tls, probing, recorder
+from heddle.controller.parts import (
+    access_rules,
+    audit_file,
+    fabric_in,
+    history,
+    jobs_in,
+    own_file,
+    page_tls,
+    probing,
+    processes,
+    recorder,
+)
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
 from heddle.controller.runtime.attached import Attached
 from heddle.controller.runtime.clock import SystemClock
 from heddle.controller.runtime.collecting import Collecting
-from heddle.controller.runtime.compiling.compiler import ProcessCompiler
+from heddle.controller.runtime.fabric_apply import FabricApply, use_that_in_force
 from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.isolation.checks import IsolationChecks
@@ -58,7 +68,6 @@ from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import MAX_PREVIEWS, Shares
 from heddle.controller.runtime.link_history import LinkHistory
 from heddle.controller.runtime.loop import Loop, Performers
-from heddle.controller.runtime.planning.pool import PlannerPool
 from heddle.controller.runtime.port_search import PortSearch
 from heddle.controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
 from heddle.controller.southbound.posting import Inbound
@@ -71,6 +80,7 @@ from heddle.controller.store.etcd.term import Leader
 from heddle.controller.store.etcd.tls import EtcdTls
 from heddle.controller.store.history import SqliteHistory
 from heddle.controller.store.state_directory import NONE, StateDirectory
+from heddle.controller.views.port_room import room_line
 from heddle.foundation.certificate import CertificateError
 from heddle.foundation.tls_files import Tls
 from heddle.telemetry.collector.bus import MqttBus
@@ -95,8 +105,8 @@ class Application:
         self._config, self._counts, self._memory = config, counts or ClusterCounts(), memory or Memory()
         self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
-        self._planner = planner or PlannerPool(fabric, partial(steering_of(fabric).completed, fabric))
-        self._compiler = compiler or ProcessCompiler(fabric)
+        pool, compiling = processes(fabric)
+        self._planner, self._compiler = planner or pool, compiler or compiling
         self._initial = partial(begin, fabric, config.of_brain())
         self.feeds, self.gate, self.port_search = Feeds(clock=clock), Gate(), PortSearch(clock)
         self.attached = Attached(probe_agents=ProbeAgents(self.feeds.note))
@@ -125,6 +135,7 @@ class Application:
         self._history: SqliteHistory | None = None
         self._recorder: Recorder | None = None
         self._access: Access | None = None
+        self._applying: FabricApply | None = None
 
     def _kept(self, opened: Callable[[], StateStore]) -> tuple[StateStore, int]:
         """Continue with what the journal holds; return its store and this start's generation.
@@ -134,6 +145,8 @@ class Application:
         store = opened()
         try:
             loop, now = self.loop, self.loop.now_unix_ms()
+            if self._config.cluster.name is not None:
+                use_that_in_force(loop.state.fabric, store)
             state = continued(self._initial(now), store, now)  # may refuse, before anything is written
             generation = store.next_generation()
             loop.state = numbered(state, generation)
@@ -181,10 +194,14 @@ class Application:
         vteps = tuple(IPv4Network(text) for text in config.vteps)
         lines = await asyncio.to_thread(audit_file, config)
         audit = Audit(self.feeds.telemetry, time.time_ns, lines)
+        applying = self._applying = FabricApply(loop, self.gate, fabric_in, processes)
         access = self._access = Access(loop, self.feeds.owners, audit, self._policy)
         api = ApiServer(
             loop,
-            Served(feeds=self.feeds, attached=self.attached, previews=self.previews, limited=self.limited),
+            Served(
+                feeds=self.feeds, attached=self.attached, previews=self.previews, limited=self.limited,
+                applying=applying,
+            ),
             access,
             ApiSettings(
                 vteps=vteps, keepalive_ms=config.keepalive_ms, tls=tls, limits=config.limits.of_calls(),
@@ -248,7 +265,12 @@ class Application:
         """Continue with the journal, if there is one, and run the loop; raises HeddleError and StoreError."""
         generation = SystemClock().unix_ms()  # without a journal: grows over restarts while the clock does (ADR 0012)
         if opened is not None:
+            before = self.loop.state.fabric
             store, generation = await asyncio.to_thread(self._kept, opened)
+            if (fabric := self.loop.state.fabric) is not before:  # its ports mean what they meant for jobs that run
+                _LOG.info("running jobs keep the port layout of the journal: %s", room_line(fabric))
+                self._planner.use(fabric)
+                self._compiler.use(fabric)
             self.gate.keep_in(store, topology_of(self.loop.state.fabric))
         self._history = self.feeds.telemetry.history = await asyncio.to_thread(history, self._config)
         self._recorder = await asyncio.to_thread(recorder, self._config)
@@ -373,6 +395,6 @@ class Application:
         _LOG.info("policy: %s is in use: %d tenants, %d users", path, len(policy.tenants), len(policy.users))
 
     async def failed(self) -> None:
-        """Wait until the control loop fails, and raise its exception."""
-        if self._running is not None:
-            await asyncio.shield(self._running)
+        """Wait for the end of the control loop, and raise its exception, or FabricChangedError."""
+        if self._running is not None and self._applying is not None:
+            await self._applying.wait(self._running)

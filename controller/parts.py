@@ -8,7 +8,8 @@ from pathlib import Path
 
 from heddle.controller.access.audit_file import AuditFile
 from heddle.controller.access.guard import Access
-from heddle.controller.config.load import parse_jobs
+from heddle.controller.brain.steering.table import steering_of
+from heddle.controller.config.load import parse_fabric, parse_jobs
 from heddle.controller.config.service import ServiceConfig
 from heddle.controller.dashboard.access.login import AccessRules
 from heddle.controller.dashboard.page_tls import PageFiles, PageTls
@@ -20,9 +21,11 @@ from heddle.controller.model.server_address import split_address
 from heddle.controller.probe_sessions.service import Probing, probing_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
+from heddle.controller.runtime.compiling.compiler import ProcessCompiler
 from heddle.controller.runtime.journal import fitting
 from heddle.controller.runtime.journal.restart import why_unfit
 from heddle.controller.runtime.loop import Loop
+from heddle.controller.runtime.planning.pool import PlannerPool
 from heddle.controller.store.database import Retention
 from heddle.controller.store.etcd.candidacy import OwnFile
 from heddle.controller.store.history import SqliteHistory
@@ -93,11 +96,19 @@ def probing(loop: Loop, agents: ProbeAgents, note: Callable[[Note], None], confi
 
 def own_file(fabric: Fabric) -> OwnFile:
     """Return what one of several controllers compares with the journal before it stands for election."""
-    described = fitting.described(fabric)[fitting.PORTS]
-    assert described is not None
-    return OwnFile(described={fitting.PORTS: described}, why_unfit=partial(why_unfit, fabric))
+    return OwnFile(key=fitting.PORTS, is_same=partial(fitting.is_of, fabric), why_unfit=partial(why_unfit, fabric))
+
+
+def fabric_in(text: str) -> Fabric:
+    """Return the fabric that the text of a fabric file describes; raises InputError."""
+    return parse_fabric(text, "fabric")
 
 
 def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:
     """Return the jobs in the text of a jobs file; raises InputError."""
     return parse_jobs(text, "jobs", fabric)
+
+
+def processes(fabric: Fabric) -> tuple[PlannerPool, ProcessCompiler]:
+    """Return the planner and the compiler of a fabric, as processes of their own, not started."""
+    return PlannerPool(fabric, steering_of(fabric).completed), ProcessCompiler(fabric)

@@ -23,6 +23,7 @@ from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES
 from heddle.controller.model.server_address import UNIX, address_text, split_address
 from heddle.controller.runtime.attached import Attached
+from heddle.controller.runtime.fabric_apply import FabricApply
 from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.limits.callers import Callers
 from heddle.controller.runtime.limits.limited import Limit
@@ -59,6 +60,7 @@ class Served:
     attached: Attached
     previews: Shares
     limited: Counter[Limit]
+    applying: FabricApply
 
 
 class ApiServer:
@@ -87,7 +89,7 @@ class ApiServer:
         interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, Guard(access), *last, Decoding()]
         self._server = grpc.aio.server(options=options, interceptors=interceptors, maximum_concurrent_rpcs=MAX_CALLS)
         jobs.add_to(self._server, loop, feeds.plans, attached.flows, served.previews, served.limited)
-        fabric.add_to(self._server, loop, feeds)
+        fabric.add_to(self._server, loop, feeds, served.applying)
         telemetry.add_to(self._server, loop, feeds.telemetry)
         vpc.add_to(self._server, loop, attached.gateways, settings.vteps)
         gateways.add_to(self._server, loop, attached.gateways, feeds.note)

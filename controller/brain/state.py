@@ -21,8 +21,8 @@ from heddle.controller.model.job_state import JobState
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.placement import Shape
 from heddle.controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved
+from heddle.controller.model.port_layout import SteeringLayout
 from heddle.controller.model.rule import FlowRule, RuleKey, SwitchRules
-from heddle.controller.model.steering import SteeringLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,11 @@ from pydantic import Field
 
 from heddle.controller.config.text.field import CableRate, Id, Ip, Mac, NicRate, Port, Shape, Uint32, Uint64, Version
 from heddle.controller.model.fabric import DEFAULT_STEERING, SteeredBy
+from heddle.controller.model.port_layout import PORT_BITS
 from heddle.foundation.network import Network
 
 Count = Annotated[int, Field(ge=1)]
+Choices = Annotated[int, Field(ge=0, le=1 << PORT_BITS)]
 
 
 class GenerateShape(Shape):
@@ -63,6 +65,14 @@ class HostShape(Shape):
     nics: Annotated[list[NicShape], Field(min_length=1)]
 
 
+class ReserveShape(Shape):
+    """The key `reserve`: the numbers of cables of a switch that source ports have room for, at least."""
+
+    leaf_uplinks: Choices = 0
+    agg_uplinks: Choices = 0
+    parallel_cables: Choices = 0
+
+
 class FabricShape(Shape):
     """A whole fabric file."""
 
@@ -73,5 +83,6 @@ class FabricShape(Shape):
     links: list[LinkShape] = Field(default_factory=list)
     hosts: list[HostShape] = Field(default_factory=list)
     failed: list[str] = Field(default_factory=list)
+    reserve: ReserveShape | None = None
     steering: Literal[tuple(each.value for each in SteeredBy)] = DEFAULT_STEERING.value  # type: ignore[valid-type]
     port_addresses: dict[str, str] = Field(default_factory=dict)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from heddle.controller.config.fabric_file import FabricShape
+from heddle.controller.config.fabric_file import FabricShape, ReserveShape
 from heddle.controller.config.generate import Parts, generate, generate_problems
 from heddle.controller.config.jobs_file import JobShape, JobsShape, request_of
 from heddle.controller.config.merge import Merge
@@ -19,10 +19,12 @@ from heddle.controller.config.text.field import Shape
 from heddle.controller.config.text.shape_error import shape_problems as pydantic_problems
 from heddle.controller.model.admission import Problem, flow_plans, problems, shape_problems, too_many_flow_plans
 from heddle.controller.model.connectivity import leaves_are_joined
-from heddle.controller.model.fabric import Fabric, SteeredBy
+from heddle.controller.model.fabric import Fabric, Role, SteeredBy
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.limit import MAX_CABLES, MAX_FLOW_PLANS, MAX_NICS, MAX_SWITCHES
+from heddle.controller.model.port_layout import Reserve
+from heddle.controller.model.steering import reserved_layout
 from heddle.controller.model.suggest import did_you_mean
 from heddle.foundation.network import Network
 
@@ -78,12 +80,30 @@ def fabric_of(document: Document) -> Fabric:
     if found:
         raise refusal(document.name, found)
     fabric = replace(fabric, port_addresses=addresses) if addresses else fabric
+    fabric = _with_reserve(document, fabric, shape.reserve)
     if not shape.failed:
         return fabric
     failed, found = failed_of(shape.failed, fabric)
     if found:
         raise refusal(document.name, found)
     return replace(fabric, failed=failed)
+
+
+def _with_reserve(document: Document, fabric: Fabric, reserve: ReserveShape | None) -> Fabric:
+    """Return the fabric with the reserve of its file; raises InputError where a source port cannot name its paths."""
+    if reserve is not None:
+        fabric = replace(fabric, reserve=Reserve(**reserve.model_dump()))
+        if reserve.agg_uplinks and all(switch.role is not Role.AGG for switch in fabric.switches):
+            raise refusal(document.name, [Problem("reserve.agg_uplinks", "the fabric has no switch with the role agg")])
+    if fabric.steered_by is SteeredBy.OPENFLOW:
+        try:
+            reserved_layout(fabric)
+        except ValueError as why:
+            place, remedy = (
+                ("reserve", "ask for less") if any(fabric.reserve) else ("links", "give leaves and aggs fewer")
+            )
+            raise refusal(document.name, [Problem(place, f"{why}; {remedy}")]) from None
+    return fabric
 
 
 def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:

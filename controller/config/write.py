@@ -22,8 +22,14 @@ _MAC_PREFIX = 0x0200 << 32
 Entry = dict[str, object]
 
 
-def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape | None = None) -> Iterator[str]:
-    """Yield the lines of the fabric file, with `header` as comments. Failed links and switches are not written."""
+def fabric_text(
+    fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape | None = None, *, numbered: bool = False
+) -> Iterator[str]:
+    """Yield the lines of the fabric file, with `header` as comments. Failed links and switches are not written.
+
+    `numbered` writes every datapath id: else those that count from 1 are left out, and a switch more in between would
+    change them.
+    """
     yield from (f"# {one_line(line)}" for line in header)
     yield "version: 1"
     yield f"name: {_flow(fabric.name)}"
@@ -31,10 +37,12 @@ def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape
         yield f"steering: {fabric.steered_by}"
     if fabric.port_addresses:
         yield f"port_addresses: {_flow(_addresses(fabric))}"
+    if any(fabric.reserve):
+        yield f"reserve: {_flow(_reserve(fabric))}"
     if shape is not None:
         yield f"generate: {_flow(_generate(shape))}"
         return
-    for key, entries in _parts(fabric):
+    for key, entries in _parts(fabric, numbered=numbered):
         if entries:
             yield f"{key}:"
             yield from (f"  - {_flow(entry)}" for entry in entries)
@@ -45,6 +53,7 @@ def fabric_document(fabric: Fabric, shape: GenerateShape | None = None) -> Entry
     head: Entry = {"version": 1, "name": fabric.name}
     head |= {"steering": fabric.steered_by.value} if fabric.steered_by is not DEFAULT_STEERING else {}
     head |= {"port_addresses": _addresses(fabric)} if fabric.port_addresses else {}
+    head |= {"reserve": _reserve(fabric)} if any(fabric.reserve) else {}
     return head | ({"generate": _generate(shape)} if shape is not None else dict(_parts(fabric)))
 
 
@@ -64,9 +73,9 @@ def request_document(request: JobRequest) -> Entry:
     }
 
 
-def _parts(fabric: Fabric) -> Iterator[tuple[str, list[Entry]]]:
+def _parts(fabric: Fabric, *, numbered: bool = False) -> Iterator[tuple[str, list[Entry]]]:
     at = {number: switch.datapath_id for number, switch in enumerate(fabric.switches, 1)}
-    counted = all(number == datapath_id for number, datapath_id in at.items())
+    counted = not numbered and all(number == datapath_id for number, datapath_id in at.items())
     yield "switches", [_switch(switch, counted) for switch in fabric.switches]
     yield "links", [_link(cable) for cable in fabric.cables]
     hosts = groupby(fabric.nics, key=lambda nic: nic.host)
@@ -75,6 +84,10 @@ def _parts(fabric: Fabric) -> Iterator[tuple[str, list[Entry]]]:
 
 def _addresses(fabric: Fabric) -> Entry:
     return {str(port): ip_text(address) for port, address in fabric.port_addresses}
+
+
+def _reserve(fabric: Fabric) -> Entry:
+    return {key: count for key, count in fabric.reserve._asdict().items() if count}
 
 
 def _generate(shape: GenerateShape) -> Entry:

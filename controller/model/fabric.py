@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from heddle.controller.model.health import Health
+from heddle.controller.model.port_layout import NO_RESERVE, Reserve, SteeringLayout
 from heddle.foundation.network import Network
 from heddle.foundation.traffic_class import CLASS_OF_NETWORK, TrafficClass
 
@@ -146,6 +147,9 @@ class Fabric:
     steered_by: SteeredBy = DEFAULT_STEERING
     port_addresses: tuple[tuple[PortRef, int], ...] = ()
     """IPv4 addresses of switch ports, where the fabric file lists them; `model.port_addresses` has those that count."""
+    reserve: Reserve = NO_RESERVE
+    port_layout: SteeringLayout | None = None
+    """What source ports mean, where a journal or recording says so; `model.steering.layout_of` returns it."""
 
     @cached_property
     def paths_up(self) -> int:

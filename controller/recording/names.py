@@ -13,6 +13,7 @@ _MOVED = {
     "controller.brain.settings.Settings": "controller.brain.state.Settings",
     "controller.brain.port_search": "controller.brain.hash_ports.port_search",
     "controller.model.network_event": "controller.model.event",
+    "controller.model.port_layout": "controller.model.steering",
     "controller.brain.virtual_networks": "controller.brain.networks.state",
     "controller.planner.ground.clos": "controller.planner.clos",
     "controller.planner.ground.expand": "controller.planner.expand",

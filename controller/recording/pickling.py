@@ -9,7 +9,7 @@ import io
 import ipaddress
 import pickle
 from collections.abc import Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from types import ModuleType
@@ -33,8 +33,8 @@ import heddle.controller.model.moves
 import heddle.controller.model.network_event
 import heddle.controller.model.placement
 import heddle.controller.model.plan
+import heddle.controller.model.port_layout
 import heddle.controller.model.rule
-import heddle.controller.model.steering
 import heddle.controller.model.tenant
 import heddle.controller.rules.pipeline
 import heddle.dataplane.config.balancers
@@ -45,6 +45,8 @@ from heddle.controller.brain.settings import Settings
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import DEFAULT_STEERING, Cable, Fabric, Nic, SteeredBy, Switch
 from heddle.controller.model.health import Health
+from heddle.controller.model.port_layout import SteeringLayout
+from heddle.controller.model.steering import former_layout, layout_of
 from heddle.controller.planner.ground.clos import Topology, topology_of
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.flow_table import FlowTable
@@ -70,8 +72,8 @@ _MODULES: tuple[ModuleType, ...] = (
     heddle.controller.model.moves,
     heddle.controller.model.placement,
     heddle.controller.model.plan,
+    heddle.controller.model.port_layout,
     heddle.controller.model.rule,
-    heddle.controller.model.steering,
     heddle.controller.model.tenant,
     heddle.controller.rules.pipeline,
     heddle.dataplane.config.balancers,
@@ -107,8 +109,7 @@ class ValuePickler(pickle.Pickler):
                 return topology_of, (self._fabric,)
             case Fabric():  # without its indices
                 built = (value.name, value.switches, value.cables, value.nics, value.failed)
-                is_default = value.steered_by is DEFAULT_STEERING  # as in recordings made before
-                return _fabric, built if is_default else (*built, value.steered_by)
+                return _fabric, (*built, value.steered_by, layout_of(value))
             case LinkLoads():  # without what it has computed
                 return LinkLoads, (value._topology, value._flows, value._hops)
             case InputError():
@@ -200,9 +201,11 @@ def _scalar(kind: str, value: float) -> Any:
 
 def _fabric(
     name: str, switches: tuple[Switch, ...], cables: tuple[Cable, ...], nics: tuple[Nic, ...], failed: Health,
-    steered_by: SteeredBy = DEFAULT_STEERING,
+    steered_by: SteeredBy = DEFAULT_STEERING, port_layout: SteeringLayout | None = None,
 ) -> Fabric:  # fmt: skip
-    return Fabric(name=name, switches=switches, cables=cables, nics=nics, failed=failed, steered_by=steered_by)
+    """Return a fabric; recordings made before layouts were kept say neither of the last two, or the first of them."""
+    found = Fabric(name=name, switches=switches, cables=cables, nics=nics, failed=failed, steered_by=steered_by)
+    return replace(found, port_layout=port_layout or former_layout(found))
 
 
 class Frame(io.RawIOBase):

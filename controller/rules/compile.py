@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from heddle.controller.model.fabric import Fabric, Nic, Role, Switch
 from heddle.controller.model.health import Health
+from heddle.controller.model.port_layout import SteeringLayout
 from heddle.controller.model.rule import (
     ETH_ARP,
     ETH_IPV4,
@@ -24,7 +25,6 @@ from heddle.controller.model.rule import (
     Pin,
     SwitchRules,
 )
-from heddle.controller.model.steering import SteeringLayout
 from heddle.controller.rules.groups import down_groups, up_groups
 from heddle.controller.rules.pins import EXACT_ADDRESS
 from heddle.controller.rules.pipeline import (

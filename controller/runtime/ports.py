@@ -7,6 +7,7 @@ from typing import Protocol
 from heddle.controller.model.effect import Compile, Place, Solve
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import Compiled
+from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.placement import Placement
 from heddle.controller.model.plan import Infeasible, Replan
 from heddle.controller.model.rule import Step, SwitchRules
@@ -93,6 +94,9 @@ class Planner(Protocol):
     def start(self) -> None:
         """Get ready for the first request."""
 
+    def use(self, fabric: Fabric) -> None:
+        """Begin anew with a fabric whose ports mean something else; no request has been made."""
+
     async def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
         """Return the plan (or an error as a value) and the nanoseconds that planning took."""
 
@@ -108,6 +112,9 @@ class Compiler(Protocol):
 
     def start(self) -> None:
         """Get ready for the first request."""
+
+    def use(self, fabric: Fabric) -> None:
+        """Begin anew with a fabric whose ports mean something else; no request has been made."""
 
     async def compile(self, work: Compile) -> Compiled:
         """Return the underlay and the pins for a state of the fabric; rules that do not differ keep their objects."""

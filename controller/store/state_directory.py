@@ -147,6 +147,21 @@ def check(directory: Path) -> dict[str, int]:
     return {"version": version or 0, "epoch": epoch_in(path), **counts}
 
 
+def has_journal(directory: Path) -> bool:
+    """Return whether a directory holds a journal; raises InputError for one that is damaged."""
+    return check_file(directory / JOURNAL) is not None
+
+
+def read(directory: Path) -> dict[tuple[str, str], bytes]:
+    """Return all values of a journal, also while a controller writes to it; raises InputError."""
+    path = _existing(directory)
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return read_values(connection)
+    except sqlite3.Error as error:
+        raise InputError(f"{path} is damaged ({error}): `heddle state restore`") from None
+
+
 def _existing(directory: Path) -> Path:
     path = directory / JOURNAL
     if check_file(path) is None:

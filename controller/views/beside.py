@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric, SteeredBy
 from heddle.controller.model.health import Health
+from heddle.controller.model.steering import layout_of
 from heddle.controller.planner.ground.clos import Live, topology_of
 from heddle.controller.planner.ground.loads import utilisation
-from heddle.controller.planner.ground.placed import Placed, misplaced
+from heddle.controller.planner.ground.placed import Placed, misplaced, paths_of
+from heddle.controller.planner.ports.reading import reader_of, strayed
 from heddle.controller.planner.proof.certificate import own_utilisation, share_summary
 from heddle.controller.planner.proof.fluid import fair_shares
 from heddle.controller.planner.solve import Draft, draft
@@ -54,6 +56,17 @@ def kept_problem(fabric: Fabric, kept: Sequence[Placed]) -> str | None:
         wrong = misplaced(topology_of(fabric), request, flows.flows)
         if wrong is not None:
             return f"jobs[{index}].flows[{wrong.flow}].{wrong.field}: {wrong.why}"
+    return _stray(fabric, kept) if fabric.steered_by is SteeredBy.OPENFLOW else None
+
+
+def _stray(fabric: Fabric, kept: Sequence[Placed]) -> str | None:
+    """Return the first flow whose ports lead elsewhere, as those of a plan made for another port layout do."""
+    reader = reader_of(fabric, topology_of(fabric), layout_of(fabric))
+    for index, placed in enumerate(kept):
+        paths = paths_of(reader.topology, 0, placed)
+        found = strayed(reader, paths, by_port=True, stranded=len(paths.ports))
+        if found.any():
+            return f"jobs[{index}].flows[{int(found.argmax())}]: its source ports lead elsewhere than its links"
     return None
 
 

@@ -570,6 +570,62 @@ class DrainReply(_message.Message):
     certificate: Certificate
     def __init__(self, flows_moved: _Optional[int] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ...) -> None: ...
 
+class ApplyFabricRequest(_message.Message):
+    __slots__ = ("fabric", "dry_run", "name")
+    FABRIC_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    fabric: str
+    dry_run: bool
+    name: str
+    def __init__(self, fabric: _Optional[str] = ..., dry_run: _Optional[bool] = ..., name: _Optional[str] = ...) -> None: ...
+
+class ApplyFabricReply(_message.Message):
+    __slots__ = ("refusal", "harms", "jobs", "rules", "applied")
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    HARMS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_FIELD_NUMBER: _ClassVar[int]
+    refusal: str
+    harms: _containers.RepeatedScalarFieldContainer[str]
+    jobs: _containers.RepeatedCompositeFieldContainer[JobFate]
+    rules: _containers.RepeatedCompositeFieldContainer[RuleChange]
+    applied: bool
+    def __init__(self, refusal: _Optional[str] = ..., harms: _Optional[_Iterable[str]] = ..., jobs: _Optional[_Iterable[_Union[JobFate, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., applied: _Optional[bool] = ...) -> None: ...
+
+class JobFate(_message.Message):
+    __slots__ = ("job_id", "kind", "flows", "text")
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NOTHING: _ClassVar[JobFate.Kind]
+        SLOWER: _ClassVar[JobFate.Kind]
+        NEW_PORTS: _ClassVar[JobFate.Kind]
+        CUT_OFF: _ClassVar[JobFate.Kind]
+    NOTHING: JobFate.Kind
+    SLOWER: JobFate.Kind
+    NEW_PORTS: JobFate.Kind
+    CUT_OFF: JobFate.Kind
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    kind: JobFate.Kind
+    flows: int
+    text: str
+    def __init__(self, job_id: _Optional[str] = ..., kind: _Optional[_Union[JobFate.Kind, str]] = ..., flows: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
+
+class RuleChange(_message.Message):
+    __slots__ = ("switch", "added", "removed")
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    ADDED_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    added: int
+    removed: int
+    def __init__(self, switch: _Optional[str] = ..., added: _Optional[int] = ..., removed: _Optional[int] = ...) -> None: ...
+
 class ExplainRequest(_message.Message):
     __slots__ = ("flow_id",)
     FLOW_ID_FIELD_NUMBER: _ClassVar[int]

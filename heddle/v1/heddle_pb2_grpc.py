@@ -644,6 +644,11 @@ class FabricServiceStub:
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.DrainRequest.SerializeToString,
                 response_deserializer=heddle_dot_v1_dot_heddle__pb2.DrainReply.FromString,
                 _registered_method=True)
+        self.ApplyFabric = channel.unary_unary(
+                '/heddle.v1.FabricService/ApplyFabric',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.ApplyFabricRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.ApplyFabricReply.FromString,
+                _registered_method=True)
         self.Explain = channel.unary_unary(
                 '/heddle.v1.FabricService/Explain',
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.ExplainRequest.SerializeToString,
@@ -676,6 +681,15 @@ class FabricServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ApplyFabric(self, request, context):
+        """Puts another fabric file in force; as a dry run, tells what it would change for each running job and for the rules of
+        switches. INVALID_ARGUMENT names a job that it does not fit. The controller begins again with it, as after a restart:
+        calls under way end with UNAVAILABLE or CANCELLED, and switches forward by what they hold.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Explain(self, request, context):
         """Why a flow goes where it goes: job, generation, the rule on every switch, and who else is on its links.
         """
@@ -700,6 +714,11 @@ def add_FabricServiceServicer_to_server(servicer, server):
                     servicer.Drain,
                     request_deserializer=heddle_dot_v1_dot_heddle__pb2.DrainRequest.FromString,
                     response_serializer=heddle_dot_v1_dot_heddle__pb2.DrainReply.SerializeToString,
+            ),
+            'ApplyFabric': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApplyFabric,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.ApplyFabricRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.ApplyFabricReply.SerializeToString,
             ),
             'Explain': grpc.unary_unary_rpc_method_handler(
                     servicer.Explain,
@@ -790,6 +809,33 @@ class FabricService:
             '/heddle.v1.FabricService/Drain',
             heddle_dot_v1_dot_heddle__pb2.DrainRequest.SerializeToString,
             heddle_dot_v1_dot_heddle__pb2.DrainReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApplyFabric(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.FabricService/ApplyFabric',
+            heddle_dot_v1_dot_heddle__pb2.ApplyFabricRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.ApplyFabricReply.FromString,
             options,
             channel_credentials,
             insecure,

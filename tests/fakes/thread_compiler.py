@@ -17,6 +17,10 @@ class ThreadCompiler:
     def start(self) -> None:
         """Nothing has to start."""
 
+    def use(self, fabric: Fabric) -> None:
+        """Compile for another fabric."""
+        self._fabric = fabric
+
     async def compile(self, work: Compile) -> Compiled:
         """Compile in a thread."""
         return await asyncio.to_thread(compile_beside, self._fabric, work)

@@ -18,12 +18,16 @@ class ThreadPlanner:
     """Plans as `PlannerPool` does, but what is urgent waits for what is being planned, and no process starts."""
 
     def __init__(self, fabric: Fabric) -> None:
-        self._fabric = fabric
-        self._planners = {False: OnlinePlanner(fabric), True: OnlinePlanner(fabric)}
+        self.use(fabric)
         self._turns = {False: Lock(), True: Lock()}
 
     def start(self) -> None:
         """Nothing has to start."""
+
+    def use(self, fabric: Fabric) -> None:
+        """Plan with another fabric."""
+        self._fabric = fabric
+        self._planners = {False: OnlinePlanner(fabric), True: OnlinePlanner(fabric)}
 
     async def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
         """Plan in a thread, one problem after the other."""

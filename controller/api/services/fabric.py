@@ -14,7 +14,9 @@ from heddle.controller.api.worker import Replies, in_worker
 from heddle.controller.model.effect import Drained
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import Drain
+from heddle.controller.runtime.fabric_apply import FabricApply
 from heddle.controller.runtime.feeds import TOPOLOGY, Feeds
+from heddle.controller.runtime.journal.foresight import Foresight
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.view import explain
 from heddle.telemetry.detection.window import Snapshot
@@ -27,8 +29,8 @@ Context = Any
 class FabricService(rpc.FabricServiceServicer):
     """The current topology, and explanations of flows' paths."""
 
-    def __init__(self, loop: Loop, feeds: Feeds) -> None:
-        self._loop, self._feeds = loop, feeds
+    def __init__(self, loop: Loop, feeds: Feeds, applying: FabricApply) -> None:
+        self._loop, self._feeds, self._applying = loop, feeds, applying
         self._replies = Replies()
 
     async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> bytes:
@@ -63,6 +65,12 @@ class FabricService(rpc.FabricServiceServicer):
                 raise HeddleError("the reply to a drain is of another kind")
             return pb.DrainReply(flows_moved=done.flows_moved, certificate=certificate_to(done.certificate, 0.0))
 
+    async def ApplyFabric(self, request: pb.ApplyFabricRequest, context: Context) -> pb.ApplyFabricReply:
+        """Put another fabric file in force, or return what that would change."""
+        async with errors_as_status(context):
+            found, applied = await self._applying.apply(request.fabric, request.name, dry_run=request.dry_run)
+            return foresight_to(found, applied=applied)
+
     async def _topology(self) -> pb.Topology:
         hidden = current().scope.hidden_ports
         return await in_worker(topology_to, self._loop.state, self._measured(), hidden)
@@ -82,9 +90,23 @@ class FabricService(rpc.FabricServiceServicer):
             )  # fmt: skip
 
 
-def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds) -> None:
+def foresight_to(found: Foresight, *, applied: bool) -> pb.ApplyFabricReply:
+    """Return a foresight as a message, and whether it has come true."""
+    return pb.ApplyFabricReply(
+        refusal=found.refusal,
+        harms=found.change.harms,
+        jobs=(
+            pb.JobFate(job_id=one.job_id, kind=pb.JobFate.Kind.Name(one.fate.value), flows=one.flows, text=one.text)
+            for one in found.jobs
+        ),
+        rules=(pb.RuleChange(**one._asdict()) for one in found.rules),
+        applied=applied,
+    )
+
+
+def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds, applying: FabricApply) -> None:
     """Register the service."""
-    service = FabricService(loop, feeds)
+    service = FabricService(loop, feeds, applying)
     rpc.add_FabricServiceServicer_to_server(service, server)
     kept = grpc.unary_unary_rpc_method_handler(
         service.GetTopology, request_deserializer=pb.GetTopologyRequest.FromString

@@ -18,8 +18,8 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import Confirmed, Effort, FlowPlan, Replan
+from heddle.controller.model.port_layout import SteeringLayout
 from heddle.controller.model.rule import SwitchRules
-from heddle.controller.model.steering import SteeringLayout
 from heddle.controller.planner.ground.jit import Flags
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.placed import paths_of

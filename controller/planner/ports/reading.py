@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from heddle.controller.model.fabric import Cable, Fabric
-from heddle.controller.model.steering import PORT_BITS, SteeringLayout, blocks, stage_down, stage_up
+from heddle.controller.model.port_layout import PORT_BITS, SteeringLayout, blocks
+from heddle.controller.model.steering import stage_down, stage_up
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.jit import Flags, Ints
 from heddle.controller.planner.ground.paths import Paths
@@ -59,7 +60,7 @@ class _Rows:
         if choices not in self._known:
             self._known[choices] = len(self.chosen)
             values = np.zeros(1 << field.width, dtype=np.int64)
-            for block in blocks(weights, field.width):
+            for block in blocks(weights, field):
                 low = field.width - block.length
                 values[block.value << low : (block.value + 1) << low] = block.choice
             self.chosen += values.tolist()

@@ -6,15 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from heddle.controller.model.fabric import Cable, Fabric, Role
-from heddle.controller.model.steering import (
-    PORT_BASE,
-    SteeringLayout,
-    choice_of,
-    home_value,
-    layout_of,
-    stage_down,
-    stage_up,
-)
+from heddle.controller.model.port_layout import PORT_BASE, SteeringLayout, choice_of, home_value
+from heddle.controller.model.steering import layout_of, stage_down, stage_up
 from heddle.controller.planner.ground.clos import NO_LINK, Topology
 from heddle.controller.planner.ground.jit import Ints, kernel
 from heddle.controller.planner.ground.ordered import first_from
@@ -60,8 +53,8 @@ def port_table(fabric: Fabric, topology: Topology, layout: SteeringLayout) -> Po
     def values(cables: tuple[Cable, ...], stage: int) -> tuple[int, ...]:
         weights = tuple(cable.capacity_bps for cable in cables)
         if (weights, stage) not in known:
-            width, shift = layout.fields[stage].width, layout.fields[stage].shift
-            known[weights, stage] = tuple(home_value(weights, width, i) << shift for i in range(len(weights)))
+            field = layout.fields[stage]
+            known[weights, stage] = tuple(home_value(weights, field, i) << field.shift for i in range(len(weights)))
         return known[weights, stage]
 
     for switch in fabric.switches:
@@ -130,7 +123,7 @@ def port_of_path(fabric: Fabric, layout: SteeringLayout, links: tuple[str, ...],
             stage = stage_down(_role(fabric, cable.upper.switch))
         field = layout.fields[stage]
         weights = tuple(choice.capacity_bps for choice in choices)
-        port |= home_value(weights, field.width, choices.index(cable)) << field.shift
+        port |= home_value(weights, field, choices.index(cable)) << field.shift
     return port | (entropy & ((1 << layout.spare_bits) - 1))
 
 
@@ -149,7 +142,7 @@ def path_of_port(
         field = layout.fields[stage_down(role) if down else stage_up(role)]
         value = (port - PORT_BASE) >> field.shift & ((1 << field.width) - 1)
         weights = tuple(choice.capacity_bps for choice in choices)
-        cable = choices[choice_of(weights, field.width, value) if len(choices) > 1 else 0]
+        cable = choices[choice_of(weights, field, value) if len(choices) > 1 else 0]
         links.append(cable.down_link if down else cable.up_link)
         switch = cable.lower.switch if down else cable.upper.switch
     return (*links, target.down_link)

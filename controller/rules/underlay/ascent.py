@@ -5,6 +5,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from heddle.controller.model.fabric import Switch
+from heddle.controller.model.port_layout import PortField
 from heddle.controller.model.rule import (
     ETH_ARP,
     ETH_IPV4,
@@ -18,7 +19,7 @@ from heddle.controller.model.rule import (
     Output,
     ToGroup,
 )
-from heddle.controller.model.steering import PortField, stage_up
+from heddle.controller.model.steering import stage_up
 from heddle.controller.rules.groups import up_group_id
 from heddle.controller.rules.pipeline import (
     GUARD_PRIORITY,

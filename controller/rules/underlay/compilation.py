@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from heddle.controller.model.fabric import Cable, Fabric
 from heddle.controller.model.health import Health
+from heddle.controller.model.port_layout import SteeringLayout
 from heddle.controller.model.rule import Cookie, CookieKind, FlowRule, Pin
-from heddle.controller.model.steering import SteeringLayout
 from heddle.controller.rules.pins import pin_rules
 from heddle.controller.rules.underlay.aggregate import Labelled, Run, aggregate, relabelled, runs_of
 from heddle.controller.rules.underlay.reach import Reach

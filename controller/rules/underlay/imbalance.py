@@ -4,7 +4,8 @@ from collections import Counter
 from typing import NamedTuple
 
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.steering import Stage, SteeringLayout, blocks, imbalance, stage_down, stage_up
+from heddle.controller.model.port_layout import Stage, SteeringLayout, blocks, imbalance
+from heddle.controller.model.steering import stage_down, stage_up
 from heddle.controller.rules.underlay.compilation import weights_of
 
 
@@ -36,12 +37,12 @@ def imbalances(fabric: Fabric, layout: SteeringLayout) -> tuple[Imbalance, ...]:
 
 
 def _line(layout: SteeringLayout, stage: Stage, weights: tuple[int, ...], places: int) -> Imbalance:
-    width = layout.fields[stage].width
+    field = layout.fields[stage]
     return Imbalance(
         stage=stage,
         choices=len(weights),
         places=places,
-        buckets=1 << width,
-        blocks=len(blocks(weights, width)),
-        imbalance=imbalance(weights, width),
+        buckets=1 << field.width,
+        blocks=len(blocks(weights, field)),
+        imbalance=imbalance(weights, field.width),
     )

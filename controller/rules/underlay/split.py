@@ -6,8 +6,8 @@ The top two bits of a port are never matched: a port outside 0xC000..0xFFFF is f
 from functools import lru_cache
 from typing import NamedTuple
 
+from heddle.controller.model.port_layout import PORT_BITS, PortField, blocks
 from heddle.controller.model.rule import Masked
-from heddle.controller.model.steering import PORT_BITS, PortField, blocks
 from heddle.foundation.bits import lowest_bit
 
 MAX_PIECE_BITS = 3
@@ -32,7 +32,7 @@ def port_blocks(weights: tuple[int, ...], port_field: PortField) -> tuple[PortBl
     """Return the blocks of a stage's field among weighted choices, as masks of the port."""
     return tuple(
         _cut(0, 0, port_field.shift + port_field.width, block.value, block.length, block.choice)
-        for block in blocks(weights, port_field.width)
+        for block in blocks(weights, port_field)
     )
 
 
@@ -67,7 +67,7 @@ def _pieces(
     width = min(MAX_PIECE_BITS, lowest)
     count = min(len(survivors), 1 << width)
     chosen = [survivors[(turn + i) % len(survivors)] for i in range(count)]
-    shares = blocks(tuple(weights[choice] for choice in chosen), width)
+    shares = blocks(tuple(weights[choice] for choice in chosen), PortField(shift=lowest - width, width=width))
     return [_cut(block.value, block.mask, lowest, piece.value, piece.length, chosen[piece.choice]) for piece in shares]
 
 

@@ -43,8 +43,15 @@ class ProcessCompiler:
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Start the process, before the first request."""
-        self._starting = asyncio.get_running_loop().create_task(self._start())
+        """Start the process, once, before the first request."""
+        if self._starting is None:
+            self._starting = asyncio.get_running_loop().create_task(self._start())
+
+    def use(self, fabric: Fabric) -> None:
+        """Compile for another fabric from now on. Call it after `start`, and before any request."""
+        self.close()
+        self._fabric, self._first, self._starting = fabric, pickle.dumps(Begin(fabric)), None
+        self.start()
 
     async def compile(self, work: Compile) -> Compiled:
         """Return the underlay and the pins for a state of the fabric."""

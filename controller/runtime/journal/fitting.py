@@ -1,19 +1,23 @@
 """Decide whether a fabric file fits the jobs of a journal: a controller continues with a file that does, alone.
 
-A job keeps its paths and source ports. It needs the cables of its paths, and ports that lead over them: what a port
-means follows from the fabric file. So that a refusal can say what has changed, the journal also keeps what ports
-meant (`model.port_meaning`). A journal of before that was kept refuses the same files, and names a flow instead.
+A job keeps its paths and source ports. It needs the cables of its paths, and ports that lead over them. What a port
+means is therefore kept in the journal while jobs run: their layout (`model.port_layout`), and so that a refusal can say
+what has changed, a description (`model.port_meaning`). A journal of before layouts were kept continues with the layout
+that its fabric implied then.
 """
 
+import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 
 from heddle.controller.brain.state import Job
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.error import InputError
-from heddle.controller.model.fabric import DEFAULT_STEERING, Fabric
+from heddle.controller.model.fabric import DEFAULT_STEERING, Fabric, SteeredBy
 from heddle.controller.model.plan import FlowPlan
-from heddle.controller.model.port_meaning import VERSION, PortMeaning, differences, meaning_of
-from heddle.controller.model.steering import layout_of
+from heddle.controller.model.port_layout import SteeringLayout
+from heddle.controller.model.port_meaning import VERSION, PortMeaning, differences, layout_before, meaning_of, too_many
+from heddle.controller.model.steering import former_layout, layout_of
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.jit import Flags
 from heddle.controller.planner.ports.reading import reader_of
@@ -26,7 +30,12 @@ STEERING: Key = ("fabric", "steering")
 """The key of how jobs are steered; absent where it is OpenFlow, as in journals of before there was another."""
 PORTS: Key = ("fabric", "ports")
 """The key of what the ports of jobs mean; absent in journals of before it was kept."""
-OF_FABRIC = (CABLES, STEERING, PORTS)
+LAYOUT: Key = ("fabric", "layout")
+"""The key of the layout of the ports of jobs; absent where switches hash, and in journals of before it was kept."""
+WHOLE: Key = ("fabric", "whole")
+"""The key of the fabric in force; absent in journals of before it was kept. No other key says with which fabric a
+controller continues."""
+OF_FABRIC = (CABLES, STEERING, PORTS, LAYOUT, WHOLE)
 MAX_NAMED = 3
 """The jobs that a refusal names."""
 
@@ -39,7 +48,77 @@ def described(fabric: Fabric) -> dict[Key, bytes | None]:
     """Return what a journal keeps of a fabric."""
     steering = fabric.steered_by.value.encode() if fabric.steered_by is not DEFAULT_STEERING else None
     cables = values.encode(topology_of(fabric).cable_ids)
-    return {CABLES: cables, STEERING: steering, PORTS: values.encode(meaning_of(fabric))}
+    layout = values.encode(layout_of(fabric)) if fabric.steered_by is SteeredBy.OPENFLOW else None
+    return {
+        CABLES: cables,
+        STEERING: steering,
+        PORTS: values.encode(meaning_of(fabric)),
+        LAYOUT: layout,
+        WHOLE: encoded(fabric),
+    }
+
+
+def is_of(fabric: Fabric, stored: Mapping[Key, bytes]) -> bool:
+    """Return whether a journal was written with the same fabric: then every port leads where it did.
+
+    Raises ValueError where its description is damaged or of a newer version.
+    """
+    then = kept_meaning(stored)
+    return then is not None and (then.fabric, then.steering) == (fabric.digest, fabric.steered_by)
+
+
+def with_kept_layout(fabric: Fabric, stored: Mapping[Key, bytes]) -> Fabric:
+    """Return the fabric with the port layout of a journal, unchanged where that has no jobs, or no room for the fabric.
+
+    A journal of before layouts were kept has one by which ports mean what its fabric implied. Raises ValueError for a
+    damaged journal.
+    """
+    if fabric.steered_by is not SteeredBy.OPENFLOW or all(kind != "job" for kind, _ in stored):
+        return fabric
+    content, then = stored.get(LAYOUT), kept_meaning(stored)
+    if content is not None:
+        layout: SteeringLayout = values.decode(SteeringLayout, content)
+    else:
+        layout = layout_before(then or meaning_of(replace(fabric, port_layout=former_layout(fabric))))
+    if layout == layout_of(fabric) or too_many(fabric, layout):
+        return fabric
+    return replace(fabric, port_layout=layout)
+
+
+def encoded(fabric: Fabric) -> bytes:
+    """Return a whole fabric as bytes, without the layout of its ports, which has a key of its own.
+
+    64 x 128 switches with 8,192 hosts take 150 KB.
+    """
+    return zlib.compress(values.encode(as_in_file(fabric)), 1)
+
+
+def as_in_file(fabric: Fabric) -> Fabric:
+    """Return a fabric as its file describes it."""
+    return replace(fabric, port_layout=None) if fabric.port_layout is not None else fabric
+
+
+def in_force(stored: Mapping[Key, bytes]) -> Fabric | None:
+    """Return the fabric that a journal was written for, None where it does not say; raises ValueError."""
+    content = stored.get(WHOLE)
+    if content is None:
+        return None
+    try:
+        found: Fabric = values.decode(Fabric, zlib.decompress(content))
+    except zlib.error as wrong:
+        raise ValueError(f"the fabric in force: {wrong}") from None
+    return found
+
+
+def check_jobs(file: str, stored: Mapping[Key, bytes]) -> None:
+    """Raise UnfitFabricError where jobs run on the fabric in force, which a fabric file differs from."""
+    names = sorted(name for kind, name in stored if kind == "job")
+    if names:
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        raise UnfitFabricError(
+            f"{file}: is not the fabric in force, on which {', '.join(names[:MAX_NAMED])}{more} run: `heddle run` "
+            f"without FABRIC continues with that, then `heddle fabric apply {file}` changes it"
+        )
 
 
 def check_drains(fabric: Fabric, place: str, drained: Mapping[str, object]) -> None:
@@ -74,7 +153,10 @@ def check_ports(fabric: Fabric, place: str, stored: Mapping[Key, bytes], jobs: M
     name, rows = next(iter(found.items()))
     flow = jobs[name].flows.flows[int(rows.argmax())]
     moved = _nic_elsewhere(fabric, flow)
-    changes = differences(then, meaning_of(fabric)) if then is not None and not moved else ()
+    kept = stored.get(LAYOUT)
+    changes = too_many(fabric, values.decode(SteeringLayout, kept)) if kept is not None and not moved else ()
+    if not changes and then is not None and not moved:
+        changes = differences(then, meaning_of(fabric))
     changes = changes or (moved or _other_port(flow),)
     count = len(changes) - 1
     more = f" (and {count} more change{'s' * (count > 1)})" if count else ""

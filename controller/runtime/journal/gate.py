@@ -6,7 +6,8 @@ runs goes on, and what it publishes passes.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from heddle.controller.model.effect import Effect, Persist, Reply
 from heddle.controller.model.error import HeddleError, UnavailableError
@@ -30,6 +31,7 @@ class Gate:
         self._promising: set[int] = set()
         self._asked = self._done = 0
         self._settling: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._paused = ""
 
     def release_to(self, perform: Callable[[Effect], None]) -> None:
         """Set what performs an effect that was held."""
@@ -49,9 +51,25 @@ class Gate:
         """Note a request; raises UnavailableError for one that the journal would have to hold while it fails."""
         if self.journal is None or not isinstance(event, Change) or (isinstance(event, Submit) and event.preview):
             return
+        if self._paused:
+            raise UnavailableError(self._paused)
         if self.failure:
             raise UnavailableError(f"{self.failure}; nothing new is begun until it can be written, what runs goes on")
         self._promising.add(reply)
+
+    @contextmanager
+    def paused(self, why: str) -> Iterator[None]:
+        """Admit no change meanwhile; its callers get UNAVAILABLE with the reason."""
+        self._paused = why
+        try:
+            yield
+        finally:
+            self._paused = ""
+
+    def keep(self, values: Mapping[tuple[str, str], object]) -> None:
+        """Write values that are none of the brain's state; `settled` waits for them."""
+        assert self.journal is not None
+        self._asked = self.journal.write(values)
 
     def forget(self, reply: int) -> None:
         """Forget a request whose caller has its reply, or has left."""

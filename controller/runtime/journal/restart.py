@@ -9,6 +9,7 @@ from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.transactions.replan import enqueue_replan
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.steering import layout_of
 from heddle.controller.planner.ground.clos import Topology, topology_of
 from heddle.controller.planner.ground.jit import Ints
 from heddle.controller.runtime.journal import fitting, jobs, values
@@ -24,12 +25,16 @@ def continued(state: State, store: StateStore, now: int) -> State:
     Raises UnfitFabricError where the fabric file does not fit its jobs, and InputError where it is damaged.
     """
     stored = store.read()
-    found = _read(state.fabric, stored, store.place)
+    fabric = _fitting(state.fabric, stored, store.place)
+    found = _read(fabric, stored, store.place)
     if fitting.CABLES not in stored:  # nothing was ever written: pins that switches hold may be of jobs to come again
         return state
+    if fabric is not state.fabric:
+        layout = layout_of(fabric)
+        underlay = steering_of(fabric).underlay(fabric, layout, state.compiled_for)
+        state = replace(state, fabric=fabric, layout=layout, underlay=underlay)
     state = durable.restored(state, found, now)
-    own = fitting.described(state.fabric)
-    if not state.jobs or all(stored.get(key, own[key]) == own[key] for key in own):
+    if not state.jobs or fitting.PORTS not in stored or fitting.is_of(state.fabric, stored):
         return state
     step = steering_of(state.fabric).continued(state, now)
     return enqueue_replan(step.state, step.replan) if step.replan is not None else step.state
@@ -44,7 +49,7 @@ def numbered(state: State, generation: int) -> State:
 def why_unfit(fabric: Fabric, stored: Mapping[fitting.Key, bytes], place: str) -> str:
     """Return why a fabric file does not fit the jobs of a journal, "" where it does, or where that cannot be read."""
     try:
-        _read(fabric, stored, place)
+        _read(_fitting(fabric, stored, place), stored, place)
     except fitting.UnfitFabricError as why:
         return str(why)
     except InputError:
@@ -61,6 +66,18 @@ def remember_fabric(state: State, store: StateStore) -> None:
         changed |= {("job", name): jobs.encode(topology, job) for name, job in state.jobs.items()}
     if changed:
         store.write(changed)
+
+
+def _fitting(fabric: Fabric, stored: Mapping[fitting.Key, bytes], place: str) -> Fabric:
+    """Return the fabric with the port layout of the journal's jobs; raises InputError where that is damaged."""
+    try:
+        return fitting.with_kept_layout(fabric, stored)
+    except ValueError as why:
+        raise _damaged(place, why) from None
+
+
+def _damaged(place: str, why: ValueError) -> InputError:
+    return InputError(f"{place} is damaged or of a newer version: {why}; `heddle state restore`")
 
 
 def _read(fabric: Fabric, stored: Mapping[fitting.Key, bytes], place: str) -> dict[str, dict[str, object]]:
@@ -80,7 +97,7 @@ def _read(fabric: Fabric, stored: Mapping[fitting.Key, bytes], place: str) -> di
     except jobs.ForeignFabricError as why:
         raise fitting.foreign(fabric, place, str(why)) from None
     except ValueError as why:
-        raise InputError(f"{place} is damaged or of a newer version: {why}; `heddle state restore`") from None
+        raise _damaged(place, why) from None
     return found
 
 

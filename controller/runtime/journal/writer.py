@@ -103,4 +103,6 @@ class JournalWriter:
         self._on_written(last, why)
 
     def _encoded(self, value: object) -> bytes:
+        if isinstance(value, bytes):
+            return value
         return jobs.encode(self._topology, value) if isinstance(value, Job) else values.encode(value)

@@ -31,7 +31,7 @@ GRACE_S = 0.05
 """An urgent request waits so long for a solve to end by itself."""
 Solution = tuple[Replan | Infeasible | HeddleError, int]
 Result = TypeVar("Result")
-Finish = Callable[[Solve, Replan], Replan]
+Finish = Callable[[Fabric, Solve, Replan], Replan]
 _LOG = logging.getLogger("heddle.controller")
 
 
@@ -67,6 +67,12 @@ class _Seat:
         """Return whether a process has its kernels and no request."""
         return self._worker is not None and self._worker.alive and not self.busy
 
+    def use(self, fabric: Fabric) -> None:
+        """Let the next process have another fabric; the one that runs ends."""
+        self._fabric = fabric
+        if self._worker is not None:
+            self._worker.kill()
+
     def worker(self) -> Worker:
         """Return the process, a new one where there is none."""
         if self._worker is not None and not self._worker.alive:
@@ -101,7 +107,7 @@ class PlannerPool:
     """The planner's processes. `finish` completes a plan in the thread that has received it."""
 
     def __init__(self, fabric: Fabric, finish: Finish, limits: Limits | None = None) -> None:
-        self._finish, self._limits = finish, limits or Limits()
+        self._fabric, self._finish, self._limits = fabric, finish, limits or Limits()
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="planner")
         self._first, self._second, self._spare = _Seat(fabric), _Seat(fabric), _Seat(fabric)
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -110,8 +116,18 @@ class PlannerPool:
         """The requests that were ended because something urgent waited, or their time was up."""
 
     def start(self) -> None:
-        """Start the first process, which loads its kernels meanwhile. A controller without jobs needs no other."""
-        self._begin(self._first, 0.0)
+        """Start the first process once; it loads its kernels. A controller without jobs needs no other."""
+        if not self._first.begun:
+            self._first.begun = True
+            self._begin(self._first, 0.0)
+
+    def use(self, fabric: Fabric) -> None:
+        """Plan with another fabric from now on. Call it after `start`, and before any request."""
+        self._fabric = fabric
+        for seat in (self._first, self._second, self._spare):
+            seat.use(fabric)
+        self._first.begun = False
+        self.start()
 
     def _begin_once(self, seat: _Seat) -> None:
         """Start a process for later requests, where that has not been done."""
@@ -162,7 +178,7 @@ class PlannerPool:
     async def _solved(self, seat: _Seat, problem: Solve, limit_s: float) -> Solution:
         def work(worker: Worker) -> Solution:
             outcome, solve_ns = worker.solve(problem)
-            return (self._finish(problem, outcome) if isinstance(outcome, Replan) else outcome), solve_ns
+            return (self._finish(self._fabric, problem, outcome) if isinstance(outcome, Replan) else outcome), solve_ns
 
         outcome = await self._in_time(seat, work, limit_s, urgent=problem.urgent)
         return (outcome, 0) if isinstance(outcome, HeddleError) else outcome

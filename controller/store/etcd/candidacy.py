@@ -6,6 +6,7 @@ election another controller may lead and end, so the leader checks again what it
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,12 +25,14 @@ _LOG = logging.getLogger("heddle.cluster")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnFile:
-    """The fabric file of this controller: where the journal has `described`, it fits; else `why_unfit` of all values.
+    """The fabric file of this controller: it fits where `is_same` of the journal's `key`, else by `why_unfit` of all.
 
-    `why_unfit(values, place)` is called in a thread, and returns "" for a file that fits.
+    Both are called in a thread. `is_same` may raise ValueError; `why_unfit(values, place)` returns "" for a file that
+    fits.
     """
 
-    described: Mapping[Key, bytes]
+    key: Key
+    is_same: Callable[[Mapping[Key, bytes]], bool]
     why_unfit: Callable[[Mapping[Key, bytes], str], str]
 
 
@@ -58,14 +61,12 @@ class Candidacy:
         return not why
 
     async def _why_unfit(self) -> str:
-        for (kind, name), wanted in self._own.described.items():
-            first = self._keys.part(kind, name, 0)
-            end = prefix_end(first[: first.rindex(b"/") + 1])
-            found = (await self._client.range(first, end)).found
-            if b"".join(part.value for part in found) != wanted:
-                break
-        else:
-            return ""
+        first = self._keys.part(*self._own.key, 0)
+        parts = (await self._client.range(first, prefix_end(first[: first.rindex(b"/") + 1]))).found
+        described = {self._own.key: b"".join(part.value for part in parts)} if parts else {}
+        with contextlib.suppress(ValueError):  # the one that leads next says so
+            if await asyncio.to_thread(self._own.is_same, described):
+                return ""
         found = (await self._client.range(self._keys.root, prefix_end(self._keys.root))).found
         try:
             stored = contents.whole(self._keys, found, self._client.place)

@@ -16,7 +16,8 @@ from heddle.controller.config.text.document import Document, read_document
 from heddle.controller.model.admission import flow_plans
 from heddle.controller.model.connectivity import CutOff, cut_off
 from heddle.controller.model.error import InputError
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric, SteeredBy
+from heddle.controller.views.port_room import room_line
 
 _FABRIC_KEYS = {"generate", "switches", "links", "hosts", "failed", "name"}
 
@@ -31,6 +32,7 @@ class Finding:
     cut_off: tuple[CutOff, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     note: str = ""
+    ports: str = ""
 
     @property
     def exit_status(self) -> int:
@@ -101,6 +103,7 @@ def _check_fabric(finding: Finding, document: Document) -> Fabric | None:
         "failed": sum(map(len, (fabric.failed.down_cables, fabric.failed.down_switches, fabric.failed.down_nics))),
     }
     finding.cut_off = cut_off(fabric, fabric.failed)
+    finding.ports = room_line(fabric) if fabric.steered_by is SteeredBy.OPENFLOW else ""
     return fabric
 
 
@@ -140,7 +143,8 @@ def _lines(finding: Finding) -> list[str]:
     counted = ", ".join(
         f"{count:,} {_WORDS[key][count != 1]}" for key, count in finding.counts.items() if count or key != "failed"
     )
-    lines = [f"{finding.file}: sound: {counted}{f' ({finding.note})' if finding.note else ''}"]
+    more = (f" ({finding.note})" if finding.note else "") + (f"; {finding.ports}" if finding.ports else "")
+    lines = [f"{finding.file}: sound: {counted}{more}"]
     planes = [one for one in finding.cut_off if one.other_plane]
     if planes:
         what = f"{len(planes):,} NICs are in another plane than the rest, the first is {planes[0].nic}"
@@ -167,4 +171,5 @@ def _as_json(finding: Finding) -> dict[str, object]:
         ],
         **finding.counts,
         **({"note": finding.note} if finding.note else {}),
+        **({"ports": finding.ports} if finding.ports else {}),
     }

@@ -13,11 +13,14 @@ from heddle.controller.app import Application
 from heddle.controller.config import load_fabric
 from heddle.controller.config.service import ServiceConfig, load_service, printed
 from heddle.controller.model.error import InputError, SteppedDownError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.runtime.fabric_apply import FabricChangedError, Life
 from heddle.controller.runtime.interpreter import shorten_pauses
+from heddle.controller.runtime.journal.fitting import as_in_file, check_jobs, in_force
 from heddle.controller.runtime.leadership import ClusterCounts
 from heddle.controller.runtime.limits.log_limit import SUMMARY_S, LogLimit
 from heddle.controller.store.etcd.identity.memory import Memory, file_in
-from heddle.controller.store.state_directory import NONE, default_directory
+from heddle.controller.store.state_directory import NONE, default_directory, has_journal, read
 
 _LOG = logging.getLogger("heddle.controller")
 
@@ -37,8 +40,6 @@ def run_controller(
     if print_config:
         sys.stdout.write(printed())
         return
-    if fabric_path is None:
-        raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
     config = load_service(config_path, openflow=openflow, grpc=grpc, http=http, state=state, insecure=insecure)
     if config.state is None and not config.cluster.is_on:
         config = config.model_copy(update={"state": str(default_directory())})
@@ -46,15 +47,39 @@ def run_controller(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     with _limited_log() as limit:
-        fabric, counts = load_fabric(fabric_path), ClusterCounts()
-        memory = _memory(config, fabric.name)
+        first, counts = _first_fabric(fabric_path, config), ClusterCounts()
+        memory = _memory(config, first.name)
 
-        def made(config: ServiceConfig) -> Application:
-            application = Application(fabric, config, counts=counts, memory=memory)
+        def made(config: ServiceConfig, life: Life) -> Application:
+            application = Application(
+                life.fabric, config, planner=life.planner, compiler=life.compiler, counts=counts, memory=memory
+            )
             application.suppressed_lines = lambda: limit.suppressed
             return application
 
-        asyncio.run(_serve(made, config, limit))
+        asyncio.run(_serve(made, config, limit, Life(fabric=first)))
+
+
+def _first_fabric(path: Path | None, config: ServiceConfig) -> Fabric:
+    """Return the fabric to begin with: that of the file, which is to be the one in force where jobs run on that.
+
+    Without a file it is the one in force, with which the journal was written last. Raises InputError.
+    """
+    directory = Path(config.state) if config.state not in (None, NONE) else None
+    stored = read(directory) if directory is not None and has_journal(directory) else {}
+    try:
+        kept = in_force(stored)
+    except ValueError as wrong:
+        raise InputError(f"{directory}: {wrong}: `heddle state restore`") from None
+    if path is None:
+        if kept is None:
+            raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
+        return kept
+    fabric = load_fabric(path)
+    if kept is not None and kept != as_in_file(fabric):
+        check_jobs(str(path), stored)
+        _LOG.info("%s is not the fabric of the last start; no job runs, so it is in force", path)
+    return fabric
 
 
 def _memory(config: ServiceConfig, fabric: str) -> Memory:
@@ -79,7 +104,9 @@ def _limited_log() -> Iterator[LogLimit]:
             handler.removeFilter(limit)
 
 
-async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceConfig, limit: LogLimit) -> None:
+async def _serve(
+    made: Callable[[ServiceConfig, Life], Application], config: ServiceConfig, limit: LogLimit, life: Life
+) -> None:
     ended, reload = asyncio.Event(), asyncio.Event()
     running = asyncio.get_running_loop()
 
@@ -95,7 +122,7 @@ async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceCo
     waiting, summing = asyncio.create_task(ended.wait()), asyncio.create_task(_summarise(limit))
     is_first = True
     while not ended.is_set():
-        application = made(config)
+        application, life = made(config, life), Life(fabric=life.fabric)
         async with application.started() as addresses:
             shorten_pauses()
             if is_first:
@@ -112,6 +139,9 @@ async def _serve(made: Callable[[ServiceConfig], Application], config: ServiceCo
                 await failing
             except asyncio.CancelledError:
                 pass
+            except FabricChangedError as changed:
+                life = changed.life
+                _LOG.info("%s: the next life of this controller begins", changed)
             except SteppedDownError as why:  # of several controllers: it waits again, with nothing of before
                 _LOG.warning("this controller leads no longer: %s", why)
     waiting.cancel()

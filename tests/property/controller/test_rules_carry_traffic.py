@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
+from heddle.controller.model.port_layout import choice_of, home_value, shares
 from heddle.controller.model.rule import CookieKind
-from heddle.controller.model.steering import choice_of, home_value, layout_of, shares, stage_up
+from heddle.controller.model.steering import layout_of, stage_up
 from heddle.controller.rules.compile import WHOLE, compile_fabric
 from heddle.controller.rules.listing import group_rows, rows
 from heddle.controller.rules.pipeline import fits
@@ -160,8 +161,8 @@ def test_a_home_port_takes_the_choice_it_names_at_every_stage(data, fabric):
         choice, part = wishes[stage] % len(cables), layout.fields[stage]
         weights = [cable.capacity_bps for cable in cables]
         if len(cables) > 1:
-            value = home_value(weights, part.width, choice)
-            assert choice_of(weights, part.width, value) == choice
+            value = home_value(weights, part, choice)
+            assert choice_of(weights, part, value) == choice
             port |= value << part.shift
         cable = cables[choice]
         here, there = (cable.lower, cable.upper) if going_up else (cable.upper, cable.lower)

@@ -28,16 +28,19 @@ class Controller:
         program: str = "heddle.programs.console.main",
         limit: Sequence[str] = (),
         tls: Tls | None = None,
+        *,
+        without_file: bool = False,
     ) -> None:
         """Start `heddle run`, or another program with the same command line and first line of output.
 
         OpenFlow and gRPC get ports that stay free while a controller starts again: while it is dead, one of the
         ephemeral range could be given to any connection, also to one of its own clients that connects to itself.
-        `limit` is a command that runs another, such as prlimit. `tls` are the client's files.
+        `limit` is a command that runs another, such as prlimit. `tls` are the client's files. `without_file` continues
+        with the fabric in force; `fabric` then only names the log.
         """
         ports = [f"127.0.0.1:{port}" for port in free_ports(2)]
         openflow = ports[0] if openflow.endswith(":0") else openflow
-        command = [*limit, sys.executable, "-m", program, "run", str(fabric)]
+        command = [*limit, sys.executable, "-m", program, "run", *([] if without_file else [str(fabric)])]
         command += ["--openflow", openflow, "--grpc", ports[1], "--http", "127.0.0.1:0", *more]
         command += [] if "--state" in more else ["--state", "none"]
         self.log = fabric.with_suffix(".log").open("a+")

@@ -52,6 +52,7 @@ WANTED = {
     "/heddle.v1.FabricService/GetTopology": (READER, False, ""),
     "/heddle.v1.FabricService/WatchTopology": (READER, False, ""),
     "/heddle.v1.FabricService/Drain": (OPERATOR, True, "target"),
+    "/heddle.v1.FabricService/ApplyFabric": (OPERATOR, True, "name"),
     "/heddle.v1.FabricService/Explain": (READER, False, ""),
     "/heddle.v1.TelemetryService/WatchPorts": (READER, False, ""),
     "/heddle.v1.TelemetryService/ListCongestion": (READER, False, ""),

@@ -7,6 +7,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from heddle.controller.api.translate import request_to
 from heddle.controller.brain.state import wanted
+from heddle.controller.config.write import fabric_text
 from heddle.controller.rules.diff import diff
 from heddle.v1 import heddle_pb2 as pb
 from tests.unit.api.conftest import running
@@ -135,3 +136,30 @@ async def test_many_jobs_at_once_all_get_a_reply(controller):
     )
     assert {plan.job_id for plan in plans} == {f"j{i}" for i in range(20)}
     assert all(plan.state == "running" for plan in plans)
+
+
+async def test_a_dry_run_says_what_happens_to_each_job_and_changes_nothing(controller):
+    await controller.jobs.SubmitJob(request_to(shift_job("a")))
+    before = controller.application.loop.state
+    text = "\n".join(fabric_text(before.fabric, numbered=True)) + "\n"
+    same = await controller.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=text, dry_run=True))
+    assert same == pb.ApplyFabricReply(jobs=[pb.JobFate(job_id="a")])
+    cable = next(line for line in text.splitlines() if '"leaf1:1"' in line)
+    gone = await controller.fabric.ApplyFabric(
+        pb.ApplyFabricRequest(fabric=text.replace(cable + "\n", ""), dry_run=True)
+    )
+    assert [(job.job_id, job.kind) for job in gone.jobs] == [("a", pb.JobFate.CUT_OFF)]
+    assert gone.refusal.startswith("cable leaf1:1>spine1:1 is in use: `heddle drain 'leaf1:1>spine1:1'` first")
+    assert list(gone.harms) == ["1 cable gone", "leaf1:2>spine2:1 has place 1 among the cables of leaf1, was 2"]
+    assert {each.switch for each in gone.rules} >= {"leaf1"}
+    assert controller.application.loop.state is before
+
+
+async def test_one_change_of_the_fabric_or_dry_run_at_a_time(controller):
+    text = "generate: {kind: spine_leaf, spines: 16, leaves: 64, hosts_per_leaf: 8}\n"
+    request = pb.ApplyFabricRequest(fabric=text, dry_run=True)
+    replies = await asyncio.gather(*(controller.fabric.ApplyFabric(request) for _ in range(3)), return_exceptions=True)
+    refused = [each for each in replies if isinstance(each, grpc.aio.AioRpcError)]
+    assert {each.code() for each in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+    assert len(refused) < 3
+    assert (await controller.fabric.ApplyFabric(request)).harms, "there is room again"

@@ -193,3 +193,14 @@ def test_a_plan_file_that_was_changed_is_one_line_with_its_place(beside, files, 
 def test_a_file_that_is_no_plan_is_one_line(beside, files, text):
     files("kept.json", text)
     one_line(beside(), "kept.json: ")
+
+
+def test_a_plan_whose_ports_were_made_for_another_port_layout_is_refused(beside, kept, files):
+    """An earlier version read the bits of three tiers elsewhere; here one port of the plan names another spine."""
+    plan = kept[1]
+    flow = next(flow for flow in plan["jobs"][0]["flows"] if len(flow["links"]) > 2)
+    flow["udp_source_port"] ^= 0x2000
+    kept[0].write_text(json.dumps(plan))
+    status, _, err = beside()
+    assert status == 2
+    assert "its source ports lead elsewhere than its links" in err

@@ -10,8 +10,12 @@ from typing import Any, cast
 import pytest
 
 from heddle.controller.config.service import ServiceConfig
+from heddle.controller.runtime.fabric_apply import Life
 from heddle.controller.runtime.limits.log_limit import LogLimit
 from heddle.programs.console import run
+from tests.unit.brain.driver import small_fabric
+
+LIFE = Life(fabric=small_fabric())
 
 
 class Application:
@@ -43,7 +47,9 @@ def test_a_signal_closes_the_controller_and_is_logged(caplog, number):
     application = Application(number)
     before = signal.signal(signal.SIGHUP, lambda *_: None)  # a process under nohup ignores it
     try:
-        asyncio.run(asyncio.wait_for(run._serve(lambda _: cast("Any", application), ServiceConfig(), LogLimit()), 20))
+        asyncio.run(
+            asyncio.wait_for(run._serve(lambda *_: cast("Any", application), ServiceConfig(), LogLimit(), LIFE), 20)
+        )
     finally:
         signal.signal(signal.SIGHUP, before)
     assert application.is_closed
@@ -54,7 +60,7 @@ def test_sighup_reloads_the_policy_and_ends_nothing_where_there_is_a_policy_file
     caplog.set_level(logging.INFO)
     application = Application(signal.SIGHUP)
     config = ServiceConfig(policy="policy.yaml")
-    asyncio.run(asyncio.wait_for(run._serve(lambda _: cast("Any", application), config, LogLimit()), 20))
+    asyncio.run(asyncio.wait_for(run._serve(lambda *_: cast("Any", application), config, LogLimit(), LIFE), 20))
     assert application.reloads == 1
     assert [text for text in caplog.messages if "ending" in text] == ["SIGTERM: ending"]
 
@@ -85,4 +91,4 @@ def test_lines_that_were_left_out_are_summarised_while_the_controller_runs(monke
             os.kill(os.getpid(), signal.SIGTERM)
 
     application = cast("Any", Waiting(signal.SIGTERM))
-    asyncio.run(asyncio.wait_for(run._serve(lambda _: application, ServiceConfig(), Limit()), 20))
+    asyncio.run(asyncio.wait_for(run._serve(lambda *_: application, ServiceConfig(), Limit(), LIFE), 20))

@@ -37,7 +37,8 @@ def test_sound_files_are_counted(write):
     assert check(write("fabric.yaml", GENERATE), write("jobs.yaml", JOBS)) == (
         0,
         [
-            "fabric.yaml: sound: 6 switches, 8 hosts, 8 NICs, 8 links between switches",
+            "fabric.yaml: sound: 6 switches, 8 hosts, 8 NICs, 8 links between switches; source ports have room for"
+            " 4 uplinks of a leaf (2 now), 2 parallel cables down from the top (1 now); bits 5 + 1, 8 spare",
             "jobs.yaml: sound: 1 job, 2 flow plans",
         ],
     )
@@ -85,7 +86,9 @@ def test_hosts_cut_off_end_in_3(write):
     status, lines = check(write("fabric.yaml", GENERATE + "failed: [leaf2]\n"))
     assert status == 3
     assert lines == [
-        "fabric.yaml: sound: 6 switches, 8 hosts, 8 NICs, 8 links between switches, 1 failed link or switch",
+        "fabric.yaml: sound: 6 switches, 8 hosts, 8 NICs, 8 links between switches, 1 failed link or switch;"
+        " source ports have room for 4 uplinks of a leaf (2 now), 2 parallel cables down from the top (1 now);"
+        " bits 5 + 1, 8 spare",
         "fabric.yaml: host h3 is cut off: NIC h3-n0 does not reach all others, its leaf leaf2 is out of use",
         "fabric.yaml: host h4 is cut off: NIC h4-n0 does not reach all others, its leaf leaf2 is out of use",
     ]

@@ -13,11 +13,11 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.error import SteppedDownError
 from heddle.controller.store.etcd.candidacy import Candidacy
 from heddle.v1 import heddle_pb2 as pb
-from tests.support.fabrics.grown_files import LEAF_MORE, SPINE_MORE, YARD
+from tests.support.fabrics.grown_files import LEAF_MORE, SPINE_MORE, SPINES_BEYOND, YARD
 from tests.unit.api.conftest import running
 
 WHY = "with this fabric file 1 running job, mesh ("
-CHANGE = "because leaf1 has 3 uplinks, ports were chosen for 2"
+CHANGE = "because leaf1 has 5 uplinks, and the ports of running jobs have room for 4"
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_it_waits_and_says_why_until_the_job_has_ended_under_the_former_fi
     async with AsyncExitStack() as stays:
         async with controller(YARD, "c0") as leader:
             plan = await submitted(leader)
-            grown = await stays.enter_async_context(controller(SPINE_MORE, "c1"))
+            grown = await stays.enter_async_context(controller(SPINES_BEYOND, "c1"))
             text = await until_health(grown, 200)
             assert text.startswith("c0.example:1 leads, and this controller does not stand: etcd at ")
             assert CHANGE in text
@@ -89,14 +89,17 @@ async def test_it_waits_and_says_why_until_the_job_has_ended_under_the_former_fi
     assert "this controller stands for election: its fabric file fits the jobs that run" in said
 
 
-async def test_one_with_a_leaf_more_takes_over_with_every_path_and_port(controller):
+@pytest.mark.parametrize("text", [LEAF_MORE, SPINE_MORE], ids=["leaf", "spine"])
+async def test_one_with_a_switch_more_takes_over_with_every_path_and_port(controller, text):
     async with AsyncExitStack() as stays:
         async with controller(YARD, "c0") as leader:
             plan = await submitted(leader)
-            grown = await stays.enter_async_context(controller(LEAF_MORE, "c1"))
+            grown = await stays.enter_async_context(controller(text, "c1"))
         await until_leads(grown)
         same = await grown.jobs.GetJob(pb.GetJobRequest(job_id="mesh"), timeout=10)
-        assert list(same.flows) == list(plan.flows)
+        assert [(each.links, each.udp_source_port) for each in same.flows] == [
+            (each.links, each.udp_source_port) for each in plan.flows
+        ]
 
 
 async def test_one_that_was_elected_with_such_a_file_lets_another_lead(controller, monkeypatch):
@@ -108,6 +111,6 @@ async def test_one_that_was_elected_with_such_a_file_lets_another_lead(controlle
     async with controller(YARD, "c0") as leader:
         await submitted(leader)
     monkeypatch.setattr(Candidacy, "stands", stands)
-    async with controller(SPINE_MORE, "c1") as grown:
+    async with controller(SPINES_BEYOND, "c1") as grown:
         with pytest.raises(SteppedDownError, match=r"1 running job, mesh \("):
             await grown.application.failed()

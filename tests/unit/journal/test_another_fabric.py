@@ -15,11 +15,22 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import Plan
 from heddle.controller.model.port_meaning import meaning_of
+from heddle.controller.model.steering import former_layout, layout_of
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.solve import solve
+from heddle.controller.rules.compile import compile_fabric
 from heddle.controller.runtime.journal import fitting, jobs
 from heddle.controller.runtime.journal.restart import continued, numbered, remember_fabric, why_unfit
-from tests.support.fabrics.grown_files import LEAF_MORE, PARALLEL, SLOWER, SPINE_MORE, YARD
+from tests.support.fabrics.grown_files import (
+    LEAF_MORE,
+    PARALLEL,
+    SLOWER,
+    SPINE_MORE,
+    SPINES_BEYOND,
+    THREE_SLOWER,
+    THREE_SPINES,
+    YARD,
+)
 
 NOW_MS = 1_000
 
@@ -55,9 +66,16 @@ def fabric_of(text: str) -> Fabric:
     return parse_fabric(text, "yard.yaml")
 
 
-def kept(text: str = YARD, names=("mesh",), steering: str = "SOURCE_PORT", steered_by=SteeredBy.OPENFLOW) -> Held:
-    """Return what a controller with a fabric file has written while jobs of these names run."""
+def kept(
+    text: str = YARD, names=("mesh",), steering: str = "SOURCE_PORT", steered_by=SteeredBy.OPENFLOW, *, former=False
+) -> Held:
+    """Return what a controller with a fabric file has written while jobs of these names run.
+
+    `former` is a controller of before port layouts were kept.
+    """
     fabric, store = replace(fabric_of(text), steered_by=steered_by), Held()
+    if former:
+        fabric = replace(fabric, port_layout=former_layout(fabric))
     state = numbered(begin(fabric), 1)
     for number, name in enumerate(names, 1):
         found = parse_jobs(
@@ -74,6 +92,8 @@ def kept(text: str = YARD, names=("mesh",), steering: str = "SOURCE_PORT", steer
         )  # fmt: skip
         state = replace(state, jobs={**state.jobs, name: job})
     remember_fabric(state, store)
+    if former:
+        del store.values[fitting.LAYOUT]
     assert {key for key in store.values if key[0] == "job"} == {("job", name) for name in names}
     return store
 
@@ -98,11 +118,24 @@ def refusal_of(fabric: Fabric, store: Held) -> str:
     return str(why.value)
 
 
-@pytest.mark.parametrize("text", [YARD, LEAF_MORE], ids=["the same", "a leaf more"])
-def test_jobs_go_on_with_the_paths_and_ports_that_they_had(text):
-    store = kept()
-    before, after = started(YARD, store), started(text, store)
-    assert [work.reason for work in after.queue] == ["the fabric file has changed"] * (text != YARD)
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [(YARD, YARD), (YARD, LEAF_MORE), (YARD, SPINE_MORE), (YARD, SLOWER), PARALLEL, (THREE_SPINES, THREE_SLOWER)],
+    ids=[
+        "the same",
+        "a leaf more",
+        "a spine more",
+        "half its rate",
+        "a third cable beside two",
+        "a quarter of its rate",
+    ],
+)
+def test_jobs_go_on_with_the_paths_and_ports_that_they_had(before, text):
+    store = kept(before)
+    layout, same = layout_of(fabric_of(before)), text == before
+    before, after = started(before, store), started(text, store)
+    assert after.layout == layout_of(after.fabric) == layout
+    assert [work.reason for work in after.queue] == ["the fabric file has changed"] * (not same)
     assert [(flow.links, flow.udp_source_port) for flow in after.jobs["mesh"].flows.flows] == [
         (flow.links, flow.udp_source_port) for flow in before.jobs["mesh"].flows.flows
     ]
@@ -110,22 +143,28 @@ def test_jobs_go_on_with_the_paths_and_ports_that_they_had(text):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "why"),
+    ("former", "before", "after", "why"),
     [
-        (YARD, SPINE_MORE, "leaf1 has 3 uplinks, ports were chosen for 2 (and 2 more changes)"),
-        (YARD, SLOWER, "leaf3 has 2 uplinks of 1 x 40 and 1 x 20 Gbit/s, ports were chosen for 2 x 40 Gbit/s"),
-        (PARALLEL[0], PARALLEL[1], "leaf1 has 3 uplinks, ports were chosen for 2 (and 1 more change)"),
+        (
+            True, THREE_SLOWER, THREE_SPINES,
+            "leaf3 has 3 uplinks of 3 x 40 Gbit/s, ports were chosen for 2 x 40 and 1 x 10 Gbit/s",
+        ),
+        (True, PARALLEL[0], PARALLEL[1], "leaf1 has 3 uplinks, ports were chosen for 2 (and 1 more change)"),
+        (
+            False, YARD, SPINES_BEYOND,
+            "leaf1 has 5 uplinks, and the ports of running jobs have room for 4 (and 2 more changes)",
+        ),
     ],
-    ids=["a spine more", "a cable at half its rate", "a third cable beside two"],
-)
-def test_a_file_that_takes_flows_off_their_paths_is_refused_with_job_change_and_remedy(before, after, why):
-    text = refusal(after, kept(before))
+    ids=["another rate", "a third cable beside two", "three spines more"],
+)  # fmt: skip
+def test_a_file_that_takes_flows_off_their_paths_is_refused_with_job_change_and_remedy(former, before, after, why):
+    text = refusal(after, kept(before, former=former))
     assert text.startswith("the store: with this fabric file 1 running job, mesh (")
     assert f"because {why}: keep the former file, or end this job under it first (`heddle job release mesh`)" in text
 
 
 def test_a_refusal_names_the_first_jobs_and_counts_the_others():
-    text = refusal(SPINE_MORE, kept(names=("m1", "m2", "m3", "m4", "m5")))
+    text = refusal(SPINES_BEYOND, kept(names=("m1", "m2", "m3", "m4", "m5")))
     assert "5 running jobs, m1 (" in text
     assert "m3 (" in text
     assert "m4" not in text
@@ -155,13 +194,59 @@ def test_any_file_starts_once_the_jobs_have_ended_and_then_counts_as_the_former(
 
 
 def test_a_journal_of_before_refuses_the_same_files_and_names_a_port():
-    store = kept()
+    store = kept(former=True)
     del store.values[fitting.PORTS]
     assert started(YARD, store).jobs
     assert not started(YARD, store).queue
     assert started(LEAF_MORE, store).jobs
     text = refusal(SPINE_MORE, store)
     assert re.search(r"because ports \d+ and \d+ \(ACKs\) of flow mesh/0/\d-\d/0 no longer select leaf", text)
+
+
+@pytest.mark.parametrize("described", [True, False])
+@pytest.mark.parametrize("text", [YARD, PARALLEL[0], THREE_SPINES, THREE_SLOWER])
+def test_a_journal_of_before_changes_no_rule_and_nothing_is_planned_anew(text, described):
+    store, fabric = kept(text, former=True), fabric_of(text)
+    if not described:
+        del store.values[fitting.PORTS]
+    state = started(text, store)
+    assert state.underlay == compile_fabric(fabric, former_layout(fabric))
+    assert not state.queue, "nothing has changed"
+    remember_fabric(numbered(state, 2), store)
+    assert started(text, store).layout == state.layout
+
+
+def test_a_journal_of_before_gets_room_where_that_changes_no_rule():
+    """In two tiers with equal uplinks, blocks are the same with room and without."""
+    assert started(YARD, kept(former=True)).layout == layout_of(fabric_of(YARD))
+    for after in (SPINE_MORE, SLOWER):
+        assert started(after, kept(former=True)).layout == layout_of(fabric_of(YARD))
+    five, six = (YARD.replace("spines: 2", f"spines: {count}") for count in (5, 6))
+    assert started(six, kept(five, former=True)).layout == layout_of(fabric_of(five))
+    for text in (PARALLEL[0], THREE_SLOWER):
+        assert started(text, kept(text, former=True)).layout == former_layout(fabric_of(text))
+
+
+def test_without_jobs_the_layout_is_that_of_the_file_again():
+    store = kept()
+    del store.values["job", "mesh"]
+    state = started(SPINE_MORE, store)
+    assert state.layout == layout_of(fabric_of(SPINE_MORE)) != layout_of(fabric_of(YARD))
+
+
+def test_one_of_several_controllers_compares_its_fabric_with_that_of_the_journal():
+    described = {fitting.PORTS: kept().values[fitting.PORTS]}
+    assert fitting.is_of(fabric_of(YARD), described)
+    assert not fitting.is_of(fabric_of(SPINE_MORE), described)
+    assert not fitting.is_of(replace(fabric_of(YARD), steered_by=SteeredBy.HASH), described)
+    assert not fitting.is_of(fabric_of(YARD), {})
+
+
+def test_a_damaged_layout_is_refused():
+    store = kept()
+    store.values[fitting.LAYOUT] = b'{"fields":[]}'
+    with pytest.raises(InputError, match="damaged or of a newer version"):
+        started(YARD, store)
 
 
 def test_a_description_of_a_newer_version_is_refused_as_such():

@@ -6,10 +6,18 @@ import pytest
 
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.port_meaning import PortMeaning, differences, meaning_of
-from heddle.controller.model.steering import PortField
+from heddle.controller.model.port_meaning import FieldBits, PortMeaning, differences, meaning_of, too_many
+from heddle.controller.model.steering import former_layout, layout_of
 from heddle.controller.runtime.journal import values
-from tests.support.fabrics.grown_files import LEAF_MORE, PARALLEL, SLOWER, SPINE_MORE, YARD
+from tests.support.fabrics.grown_files import (
+    LEAF_MORE,
+    PARALLEL,
+    SPINE_MORE,
+    SPINES_BEYOND,
+    THREE_SLOWER,
+    THREE_SPINES,
+    YARD,
+)
 from tests.unit.rules.builders import clos3, spine_leaf
 
 
@@ -55,16 +63,25 @@ def test_a_cable_more_beside_others_is_named_at_both_ends():
 
 
 def test_other_rates_are_named_where_the_numbers_are_the_same():
-    assert changes(fabric_of(YARD), fabric_of(SLOWER)) == (
-        "leaf3 has 2 uplinks of 1 x 40 and 1 x 20 Gbit/s, ports were chosen for 2 x 40 Gbit/s",
+    before, after = fabric_of(THREE_SPINES), fabric_of(THREE_SLOWER)
+    former = former_layout(before)
+    assert changes(replace(before, port_layout=former), replace(after, port_layout=former)) == (
+        "leaf3 has 3 uplinks of 2 x 40 and 1 x 10 Gbit/s, ports were chosen for 3 x 40 Gbit/s",
     )
-    assert (
-        changes(spine_leaf(2, 1, gbps=(100, 50)), spine_leaf(2, 1, gbps=(50, 100)))[0]
-        == "leaf1 has its 2 uplinks with their rates in another order"
+    assert changes(before, after) == (), "with fixed places rates mean nothing to ports"
+
+
+def test_cables_beyond_the_room_are_named():
+    layout = layout_of(fabric_of(YARD))
+    assert too_many(fabric_of(SPINE_MORE), layout) == ()
+    assert too_many(fabric_of(SPINES_BEYOND), layout)[0] == (
+        "leaf1 has 5 uplinks, and the ports of running jobs have room for 4"
     )
+    text = "spine1 has 3 cables down to leaf1, and the ports of running jobs have room for 2"
+    assert text in too_many(spine_leaf(1, 2, links_per_spine=3), layout_of(spine_leaf(1, 2)))
 
 
 def test_a_controller_that_divides_the_bits_otherwise_says_so():
     now = meaning_of(fabric_of(YARD))
-    then = replace(now, fields=(PortField(shift=12, width=2), *now.fields[1:]))
+    then = replace(now, fields=(FieldBits(shift=12, width=2), *now.fields[1:]))
     assert differences(then, now) == ("the bits of a port are divided otherwise",)

@@ -2,6 +2,7 @@
 
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
+from heddle.controller.model.port_layout import Stage
 from heddle.controller.model.rule import (
     Action,
     Cookie,
@@ -14,7 +15,7 @@ from heddle.controller.model.rule import (
     SwitchRules,
     ToGroup,
 )
-from heddle.controller.model.steering import Stage, layout_of
+from heddle.controller.model.steering import layout_of
 from heddle.controller.rules.compile import compile_fabric
 from heddle.controller.rules.pipeline import GUARD_PRIORITY, ROCE_PRIORITY, Table
 from heddle.controller.rules.trace import Outcome, Packet, Tracer

@@ -5,7 +5,6 @@ import gc
 import os
 import signal
 import threading
-from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -22,6 +21,7 @@ from heddle.controller.runtime.planning import pool as module
 from heddle.controller.runtime.planning.pool import Limits, PlannerPool
 from heddle.controller.runtime.planning.worker import WorkerLostError
 from tests.fakes.thread_planner import ThreadPlanner
+from tests.support.fabrics.other_ports import with_other_ports
 from tests.unit.brain.driver import shift_job, small_fabric
 
 FABRIC = small_fabric()
@@ -30,7 +30,7 @@ HEALTH = Health(down_cables=frozenset(("leaf1:1>spine1:1",)))
 
 @pytest.fixture
 def pool():
-    found = PlannerPool(FABRIC, partial(steering_of(FABRIC).completed, FABRIC))
+    found = PlannerPool(FABRIC, steering_of(FABRIC).completed)
 
     yield found
     found.close()
@@ -39,7 +39,7 @@ def pool():
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def started():
     """A pool with all its processes, and which of them were ready after its start, a transaction and a preview."""
-    found, stages = PlannerPool(FABRIC, partial(steering_of(FABRIC).completed, FABRIC)), []
+    found, stages = PlannerPool(FABRIC, steering_of(FABRIC).completed), []
 
     async def ready(count):
         async with asyncio.timeout(60):
@@ -116,6 +116,16 @@ async def test_a_preview_and_a_place_are_those_of_the_planner_in_this_process(sh
     shape = Shape(ranks=4, collectives=shift_job("x", ranks=4).collectives)
     place = Place(token=1, shape=shape, kept=(), health=Health())
     assert await shared_pool.place(place) == await ThreadPlanner(FABRIC).place(place)
+
+
+async def test_processes_plan_with_the_fabric_that_a_journal_leads_to(pool):
+    other = with_other_ports(FABRIC)
+    pool.start()
+    pool.use(other)
+    plan, _ = await pool.solve(problem(requests=(shift_job("a"),)))
+    expected, _ = await ThreadPlanner(other).solve(problem(requests=(shift_job("a"),)))
+    before, _ = await ThreadPlanner(FABRIC).solve(problem(requests=(shift_job("a"),)))
+    assert figures(plan) == figures(expected) != figures(before)
 
 
 async def amended(planner):

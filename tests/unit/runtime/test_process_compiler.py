@@ -17,6 +17,7 @@ from heddle.controller.rules.compile import compile_fabric
 from heddle.controller.rules.pipeline import Table
 from heddle.controller.runtime.compiling import wire
 from heddle.controller.runtime.compiling.compiler import ProcessCompiler
+from tests.support.fabrics.other_ports import with_other_ports
 from tests.support.fabrics.small_fabrics import clos3, rails
 from tests.unit.brain.driver import small_fabric
 
@@ -95,6 +96,15 @@ async def test_a_process_that_always_dies_is_not_waited_for(compiler, monkeypatc
     health = drawn_healths(FABRIC, 1)[0]
     work = Compile(token=1, base=FABRIC.failed, health=health, before=begin(FABRIC).underlay, pinned=())
     assert (await compiler.compile(work)).underlay == compile_fabric(FABRIC, layout_of(FABRIC), health)
+
+
+async def test_it_compiles_for_the_fabric_that_a_journal_leads_to(compiler):
+    other = with_other_ports(FABRIC)
+    compiler.start()
+    compiler.use(other)
+    for work, result in await compiled_in_turn(compiler, other, drawn_healths(FABRIC, 2)):
+        assert result.underlay == compile_fabric(FABRIC, layout_of(other), work.health)
+        assert result.underlay != compile_fabric(FABRIC, layout_of(FABRIC), work.health)
 
 
 @pytest.mark.parametrize("fabric", [small_fabric(spines=9, leaves=12), rails()], ids=["small", "rails"])

@@ -14,8 +14,8 @@ from heddle.controller.model.event import Compiled
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import FlowPlan, Replan
+from heddle.controller.model.port_layout import SteeringLayout
 from heddle.controller.model.rule import SwitchRules
-from heddle.controller.model.steering import SteeringLayout
 from heddle.controller.planner.ground.jit import Flags
 from heddle.controller.planner.ports.reading import PortReader, strayed
 from heddle.controller.rules.compile import compile_fabric

@@ -1,0 +1,117 @@
+"""Foresee what a start with another fabric file would do to the jobs that run now, by the functions of that start.
+
+Nothing is changed: the journal that such a start would read is made of the state, in memory.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from heddle.controller.brain.state import Job, State
+from heddle.controller.brain.steering.table import steering_of
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric_change import FabricChange, changes_between
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.steering import layout_of
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ports.reading import PortReader, reader_of
+from heddle.controller.runtime.journal import fitting, jobs, restart, values
+from heddle.controller.views.rule_changes import RuleChange, rule_changes
+
+PLACE = "the state of this controller"
+
+
+class Fate(Enum):
+    """What happens to a job; the worst of what applies."""
+
+    NOTHING = 0
+    SLOWER = 1
+    """Links of its paths have a lower rate: rates and certificate follow."""
+    NEW_PORTS = 2
+    """Ports of some flows would lead over other cables: such a file is refused while the job runs."""
+    CUT_OFF = 3
+    """It uses a NIC or a cable that is gone: such a file is refused while the job runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFate:
+    """What happens to one job: `flows` of its flows are concerned, 0 where that is not counted; `text` says why."""
+
+    job_id: str
+    fate: Fate
+    flows: int = 0
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foresight:
+    """What a start with another file would do; `refusal` is the line with which it would end, "" where it would run."""
+
+    refusal: str
+    change: FabricChange
+    jobs: tuple[JobFate, ...]
+    rules: tuple[RuleChange, ...]
+
+
+def foreseen(state: State, fabric: Fabric, gone: Collection[fitting.Key] = ()) -> Foresight:
+    """Return what a start with another fabric file would do to running jobs and to the rules of switches.
+
+    Values under the keys in `gone` would not be in the journal any more.
+    """
+    change = changes_between(state.fabric, fabric)
+    stored = {key: content for key, content in _stored(state).items() if key not in gone}
+    fabric = fitting.with_kept_layout(fabric, stored)
+    topology, before = topology_of(fabric), topology_of(state.fabric)
+    renumbered = jobs.renumbering(topology, before.cable_ids)
+    reader = reader_of(fabric, topology, layout_of(fabric))
+    slower = _slower_links(change, state.fabric)
+    fates = []
+    for (kind, name), content in stored.items():
+        if kind != "job":
+            continue
+        try:
+            job = jobs.decode(topology, content, renumbered)
+        except jobs.ForeignFabricError as why:
+            fates.append(JobFate(job_id=name, fate=Fate.CUT_OFF, text=f"{why} that is gone"))
+        else:
+            fates.append(_fate_of(fabric, reader, job, slower))
+    return Foresight(
+        refusal=restart.why_unfit(fabric, stored, PLACE),
+        change=change,
+        jobs=tuple(fates),
+        rules=rule_changes(state.fabric, fabric) if state.fabric.steered_by is fabric.steered_by else (),
+    )
+
+
+def _stored(state: State) -> dict[fitting.Key, bytes]:
+    """Return what the journal of a state has of its fabric, jobs and drains."""
+    stored = {key: content for key, content in fitting.described(state.fabric).items() if content is not None}
+    topology = topology_of(state.fabric)
+    stored |= {
+        ("job", name): jobs.encode(topology, job)
+        for name, job in state.jobs.items()
+        if job.state is not JobState.PLANNED
+    }
+    return stored | {("drain", name): values.encode(name) for name in state.drained}
+
+
+def _slower_links(change: FabricChange, fabric: Fabric) -> Mapping[str, str]:
+    """Return the name of the slower cable or NIC of each directed link that gets a lower rate."""
+    found: dict[str, str] = {}
+    for each in change.slower:
+        part = fabric.cable_by_link.get(each.id) or fabric.nic_by_id[each.id]
+        found |= {part.up_link: each.id, part.down_link: each.id}
+    return found
+
+
+def _fate_of(fabric: Fabric, reader: PortReader, job: Job, slower: Mapping[str, str]) -> JobFate:
+    job_id = job.request.job_id
+    strayed = int(steering_of(fabric).strayed(reader, job).sum())
+    if strayed:
+        text = f"{strayed} of {len(job.flows.flows)} flows would need other source ports"
+        return JobFate(job_id=job_id, fate=Fate.NEW_PORTS, flows=strayed, text=text)
+    parts = sorted({slower[link] for link in job.flows.link_loads_bps if link in slower})
+    if parts:
+        text = f"crosses {len(parts)} slower cable{'s' * (len(parts) > 1)}, such as {parts[0]}"
+        return JobFate(job_id=job_id, fate=Fate.SLOWER, text=text)
+    return JobFate(job_id=job_id, fate=Fate.NOTHING)
