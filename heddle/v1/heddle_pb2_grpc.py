@@ -682,7 +682,7 @@ class FabricServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ApplyFabric(self, request, context):
-        """Puts another fabric file in force; as a dry run, tells what it would change for each running job and for the rules of
+        """Puts another fabric file in force; as a dry run, reports what it would change for each running job and for the rules of
         switches. INVALID_ARGUMENT names a job that it does not fit. The controller begins again with it, as after a restart:
         calls under way end with UNAVAILABLE or CANCELLED, and switches forward by what they hold.
         """
