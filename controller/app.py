@@ -37,7 +37,17 @@ from heddle.controller.model.error import HeddleError, InputError, PrerequisiteE
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import address_text, split_address
 from heddle.controller.model.steering_traits import traits_of
-from heddle.controller.parts import access_rules, audit_file, history, jobs_in, own_file, page_tls, probing, recorder
+from heddle.controller.parts import (
+    access_rules,
+    audit_file,
+    discovery,
+    history,
+    jobs_in,
+    own_file,
+    page_tls,
+    probing,
+    recorder,
+)
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
@@ -117,6 +127,7 @@ class Application:
         if traits_of(fabric).is_probed and finder is None:
             self.port_search.use(probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
         self.collecting = self._collecting(fabric)
+        self.discovery = discovery(self.loop)
         self.isolation = IsolationChecks(self.loop, self.attached.gateways)
         self._links = LinkHistory(self.loop, self.feeds)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
@@ -321,6 +332,7 @@ class Application:
         return Sources(
             loop=self.loop, feeds=self.feeds, attached=self.attached, previews=self.previews, gate=self.gate,
             limited=self.limited, probing=self.port_search.probing,
+            frames=self.discovery.counts,
             unrecorded=lambda: self._recorder.lost if self._recorder is not None else 0,
             suppressed_lines=lambda: self.suppressed_lines(),
         )  # fmt: skip
@@ -333,7 +345,7 @@ class Application:
         )  # fmt: skip
         return OpenFlowServer(
             *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
-            leadership=leadership, limited=self.limited, tls=tls,
+            leadership=leadership, limited=self.limited, tls=tls, discovery=self.discovery,
         )  # fmt: skip
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
