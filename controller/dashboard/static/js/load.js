@@ -75,7 +75,7 @@ function imbalance(values) {
  */
 export function problems(fabric, tables, state) {
   if (!fabric || !state) return [];
-  return [...lostSwitches(fabric, state), ...openNetworks(state), ...downLinks(fabric, tables, state), ...congestion(state),
+  return [...lostSwitches(fabric, state), ...openNetworks(state), ...miscabled(state), ...downLinks(fabric, tables, state), ...congestion(state),
     ...hotLinks(fabric, tables, state), ...badJobs(state), ...telemetry(state)];
 }
 
@@ -90,6 +90,11 @@ function lostSwitches(fabric, { switches }) {
 function openNetworks({ counts }) {
   if (!counts?.vpcs_violated) return [];
   return [{ severity: "error", text: `Isolation of ${plural(counts.vpcs_violated, "VPC")} is violated`, detail: "installed tables differ from the intent", href: "/networks" }];
+}
+
+/** Why cables are wrong or missing: a sentence for each cause. */
+function miscabled({ miscablings }) {
+  return (miscablings ?? []).map((text) => ({ severity: "error", text: `Cabling: ${text}`, detail: "", href: "/fabric" }));
 }
 
 function downLinks(fabric, tables, state) {
