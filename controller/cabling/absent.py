@@ -25,8 +25,8 @@ def missing_cables(observed: Observed) -> Iterator[Cause]:
         if sides:
             of_node.setdefault(max(sides, key=lambda node: (count[node], -node)), []).append(end)
         else:
-            pair = tuple(sorted((end, ends.expected[end]), key=ends.node.__getitem__))
-            text = f"{ends.name(pair[0])}, {ends.name(pair[1])}: no cable seen"
+            pair = sorted((end, ends.expected[end]), key=ends.is_nic)
+            text = f"{ends.name(pair[0])} and {ends.name(pair[1])}: no cable seen"
             yield Cause(kind=CauseKind.MISSING, text=text, cables=cables_of(ends, pair), ports=ports_of(ends, pair))
     for node, these in of_node.items():
         name = ends.node_names[node]
@@ -43,7 +43,7 @@ def extra_cables(observed: Observed) -> Iterator[Cause]:
     for end in range(ends.built, len(ends.node)):
         far = observed.met[end]
         if far > end and not ends.is_stranger(end) and not ends.is_stranger(far):
-            text = f"{ends.name(end)}, {ends.name(far)}: a cable that the fabric lacks"
+            text = f"{ends.name(end)} and {ends.name(far)} are joined by a cable that the fabric lacks"
             yield Cause(kind=CauseKind.EXTRA, text=text, cables=(), ports=ports_of(ends, (end, far)))
 
 

@@ -5,7 +5,7 @@ plugs, so that undoing it shows what is wrong besides.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -86,25 +86,26 @@ class _Runs:
         for (node, place), moves in self._moves.items():
             if len(moves) < MIN_RUN - 1:
                 continue
-            for first, last in self._runs(node, moves, lambda number, to: to - number):
+            for first, last in self._runs(node, moves, 1):
                 yield from self._parallel(node, place, moves, first, last)
-            for first, last in self._runs(node, moves, lambda number, to: to + number):
+            for first, last in self._runs(node, moves, -1):
                 yield from self._mirrored(node, place, moves, first, last)
             if node == place:
                 yield from self._paired(node, moves)
 
-    def _runs(self, node: int, moves: Mapping[int, int], key: Callable[[int, int], int]) -> Iterator[tuple[int, int]]:
-        """Yield the first and last number of each run of two or more whose moves have the same key.
+    def _runs(self, node: int, moves: Mapping[int, int], step: int) -> Iterator[tuple[int, int]]:
+        """Yield the first and last number of each run of two or more whose places rise (1) or fall (-1) with them.
 
         A port of which nothing is heard does not end a run, nor does the fixed middle of a reversal.
         """
         alike: dict[int, list[int]] = defaultdict(list)
         for number in sorted(moves):
-            alike[key(number, moves[number])].append(number)
+            alike[moves[number] - step * number].append(number)
         for shared, numbers in alike.items():
             first = last = numbers[0]
             for number in numbers[1:]:
-                if not all(self._is_gap(node, between, shared) for between in range(last + 1, number)):
+                middle = shared / 2 if step < 0 else None
+                if not all(between == middle or self._is_silent(node, between) for between in range(last + 1, number)):
                     if last > first:
                         yield first, last
                     first = number
@@ -112,11 +113,9 @@ class _Runs:
             if last > first:
                 yield first, last
 
-    def _is_gap(self, node: int, number: int, shared: int) -> bool:
+    def _is_silent(self, node: int, number: int) -> bool:
         end = self._ends.find(node, number)
-        if end == NONE or 2 * number == shared:
-            return end != NONE
-        return self._observed.met[end] == NONE
+        return end != NONE and self._observed.met[end] == NONE
 
     def _parallel(self, node: int, place: int, moves: Mapping[int, int], first: int, last: int) -> Iterator[Block]:
         offset = moves[first] - first
@@ -135,24 +134,24 @@ class _Runs:
     def _mirrored(self, node: int, place: int, moves: Mapping[int, int], first: int, last: int) -> Iterator[Block]:
         shared = moves[first] + first
         if node == place:
-            low, high = min(first, shared - last), max(last, shared - first)
-            numbers = {number: shared - number for number in range(low, high + 1)}
-            if low == first and high == last and len(numbers) >= MIN_MIRRORED:
+            if first + last == shared and last - first + 1 >= MIN_MIRRORED:
+                numbers = {number: shared - number for number in range(first, last + 1)}
                 yield from self._block(Shape.REVERSED, node, node, numbers)
         elif last - first + 1 >= MIN_RUN:
             numbers = {number: shared - number for number in range(first, last + 1)}
             yield from self._block(Shape.REVERSED, node, place, numbers, exchange=True)
 
     def _paired(self, node: int, moves: Mapping[int, int]) -> Iterator[Block]:
-        number, top = min(moves), max(moves)
-        while number < top:
-            first = number
-            while moves.get(number) == number + 1 and moves.get(number + 1) == number:
-                number += 2
-            if number - first >= MIN_MIRRORED:
-                numbers = {at: at + 1 if (at - first) % 2 == 0 else at - 1 for at in range(first, number)}
+        end = 0
+        for first in sorted(moves):
+            if first < end:
+                continue
+            end = first
+            while moves.get(end) == end + 1 and moves.get(end + 1) == end:
+                end += 2
+            if end - first >= MIN_MIRRORED:
+                numbers = {at: at + 1 if (at - first) % 2 == 0 else at - 1 for at in range(first, end)}
                 yield from self._block(Shape.PAIRS, node, node, numbers)
-            number = max(number, first + 1)
 
     def _block(
         self, shape: Shape, node: int, place: int, numbers: Mapping[int, int], exchange: bool = False

@@ -16,7 +16,7 @@ def crossed_fibres(observed: Observed) -> Iterator[Cause]:
         hearing = [f"{ends.name(end)} hears {_named(observed, end)}" for end in group]
         members = dict.fromkeys((*group, *(hears[end] for end in group)))
         text = f"fibres are crossed: {listed(hearing)}"
-        yield Cause(kind=CauseKind.CROSSED, text=text, cables=cables_of(ends, members), ports=ports_of(ends, members))
+        yield Cause(kind=CauseKind.CROSSED, text=text, cables=cables_of(ends, group), ports=ports_of(ends, members))
 
 
 def claimed_ports(observed: Observed) -> Iterator[Cause]:
@@ -43,7 +43,7 @@ def strangers(observed: Observed) -> Iterator[Cause]:
             met[stranger] = met[end] = NONE
             observed.explained |= {end, ends.expected[end]}
             if ends.expected[end] != NONE:
-                hearers[ends.node[stranger]].append(stranger if ends.is_stranger(end) else end)
+                hearers[ends.node[stranger]].append(end)
     for node, these in hearers.items():
         name = ends.node_names[node]
         what = "a port of it that is not known" if ends.is_known[node] else "which the fabric lacks"

@@ -40,8 +40,8 @@ class Diagnosis:
 def diagnose(fabric: Fabric, heard: Hearings, up: Collection[PortRef] | None = None) -> Diagnosis:
     """Compare what ports hear with the fabric; return the causes of what differs, those of the most cables first.
 
-    `up` has the ports with carrier; without it no cable is called missing. What a port without carrier hears is stale
-    and ignored.
+    `up` has the ports with carrier, as far as the fabric uses them; without it no cable is called missing. What a used
+    port without carrier hears is stale and ignored.
     """
     ends = Ends(fabric)
     observed = Observed(ends, heard, up)

@@ -9,6 +9,7 @@ from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef
 
 NONE = -1
 """No end: nothing is expected, or nothing is known."""
+_NO_TIER = 3
 
 
 class Ends:
@@ -24,13 +25,15 @@ class Ends:
         self.node_names: list[str] = []
         self.is_known: list[bool] = []
         """Of each node: whether the fabric has it."""
+        self.tier: list[int] = []
+        """Of each node: the tier of a switch, from 0 at leaves; hosts and strangers are above all."""
         self._nodes: dict[tuple[bool, str], int] = {}
         self._at: dict[tuple[int, int], int] = {}
         self._of_port: dict[PortRef, int] = {}
         self._of_nic: dict[str, int] = {}
         self._nic_names: dict[int, str] = {}
         for switch in fabric.switches:
-            self._node(False, switch.id, known=True)
+            self._node(False, switch.id, known=True, tier=switch.role.tier)
         for cable in fabric.cables:
             self._join(self._switch_end(cable.lower, cable), self._switch_end(cable.upper, cable))
         placed: dict[str, int] = {}
@@ -98,13 +101,14 @@ class Ends:
         far = self.expected[hearing]
         return NONE if far != NONE and self.node[far] == node else self._add(node, -2 - len(self.node), None)
 
-    def _node(self, is_host: bool, name: str, known: bool = False) -> int:
+    def _node(self, is_host: bool, name: str, known: bool = False, tier: int = _NO_TIER) -> int:
         key = (is_host, name)
         node = self._nodes.get(key, NONE)
         if node == NONE:
             node = self._nodes[key] = len(self.node_names)
             self.node_names.append(name)
             self.is_known.append(known)
+            self.tier.append(tier)
         return node
 
     def _switch_end(self, port: PortRef, cable: Cable | Nic) -> int:

@@ -132,8 +132,11 @@ def _cost(loop: Loop, low: int, split: int, high: int, ends: Ends) -> float:
 
 def _nearest(loop: Loop, low: int, split: int, high: int, ends: Ends) -> Exchange:
     pair, other = sorted(_sides(loop, low, split, high), key=lambda pair: _distance(ends, *pair))
-    is_near = _distance(ends, *other) - _distance(ends, *pair) < EQUALLY_NEAR
-    return Exchange(*pair, other if is_near else ())
+    if _distance(ends, *other) - _distance(ends, *pair) >= EQUALLY_NEAR:
+        return Exchange(*pair, ())
+    # Of equally near ones those at the leaves come first, where most plugs are within reach; NICs last.
+    pair, other = sorted((pair, other), key=lambda pair: max(ends.tier[ends.node[end]] for end in pair))
+    return Exchange(*pair, other)
 
 
 def _distance(ends: Ends, first: int, second: int) -> float:

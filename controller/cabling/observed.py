@@ -1,8 +1,8 @@
 """Decide which ends are joined, by what each hears, and which claims contradict each other.
 
 Hearing has a direction. Two ends are joined if each hears the other, or if one hears the other and the other is
-silent: LLDP is lost after restarts of its daemon, and NICs report nothing here. A claim that another contradicts joins
-nothing.
+silent: LLDP is lost after restarts of its daemon, and NICs report nothing here. A claim to an end that meets another
+is dropped, as if its port were silent.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,7 +20,10 @@ class Observed:
     """The cabling as heard; `move` undoes what a cause explains. Lists are indexed by the end."""
 
     def __init__(self, ends: Ends, heard: Hearings, up: Collection[PortRef] | None) -> None:
-        """Join the ends that hear each other. A port without carrier hears nothing: what it reports is stale."""
+        """Join the ends that hear each other. A port without carrier hears nothing: what it reports is stale.
+
+        A port that the fabric leaves free and that hears has carrier, whether or not `up` has it.
+        """
         self.ends = ends
         lit = up if up is None or isinstance(up, AbstractSet) else frozenset(up)
         self.hears = _hears(ends, heard, lit)
@@ -63,32 +66,44 @@ class Observed:
                 self.met[place], self.met[other] = other, place
 
     def _join(self) -> None:
-        expected = self.ends.expected
-        hearers: dict[int, list[int]] = {}
-        for end, heard in self.hears.items():
-            hearers.setdefault(heard, []).append(end)
-        doubtful = []
-        for end, heard in self.hears.items():
-            back = self.hears.get(heard, NONE)
-            if back == end != heard:
+        """Join the ends that hear each other, then those of which one hears the other and no claim contradicts it."""
+        hears = self.hears
+        claims = {}
+        for end, heard in hears.items():
+            if hears.get(heard, NONE) == end != heard:
                 self.met[end] = heard
-            elif back != NONE or end == heard or any(other != heard for other in hearers.get(end, ())):
-                doubtful.append(end)
-            elif len(hearers[heard]) == 1 or expected[heard] == end:
-                self.met[end], self.met[heard] = heard, end
             else:
-                doubtful.append(end)
-        for end in doubtful:
-            heard = self.hears[end]
-            shared = self.met[heard] not in (NONE, end) or len(hearers[heard]) > 1
-            (self.claimed if shared else self.crossed).append(end)
+                claims[end] = heard
+        claims = self._without_rivals(claims)
+        heard_ends = set(claims.values())
+        for end, heard in claims.items():
+            if heard in claims or end in heard_ends:
+                self.crossed.append(end)
+            else:
+                self.met[end], self.met[heard] = heard, end
+
+    def _without_rivals(self, claims: Mapping[int, int]) -> dict[int, int]:
+        """Return the claims to ends that no other has: of several the expected one, if there is one."""
+        hearers: dict[int, list[int]] = {}
+        for end, heard in claims.items():
+            hearers.setdefault(heard, []).append(end)
+        kept = {}
+        for heard, rivals in hearers.items():
+            believed = NONE
+            if self.met[heard] == NONE:
+                wanted = self.ends.expected[heard]
+                believed = rivals[0] if len(rivals) == 1 else wanted if wanted in rivals else NONE
+            self.claimed += [end for end in rivals if end != believed]
+            if believed != NONE:
+                kept[believed] = heard
+        return kept
 
 
 def _hears(ends: Ends, heard: Hearings, lit: AbstractSet[PortRef] | None) -> dict[int, int]:
     found = {}
     for port, neighbour in heard.items():
-        if lit is None or port in lit:
-            end = ends.of_port(port)
+        end = ends.of_port(port)
+        if lit is None or port in lit or end >= ends.built:
             far = ends.of_neighbour(neighbour, end)
             if far != NONE:
                 found[end] = far
@@ -98,4 +113,5 @@ def _hears(ends: Ends, heard: Hearings, lit: AbstractSet[PortRef] | None) -> dic
 def _carrier(ends: Ends, lit: AbstractSet[PortRef] | None) -> list[int]:
     if lit is None:
         return [UNKNOWN] * len(ends.node)
-    return [UNKNOWN if port is None else LIT if port in lit else DARK for port in ends.port]
+    known = [UNKNOWN if port is None else LIT if port in lit else DARK for port in ends.port[: ends.built]]
+    return known + [UNKNOWN] * (len(ends.port) - ends.built)

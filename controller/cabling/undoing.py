@@ -12,6 +12,8 @@ from heddle.controller.model.fabric import PortRef
 
 MAX_ROUNDS = 8
 """How often a step looks again at what is left; faults that hide others are seldom more than two deep."""
+MIN_NODE_GAIN = 2
+"""Cables that an exchange of nodes must put right, less those that it makes wrong: more than one exchange of plugs."""
 
 _KIND_OF_SHAPE = {
     Shape.SHIFTED: CauseKind.SHIFTED,
@@ -27,7 +29,7 @@ def undo_nodes(observed: Observed) -> Iterator[Cause]:
         gained = False
         for row in displaced_nodes(observed):
             places = places_of_plugs(observed, row)
-            if _gain(observed, places) > 0:
+            if _gain(observed, places) > (MIN_NODE_GAIN if _is_closed(observed, row) else 0):
                 yield _nodes_cause(observed, row, places)
                 observed.move(places)
                 gained = True
@@ -75,30 +77,40 @@ def _gain(observed: Observed, places: dict[int, int]) -> int:
     return gain
 
 
+def _is_closed(observed: Observed, row: tuple[int, ...]) -> bool:
+    """Return whether the last node of a row is heard, so that it is in the place of the first."""
+    node = observed.ends.node
+    return any(far != NONE and node[end] == row[-1] for end, far in enumerate(observed.met))
+
+
 def _nodes_cause(observed: Observed, row: tuple[int, ...], places: dict[int, int]) -> Cause:
     ends = observed.ends
     names = [ends.node_names[node] for node in row]
     wrong = [end for end in places if observed.met[end] not in (ends.expected[end], NONE)]
-    is_cycle = any(ends.node[end] == row[-1] for end in wrong)
+    is_cycle = _is_closed(observed, row)
     pairs = list(zip(names, names[1:] + names[:1], strict=True))[: len(names) if is_cycle else -1]
     if is_cycle and len(names) == 2:
         text = f"{names[0]} and {names[1]} are exchanged: each is in the other's place, or has its name"
     else:
         text = listed([f"{name} is in the place of {place}" for name, place in pairs])
     cables = cables_of(ends, (end for end in (*wrong, *(places[end] for end in wrong))))
-    return Cause(kind=CauseKind.NODES, text=text, cables=cables, ports=ports_of(ends, wrong), nodes=tuple(names))
+    ports = ports_of(ends, wrong) or ports_of(ends, (observed.met[end] for end in wrong))
+    return Cause(kind=CauseKind.NODES, text=text, cables=cables, ports=ports, nodes=tuple(names))
 
 
 def _block_cause(observed: Observed, block: Block) -> Cause:
     ends = observed.ends
     these = [end for end in block.places if ends.node[end] == block.node or block.node != block.place]
     first = ends.find(block.node, block.first)
-    run = f"{ends.name(first)} to {ends.name(ends.find(block.node, block.last))}"
+    last = ends.find(block.node, block.last)
+    run = f"{ends.name(first)} to {ends.name(last)}"
     length = block.last - block.first
     match block.shape:
         case Shape.SHIFTED:
-            text = f"the plugs of {run} are shifted: the one in {ends.name(first)} belongs in "
-            text += ends.name(block.places[first])
+            # Of the two at its ends, one goes around to the other end of the run.
+            near = min((first, last), key=lambda end: abs(ends.number[block.places[end]] - ends.number[end]))
+            text = f"the plugs of {run} are shifted: the one in {ends.name(near)} belongs in "
+            text += ends.name(block.places[near])
         case Shape.EXCHANGED:
             low, high = ends.find(block.place, block.at), ends.find(block.place, block.at + length)
             text = f"{run} and {ends.name(low)} to {ends.name(high)} are exchanged"

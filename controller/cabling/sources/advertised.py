@@ -10,13 +10,17 @@ MAX_NEIGHBOURS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advertised:
-    """A frame that `node` heard at `interface`; `ports` are the ids and descriptions of the port that sent it."""
+    """A frame that `node` heard at `interface`; `ports` are the ids and descriptions of the port that sent it.
+
+    `age_s` is the time since the daemon first had it so; None where that is not known.
+    """
 
     node: str
     interface: str
     system: str = ""
     chassis: str = ""
     ports: tuple[str, ...] = ()
+    age_s: int | None = None
 
     @property
     def has_names(self) -> bool:

@@ -30,7 +30,10 @@ def listed(document: Mapping[str, object], fabric: Fabric) -> Listed:
         raise InputError("down: must be a list of ports such as leaf1:1")
     for text, far in entries.items():
         try:
-            heard[_port(text, fabric)] = _neighbour(far, fabric)
+            port = _port(text, fabric)
+            if port in heard:
+                raise InputError("this port is listed twice")
+            heard[port] = _neighbour(far, fabric)
         except InputError as error:
             problems.append(f"heard.{str(text)[:80]}: {error}")
     for text in without:

@@ -1,5 +1,6 @@
 """Read what `lldpcli -f json0 show neighbors` prints (lldpd 1.0)."""
 
+import re
 from collections.abc import Iterator
 
 from heddle.controller.cabling.sources.advertised import MAX_NEIGHBOURS, Advertised, Collected
@@ -7,6 +8,7 @@ from heddle.controller.model.error import InputError
 
 KEY = "lldp"
 """The only key of a document."""
+_AGE = re.compile(r"([0-9]{1,6}) days?, ([0-9]{2}):([0-9]{2}):([0-9]{2})\Z")
 
 
 def neighbours(node: str, document: object) -> Collected:
@@ -23,6 +25,7 @@ def neighbours(node: str, document: object) -> Collected:
                 system=_value(chassis, "name"),
                 chassis=_value(chassis, "id"),
                 ports=tuple(filter(None, (_value(port, "id"), _value(port, "descr")))),
+                age_s=_age_s(interface.get("age")),
             )
         )
     return found
@@ -39,6 +42,15 @@ def _interfaces(node: str, document: object) -> Iterator[dict[str, object]]:
         if not isinstance(interfaces, list) or not all(isinstance(each, dict) for each in interfaces):
             raise InputError(f"{node}: {KEY}.interface: must be a list of objects, as json0 has it")
         yield from interfaces
+
+
+def _age_s(value: object) -> int | None:
+    """Read an age such as `0 day, 00:00:02`."""
+    age = _AGE.match(value) if isinstance(value, str) else None
+    if age is None:
+        return None
+    days, hours, minutes, seconds = map(int, age.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def _first(value: object) -> dict[str, object]:

@@ -4,6 +4,7 @@ Daemons differ in what they send: lldpd's port id is a MAC address by default, S
 So each name is tried as each thing that it may be. A name that the fabric lacks is kept: it is a stranger's.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -29,27 +30,37 @@ class Resolved(NamedTuple):
 def resolve(fabric: Fabric, collected: Collected, number_of: NumberOf) -> Resolved:
     """Return what the ports of a fabric's switches hear. A port that hears two known neighbours hears none."""
     names = _Names(fabric, collected.advertised, number_of)
-    found: dict[PortRef, dict[Neighbour, bool]] = {}
+    found: dict[PortRef, dict[Neighbour, Advertised]] = {}
     notes = list(collected.unread)
     foreign = dict.fromkeys(frame.node for frame in collected.advertised if names.switch(frame.node) is None)
     notes += [f"{node}: no switch of the fabric: what it hears is not used" for node in foreign]
     for frame in collected.advertised:
         port = names.port(frame.node, frame.interface)
-        if port is None:
+        if port is None or collected.carrier.get((frame.node, frame.interface)) is False:
             continue
         if not frame.has_names:
             notes.append(f"{port}: a neighbour without a name, or with one that is too long: not used")
             continue
-        neighbour, is_known = names.neighbour(frame)
-        found.setdefault(port, {})[neighbour] = is_known
+        found.setdefault(port, {})[names.neighbour(frame)] = frame
     heard = {}
-    for port, neighbours in found.items():
-        known = [neighbour for neighbour, is_known in neighbours.items() if is_known] or list(neighbours)
-        if len(known) == 1:
-            heard[port] = known[0]
-        else:
+    for port, frames in found.items():
+        known = {neighbour: frame for neighbour, frame in frames.items() if names.has(neighbour)} or frames
+        newest = _newest(known)
+        if newest is None:
             notes.append(f"{port}: hears {len(known)} neighbours at once: not used")
+        else:
+            heard[port] = newest
     return Resolved(heard, _up(fabric, collected.carrier, names), tuple(notes))
+
+
+def _newest(frames: Mapping[Neighbour, Advertised]) -> Neighbour | None:
+    """Return the only neighbour, or the newest if one device sent all frames: its plug was moved. None if unclear."""
+    if len({frame.system for frame in frames.values()}) > 1:
+        return None
+    ages = sorted((math.inf if frame.age_s is None else frame.age_s, at) for at, frame in enumerate(frames.values()))
+    if len(ages) > 1 and ages[0][0] == ages[1][0]:
+        return None
+    return list(frames)[ages[0][1]]
 
 
 def _up(fabric: Fabric, carrier: Mapping[tuple[str, str], bool], names: "_Names") -> frozenset[PortRef] | None:
@@ -86,26 +97,30 @@ class _Names:
         switch, number = self.switch(node), self._number_of(interface)
         return None if switch is None or number is None else PortRef(switch, number)
 
-    def neighbour(self, frame: Advertised) -> tuple[Neighbour, bool]:
-        """Return the sender of a frame, and whether the fabric has it."""
+    def has(self, neighbour: Neighbour) -> bool:
+        """Return whether a neighbour is of the fabric."""
+        return bool(neighbour.nic) or neighbour.switch.lower() in self._switches
+
+    def neighbour(self, frame: Advertised) -> Neighbour:
+        """Return the sender of a frame; a stranger by the names that it has."""
         for text in frame.ports:
             nic = self._nic_by_id.get(text) or self._nic_by_mac.get(_mac(text))
             if nic is not None:
-                return Neighbour(switch="", port=None, nic=nic.id), True
+                return Neighbour(switch="", port=None, nic=nic.id)
         number = next(filter(None, map(self._number_of, frame.ports)), None)
         for system in self._systems(frame):
             switch = self.switch(system)
             if switch is not None:
-                return Neighbour(switch=switch, port=number), True
+                return Neighbour(switch=switch, port=number)
             host = _known(self._hosts, system)
             if host is not None:
-                return self._of_host(host), True
+                return self._of_host(host)
         mac = _mac(frame.chassis)
         if mac in self._nic_by_mac:
-            return self._of_host(self._nic_by_mac[mac].host), True
+            return self._of_host(self._nic_by_mac[mac].host)
         if mac in self._switch_by_mac:
-            return Neighbour(switch=self._switch_by_mac[mac], port=number), True
-        return Neighbour(switch=frame.system or frame.chassis or frame.ports[0], port=number), False
+            return Neighbour(switch=self._switch_by_mac[mac], port=number)
+        return Neighbour(switch=frame.system or frame.chassis or frame.ports[0], port=number)
 
     def _of_host(self, host: str) -> Neighbour:
         """Return the NIC of a host that has one only; else the host, since a chassis' MAC may be that of any."""

@@ -3,13 +3,14 @@
 import json
 import socket
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from heddle.controller.cabling.sources import listed, lldpd, sonic
 from heddle.controller.cabling.sources.advertised import Collected
-from heddle.controller.config.text.complaint import MAX_LINES, one_line
+from heddle.controller.config.text.complaint import MAX_LINES, one_line, shown
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, parse_document, read_text
 from heddle.controller.model.error import InputError, PrerequisiteError, UnavailableError
 from heddle.telemetry.agent.source import SourceError
@@ -95,7 +96,8 @@ def _lldpcli(node: str, path: str) -> object:
     except subprocess.TimeoutExpired:
         raise SourceError(f"lldpcli did not end in {TIMEOUT_S:.0f} s") from None
     if done.returncode:
-        raise SourceError(done.stderr.decode(errors="replace").strip() or f"lldpcli ended with {done.returncode}")
+        why = done.stderr.decode(errors="replace").strip().rpartition("] ")[2]  # after the time and [WARN/control]
+        raise SourceError(why or f"lldpcli ended with {done.returncode}")
     return _json(done.stdout.decode(errors="replace"), node)
 
 
@@ -111,11 +113,19 @@ def _value(path: Path) -> Mapping[str, object]:
 
 def _json(text: str, name: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_unique)
     except RecursionError:
         raise InputError(f"{name}: nested too deep") from None
     except ValueError as error:
         raise InputError(one_line(f"{name}: no JSON: {error}")) from None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = Counter(key for key, _ in pairs)
+        raise ValueError(f"key {shown(keys.most_common(1)[0][0])} twice in one object")
+    return found
 
 
 def _document(node: str, value: Mapping[str, object], name: str) -> Collected | Listing:

@@ -31,8 +31,10 @@ def print_report(fabric: Fabric, diagnosis: Diagnosis, knows_carrier: bool) -> N
     out.print(_summary(fabric, diagnosis))
     if diagnosis.unknown:
         first = ", ".join(sorted(diagnosis.unknown)[:MAX_UNKNOWN])
-        why = "" if knows_carrier else "; which ports have carrier is not known, so none is called missing"
-        out.print(f"unknown, not wrong: nothing is heard of {len(diagnosis.unknown):,} cables ({first} …){why}")
+        more = " …" if len(diagnosis.unknown) > MAX_UNKNOWN else ""
+        out.print(f"unknown, not wrong: {_counted(len(diagnosis.unknown), 'cable')} ({first}{more})")
+        if not knows_carrier:
+            out.print("which ports have carrier is not known, so no cable is called missing")
 
 
 def as_json(fabric: Fabric, diagnosis: Diagnosis, notes: Sequence[str]) -> dict[str, Any]:
@@ -65,4 +67,9 @@ def _summary(fabric: Fabric, diagnosis: Diagnosis) -> str:
     if not diagnosis.causes:
         return f"{fabric.name}: sound: {cables - unknown:,} of {cables:,} cables are where they belong"
     counts = f"{wrong:,} wrong, {missing:,} missing, {unknown:,} unknown of {cables:,} cables"
-    return f"{counts}; {len(diagnosis.causes):,} causes; the fewest moves of single plugs are {diagnosis.moves:,}"
+    causes, moves = _counted(len(diagnosis.causes), "cause"), _counted(diagnosis.moves, "plug")
+    return f"{counts}; {causes}; plug by plug, {moves} to move"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
