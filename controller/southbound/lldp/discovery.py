@@ -4,13 +4,14 @@ Only a frame of this process counts, of the last periods, that comes in at a por
 replayed or sent by a host is counted, and changes nothing. Silence changes nothing either: a port keeps what it has
 heard until it hears something else or goes down.
 
-Limits: FRAMES_PER_S frames go out. Of each port PER_PORT_S are verified, of each switch PER_SWITCH_S; a switch that
-has meters sends no more than METER_PER_S. MAX_PORTS of a switch take part.
+Limits: FRAMES_PER_S frames go out, of these RESTING_PER_S of ports that rest: in a large fabric such a port waits
+longer. Of each port PER_PORT_S are verified, of each switch PER_SWITCH_S; a switch that has meters sends no more than
+METER_PER_S. MAX_PORTS of a switch take part.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -26,6 +27,7 @@ TICK_S = 0.25
 MIN_PAUSE_S = 0.02
 """The time between two turns, where ports change meanwhile."""
 FRAMES_PER_S, FRAMES_BURST = 2_000, 500
+RESTING_PER_S, RESTING_BURST = 500, 125
 PER_PORT_S, PER_PORT_BURST = 5, 10
 PER_SWITCH_S, PER_SWITCH_BURST = 500, 1_000
 METER_PER_S, METER_BURST = 2_000, 2_000
@@ -82,6 +84,7 @@ class Discovery:
         self._switches: dict[str, _Heard] = {}
         self._rounds = Rounds()
         self._frames = Allowance(FRAMES_PER_S, FRAMES_BURST, self._began_s)
+        self._resting = Allowance(RESTING_PER_S, RESTING_BURST, self._began_s)
         self._known: dict[PortRef, Peer] = {}
         self._news: dict[PortRef, Peer | None] = {}
         self._changed = asyncio.Event()
@@ -174,9 +177,20 @@ class Discovery:
         now_s = self._now_s()
         epoch = self._epoch(now_s)
         out: dict[str, list[bytes]] = {}
-        while self._frames.take(now_s) and (place := self._rounds.next_due(now_s)) is not None:
+        for place in self._due(now_s):
             data = frame(self._key, Origin(self._datapath_ids[place.switch], place.number, epoch))
             out.setdefault(place.switch, []).append(packet_out(place.number, data))
         for switch, messages in out.items():
             self._switches[switch].sender.write(b"".join(messages))
             self.counts[Hearing.SENT] += len(messages)
+
+    def _due(self, now_s: float) -> Iterator[PortRef]:
+        """Yield the ports whose turn has come, those that have changed first, as far as the limits allow."""
+        for resting in (False, True):
+            while not resting or self._resting.take(now_s):
+                if not self._frames.take(now_s):
+                    return
+                place = self._rounds.next_due(now_s, resting=resting)
+                if place is None:
+                    break
+                yield place

@@ -49,9 +49,9 @@ class Rounds:
         """Let a port send no more."""
         self._lives.pop(port, None)
 
-    def next_due(self, now_s: float) -> PortRef | None:
-        """Return a port whose turn has come, and schedule its next; None where none is due. Changed ones come first."""
-        for waiting in self._waiting:
+    def next_due(self, now_s: float, *, resting: bool = False) -> PortRef | None:
+        """Return a port that has changed, or one that rests, whose turn has come, and schedule its next; None: none."""
+        for waiting in self._waiting[-1:] if resting else self._waiting[:-1]:
             while waiting and waiting[0].at_s <= now_s:
                 turn = waiting.popleft()
                 if self._lives.get(turn.port) != turn.number:

@@ -17,6 +17,7 @@ from heddle.controller.southbound.lldp.discovery import (
     PER_PORT_BURST,
     PER_PORT_S,
     PER_SWITCH_BURST,
+    RESTING_BURST,
     Discovery,
 )
 from heddle.controller.southbound.lldp.frame import Origin, frame
@@ -184,6 +185,20 @@ async def test_frames_leave_all_ports_without_a_nic_and_a_port_that_comes_up_at_
     sends.cancel()
 
 
+async def test_ports_that_rest_share_a_limit_of_their_own(site):
+    site.discovery.switch_up("spine1", dict.fromkeys(range(1, MAX_PORTS + 1), True), Sender(site.sent["spine1"]))
+    for _ in range(100):
+        site.now_s += 0.5
+        site.discovery._send_due()
+    site.frames()
+    for _ in range(10):
+        site.now_s += 1.0
+        site.discovery._send_due()
+    sent = site.frames()
+    assert len(sent) == 10 * RESTING_BURST
+    assert len(set(sent)) > MAX_PORTS, "all have their turn"
+
+
 async def test_a_controller_that_does_not_lead_sends_nothing(site):
     sends = asyncio.create_task(site.discovery.run(lambda: False))
     await asyncio.sleep(0.05)
@@ -193,8 +208,9 @@ async def test_a_controller_that_does_not_lead_sends_nothing(site):
 
 def taken(rounds, now_s):
     found = []
-    while (port := rounds.next_due(now_s)) is not None:
-        found.append(port)
+    for resting in (False, True):
+        while (port := rounds.next_due(now_s, resting=resting)) is not None:
+            found.append(port)
     return found
 
 
@@ -218,14 +234,15 @@ def test_a_port_that_flaps_sends_once_a_life_and_one_that_ended_not_at_all():
     assert SPINE1_1 not in rounds
 
 
-def test_what_has_changed_sends_before_what_rests():
+def test_what_has_changed_waits_apart_from_what_rests():
     rounds, other = Rounds(), PortRef("spine1", 2)
     rounds.begin(SPINE1_1, 0.0)
     for second in range(0, 20):
         taken(rounds, float(second))
     rounds.begin(other, 30.0)
     assert rounds.next_due(30.0) == other
-    assert rounds.next_due(30.0) == SPINE1_1
+    assert rounds.next_due(30.0) is None
+    assert rounds.next_due(30.0, resting=True) == SPINE1_1
 
 
 def test_an_allowance_grows_with_time_up_to_its_burst():
