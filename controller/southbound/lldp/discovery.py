@@ -59,7 +59,7 @@ class Sender(Protocol):
         """Send bytes to the switch."""
 
 
-class _Heard:
+class _Switch:
     """What one switch may have verified."""
 
     __slots__ = ("all", "of_port", "sender")
@@ -81,7 +81,7 @@ class Discovery:
         self._datapath_ids = {switch.id: switch.datapath_id for switch in fabric.switches}
         self._names = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._of_hosts = frozenset(fabric.nic_by_port)
-        self._switches: dict[str, _Heard] = {}
+        self._switches: dict[str, _Switch] = {}
         self._rounds = Rounds()
         self._frames = Allowance(FRAMES_PER_S, FRAMES_BURST, self._began_s)
         self._resting = Allowance(RESTING_PER_S, RESTING_BURST, self._began_s)
@@ -92,7 +92,7 @@ class Discovery:
     def switch_up(self, switch: str, ports: Mapping[int, bool], sender: Sender) -> None:
         """Begin to send out of the ports of a switch that are up, and to hear them."""
         now_s = self._now_s()
-        self._switches[switch] = _Heard(sender, now_s)
+        self._switches[switch] = _Switch(sender, now_s)
         sender.write(limit_packet_ins(METER_PER_S, METER_BURST))
         for port, up in ports.items():
             self.port_changed(switch, port, up)
