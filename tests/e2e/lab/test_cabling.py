@@ -6,6 +6,8 @@
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -52,24 +54,31 @@ class Stack(NamedTuple):
         return time.monotonic()
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    path = tmp_path_factory.mktemp("plugs") / "fabric.yaml"
-    path.write_text(FABRIC)
+@contextmanager
+def started(path: Path, text: str, plant: Callable[[Lab], object]) -> Iterator[Stack]:
+    """Run a lab in which something was planted, and a controller all of whose switches have rules."""
+    path.write_text(text)
     config = path.with_name("heddle.yaml")
     config.write_text("port_hold_ms: 100\n")
     with Lab(load_fabric(path)) as lab:
-        exchange_plugs(lab, *BEFORE)
+        plant(lab)
         running = Controller(path, more=("--config", str(config)))
         try:
             lab.connect_controller(running.openflow_port)
             running.wait_for_rules()
-            began_s, found = time.monotonic(), Stack(lab, running)
-            named_s = found.until(lambda topology: wrong(topology) == PLANTED and bool(texts(topology)))
-            print(f"FIGURES named {named_s - began_s:.2f} s after all switches had rules")
-            yield found
+            yield Stack(lab, running)
         finally:
             running.end()
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    path = tmp_path_factory.mktemp("plugs") / "fabric.yaml"
+    with started(path, FABRIC, lambda lab: exchange_plugs(lab, *BEFORE)) as found:
+        began_s = time.monotonic()
+        named_s = found.until(lambda topology: wrong(topology) == PLANTED and bool(texts(topology)))
+        print(f"FIGURES named {named_s - began_s:.2f} s after all switches had rules")
+        yield found
 
 
 def wrong(topology: pb.Topology) -> set[str]:
@@ -155,3 +164,22 @@ def test_a_live_exchange_is_named_and_cleared_when_the_plugs_are_put_back(stack)
     stack.until(lambda topology: all(link.up and link.left_out == (link.id in PLANTED) for link in topology.links))
     assert {link.cabling for link in stack.topology().links if link.id not in PLANTED} == {""}
     print(f"FIGURES a live exchange was named {named_s - carrier_s:.2f} s after carrier")
+
+
+@pytest.mark.soak
+def test_three_faults_in_a_lab_of_24_switches_are_named(tmp_path):
+    text = FABRIC.replace("spines: 4, leaves: 4, hosts_per_leaf: 2", "spines: 8, leaves: 16, hosts_per_leaf: 1")
+
+    def plant(lab: Lab) -> None:
+        lab.net.set_cable("leaf9:5>spine5:9", up=False)
+        exchange_plugs(lab, PortRef("leaf1", 1), PortRef("leaf1", 2))
+        exchange_plugs(lab, PortRef("spine2", 3), PortRef("spine3", 4))
+
+    with started(tmp_path / "fabric.yaml", text, plant) as stack:
+        began_s = time.monotonic()
+        named_s = stack.until(lambda topology: len(wrong(topology)) == 8 and len(topology.miscablings) == 3)
+        print(f"FIGURES named {named_s - began_s:.2f} s after all switches had rules")
+        found = " ".join(texts(stack.topology()))
+        assert "leaf1:1 and leaf1:2 are exchanged" in found
+        assert "spine2:3 and spine3:4" in found
+        assert "leaf9:5" in found
