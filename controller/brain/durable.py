@@ -19,6 +19,7 @@ from heddle.controller.model.effect import Persist
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import Certificate
+from heddle.controller.model.steering_traits import traits_of
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import claims_of, neighbours_of
 from heddle.dataplane.config.desired import Kind
@@ -145,8 +146,11 @@ def restored(state: State, values: Values, now: int) -> State:
 
 
 def _cabling(state: State, left_out: frozenset[str]) -> Cabling:
-    """Return the cabling at a start: what was out of use for it stays so until it is heard to be right."""
-    if state.settings.cabling is not CablingPolicy.EXCLUDE:
+    """Return the cabling at a start: what was out of use for it stays so until it is heard to be right.
+
+    Where nothing will be heard, or nothing is to be left out, it returns to use.
+    """
+    if state.settings.cabling is not CablingPolicy.EXCLUDE or not traits_of(state.fabric).has_sessions:
         return Cabling()
     return Cabling(verdict=Verdict(left_out=left_out & state.fabric.cable_by_link.keys()))
 

@@ -10,7 +10,7 @@ from heddle.controller.brain.settings import Settings
 from heddle.controller.model.cabling import CablingPolicy, Peer
 from heddle.controller.model.effect import Diagnose
 from heddle.controller.model.event import Diagnosed, Heard, PortStatus, Submit, Tick
-from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.fabric import PortRef, SteeredBy
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 LEAF1_1, LEAF1_2 = PortRef("leaf1", 1), PortRef("leaf1", 2)
@@ -201,3 +201,5 @@ def test_cables_that_were_left_out_stay_so_over_a_restart_until_they_are_heard_t
     assert again.compiled_for == again.out_of_use
     ignoring = Settings(cabling=CablingPolicy.IGNORE)
     assert restored(begin(driver.fabric, ignoring), values, driver.now).out_of_use.whole
+    hashes = replace(driver.fabric, steered_by=SteeredBy.HASH)
+    assert restored(begin(hashes, Settings()), values, driver.now).out_of_use.whole, "nothing would be heard there"
