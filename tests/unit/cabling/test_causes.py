@@ -232,6 +232,14 @@ def test_a_right_plug_within_a_run_ends_it():
     ]  # fmt: skip
 
 
+def test_a_stranger_at_many_ports_is_one_cause_that_names_the_first_of_them():
+    found = diagnosis({f"leaf{n}:5": "sw-x" for n in range(1, 7)})
+    (cause,) = found.causes
+    assert cause.text.startswith("sw-x, which the fabric lacks, is heard at leaf1:5 (expected: h1-n0), leaf2:5 ")
+    assert cause.text.endswith("leaf4:5 (expected: h7-n0) and 2 more")
+    assert (len(cause.cables), len(cause.ports)) == (6, 6)
+
+
 def test_port_numbers_out_of_all_range_cost_no_time():
     hears = both(*((f"leaf3:{10**15 - n}", f"spine{n}:3") for n in range(1, 5)), ("leaf3:1", "spine4:2"))
     found = diagnosis(hears, ["leaf3:2", "leaf3:3", "leaf3:4", "leaf2:4"])

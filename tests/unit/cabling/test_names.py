@@ -10,7 +10,7 @@ from heddle.controller.cabling.sources.advertised import Advertised, Collected
 from heddle.controller.cabling.sources.names import resolve
 from heddle.controller.config.port_map import by_name
 from heddle.controller.model.error import InputError
-from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.fabric import Fabric, PortRef, Role, Switch
 from tests.support.fabrics.small_fabrics import rails, spine_leaf
 
 FABRIC = spine_leaf(2, 3, 3)
@@ -64,6 +64,22 @@ def test_a_chassis_without_a_name_is_known_by_a_frame_that_has_one():
         json0("swp2", chassis="aa:00:00:00:00:01", port_id="swp2"),
     )
     assert found.heard[PortRef("leaf1", 2)] == Neighbour(switch="spine1", port=2)
+
+
+def test_ids_with_a_domain_are_found_by_their_first_label_unless_two_have_it():
+    ids = ("leaf1.dc1", "spine1.dc1", "spine2.a", "spine2.b")
+    switches = tuple(Switch(id=name, role=Role.SPINE, datapath_id=at + 1) for at, name in enumerate(ids))
+    fabric = Fabric(name="domains", switches=switches, cables=(), nics=())
+    frames = (json0(f"swp{at}", system=name, port_id="swp1") for at, name in enumerate(
+        ("spine1", "spine1.example", "spine2", "spine2.B"), 1))  # fmt: skip
+    found = heard_at("leaf1", *frames, fabric=fabric)
+    assert [neighbour.switch for neighbour in found.heard.values()] == [
+        "spine1.dc1",
+        "spine1.dc1",
+        "spine2",
+        "spine2.b",
+    ]
+    assert {port.switch for port in found.heard} == {"leaf1.dc1"}
 
 
 def test_of_a_host_with_several_nics_its_name_does_not_say_which():
