@@ -1,6 +1,6 @@
 """Judge the cabling that is heard: which cables are wrong, and which of them are left out of use.
 
-A cable that was left out stays so until it is heard to be right: silence mends nothing.
+A cable that was left out stays so until it is heard to be right: silence repairs nothing.
 """
 
 from dataclasses import replace

@@ -16,7 +16,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("exchange"), END, END),
         st.tuples(st.just("pull"), END),
-        st.tuples(st.just("mend"), END),
+        st.tuples(st.just("repair"), END),
         st.tuples(st.just("hear"), st.sets(END)),
     ),
     max_size=12,
@@ -61,7 +61,7 @@ class Hall:
         """Pull the plug out of a port."""
         self._leave(a)
 
-    def mend(self, a: PortRef) -> None:
+    def repair(self, a: PortRef) -> None:
         """Put the cable of a port where it belongs."""
         for end in (a, self.built[a]):
             if self.far.get(end) != self.built[end]:
@@ -84,7 +84,7 @@ class Hall:
 
 @settings(max_examples=examples(30), deadline=None)
 @given(STEPS)
-def test_no_sound_cable_is_wrong_and_everything_clears_when_it_is_mended(steps):
+def test_no_sound_cable_is_wrong_and_everything_clears_when_it_is_repaired(steps):
     hall = Hall()
     state = hall.driver.state
     for step, *ends in steps:
@@ -101,7 +101,7 @@ def test_no_sound_cable_is_wrong_and_everything_clears_when_it_is_mended(steps):
         assert verdict.left_out.isdisjoint(heard_right)
         assert len(verdict.left_out) <= len(FABRIC.cables) * state.settings.cabling_max_percent // 100
     for end in ENDS:
-        hall.mend(end)
+        hall.repair(end)
     hall.hear(set(ENDS))
     assert hall.driver.conditions == {}
     assert hall.driver.state.out_of_use.whole

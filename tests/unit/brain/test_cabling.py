@@ -101,7 +101,7 @@ def test_an_unknown_cable_stays_in_use():
     assert driver.state.out_of_use.whole
 
 
-def test_silence_does_not_mend_a_wrong_cable(driver):
+def test_silence_does_not_repair_a_wrong_cable(driver):
     hear(driver, exchanged(driver, LEAF1_1, LEAF1_2))
     hear(driver, dict.fromkeys(exchanged(driver, LEAF1_1, LEAF1_2)))
     assert driver.state.out_of_use.down_cables == ON_LEAF1
