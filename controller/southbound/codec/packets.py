@@ -28,7 +28,7 @@ _MATCH_AT, _OXMS_AT, _IN_PORT = 24, 28, 0
 
 
 class PacketIn(NamedTuple):
-    """A packet that a switch sends to the controller, and the port that it came in; 0 where that is not told."""
+    """A packet that a switch sends to the controller, and the port that it came in; 0 where it is not given."""
 
     port: int
     data: bytes
