@@ -1,6 +1,6 @@
 """The composition root: creates and connects every server, queue and task of the controller.
 
-southbound ──events──►                      ┌─► planner (one to three processes), compiler of rules (a process)
+southbound ──events──►                      ┌─► planner (one to three parts.processes), compiler of rules (a process)
                       inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
 gRPC ──────events──►                        └─► replies, watchers
 HTTP ◄─────state────
@@ -19,6 +19,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import NoReturn
 
+from heddle.controller import parts
 from heddle.controller.access.audit import Audit
 from heddle.controller.access.guard import Access
 from heddle.controller.access.policy import Policy
@@ -36,18 +37,6 @@ from heddle.controller.model.error import HeddleError, InputError, PrerequisiteE
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import address_text, split_address
 from heddle.controller.model.steering_traits import traits_of
-from heddle.controller.parts import (
-    access_rules,
-    audit_file,
-    fabric_in,
-    history,
-    jobs_in,
-    own_file,
-    page_tls,
-    probing,
-    processes,
-    recorder,
-)
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
@@ -105,7 +94,7 @@ class Application:
         self._config, self._counts, self._memory = config, counts or ClusterCounts(), memory or Memory()
         self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
-        pool, compiling = processes(fabric)
+        pool, compiling = parts.processes(fabric)
         self._planner, self._compiler = planner or pool, compiler or compiling
         self._initial = partial(begin, fabric, config.of_brain())
         self.feeds, self.gate, self.port_search = Feeds(clock=clock), Gate(), PortSearch(clock)
@@ -125,8 +114,9 @@ class Application:
         )  # fmt: skip
         self.port_search.finder = finder
         if traits_of(fabric).is_probed and finder is None:
-            self.port_search.use(probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
+            self.port_search.use(parts.probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
         self.collecting = self._collecting(fabric)
+        self.discovery = parts.discovery(self.loop)
         self.isolation = IsolationChecks(self.loop, self.attached.gateways)
         self._links = LinkHistory(self.loop, self.feeds)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
@@ -192,9 +182,9 @@ class Application:
         room = places_of_process(len(self._known), config.limits.grpc_connections)
         server = self._openflow(room, leadership, tls)
         vteps = tuple(IPv4Network(text) for text in config.vteps)
-        lines = await asyncio.to_thread(audit_file, config)
+        lines = await asyncio.to_thread(parts.audit_file, config)
         audit = Audit(self.feeds.telemetry, time.time_ns, lines)
-        applying = self._applying = FabricApply(loop, self.gate, fabric_in, processes)
+        applying = self._applying = FabricApply(loop, self.gate, parts.fabric_in, parts.processes)
         access = self._access = Access(loop, self.feeds.owners, audit, self._policy)
         api = ApiServer(
             loop,
@@ -210,7 +200,7 @@ class Application:
             Leading(leadership, self.gate) if member else None,
         )  # fmt: skip
         http = Dashboard(
-            self._sources(), jobs_in, access_rules(config, access), page_tls(config, tls), audit,
+            self._sources(), parts.jobs_in, parts.access_rules(config, access), parts.page_tls(config, tls), audit,
             Cluster(leadership, self._counts) if member else None,
         )  # fmt: skip
         loop.connect(server)
@@ -272,8 +262,8 @@ class Application:
                 self._planner.use(fabric)
                 self._compiler.use(fabric)
             self.gate.keep_in(store, topology_of(self.loop.state.fabric))
-        self._history = self.feeds.telemetry.history = await asyncio.to_thread(history, self._config)
-        self._recorder = await asyncio.to_thread(recorder, self._config)
+        self._history = self.feeds.telemetry.history = await asyncio.to_thread(parts.history, self._config)
+        self._recorder = await asyncio.to_thread(parts.recorder, self._config)
         self.loop.record_to(self._recorder)
         self._looping = asyncio.create_task(self.loop.run())
         leadership.begin(generation)
@@ -334,7 +324,7 @@ class Application:
         except CertificateError as error:
             raise InputError(f"cluster: {error}") from None
         return ClusterMember(
-            EtcdClient(cluster.endpoints, tls, self._counts), fabric.name, me, leadership, own_file(fabric),
+            EtcdClient(cluster.endpoints, tls, self._counts), fabric.name, me, leadership, parts.own_file(fabric),
             self._memory, lease_s=cluster.lease_s, counts=self._counts,
         )  # fmt: skip
 
@@ -343,6 +333,7 @@ class Application:
         return Sources(
             loop=self.loop, feeds=self.feeds, attached=self.attached, previews=self.previews, gate=self.gate,
             limited=self.limited, probing=self.port_search.probing,
+            frames=self.discovery.counts,
             unrecorded=lambda: self._recorder.lost if self._recorder is not None else 0,
             suppressed_lines=lambda: self.suppressed_lines(),
         )  # fmt: skip
@@ -355,7 +346,7 @@ class Application:
         )  # fmt: skip
         return OpenFlowServer(
             *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
-            leadership=leadership, limited=self.limited, tls=tls,
+            leadership=leadership, limited=self.limited, tls=tls, discovery=self.discovery,
         )  # fmt: skip
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:

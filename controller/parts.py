@@ -1,6 +1,8 @@
 """Make the parts of a controller that its configuration describes."""
 
 import logging
+import secrets
+import time
 from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_network
@@ -26,6 +28,8 @@ from heddle.controller.runtime.journal import fitting
 from heddle.controller.runtime.journal.restart import why_unfit
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.planning.pool import PlannerPool
+from heddle.controller.southbound.lldp.discovery import Discovery
+from heddle.controller.southbound.lldp.frame import KEY_BYTES
 from heddle.controller.store.database import Retention
 from heddle.controller.store.etcd.candidacy import OwnFile
 from heddle.controller.store.history import SqliteHistory
@@ -92,6 +96,11 @@ def probing(loop: Loop, agents: ProbeAgents, note: Callable[[Note], None], confi
         loop.state.fabric, agents, lambda: {name: job.flows for name, job in loop.state.jobs.items()},
         loop.post, note, switch_pps=config.probes_per_switch_pps, samples_pps=config.samples_per_switch_pps,
     )  # fmt: skip
+
+
+def discovery(loop: Loop) -> Discovery:
+    """Return what hears the cabling of switches; its frames are signed by a key that only this process has."""
+    return Discovery(loop.state.fabric, secrets.token_bytes(KEY_BYTES), loop.post, time.monotonic)
 
 
 def own_file(fabric: Fabric) -> OwnFile:

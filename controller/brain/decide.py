@@ -63,6 +63,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from heddle.controller.brain import congestion, durable, storms, switches
+from heddle.controller.brain.cabling import hearing
 from heddle.controller.brain.install import (
     Outcome,
     caught_up,
@@ -87,8 +88,10 @@ from heddle.controller.model.effect import Effect
 from heddle.controller.model.event import (
     Compiled,
     Congested,
+    Diagnosed,
     Drain,
     Event,
+    Heard,
     Installed,
     InstallFailed,
     InstallLags,
@@ -147,7 +150,14 @@ def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
         for event in alike:
             state, more = HANDLERS[kind](state, event, now)
             effects += more
-    for follow in (partial(with_lacking, before), partial(_compiles, now=now), _without_unready, _start_waiting):
+    judges = partial(hearing.start_diagnosis, before, now=now)
+    for follow in (
+        judges,
+        partial(with_lacking, before),
+        partial(_compiles, now=now),
+        _without_unready,
+        _start_waiting,
+    ):
         state, more = follow(state)
         effects += more
     state, more = start_install(state, now)
@@ -364,5 +374,7 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     ForgetGateway: gateways.forget_gateway,
     DropUnknownVpcs: gateways.drop_unknown_vpcs,
     GatewayAcked: gateways.gateway_acked,
+    Heard: hearing.heard,
+    Diagnosed: hearing.diagnosed,
 }
 """The function that decides about each other event."""

@@ -14,10 +14,12 @@ from heddle.controller.brain.state import Job, State
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.switches import health_of
 from heddle.controller.brain.virtual_networks import Gateway, Networks
+from heddle.controller.model.cabling import Cabling, CablingPolicy, Verdict
 from heddle.controller.model.effect import Persist
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import Certificate
+from heddle.controller.model.steering_traits import traits_of
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import claims_of, neighbours_of
 from heddle.dataplane.config.desired import Kind
@@ -76,6 +78,7 @@ TABLES = (
         _is_same_job,
     ),
     Table("drain", str, lambda state: state.drained, lambda names: {name: name for name in names}),
+    Table("cabling", str, lambda state: state.cabling.verdict.left_out, lambda names: {name: name for name in names}),
     Table("port", PortRef, lambda state: state.down_ports, lambda ports: {str(port): port for port in ports}),
     Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs, is_same=is_unchanged),
     Table("peering", Peering, lambda state: state.networks.peerings, lambda all_: {f"{e.a} {e.b}": e for e in all_}),
@@ -133,13 +136,23 @@ def restored(state: State, values: Values, now: int) -> State:
         networks=_networks(found),
         started_unix_ms=None,
     )
-    state = replace(state, health=health_of(state))
+    state = replace(state, health=health_of(state), cabling=_cabling(state, frozenset(found["cabling"].values())))
     if state.out_of_use != state.compiled_for:
         underlay = steering_of(state.fabric).underlay(state.fabric, state.layout, state.out_of_use)
         state = replace(state, underlay=underlay, compiled_for=state.out_of_use)
     dead = dead_links(state.fabric, state.out_of_use)
     jobs = sorted(found["job"].values(), key=lambda job: job.number)
     return replace(state, jobs={job.request.job_id: _begun_again(state, job, dead, now) for job in jobs})
+
+
+def _cabling(state: State, left_out: frozenset[str]) -> Cabling:
+    """Return the cabling at a start: what was out of use for it stays so until it is heard to be right.
+
+    Where nothing will be heard, or nothing is to be left out, it returns to use.
+    """
+    if state.settings.cabling is not CablingPolicy.EXCLUDE or not traits_of(state.fabric).has_sessions:
+        return Cabling()
+    return Cabling(verdict=Verdict(left_out=left_out & state.fabric.cable_by_link.keys()))
 
 
 def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from heddle.controller.model.cabling import CablingPolicy
 from heddle.controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
 
 
@@ -73,6 +74,10 @@ class Settings:
     """Whether what has to survive a restart is written to a journal."""
     generation_floor: int = 0
     """Generations of virtual networks are at least this; 0: at least the Unix time in milliseconds."""
+    cabling: CablingPolicy = CablingPolicy.EXCLUDE
+    cabling_max_percent: int = _setting(
+        25, 0, 100, "wrong cables stay in use where more than this share of all cables would be out of use, percent"
+    )
 
 
 RANGES: Mapping[str, Range] = {

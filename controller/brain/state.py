@@ -13,6 +13,7 @@ from heddle.controller.brain.lifecycle import JobEvent, WorkKind
 from heddle.controller.brain.port_search import Seeking
 from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.virtual_networks import Networks
+from heddle.controller.model.cabling import Cabling
 from heddle.controller.model.effect import Drained
 from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.health import Health
@@ -339,10 +340,17 @@ class State:
     topology_generation: int = 1
     parked: tuple[PlanWork, ...] = ()
     lacking: frozenset[str] = frozenset()
+    cabling: Cabling = field(default_factory=Cabling)
 
     @property
     def out_of_use(self) -> Health:
-        """Return what has failed, what is drained and which NICs are in quarantine."""
+        """Return what has failed, what is drained, which cables are wrong and which NICs are in quarantine."""
+        wrong = self.cabling.verdict.left_out
+        return self.without_cabling.union(Health(down_cables=wrong)) if wrong else self.without_cabling
+
+    @property
+    def without_cabling(self) -> Health:
+        """Return what is out of use for other reasons than wrong cabling."""
         cables = frozenset(name for name in self.drained if name in self.fabric.cable_by_link)
         nics = frozenset(nic for nic, each in self.quarantines.items() if each.active)
         more = Health(down_cables=cables, down_switches=self.drained - cables, down_nics=nics, quarantined_nics=nics)

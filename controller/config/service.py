@@ -18,12 +18,14 @@ from heddle.controller.config.text.complaint import refusal
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from heddle.controller.config.tls import TlsConfig
 from heddle.controller.model.admission import Problem
+from heddle.controller.model.cabling import CablingPolicy
 from heddle.controller.model.error import InputError
 from heddle.controller.model.server_address import is_address_port, is_socket
 from heddle.foundation.keepalive import KEEPALIVE_MS
 from heddle.telemetry.detection.thresholds import complaints
 
 _DEFAULTS = Settings()
+DEFAULT_CABLING = _DEFAULTS.cabling.value
 
 
 def _of_brain(name: str) -> Any:
@@ -99,6 +101,12 @@ class ServiceConfig(BaseModel):
     )
     quarantine_ms: int = _of_brain("quarantine_ms")
     congestion_pause_ms: int = _of_brain("congestion_pause_ms")
+    cabling: str = Field(
+        default=DEFAULT_CABLING,
+        description="what plans do with a cable that is plugged elsewhere than the fabric file says: "
+        "exclude leaves it out of use, ignore uses it as if it were right; both name it",
+    )
+    cabling_max_percent: int = _of_brain("cabling_max_percent")
     telemetry: TelemetryConfig = Field(
         default=TelemetryConfig(), description="the MQTT broker of the agents, and the thresholds of conditions"
     )
@@ -147,7 +155,8 @@ class ServiceConfig(BaseModel):
         """Return the settings of the brain."""
         own = {name: getattr(self, known.key) for name, known in RANGES.items()}
         return Settings(
-            **own, moves=self.moves.limits(), acts_on_telemetry=acts_on(self.telemetry, self.tls),
+            **own, cabling=CablingPolicy(self.cabling), moves=self.moves.limits(),
+            acts_on_telemetry=acts_on(self.telemetry, self.tls),
             period_ms=detector_settings(self.telemetry).period_ms,
         )  # fmt: skip
 
@@ -160,6 +169,15 @@ class ServiceConfig(BaseModel):
             except ValueError as error:
                 raise ValueError(f"{text!r} is no IPv4 address or prefix ({error})") from None
         return texts
+
+    @field_validator("cabling")
+    @classmethod
+    def _policy(cls, text: str) -> str:
+        if text == "follow":
+            raise ValueError("follow, to plan over cables as they are found, is not offered yet; exclude or ignore")
+        if text not in set(CablingPolicy):
+            raise ValueError(f"must be exclude or ignore; is {text!r}")
+        return text
 
     @field_validator("openflow", "http")
     @classmethod

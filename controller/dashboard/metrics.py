@@ -107,6 +107,15 @@ REPLIES_OF = Family("heddle_switch_probe_replies_total", "counter", "Replies to 
 LIES = Family(
     "heddle_probe_lies_total", "counter", "What agents reported and cannot be so, by kind; it is ignored.", ("kind",)
 )
+CABLES = Family(
+    "heddle_cables",
+    "gauge",
+    "Cables that are wrong, missing or unknown by what their ports hear, and wrong ones that plans leave out.",
+    ("cabling",),
+)
+FRAMES = Family(
+    "heddle_lldp_frames_total", "counter", "LLDP frames sent, and received by what became of each.", ("result",)
+)
 CONFIGURED = Family("heddle_telemetry_configured", "gauge", "1 if a broker is configured.")
 TICKS = Family("heddle_telemetry_ticks_total", "counter", "Periods that were published to readers.")
 SKIPPED = Family("heddle_telemetry_skipped_ticks_total", "counter", "Periods skipped because readers were too slow.")
@@ -141,6 +150,7 @@ FAMILIES = (
     SWITCHES, CONNECTED, LACKING, LAGGING, MISSING, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION,
     REFUSED, UNRECORDED, SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS,
     *REPORTED.values(), *MEASURED.values(), LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
+    CABLES, FRAMES,
     *steering_metrics.FAMILIES,
     CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
@@ -166,7 +176,8 @@ def metrics_text(sources: Sources, limited: Counter[Limit], unaudited: int = 0) 
         lines(LIMITED, [(_limit_label(limit), limited[limit]) for limit in Limit]),
         _probe_lines(attached.probe_agents),
         steering_metrics.steering_lines(sources.probing),
-        _telemetry_lines(telemetry),
+        _cabling_lines(loop.state, sources.frames),
+        _telemetry_lines(telemetry, len(loop.state.cabling.verdict.conditions)),
         fabric,
     )
 
@@ -230,7 +241,14 @@ def _probe_lines(probing: ProbeAgents) -> Iterator[str]:
     yield from lines(LIES, [(label_text(("kind", lie)), probing.lies[lie]) for lie in Lie])
 
 
-def _telemetry_lines(telemetry: Telemetry) -> Iterator[str]:
+def _cabling_lines(state: State, frames: Counter[str]) -> Iterator[str]:
+    verdict = state.cabling.verdict
+    found = {name: len(getattr(verdict, name)) for name in ("wrong", "missing", "unknown", "left_out")}
+    yield from lines(CABLES, [(label_text(("cabling", name)), count) for name, count in found.items()])
+    yield from lines(FRAMES, [(label_text(("result", name)), frames[name]) for name in sorted(frames)])
+
+
+def _telemetry_lines(telemetry: Telemetry, miscabled: int) -> Iterator[str]:
     tick = telemetry.ticks.value
     raised = Counter(signal.kind for signal in tick.active) if tick is not None else Counter()
     counts = dict(telemetry.counts)
@@ -241,7 +259,8 @@ def _telemetry_lines(telemetry: Telemetry) -> Iterator[str]:
     for name, family in COLLECTED.items():
         yield from lines(family, [("", counts.pop(name, 0))])
     yield from lines(ODD, [(label_text(("kind", kind)), count) for kind, count in sorted(counts.items())])
-    yield from lines(CONDITIONS, [(label_text(("kind", kind)), raised[kind]) for kind in SignalKind])
+    conditions = [*((kind, raised[kind]) for kind in SignalKind), ("cabling", miscabled)]
+    yield from lines(CONDITIONS, [(label_text(("kind", kind)), count) for kind, count in conditions])
     if telemetry.history is not None:
         written = telemetry.history.counts()
         for name, family in HISTORY.items():

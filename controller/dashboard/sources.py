@@ -23,6 +23,8 @@ class Sources:
     previews: Shares
     gate: Gate = field(default_factory=Gate)
     limited: Counter[Limit] = field(default_factory=Counter)
+    frames: Counter[str] = field(default_factory=Counter)
+    """What became of LLDP frames, by `Hearing` of the southbound."""
     probing: Probing | None = None
     """What probes are used for on a fabric that hashes."""
     unrecorded: Callable[[], int] = int

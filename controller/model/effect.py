@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from heddle.controller.model import lines
+from heddle.controller.model.cabling import CablingPolicy, Peer
 from heddle.controller.model.error import HeddleError
+from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import NO_MOVES, MoveLimit
@@ -192,6 +194,36 @@ class Note(Printed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnose(Printed):
+    """Compare the heard cabling with the fabric's, in a worker thread; `event.Diagnosed` returns the verdict.
+
+    `down` are the ports that are down, `before` what they heard last, `health` what is out of use for other reasons,
+    `left_out` the cables that are out of use for their cabling: at most a share of `max_percent` of all may be.
+    """
+
+    line: ClassVar[Wording] = lambda e: Line(f"diagnose the cabling from what {len(e.heard)} ports hear")
+    token: int
+    heard: Mapping[PortRef, Peer]
+    before: Mapping[PortRef, Peer]
+    down: frozenset[PortRef]
+    health: Health
+    left_out: frozenset[str]
+    policy: CablingPolicy
+    max_percent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition(Printed):
+    """Publish that a condition of a kind is raised, or cleared."""
+
+    line: ClassVar[Wording] = lambda e: Line(f"{e.kind} {'raised' if e.raised else 'cleared'}: {e.text}")
+    kind: str
+    subject: str
+    text: str
+    raised: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworksChanged(Held):
     """Notify gateways and hosts of a new generation of virtual networks."""
 
@@ -224,4 +256,6 @@ Effect = (
     | Note
     | Wake
     | Persist
+    | Diagnose
+    | Condition
 )

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from heddle.controller.model import lines
+from heddle.controller.model.cabling import Peer, Verdict
 from heddle.controller.model.error import HeddleError
+from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.network_event import (
     ApplyBorder,
@@ -275,6 +277,23 @@ class SwitchCaughtUp(Printed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Heard(Printed):
+    """Ports of switches hear other peers than before; None is a port that has gone down, and hears nothing."""
+
+    line: ClassVar[Wording] = lambda e: Line(f"{len(e.changes)} ports hear another neighbour")
+    changes: Mapping[PortRef, Peer | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosed(Printed):
+    """The reply to the `effect.Diagnose` of the same token; None where the diagnosis failed."""
+
+    line: ClassVar[Wording] = lambda e: Line(f"cabling: {len(e.verdict.causes) if e.verdict else 'no'} causes found")
+    token: int
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick(Printed):
     """Time has passed: leases and the deadlines of waiting callers are checked."""
 
@@ -286,5 +305,5 @@ Event = (
     Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed | InstallLags |
     SwitchCaughtUp | ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer |
     DeleteLoadBalancer | ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway |
-    DropUnknownVpcs | GatewayAcked | Tick
+    DropUnknownVpcs | GatewayAcked | Heard | Diagnosed | Tick
 )  # fmt: skip

@@ -10,8 +10,11 @@ from typing import NamedTuple
 ETH_IPV4 = 0x0800
 ETH_ARP = 0x0806
 ETH_PFC = 0x8808
+ETH_LLDP = 0x88CC
 IP_UDP = 17
 ROCE_PORT = 4791
+CONTROLLER_PORT = 0xFFFF_FFFD
+"""The reserved port that leads to the controller (OpenFlow 1.3, section 4.5)."""
 
 
 class Masked(NamedTuple):
@@ -75,6 +78,7 @@ class CookieKind(IntEnum):
     """The purpose of a rule."""
 
     PFC_DROP = 0x10
+    LLDP = 0x11
     LOCAL = 0x20
     ROUTE = 0x21
     ARP = 0x30

@@ -22,6 +22,7 @@ import heddle.controller.brain.lifecycle
 import heddle.controller.brain.port_search
 import heddle.controller.brain.state
 import heddle.controller.brain.virtual_networks
+import heddle.controller.model.cabling
 import heddle.controller.model.effect
 import heddle.controller.model.error
 import heddle.controller.model.event
@@ -61,6 +62,7 @@ _MODULES: tuple[ModuleType, ...] = (
     heddle.controller.brain.virtual_networks,
     heddle.controller.brain.port_search,
     heddle.controller.brain.state,
+    heddle.controller.model.cabling,
     heddle.controller.model.effect,
     heddle.controller.model.error,
     heddle.controller.model.event,

@@ -10,8 +10,10 @@ from heddle.controller.model.fabric import Fabric, Nic, Role, Switch
 from heddle.controller.model.health import Health
 from heddle.controller.model.port_layout import SteeringLayout
 from heddle.controller.model.rule import (
+    CONTROLLER_PORT,
     ETH_ARP,
     ETH_IPV4,
+    ETH_LLDP,
     ETH_PFC,
     IP_UDP,
     ROCE_PORT,
@@ -31,6 +33,7 @@ from heddle.controller.rules.pipeline import (
     ARP_PRIORITY,
     FROM_ABOVE_PRIORITY,
     IPV4_PRIORITY,
+    LLDP_PRIORITY,
     LOCAL_PRIORITY,
     MISS_PRIORITY,
     PFC_PRIORITY,
@@ -90,6 +93,7 @@ def _classes(by_port: bool) -> list[FlowRule]:
     roce = Match(eth_type=ETH_IPV4, ip_proto=IP_UDP, udp_dst=ROCE_PORT)
     rules = [
         _rule(Table.CLASSIFY, PFC_PRIORITY, Match(eth_type=ETH_PFC), (), CookieKind.PFC_DROP),
+        _rule(Table.CLASSIFY, LLDP_PRIORITY, Match(eth_type=ETH_LLDP), (Output(CONTROLLER_PORT),), CookieKind.LLDP),
         _classify(IPV4_PRIORITY, Match(eth_type=ETH_IPV4), Table.OTHER_IPV4),
         _classify(ARP_PRIORITY, Match(eth_type=ETH_ARP), Table.ARP),
     ]

@@ -29,6 +29,7 @@ class Table(IntEnum):
 
 
 PFC_PRIORITY = 65535
+LLDP_PRIORITY = 60000
 LOCAL_PRIORITY = 40000
 FROM_ABOVE_PRIORITY = 35000
 ROCE_PRIORITY = 30000
@@ -97,6 +98,7 @@ PIPELINE: tuple[TableSpec, ...] = (
             _entry(
                 PFC_PRIORITY, PFC_PRIORITY, "eth_type", "drop", CookieKind.PFC_DROP, "a pause frame ends at its link"
             ),
+            _entry(LLDP_PRIORITY, LLDP_PRIORITY, "eth_type", "output", CookieKind.LLDP, "LLDP goes to the controller"),
             _entry(
                 LOCAL_PRIORITY,
                 LOCAL_PRIORITY,

@@ -5,8 +5,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from heddle.controller.model.effect import Note
+from heddle.controller.model.effect import Condition, Note
 from heddle.controller.model.job_state import JobState
+from heddle.controller.model.log_event import LogEvent
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.runtime.owners import Owners
 from heddle.controller.runtime.ports import Clock
@@ -55,3 +56,16 @@ class Feeds:
         """Write a line to the log and publish it as an event."""
         _LOG.log(_LEVELS[note.severity], "%s: %s", note.subject, note.text)
         self.telemetry.note(note, self.clock.unix_ms())
+
+    def condition(self, condition: Condition) -> None:
+        """Write a condition that is raised or cleared to the log, and publish it as an event."""
+        severity, verb = ("warning", "raised") if condition.raised else ("info", "cleared")
+        _LOG.log(_LEVELS[severity], "%s %s: %s", condition.kind, verb, condition.text)
+        event = LogEvent(
+            timestamp_unix_ns=self.clock.unix_ms() * 1_000_000,
+            severity=severity,
+            kind=f"{condition.kind}_{verb}",
+            subject=condition.subject,
+            text=condition.text,
+        )
+        self.telemetry.publish_events((event,))

@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from heddle.controller.brain.cabling.judging import judge
 from heddle.controller.brain.decide import decide_all
 from heddle.controller.brain.state import State
 from heddle.controller.model.effect import (
     Announce,
     Compile,
+    Condition,
+    Diagnose,
     Effect,
     EndSession,
     FindPorts,
@@ -35,6 +38,7 @@ from heddle.controller.model.effect import (
 )
 from heddle.controller.model.error import BudgetExceededError, HeddleError
 from heddle.controller.model.event import (
+    Diagnosed,
     Event,
     Installed,
     InstallFailed,
@@ -237,6 +241,14 @@ class Loop:
     async def _compile(self, work: Compile) -> None:
         self.post(await self._by.compiler.compile(work))
 
+    async def _diagnose(self, work: Diagnose) -> None:
+        try:
+            verdict = await asyncio.to_thread(judge, self.state.fabric, work)
+        except Exception:
+            _LOG.exception("the cabling could not be diagnosed; the last verdict stays")
+            verdict = None
+        self.post(Diagnosed(token=work.token, verdict=verdict))
+
     async def _install(self, work: Install) -> None:
         started = self._clock.monotonic_ns()
         watch = InstallWatch(partial(self._lags, work.token))
@@ -336,6 +348,12 @@ class Loop:
     def _on_end_session(self, effect: EndSession) -> None:
         self._by.gateways.end(effect.gateway_id, effect.session)
 
+    def _on_diagnose(self, effect: Diagnose) -> None:
+        self._spawn(self._diagnose(effect))
+
+    def _on_condition(self, effect: Condition) -> None:
+        self._by.feeds.condition(effect)
+
     def _on_note(self, effect: Note) -> None:
         self._by.feeds.note(effect)
 
@@ -355,6 +373,8 @@ _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {
     NetworksChanged: Loop._on_networks,
     EndSession: Loop._on_end_session,
     Note: Loop._on_note,
+    Diagnose: Loop._on_diagnose,
+    Condition: Loop._on_condition,
 }
 
 

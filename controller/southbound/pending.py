@@ -11,6 +11,7 @@ from typing import Any
 
 from heddle.controller.southbound.codec.check import MalformedMessageError
 from heddle.controller.southbound.codec.decode import ErrorReply
+from heddle.controller.southbound.codec.packets import UNAWAITED_XID
 from heddle.controller.southbound.codec.wire import MAX_XID, MessageType, MultipartType, type_name
 
 MAX_MULTIPART_BYTES = 64 << 20
@@ -62,6 +63,8 @@ class PendingRequests:
     """The requests of one session that have no reply yet, and its transaction ids."""
 
     def __init__(self) -> None:
+        self.unawaited = 0
+        """The errors for messages that no one awaits."""
         self._requests: dict[int, _Request] = {}
         self._next_xid = 1
 
@@ -108,7 +111,10 @@ class PendingRequests:
         return bool(flags & _MORE)
 
     def refuse(self, xid: int, error: ErrorReply) -> bool:
-        """Handle an error; False where no request has its transaction id."""
+        """Handle an error; False where no request has its transaction id, and no message that is not awaited."""
+        if xid == UNAWAITED_XID:
+            self.unawaited += 1
+            return True
         request = self._requests.get(xid)
         if request is None or request.future.done():
             return False

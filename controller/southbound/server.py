@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from heddle.controller.model.rule import Step, SwitchRules
+from heddle.controller.runtime.background import Background
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.ports import InstallError, InstallWatch
@@ -17,9 +18,11 @@ from heddle.controller.runtime.tls_front import TlsFront
 from heddle.controller.southbound.codec import encode
 from heddle.controller.southbound.codec.decode import Features, Port
 from heddle.controller.southbound.install import Installer
+from heddle.controller.southbound.lldp.discovery import Discovery
 from heddle.controller.southbound.pace import Pace
 from heddle.controller.southbound.pending import RequestRejectedError, SessionClosedError
-from heddle.controller.southbound.session import SessionPhase, SessionRejectedError, SwitchSession
+from heddle.controller.southbound.phase import SessionPhase, SessionRejectedError
+from heddle.controller.southbound.session import SwitchSession
 from heddle.controller.southbound.settings import SouthboundSettings
 from heddle.controller.southbound.strangers import Strangers
 from heddle.foundation.certificate import PeerRefusedError
@@ -75,10 +78,12 @@ class OpenFlowServer:
         leadership: Leadership | None = None,
         tls: Tls | None = None,
         limited: Counter[Limit] | None = None,
+        discovery: Discovery | None = None,
     ) -> None:
         """Report to `events`; count what the limits of connections refuse in `limited`.
 
-        With `leadership` switches wait for their role until this controller leads.
+        `discovery` hears the cabling, None for not at all. With `leadership` switches wait for their role until this
+        controller leads.
         """
         self.limited: Counter[Limit] = Counter() if limited is None else limited
         self.refusals: deque[str] = deque(maxlen=_REMEMBERED)
@@ -100,7 +105,8 @@ class OpenFlowServer:
         if tls is not None:
             context = tls.server_context()  # each handshake uses the files of its moment
             self._front = TlsFront(lambda: context, self._settings.handshake_timeout_s, self._no_tls)
-        self._watching: asyncio.Task[None] | None = None
+        self._discovery = discovery
+        self._background = Background()
 
     async def start(self) -> tuple[str, int]:
         """Listen; return the bound address and port. Raises OSError where they are in use."""
@@ -108,15 +114,16 @@ class OpenFlowServer:
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(self._accept, *self._address, backlog=BACKLOG)
         if self._tls is not None:
-            self._watching = loop.create_task(self._end_denied(self._tls))
+            self._background.start(self._end_denied(self._tls))
+        if self._discovery is not None:
+            self._background.start(self._discovery.run(self.may_send))
         host, port = self._listener.sockets[0].getsockname()[:2]
         return host, port
 
     async def close(self) -> None:
         """Stop listening and end every session; the switches keep their rules."""
         self._closing = True
-        if self._watching is not None:
-            self._watching.cancel()
+        await self._background.close()
         if self._listener is not None:
             await close_listener(self._listener)
         if self._front is not None:
@@ -224,6 +231,8 @@ class OpenFlowServer:
         self._ready[switch_id] = session
         _LOG.info("switch_up %s rules=%d groups=%d", session, len(installed.rules), len(installed.groups))
         self._events.switch_up(switch_id, dict(session.ports), installed)
+        if self._discovery is not None:
+            self._discovery.switch_up(switch_id, session.ports, session.transport)
 
     def ended(self, session: SwitchSession, reason: str) -> None:
         """Log why a session ended; report it where the switch was up."""
@@ -240,6 +249,8 @@ class OpenFlowServer:
             return
         del self._ready[session.switch_id]
         self._events.switch_down(session.switch_id, reason)
+        if self._discovery is not None:
+            self._discovery.switch_down(session.switch_id)
 
     def suspected(self, session: SwitchSession, suspect: bool) -> None:
         """Report that a switch is silent, or sends again."""
@@ -249,12 +260,19 @@ class OpenFlowServer:
 
     def port_changed(self, session: SwitchSession, port: Port) -> None:
         """Report a port's state."""
+        if self._discovery is not None:
+            self._discovery.port_changed(session.switch_id or "", port.number, port.up)
         if not self._events.port_status(session.switch_id or "", port.number, port.up):
             session.close("too many of its events wait: it changes its ports faster than the controller handles them")
 
     def flow_removed(self, session: SwitchSession) -> None:
         """Report a removed entry."""
         self._events.flow_removed(session.switch_id or "")
+
+    def packet_in(self, session: SwitchSession, message: bytes) -> None:
+        """Hear what a switch sends to the controller."""
+        if self._discovery is not None:
+            self._discovery.packet_in(session.switch_id or "", message)
 
     def complained(self, session: SwitchSession, text: str) -> None:
         """Report an error that belongs to no request."""

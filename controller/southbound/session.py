@@ -14,7 +14,6 @@ and `Owner.ended` exactly once, with a reason.
 import asyncio
 import logging
 from collections.abc import Callable
-from enum import Enum
 from typing import ClassVar, Protocol
 
 from heddle.controller.model.rule import GroupRule, SwitchRules
@@ -31,6 +30,7 @@ from heddle.controller.southbound.pending import (
     StrayCounters,
     done_within,
 )
+from heddle.controller.southbound.phase import SessionPhase, SessionRejectedError
 from heddle.controller.southbound.settings import SouthboundSettings
 from heddle.controller.southbound.transport import MessageTransport
 from heddle.foundation.certificate import Peer
@@ -41,19 +41,6 @@ COMPLAINTS_PER_PERIOD = 20
 """Maximum of errors that belong to no request passed to `Owner.complained` per echo period; others are counted."""
 ENTRIES_PER_TURN = 50
 """The flow entries that are decoded in one turn of the event loop."""
-
-
-class SessionPhase(Enum):
-    """The phase of a session."""
-
-    HELLO = "hello"
-    HANDSHAKE = "handshake"
-    READY = "ready"
-    CLOSED = "closed"
-
-
-class SessionRejectedError(Exception):
-    """The controller refuses this switch; the text gives the reason."""
 
 
 class Owner(Protocol):
@@ -85,6 +72,9 @@ class Owner(Protocol):
 
     def flow_removed(self, session: "SwitchSession") -> None:
         """A ready switch has removed an entry."""
+
+    def packet_in(self, session: "SwitchSession", message: bytes) -> None:
+        """A ready switch has sent a packet to the controller."""
 
     def complained(self, session: "SwitchSession", text: str) -> None:
         """A switch sent an error that belongs to no request."""
@@ -351,8 +341,10 @@ class SwitchSession:
     def _on_echo_reply(self, xid: int, message: bytes) -> None:
         self._pending.reply(MessageType.ECHO_REPLY, xid, message)  # no request waits for the periodic ones
 
-    def _on_packet_in(self, _: int, __: bytes) -> None:
+    def _on_packet_in(self, _: int, message: bytes) -> None:
         self.counters.packet_ins += 1
+        if self.phase is SessionPhase.READY:
+            self._owner.packet_in(self, message)
 
     def _on_flow_removed(self, _: int, __: bytes) -> None:
         if self.phase is SessionPhase.READY:

@@ -4,7 +4,8 @@ from collections import Counter
 
 from heddle.controller.model.server_address import split_address
 from heddle.controller.runtime.limits.limited import Limit
-from heddle.controller.southbound.session import SessionPhase, SessionRejectedError, SwitchSession
+from heddle.controller.southbound.phase import SessionPhase, SessionRejectedError
+from heddle.controller.southbound.session import SwitchSession
 from heddle.controller.southbound.settings import SouthboundSettings
 
 GAVE_WAY = "it had not sent its Hello, and a newer connection takes its place"

@@ -481,18 +481,32 @@ class GetTopologyRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Topology(_message.Message):
-    __slots__ = ("generation", "switches", "links", "nics", "hashes")
+    __slots__ = ("generation", "switches", "links", "nics", "hashes", "miscablings", "wrong_in_use")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
     LINKS_FIELD_NUMBER: _ClassVar[int]
     NICS_FIELD_NUMBER: _ClassVar[int]
     HASHES_FIELD_NUMBER: _ClassVar[int]
+    MISCABLINGS_FIELD_NUMBER: _ClassVar[int]
+    WRONG_IN_USE_FIELD_NUMBER: _ClassVar[int]
     generation: int
     switches: _containers.RepeatedCompositeFieldContainer[Switch]
     links: _containers.RepeatedCompositeFieldContainer[Link]
     nics: _containers.RepeatedCompositeFieldContainer[Nic]
     hashes: bool
-    def __init__(self, generation: _Optional[int] = ..., switches: _Optional[_Iterable[_Union[Switch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., nics: _Optional[_Iterable[_Union[Nic, _Mapping]]] = ..., hashes: _Optional[bool] = ...) -> None: ...
+    miscablings: _containers.RepeatedCompositeFieldContainer[Miscabling]
+    wrong_in_use: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, generation: _Optional[int] = ..., switches: _Optional[_Iterable[_Union[Switch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., nics: _Optional[_Iterable[_Union[Nic, _Mapping]]] = ..., hashes: _Optional[bool] = ..., miscablings: _Optional[_Iterable[_Union[Miscabling, _Mapping]]] = ..., wrong_in_use: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Miscabling(_message.Message):
+    __slots__ = ("kind", "text", "cables")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    CABLES_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    text: str
+    cables: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, kind: _Optional[str] = ..., text: _Optional[str] = ..., cables: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Switch(_message.Message):
     __slots__ = ("id", "role", "datapath_id", "connected", "drained", "rules", "fault")
@@ -513,7 +527,7 @@ class Switch(_message.Message):
     def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured")
+    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured", "cabling", "heard", "left_out")
     ID_FIELD_NUMBER: _ClassVar[int]
     SRC_FIELD_NUMBER: _ClassVar[int]
     DST_FIELD_NUMBER: _ClassVar[int]
@@ -523,6 +537,9 @@ class Link(_message.Message):
     PLANNED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     MEASURED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     MEASURED_FIELD_NUMBER: _ClassVar[int]
+    CABLING_FIELD_NUMBER: _ClassVar[int]
+    HEARD_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     id: str
     src: str
     dst: str
@@ -532,7 +549,10 @@ class Link(_message.Message):
     planned_utilisation: float
     measured_utilisation: float
     measured: bool
-    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ...) -> None: ...
+    cabling: str
+    heard: str
+    left_out: bool
+    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ...) -> None: ...
 
 class Nic(_message.Message):
     __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network")

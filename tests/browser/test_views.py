@@ -84,3 +84,17 @@ def test_an_address_that_names_nothing_is_a_sentence_not_an_empty_page(browser: 
         ):
             page.open(site.url + address)
             page.wait_for_text(text)
+
+
+def test_a_wrong_a_missing_and_an_unknown_cable_are_different_pictures(browser: Browser, site: DashboardSite) -> None:
+    with browser.page() as page:
+        page.open(site.url)
+        page.wait_for_text("Cabling: leaf1:1 and leaf1:2 are exchanged")
+        marks = "[...document.querySelectorAll('.mark path')].map(p => [p.className.baseVal, p.getAttribute('d')])"
+        shapes = page.run(f"Object.fromEntries({marks})")
+        assert {"wrong", "missing", "unknown", "down", "drained"} == shapes.keys()
+        assert len(set(shapes.values())) == 5
+        dash = "getComputedStyle(document.querySelector('.half.' + kind)).strokeDasharray"
+        assert len(set(page.run(f"['wrong', 'missing', 'unknown'].map(kind => {dash})"))) == 3
+        for kind in ("wrong", "missing", "unknown"):
+            assert page.run(f"document.querySelectorAll('.half.{kind}').length") == 2

@@ -55,6 +55,10 @@ def troubled_state(fabric: dict[str, Any]) -> dict[str, Any]:
         links["up"][ids[link]] = 0
     for link in ("leaf4:1>spine1:4", "spine1:4>leaf4:1"):
         links["drained"][ids[link]] = 1
+    for mark, way in ((1, "leaf1:1>spine1:1"), (2, "leaf2:1>spine1:2"), (3, "leaf4:2>spine2:4")):
+        for link in (way, ">".join(reversed(way.split(">")))):
+            links["cabling"][ids[link]] = mark
+    state["miscablings"] = ["leaf1:1 and leaf1:2 are exchanged"]
     links["utilisation"][ids["leaf3:3>h5-n0"]] = 0.97
     links["pause_share"][ids["spine2:3>leaf3:2"]] = 0.9
     state["switches"]["connected"][1] = 0

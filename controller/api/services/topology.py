@@ -2,8 +2,10 @@
 
 from heddle.controller.brain.state import State
 from heddle.controller.model.address import ip_text
+from heddle.controller.model.cabling import Verdict
 from heddle.controller.model.fabric import Nic
 from heddle.controller.model.steering_traits import traits_of
+from heddle.controller.views.cabling import CableMark, cable_marks
 from heddle.controller.views.link_states import link_states, planned_utilisation
 from heddle.controller.views.measured import link_utilisation
 from heddle.controller.views.switch_faults import fault_of
@@ -33,9 +35,18 @@ def topology_to(state: State, snapshot: Snapshot | None = None, hidden: frozense
         links=[link for link in _links(state) if link.src not in hidden and link.dst not in hidden],
         nics=[_nic(nic) for nic in fabric.nics if nic.id not in hidden],
     )
+    if not hidden:
+        _add_miscablings(found, state.cabling.verdict)
     if snapshot is not None:
         _add_measured(found, link_utilisation(fabric, snapshot))
     return found
+
+
+def _add_miscablings(topology: pb.Topology, verdict: Verdict) -> None:
+    """Name the causes; they may name NICs, so that only those who see all NICs get them."""
+    for cause in verdict.causes:
+        topology.miscablings.add(kind=cause.kind, text=cause.text, cables=cause.cables)
+    topology.wrong_in_use.extend(verdict.kept)
 
 
 def _add_measured(topology: pb.Topology, utilisation: dict[str, float]) -> None:
@@ -53,10 +64,21 @@ def _held(state: State, switch: str) -> int:
 def _links(state: State) -> list[pb.Link]:
     states = link_states(state)
     columns = (states.up.tolist(), states.drained.tolist(), planned_utilisation(state).tolist())
+    heard = {str(port): str(peer) for port, peer in state.cabling.heard.items()}
+    cables = state.fabric.cable_by_link
+    left_out = {way for cable in state.cabling.verdict.left_out for way in (cable, cables[cable].down_link)}
     return [
-        pb.Link(**link._asdict(), up=up, drained=drained, planned_utilisation=planned)
-        for link, up, drained, planned in zip(state.fabric.directed_links, *columns, strict=True)
-    ]
+        pb.Link(
+            **link._asdict(), up=up, drained=drained, planned_utilisation=planned, cabling=_WORDS[mark],
+            heard=heard.get(link.src, ""), left_out=link.id in left_out,
+        )
+        for link, up, drained, planned, mark in zip(
+            state.fabric.directed_links, *columns, cable_marks(state), strict=True
+        )
+    ]  # fmt: skip
+
+
+_WORDS = {mark: "" if mark is CableMark.AS_DESCRIBED else mark.name.lower() for mark in CableMark}
 
 
 def _nic(nic: Nic) -> pb.Nic:

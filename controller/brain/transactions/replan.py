@@ -245,7 +245,8 @@ def _effort(state: State, job: Job, plan: Replan) -> Effort:
 
 def _healthy_utilisation(state: State, job: Job, flows: JobFlows, cause: Cause) -> float | None:
     """Return the utilisation of the job's fullest link before failures raised it; None where they do not."""
-    if state.health == state.fabric.failed and not state.out_of_use.quarantined_nics:
+    left_out = state.cabling.verdict.left_out
+    if state.health == state.fabric.failed and not left_out and not state.out_of_use.quarantined_nics:
         return None
     before = job.healthy_utilisation
     if before is None and cause is Cause.FAILURE:

@@ -15,6 +15,7 @@ from heddle.controller.dashboard.documents.text import flags_text, json_text, li
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.runtime.telemetry import TelemetryTick
+from heddle.controller.views.cabling import cable_marks
 from heddle.controller.views.congestion import Congested, congestion
 from heddle.controller.views.isolation import Checked
 from heddle.controller.views.link_states import link_states, planned_utilisation
@@ -27,6 +28,8 @@ ROOTS_NS = 5_000_000_000
 MAX_FAULTS = 20
 MAX_JOBS = 1_000
 """The jobs of one state, the oldest first; `/api/jobs` has all."""
+MAX_MISCABLINGS = 20
+"""The causes of wrong cables in one state, those of the most cables first."""
 
 
 class Kept:
@@ -70,6 +73,7 @@ class StateText:
             "switches": self._switches(state),
             "jobs": self._kept.value("jobs", lambda: list_text(job_figures(state)), state.jobs, state.certificate),
             "congested": list_text(congested_ports(found)),
+            "miscablings": json_text(state.cabling.verdict.conditions[:MAX_MISCABLINGS]),
             "counts": json_text(counts(state, found, moment.checked)),
         }
         return Content(",".join(f'"{name}":{text}' for name, text in parts.items()))
@@ -80,12 +84,16 @@ class StateText:
         up, drained = kept(
             "up", lambda: tuple(map(flags_text, link_states(state))), state.health, state.drained, state.quarantines
         )
+        cabling = kept("cabling", lambda: json_text(list(map(int, cable_marks(state)))), state.cabling.verdict)
         used = paused = "null"
         if snapshot is not None:
             rows = kept("rows", lambda: LinkRows.of(state.fabric, snapshot.names), snapshot.names)
             used = shares_text(utilisation_of_links(rows, snapshot))
             paused = shares_text(pause_share_of_links(rows, snapshot))
-        return f'{{"utilisation":{used},"planned":{planned},"pause_share":{paused},"up":{up},"drained":{drained}}}'
+        return (
+            f'{{"utilisation":{used},"planned":{planned},"pause_share":{paused},"up":{up},"drained":{drained},'
+            f'"cabling":{cabling}}}'
+        )
 
     def _switches(self, state: State) -> str:
         kept = self._kept.value

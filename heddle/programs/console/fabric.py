@@ -12,6 +12,8 @@ from heddle.programs.console.jobs import as_dict
 from heddle.v1 import heddle_pb2 as pb
 
 MAX_LINKS_SHOWN = 60
+_CABLING = ("wrong", "missing", "", "unknown")
+"""The order of links: unknown cables may be many."""
 
 
 def topology(server: str, *, watch: bool, as_json: bool) -> None:
@@ -54,6 +56,14 @@ def drain(server: str, target: str, *, undrain: bool, as_json: bool) -> None:
     print(f"{target} is {what}: {done.flows_moved} flows moved; {fullest} (bound {done.certificate.lower_bound:.1%})")
 
 
+def cabling_text(link: pb.Link) -> str:
+    """Return what is heard of a link's cable: nothing where it is as described."""
+    if link.cabling != "wrong":
+        return {"missing": "MISSING", "unknown": "not heard"}.get(link.cabling, "")
+    heard = f", {escape(link.heard)} is heard" if link.heard else ""
+    return f"WRONG{heard}{', not used' if link.left_out else ''}"
+
+
 def _print(found: pb.Topology, as_json: bool) -> None:
     if as_json:
         json.dump(as_dict(found), sys.stdout)
@@ -72,15 +82,20 @@ def _print(found: pb.Topology, as_json: bool) -> None:
     for switch in found.switches:
         if switch.fault:
             out.print(f"[bold red]{switch.id}[/]: {escape(switch.fault)}")
-    links = Table(title="links that are down or carry plans, fullest first", title_justify="left")
-    for name in ("link", "capacity", "state", "planned", "measured"):
+    for cause in found.miscablings:
+        out.print(f"[bold red]cabling[/]: {escape(cause.text)}")
+    for text in found.wrong_in_use:
+        out.print(f"[bold red]cabling[/]: {escape(text)}")
+    links = Table(title="links that are down, miscabled or carry plans, fullest first", title_justify="left")
+    for name in ("link", "capacity", "state", "cabling", "planned", "measured"):
         links.add_column(name)
-    rows = [link for link in found.links if not link.up or link.drained or link.planned_utilisation]
-    rows.sort(key=lambda link: (link.up, -link.planned_utilisation, link.id))
+    rows = [link for link in found.links if not link.up or link.drained or link.cabling or link.planned_utilisation]
+    rows.sort(key=lambda link: (link.up, _CABLING.index(link.cabling), -link.planned_utilisation, link.id))
     for link in rows[:MAX_LINKS_SHOWN]:
         state = "drained" if link.drained else "up" if link.up else "DOWN"
         measured = f"{link.measured_utilisation:.1%}" if link.measured else "?"
-        links.add_row(link.id, screen.rate(link.capacity_bps), state, f"{link.planned_utilisation:.1%}", measured)
+        planned = f"{link.planned_utilisation:.1%}"
+        links.add_row(link.id, screen.rate(link.capacity_bps), state, cabling_text(link), planned, measured)
     out.print(links if rows else "every link is up and none carries a plan")
     if len(rows) > MAX_LINKS_SHOWN:
         out.print(f"  … and {len(rows) - MAX_LINKS_SHOWN} more; --json prints all of them")

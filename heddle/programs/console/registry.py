@@ -33,7 +33,9 @@ COMMANDS = {
     "check cabling": Source(
         "Name the causes of wrong cables, by LLDP.", "heddle.programs.console.cabling_check.options", "check"
     ),
-    "fabric": Source("Compare and expand fabric files; put one in force.", "heddle.programs.console.options.fabric", "fabric"),
+    "fabric": Source(
+        "Compare and expand fabric files; put one in force.", "heddle.programs.console.options.fabric", "fabric"
+    ),
     "plan": Source("Plan jobs offline, with proof.", "heddle.programs.console.options.offline", "plan"),
     "suggest": Source("Suggest NICs for a job offline.", "heddle.programs.console.options.offline", "suggest"),
     "import": Source(

@@ -24,6 +24,7 @@ FEATURES_REQUEST, FEATURES_REPLY, SET_CONFIG, PORT_STATUS = 5, 6, 9, 12
 FLOW_MOD, GROUP_MOD = 14, 15
 MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 18, 19, 20, 21
 ROLE_REQUEST, ROLE_REPLY, SET_ASYNC = 24, 25, 28
+PACKET_OUT, METER_MOD = 13, 29
 FLOW, GROUP_DESC, PORT_DESC = 1, 7, 13
 EVERYTHING = frozenset(range(30))
 PART_BYTES = 60_000
@@ -136,7 +137,7 @@ class FakeSwitch:
             return [(ROLE_REPLY, self._role(*struct.unpack_from("!I4xQ", whole, 8)))]
         elif kind == MULTIPART_REQUEST:
             return self._multipart(struct.unpack_from("!H", whole, 8)[0])
-        elif kind not in (HELLO, ECHO_REPLY, SET_CONFIG, SET_ASYNC):
+        elif kind not in (HELLO, ECHO_REPLY, SET_CONFIG, SET_ASYNC, PACKET_OUT, METER_MOD):  # frames end here
             raise Refusal(1, 1)
         return []
 

@@ -4,8 +4,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from heddle.controller.model.effect import Install, Place, Solve
-from heddle.controller.model.event import PortStatus, Release, Submit, Suggest, SwitchDown, SwitchUp, Tick, Withdraw
+from heddle.controller.model.cabling import Peer
+from heddle.controller.model.effect import Diagnose, Install, Place, Solve
+from heddle.controller.model.event import (
+    Heard,
+    PortStatus,
+    Release,
+    Submit,
+    Suggest,
+    SwitchDown,
+    SwitchUp,
+    Tick,
+    Withdraw,
+)
+from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.job import Steering
 from heddle.controller.model.placement import Shape
 from heddle.controller.model.rule import SwitchRules
@@ -14,6 +26,8 @@ from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 JOBS = st.sampled_from(["a", "b", "c"])
 SWITCHES = st.sampled_from(["spine1", "spine2", "leaf1", "leaf2"])
+PLACES = st.tuples(SWITCHES, st.integers(1, 3))
+HEARINGS = st.dictionaries(PLACES, st.none() | PLACES, max_size=4)
 
 
 class BrainMachine(RuleBasedStateMachine):
@@ -55,6 +69,11 @@ class BrainMachine(RuleBasedStateMachine):
     def port_changes(self, switch: str, port: int, up: bool) -> None:
         self.driver.feed(PortStatus(switch=switch, port=port, up=up))
 
+    @rule(hearings=HEARINGS)
+    def ports_hear(self, hearings: dict[tuple[str, int], tuple[str, int] | None]) -> None:
+        changes = {PortRef(*place): Peer(*peer) if peer is not None else None for place, peer in hearings.items()}
+        self.driver.feed(Heard(changes=changes))
+
     @rule(switch=SWITCHES, keeps=st.booleans())
     def reconnect(self, switch: str, keeps: bool) -> None:
         self.driver.feed(SwitchDown(switch=switch, reason="test"))
@@ -73,7 +92,7 @@ class BrainMachine(RuleBasedStateMachine):
 
     @rule()
     def slow_outside(self) -> None:
-        self.driver.hold = (Install, Place, Solve)
+        self.driver.hold = (Diagnose, Install, Place, Solve)
 
     @rule(ms=st.integers(0, 4_000))
     def time_passes(self, ms: int) -> None:
@@ -87,6 +106,13 @@ class BrainMachine(RuleBasedStateMachine):
     @rule()
     def outside_answers(self) -> None:
         self.driver.release_held()
+
+    @invariant()
+    def what_is_left_out_is_a_cable_and_few(self) -> None:
+        state = self.driver.state
+        left_out = state.cabling.verdict.left_out
+        assert left_out <= {cable.id for cable in state.fabric.cables}
+        assert len(left_out) <= len(state.fabric.cables) * state.settings.cabling_max_percent // 100
 
     @invariant()
     def at_rest_every_caller_has_a_reply_and_switches_hold_the_wanted_rules(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from heddle.controller.brain.begin import begin
+from heddle.controller.brain.cabling.judging import judge
 from heddle.controller.brain.decide import decide
 from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.state import State, wanted
@@ -12,6 +13,8 @@ from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.model.effect import (
     Announce,
     Compile,
+    Condition,
+    Diagnose,
     Effect,
     FindPorts,
     GiveUp,
@@ -25,6 +28,7 @@ from heddle.controller.model.effect import (
 )
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import (
+    Diagnosed,
     Event,
     Installed,
     InstallFailed,
@@ -112,6 +116,8 @@ class Driver:
         self.replies: dict[int, list[Response | HeddleError]] = {}
         self.announced: list[JobPlan] = []
         self.notes: list[Note] = []
+        self.conditions: dict[str, str] = {}
+        """The conditions that are raised: the kind of each by its text."""
         self.effects: list[Effect] = []
         self.waiting: list[Effect] = []
         self.stuck: dict[int, tuple[Install, int]] = {}
@@ -177,6 +183,17 @@ class Driver:
 
     def _compile(self, effect: Compile) -> list[Event]:
         return [compile_beside(self.fabric, effect)]
+
+    def _diagnose(self, effect: Diagnose) -> list[Event]:
+        return [Diagnosed(token=effect.token, verdict=judge(self.fabric, effect))]
+
+    def _condition(self, effect: Condition) -> list[Event]:
+        if effect.raised:
+            assert effect.text not in self.conditions
+            self.conditions[effect.text] = effect.kind
+        else:
+            del self.conditions[effect.text]
+        return []
 
     def _place(self, effect: Place) -> list[Event]:
         try:

@@ -6,9 +6,11 @@ import pytest
 
 from heddle.controller.brain.settings import RANGES, Settings
 from heddle.controller.config.service import ServiceConfig
+from heddle.controller.model.cabling import CablingPolicy
 
 BY_OTHER_MEANS = {
     "moves",  # a section of the file
+    "cabling",  # a key with words, below
     "acts_on_telemetry", "period_ms",  # follow from the section telemetry
     "is_journaled", "generation_floor",  # of the journal
     "max_suggestions_waiting", "max_previews_waiting", "max_gateways",  # constants
@@ -29,3 +31,14 @@ def test_a_key_sets_its_setting_within_its_range(name):
     if known.most is not None:
         with pytest.raises(ValueError, match=known.key):
             ServiceConfig.model_validate({known.key: known.most + 1})
+
+
+def test_the_cabling_policy_is_exclude_and_may_be_ignore():
+    assert ServiceConfig().of_brain().cabling is CablingPolicy.EXCLUDE
+    assert ServiceConfig(cabling="ignore").of_brain().cabling is CablingPolicy.IGNORE
+
+
+@pytest.mark.parametrize(("text", "why"), [("follow", "not offered yet"), ("maybe", "must be exclude or ignore")])
+def test_any_other_cabling_policy_is_refused_in_a_line(text, why):
+    with pytest.raises(ValueError, match=why):
+        ServiceConfig(cabling=text)

@@ -5,9 +5,12 @@ from typing import Any, get_args
 
 import pytest
 
+from heddle.controller.model.cabling import CablingPolicy, Verdict
 from heddle.controller.model.effect import (
     Announce,
     Compile,
+    Condition,
+    Diagnose,
     Drained,
     Effect,
     EndSession,
@@ -28,8 +31,10 @@ from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.event import (
     Compiled,
     Congested,
+    Diagnosed,
     Drain,
     Event,
+    Heard,
     Installed,
     InstallFailed,
     InstallLags,
@@ -48,6 +53,7 @@ from heddle.controller.model.event import (
     Tick,
     Withdraw,
 )
+from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.health import Health
 from heddle.controller.model.moves import MAX_MOVES, MoveLimit, Whose
 from heddle.controller.model.network_event import ApplyNetwork, DropUnknownVpcs, ForgetGateway
@@ -114,6 +120,9 @@ EVENTS = [
     (SwitchCaughtUp(switch="leaf1"), "leaf1 has caught up", ""),
     (ForgetGateway(reply=1, gateway_id="gw1"), "ForgetGateway", ""),
     (DropUnknownVpcs(reply=1), "DropUnknownVpcs", ""),
+    (Heard(changes={PortRef("leaf1", 1): None}), "1 ports hear another neighbour", ""),
+    (Diagnosed(token=1, verdict=None), "cabling: no causes found", ""),
+    (Diagnosed(token=1, verdict=Verdict(causes=(some(),))), "cabling: 1 causes found", ""),
     (Tick(), None, ""),
 ]
 EFFECTS = [
@@ -157,6 +166,16 @@ EFFECTS = [
     (Note(severity="info", subject="leaf1", text="connected"), "info: leaf1: connected", "leaf1"),
     (Wake(after_ms=1), None, ""),
     (Persist(values={("drain", "spine1"): "spine1"}), "write 1 values to the journal", ""),
+    (
+        Diagnose(
+            token=1, heard={}, before={}, down=frozenset(), health=UP, left_out=frozenset(),
+            policy=CablingPolicy.EXCLUDE, max_percent=25,
+        ),
+        "diagnose the cabling from what 0 ports hear",
+        "",
+    ),
+    (Condition(kind="cabling", subject="cabling", text="x", raised=True), "cabling raised: x", ""),
+    (Condition(kind="cabling", subject="cabling", text="x", raised=False), "cabling cleared: x", ""),
 ]  # fmt: skip
 
 

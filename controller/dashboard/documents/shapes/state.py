@@ -10,13 +10,14 @@ Flag = int
 
 
 class LinkFigures(TypedDict):
-    """What changes of each link."""
+    """What changes of each link; `cabling` is 0 as described, 1 wrong, 2 missing, 3 unknown by what its ports hear."""
 
     utilisation: list[float | None] | None
     planned: list[float] | None
     pause_share: list[float | None] | None
     up: list[Flag] | None
     drained: list[Flag] | None
+    cabling: list[int] | None
 
 
 class SwitchFigures(TypedDict):
@@ -78,7 +79,10 @@ class TelemetryAge(TypedDict):
 
 
 class StateOf(TypedDict):
-    """The state of the fabric; of the past, what is not recorded is null."""
+    """The state of the fabric; of the past, what is not recorded is null.
+
+    `miscablings` are sentences: why cables are wrong or missing, and which wrong ones stay in use.
+    """
 
     at_ms: int
     boot: str
@@ -87,6 +91,7 @@ class StateOf(TypedDict):
     switches: SwitchFigures | None
     jobs: list[JobFigures] | None
     congested: list[CongestedPort]
+    miscablings: list[str] | None
     counts: Counts | None
     telemetry: TelemetryAge
 

@@ -75,8 +75,8 @@ function imbalance(values) {
  */
 export function problems(fabric, tables, state) {
   if (!fabric || !state) return [];
-  return [...lostSwitches(fabric, state), ...faultySwitches(state), ...openNetworks(state), ...downLinks(fabric, tables, state), ...congestion(state),
-    ...hotLinks(fabric, tables, state), ...badJobs(state), ...telemetry(state)];
+  return [...lostSwitches(fabric, state), ...faultySwitches(state), ...openNetworks(state), ...miscabled(state), ...downLinks(fabric, tables, state),
+    ...congestion(state), ...hotLinks(fabric, tables, state), ...badJobs(state), ...telemetry(state)];
 }
 
 function lostSwitches(fabric, { switches }) {
@@ -98,6 +98,11 @@ function openNetworks({ counts }) {
   if (counts?.vpcs_violated) found.push({ severity: "error", text: `Isolation of ${plural(counts.vpcs_violated, "VPC")} is violated`, detail: "installed tables differ from the intent", href: "/networks" });
   if (counts?.vpcs_kept) found.push({ severity: "warning", text: `${plural(counts.vpcs_kept, "VPC")} served as before`, detail: "a gateway refuses what is wanted", href: "/networks" });
   return found;
+}
+
+/** Why cables are wrong or missing: a sentence for each cause. */
+function miscabled({ miscablings }) {
+  return (miscablings ?? []).map((text) => ({ severity: "error", text: `Cabling: ${text}`, detail: "", href: "/fabric" }));
 }
 
 function downLinks(fabric, tables, state) {

@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { heat } from "../load.js";
 import { layout } from "./layout.js";
-import { isDown, isDrained, isLost, linkLoad, neighbour, nodeDrained, nodeLabel } from "./marks.js";
+import { cablingOf, isDown, isDrained, isLost, linkLoad, neighbour, nodeDrained, nodeLabel } from "./marks.js";
 
 /** Cables that are drawn above the ground: the hottest of those above MIN_LOAD. More would hide each other. */
 export const MAX_DRAWN = 1500;
@@ -132,11 +132,12 @@ function drawLit(pen, { placed, scene, colours }) {
 
 function drawBroken(pen, { placed, scene, colours }) {
   for (const at of scene.tables.cables) {
-    const down = isDown(scene, at);
-    if (!down && !isDrained(scene, at)) continue;
+    const cabling = cablingOf(scene, at);
+    const down = isDown(scene, at) || cabling === "wrong" || cabling === "missing";
+    if (!down && !isDrained(scene, at) && !cabling) continue;
     const link = scene.fabric.links[at];
-    pen.setLineDash(down ? [6, 4] : [2, 3]);
-    pen.strokeStyle = down ? colours.bad : colours.muted;
+    pen.setLineDash(cabling === "wrong" ? [] : cabling === "missing" ? [2, 8] : down ? [6, 4] : [2, 3]);
+    pen.strokeStyle = cabling === "wrong" ? colours.accent : down ? colours.bad : colours.muted;
     pen.lineWidth = down ? 2 : 1;
     stroke(pen, placed, link);
     pen.setLineDash([]);

@@ -29,6 +29,8 @@ export function linkClass(scene, at) {
   if (scene.show === "measured" && !scene.preview && isPaused(links, at)) name += " paused";
   if (isDown(scene, at)) name += " down";
   else if (isDrained(scene, at)) name += " drained";
+  const cabling = cablingOf(scene, at);
+  if (cabling) name += ` ${cabling}`;
   if (scene.lit?.has(at)) name += " lit";
   if (scene.shared?.has(at)) name += " shared";
   if (scene.link === at) name += " picked";
@@ -41,6 +43,11 @@ export function isDown(scene, at) {
   const other = scene.tables.back[at];
   return up?.[at] === 0 || (other >= 0 && up?.[other] === 0);
 }
+
+const CABLING = ["", "wrong", "missing", "unknown"];
+
+/** Return what the ports of a cable hear: "wrong", "missing", "unknown", or "" where it is as described. */
+export const cablingOf = (scene, at) => CABLING[scene.state?.links?.cabling?.[at] ?? 0];
 
 export const isDrained = (scene, at) => scene.state?.links?.drained?.[at] === 1;
 

@@ -88,7 +88,7 @@ function toolbar(scene, { query }, job) {
   ];
   return [
     choice("Load shown", mode),
-    legend(),
+    legend(scene),
     note(scene),
     query.get("job") ? h("span", { class: "tag" }, "Job ", h("a", { href: `/jobs/${encodeURIComponent(query.get("job"))}` }, query.get("job")),
       job.error ? missing(job, "This job") : " is lit ", h("a", { href: withQuery({ job: null }), "aria-label": "Show every job" }, "✕")) : null,
@@ -96,11 +96,13 @@ function toolbar(scene, { query }, job) {
   ];
 }
 
-function legend() {
+function legend(scene) {
+  const cabled = scene.state?.links?.cabling?.some((mark) => mark > 0);
   const names = HEAT.slice(1).map((least) => (least < 0.05 ? "> 0" : `≥ ${Math.round(least * 100)} %`));
   return h("ul", { class: "legend", "aria-label": "Colours" },
     names.map((name, at) => h("li", { class: `heat-${at + 1}` }, name)),
-    h("li", { class: "paused" }, "paused"), h("li", { class: "down" }, "✕ down"), h("li", { class: "drained" }, "◇ drained"));
+    h("li", { class: "paused" }, "paused"), h("li", { class: "down" }, "✕ down"), h("li", { class: "drained" }, "◇ drained"),
+    cabled ? [h("li", { class: "down" }, "⤨ wrong cable"), h("li", { class: "down" }, "⊣⊢ missing"), h("li", { class: "drained" }, "? not heard")] : null);
 }
 
 function note(scene) {

@@ -3,7 +3,7 @@
 import { actionButton } from "../actions.js";
 import { h } from "../dom.js";
 import { portName } from "../fabric/index.js";
-import { isDown, isDrained, isLost, linkLoad, nodeDrained } from "../fabric/marks.js";
+import { cablingOf, isDown, isDrained, isLost, linkLoad, nodeDrained } from "../fabric/marks.js";
 import { count, rate } from "../format.js";
 import { isPaused } from "../load.js";
 import { isPast } from "../picture.js";
@@ -74,10 +74,11 @@ function portRow(scene, link) {
 
 /** Return the load of a port, or that it is down or drained. */
 export function portState(scene, link) {
-  if (isDown(scene, link)) return verdict("error", "down");
+  if (isDown(scene, link)) return verdict("error", cablingOf(scene, link) === "missing" ? "missing" : "down");
   const load = bar(linkLoad(scene, link));
   const drained = isDrained(scene, link) ? verdict("warning", "drained") : null;
-  return [load, isPaused(scene.state?.links, link) ? verdict("error", "paused") : null, drained];
+  const cabling = cablingOf(scene, link);
+  return [cabling ? verdict(cabling === "unknown" ? "quiet" : "error", `cable ${cabling}`) : null, load, isPaused(scene.state?.links, link) ? verdict("error", "paused") : null, drained];
 }
 
 export function nicPanel(scene, id) {
