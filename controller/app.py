@@ -1,6 +1,6 @@
 """The composition root: creates and connects every server, queue and task of the controller.
 
-southbound ──events──►                      ┌─► planner (one to three parts.processes), compiler of rules (a process)
+southbound ──events──►                      ┌─► planner (one to three processes), compiler of rules (a process)
                       inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
 gRPC ──────events──►                        └─► replies, watchers
 HTTP ◄─────state────
