@@ -603,7 +603,7 @@ class PortSampleBatch(_message.Message):
     def __init__(self, samples: _Optional[_Iterable[_Union[PortSample, _Mapping]]] = ...) -> None: ...
 
 class PortSample(_message.Message):
-    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale", "carrier")
+    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale", "carrier", "rx_crc_errors", "fec_corrected_codewords", "fec_uncorrectable_codewords", "flaps", "speed_bps", "lanes")
     class NicCountersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -624,6 +624,12 @@ class PortSample(_message.Message):
     NIC_COUNTERS_FIELD_NUMBER: _ClassVar[int]
     STALE_FIELD_NUMBER: _ClassVar[int]
     CARRIER_FIELD_NUMBER: _ClassVar[int]
+    RX_CRC_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    FEC_CORRECTED_CODEWORDS_FIELD_NUMBER: _ClassVar[int]
+    FEC_UNCORRECTABLE_CODEWORDS_FIELD_NUMBER: _ClassVar[int]
+    FLAPS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_BPS_FIELD_NUMBER: _ClassVar[int]
+    LANES_FIELD_NUMBER: _ClassVar[int]
     port: str
     timestamp_unix_ns: int
     sequence: int
@@ -637,7 +643,13 @@ class PortSample(_message.Message):
     nic_counters: _containers.ScalarMap[str, int]
     stale: bool
     carrier: bool
-    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ..., carrier: _Optional[bool] = ...) -> None: ...
+    rx_crc_errors: int
+    fec_corrected_codewords: int
+    fec_uncorrectable_codewords: int
+    flaps: int
+    speed_bps: int
+    lanes: int
+    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ..., carrier: _Optional[bool] = ..., rx_crc_errors: _Optional[int] = ..., fec_corrected_codewords: _Optional[int] = ..., fec_uncorrectable_codewords: _Optional[int] = ..., flaps: _Optional[int] = ..., speed_bps: _Optional[int] = ..., lanes: _Optional[int] = ...) -> None: ...
 
 class QueueSample(_message.Message):
     __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes", "packets", "bytes", "dropped_packets", "watchdog_dropped_packets", "watchdog_active")
