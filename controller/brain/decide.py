@@ -62,7 +62,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from heddle.controller.brain import congestion, durable, storms, switches
+from heddle.controller.brain import bad_cables, congestion, durable, storms, switches
 from heddle.controller.brain.install import (
     Outcome,
     caught_up,
@@ -85,6 +85,7 @@ from heddle.controller.brain.transactions.parking import delayed, unparked, unre
 from heddle.controller.brain.transactions.submissions import submit, withdraw
 from heddle.controller.model.effect import Effect
 from heddle.controller.model.event import (
+    CablesJudged,
     Compiled,
     Congested,
     Drain,
@@ -321,7 +322,7 @@ def _failed(state: State, active: Active, event: InstallFailed) -> Outcome:
 
 def _tick(state: State, event: Tick, now: int) -> Outcome:
     state, effects = jobs.end_leases(state, now)
-    for due in (switches.held_ports, _steering_tick, switches.tick, storms.ended, gateways.tick):
+    for due in (switches.held_ports, _steering_tick, switches.tick, storms.ended, bad_cables.tick, gateways.tick):
         state, more = due(state, now)
         effects += more
     return state, (*effects, *unread(state))
@@ -333,6 +334,7 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     Submit: _submit,
     Drain: drains.drain,
     Congested: _congested,
+    CablesJudged: bad_cables.judged,
     Compiled: _of_steering,
     Suggest: suggestions.suggest,
     Suggested: suggestions.suggested,

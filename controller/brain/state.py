@@ -14,6 +14,7 @@ from heddle.controller.brain.port_search import Seeking
 from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.effect import Drained
+from heddle.controller.model.event import JudgedCable
 from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
@@ -162,14 +163,18 @@ class ReplanWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainWork:
-    """Take a cable or switch out of use, or return it; with `dry_run`, only reply as if."""
+    """Take a cable or switch out of use, or return it; with `dry_run`, only reply as if.
+
+    `by_rule`: for a bad cable and without a caller, where the running jobs lose nothing by it (`brain.bad_cables`).
+    """
 
     kind: ClassVar[Literal[WorkKind.DRAIN]] = WorkKind.DRAIN
 
-    reply: int
+    reply: int | None
     target: str
     undrain: bool
     dry_run: bool = False
+    by_rule: bool = False
 
 
 Work = PlanWork | ReleaseWork | ReplanWork | DrainWork
@@ -291,6 +296,22 @@ class HotPort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BadCable:
+    """A cable that loses frames or is slow: what is known of it, the rate in bit/s that it has left.
+
+    `left_out`: plans do without it, because the running jobs lose nothing by that. `judged` are the jobs for which this
+    was last decided, None before the first time; `verdict` says what was decided.
+    """
+
+    found: JudgedCable
+    left_bps: int
+    left_out: bool = False
+    judged: frozenset[str] | None = None
+    judged_unix_ms: int = 0
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """The controller's state.
 
@@ -339,13 +360,26 @@ class State:
     topology_generation: int = 1
     parked: tuple[PlanWork, ...] = ()
     lacking: frozenset[str] = frozenset()
+    bad_cables: Mapping[str, BadCable] = field(default_factory=dict)
+
+    @property
+    def degraded(self) -> dict[str, int]:
+        """Return the rate in bit/s that each bad cable has left, by id."""
+        acts = self.settings.acts_on_telemetry
+        return {name: bad.left_bps for name, bad in self.bad_cables.items()} if acts else {}
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Return the bad cables that plans do without."""
+        return frozenset(name for name, bad in self.bad_cables.items() if bad.left_out)
 
     @property
     def out_of_use(self) -> Health:
-        """Return what has failed, what is drained and which NICs are in quarantine."""
+        """Return what has failed, what is drained or left out, and which NICs are in quarantine."""
         cables = frozenset(name for name in self.drained if name in self.fabric.cable_by_link)
         nics = frozenset(nic for nic, each in self.quarantines.items() if each.active)
-        more = Health(down_cables=cables, down_switches=self.drained - cables, down_nics=nics, quarantined_nics=nics)
+        out = cables | self.left_out
+        more = Health(down_cables=out, down_switches=self.drained - cables, down_nics=nics, quarantined_nics=nics)
         return self.health.union(more)
 
 

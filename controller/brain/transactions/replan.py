@@ -90,6 +90,7 @@ def planner_input(state: State, requests: tuple[JobRequest, ...]) -> Solve:
         kept=tuple((job.request, job.flows) for job in jobs),
         health=state.out_of_use,
         background={port.link: port.excess_bps for port in state.hot_ports.values() if port.excess_bps},
+        degraded=state.degraded,
         numbers=numbers | {request.job_id: state.next_job_number + place for place, request in enumerate(requests)},
     )
 
@@ -245,7 +246,7 @@ def _effort(state: State, job: Job, plan: Replan) -> Effort:
 
 def _healthy_utilisation(state: State, job: Job, flows: JobFlows, cause: Cause) -> float | None:
     """Return the utilisation of the job's fullest link before failures raised it; None where they do not."""
-    if state.health == state.fabric.failed and not state.out_of_use.quarantined_nics:
+    if state.health == state.fabric.failed and not state.out_of_use.quarantined_nics and not state.degraded:
         return None
     before = job.healthy_utilisation
     if before is None and cause is Cause.FAILURE:
