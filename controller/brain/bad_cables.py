@@ -123,8 +123,10 @@ def decided(state: State, work: DrainWork, was: Certificate, plan: Certificate |
     verdict = _verdict(work, bad, was, plan)
     is_known = bad.verdict.partition(":")[0] == verdict.partition(":")[0]
     state = replace(state, bad_cables={**state.bad_cables, work.target: replace(bad, verdict=verdict)})
-    note = Note(severity="warning", subject=work.target, text=f"{verdict}; {repair(bad.found)}")
-    return state, () if is_known else (note,)
+    if is_known:
+        return state, ()
+    state, changed = changed_topology(state)
+    return state, (Note(severity="warning", subject=work.target, text=f"{verdict}; {repair(bad.found)}"), *changed)
 
 
 def _verdict(work: DrainWork, bad: BadCable, was: Certificate, plan: Certificate | None) -> str:

@@ -513,7 +513,7 @@ class Switch(_message.Message):
     def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured")
+    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured", "left_bps", "fault")
     ID_FIELD_NUMBER: _ClassVar[int]
     SRC_FIELD_NUMBER: _ClassVar[int]
     DST_FIELD_NUMBER: _ClassVar[int]
@@ -523,6 +523,8 @@ class Link(_message.Message):
     PLANNED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     MEASURED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     MEASURED_FIELD_NUMBER: _ClassVar[int]
+    LEFT_BPS_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
     id: str
     src: str
     dst: str
@@ -532,7 +534,9 @@ class Link(_message.Message):
     planned_utilisation: float
     measured_utilisation: float
     measured: bool
-    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ...) -> None: ...
+    left_bps: int
+    fault: str
+    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class Nic(_message.Message):
     __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network")

@@ -6,7 +6,7 @@ from sample to sample, until it decides or a window is full, in two accounts:
     frames     damaged frames of those that arrived
     codewords  uncorrectable codewords of those that a line of this rate carries, also while nothing is sent
 
-    over       so many losses, in so many samples, at so high a share: one burst as a link comes up accuses nobody
+    over       so many losses, in so many samples, at so high a share: one burst as a link comes up accuses no cable
     under      a full window, long enough, at a low share, and no doubt in the other account
     neither    what is raised stays raised: a drained cable carries no frames, and silence is no repair
 

@@ -1,5 +1,6 @@
 """Build the topology message from a state."""
 
+from heddle.controller.brain.bad_cables import explained
 from heddle.controller.brain.state import State
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import Nic
@@ -53,10 +54,16 @@ def _held(state: State, switch: str) -> int:
 def _links(state: State) -> list[pb.Link]:
     states = link_states(state)
     columns = (states.up.tolist(), states.drained.tolist(), planned_utilisation(state).tolist())
-    return [
+    found = [
         pb.Link(**link._asdict(), up=up, drained=drained, planned_utilisation=planned)
         for link, up, drained, planned in zip(state.fabric.directed_links, *columns, strict=True)
     ]
+    degraded = state.degraded
+    for link in found if state.bad_cables else ():
+        cable = state.fabric.cable_by_link.get(link.id)
+        if cable is not None and (bad := state.bad_cables.get(cable.id)) is not None:
+            link.left_bps, link.fault = degraded.get(cable.id, 0), explained(bad)
+    return found
 
 
 def _nic(nic: Nic) -> pb.Nic:

@@ -46,7 +46,7 @@ def as_plan(found):
 
 
 @given(data=st.data(), shape=shapes())
-@settings(max_examples=examples(25), phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(12), phases=(Phase.explicit, Phase.generate))
 def test_plans_follow_the_contract_at_what_cables_have_left_and_ports_keep_their_meaning(data, shape):
     written = fabric_file(**shape)
     fabric = parse_fabric(json.dumps(written), "fabric.yaml")

@@ -2,12 +2,14 @@
 
 import pytest
 
+from heddle.controller.api.services.topology import topology_to
 from heddle.controller.brain.bad_cables import JUDGE_PAUSE_MS, MAX_BAD_CABLES
 from heddle.controller.brain.settings import Settings
 from heddle.controller.model.event import CablesJudged, Drain, JudgedCable, PortStatus, Release, Submit, Tick
 from heddle.controller.model.goodput import goodput_share, left_bps
 from heddle.controller.model.steering import layout_of
 from heddle.controller.views.bad_cables import judged_cables
+from heddle.controller.views.view import explain
 from heddle.telemetry.detection.signal import Signal, SignalKind
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
@@ -63,6 +65,22 @@ def test_a_full_fabric_keeps_the_cable_at_its_goodput_and_says_why_and_what_repa
     assert kept.startswith("kept at what it has left: without it the fullest link would go from 1.25 to 2.00; clean")
     assert layout_of(driver.fabric) == driver.state.layout == layout
     assert driver.differing() == []
+
+
+def test_what_operators_read_names_the_cable_its_rate_and_the_repair():
+    driver = running()
+    bad(driver, loss=0.1, rate_share=0.9)
+    later(driver)
+    left = driver.state.bad_cables[CABLE].left_bps
+    topology = {link.id: link for link in topology_to(driver.state).links}
+    assert {topology[name].left_bps for name in (CABLE, "spine1:1>leaf1:1")} == {left}
+    assert [name for name, link in topology.items() if link.fault] == [CABLE, "spine1:1>leaf1:1"]
+    fullest = max(link.planned_utilisation for link in topology.values())
+    assert fullest == driver.state.certificate.max_link_utilisation == 10**9 / left
+    (flow, *_) = [flow for flow in driver.state.jobs["a"].flows.flows if CABLE in flow.links]
+    text = explain(driver.state, flow.flow_id).text
+    assert f"Cable {CABLE} is bad: it loses 0.1 of its frames and has 90% of its rate: " in text
+    assert "clean or replace the optics of leaf1:1 and spine1:1, or the cable; kept at what it has left" in text
 
 
 def test_a_cable_that_no_job_needs_is_left_out_and_its_flows_leave_first():

@@ -56,13 +56,13 @@ def test_a_cable_that_loses_one_frame_in_a_thousand_is_named_with_its_share():
     assert bad().raised()[SignalKind.LOSS] == pytest.approx(1e-3, rel=0.01)
 
 
-def test_losses_in_one_burst_as_a_link_comes_up_accuse_nobody():
+def test_losses_in_one_burst_as_a_link_comes_up_accuse_no_cable():
     port = Port1()
     assert port.second(rx_packets=100, rx_crc_errors=10_000) == []
     assert port.seconds(50, rx_packets=PACKETS) == []
 
 
-def test_few_losses_of_few_packets_accuse_nobody():
+def test_few_losses_of_few_packets_accuse_no_cable():
     port = Port1()
     assert port.seconds(4, rx_packets=10, rx_crc_errors=1) == []  # 10 %, but four frames
 
@@ -87,7 +87,7 @@ def test_a_counter_that_disappears_is_unknown_and_clears_nothing():
     assert bad().seconds(40, rx_packets=PACKETS, rx_crc_errors=None) == []
 
 
-def test_counters_that_go_back_or_restart_accuse_nobody():
+def test_counters_that_go_back_or_restart_accuse_no_cable():
     port = Port1(rx_crc_errors=10**12)
     for at in range(1, 20):
         port.boot += at % 2
@@ -111,7 +111,7 @@ def test_uncorrectable_codewords_name_a_cable_that_carries_no_frame():
     assert port.second(fec_uncorrectable_codewords=0) == [(SignalKind.LOSS, False)]
 
 
-def test_codewords_that_were_corrected_accuse_nobody():
+def test_codewords_that_were_corrected_accuse_no_cable():
     port = Port1(fec_uncorrectable_codewords=0, fec_corrected_codewords=0)
     assert port.seconds(40, fec_corrected_codewords=10**7, rx_packets=PACKETS) == []
 
@@ -145,7 +145,7 @@ def test_lost_lanes_slow_a_link_whose_speed_is_unknown():
     assert port.raised() == {SignalKind.SLOW: 0.25}
 
 
-def test_other_lanes_at_full_speed_and_the_speed_of_a_port_that_is_down_accuse_nobody():
+def test_other_lanes_at_full_speed_and_the_speed_of_a_port_that_is_down_accuse_no_cable():
     port = Port1()
     assert port.seconds(3, lanes=8, speed_bps=RATE_BPS) + port.seconds(9, lanes=4, speed_bps=RATE_BPS) == []
     assert port.seconds(9, speed_bps=10**7, carrier=False) == []
