@@ -62,7 +62,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from heddle.controller.brain import bad_cables, congestion, durable, storms, switches
+from heddle.controller.brain import congestion, durable, storms, switches
 from heddle.controller.brain.install import (
     Outcome,
     caught_up,
@@ -80,7 +80,7 @@ from heddle.controller.brain.networks import gateways, load_balancers, vpcs
 from heddle.controller.brain.state import Active, ReplanWork, State
 from heddle.controller.brain.steering.interface import Step
 from heddle.controller.brain.steering.table import steering_of
-from heddle.controller.brain.transactions import drains, jobs, previews, replan, suggestions
+from heddle.controller.brain.transactions import bad_cables, drains, jobs, previews, replan, suggestions
 from heddle.controller.brain.transactions.parking import delayed, unparked, unready_of
 from heddle.controller.brain.transactions.submissions import submit, withdraw
 from heddle.controller.model.effect import Effect

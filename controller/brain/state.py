@@ -165,7 +165,7 @@ class ReplanWork:
 class DrainWork:
     """Take a cable or switch out of use, or return it; with `dry_run`, only reply as if.
 
-    `by_rule`: for a bad cable and without a caller, where the running jobs lose nothing by it (`brain.bad_cables`).
+    `by_rule`: a bad cable, without a caller, where the running jobs lose nothing by it (`transactions.bad_cables`).
     """
 
     kind: ClassVar[Literal[WorkKind.DRAIN]] = WorkKind.DRAIN

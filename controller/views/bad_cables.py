@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from heddle.controller.brain.bad_cables import MAX_BAD_CABLES
+from heddle.controller.brain.transactions.bad_cables import MAX_BAD_CABLES
 from heddle.controller.model.event import CablesJudged, JudgedCable
 from heddle.controller.model.fabric import Cable, Fabric, PortRef
 from heddle.telemetry.detection.signal import Signal, SignalKind

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from heddle.controller.brain.bad_cables import explained as bad_cable_explained
 from heddle.controller.brain.state import Job, State
 from heddle.controller.brain.steering.interface import Explanation
 from heddle.controller.brain.steering.table import steering_of
+from heddle.controller.brain.transactions.bad_cables import explained as bad_cable_explained
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError

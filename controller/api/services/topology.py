@@ -1,7 +1,7 @@
 """Build the topology message from a state."""
 
-from heddle.controller.brain.bad_cables import explained
 from heddle.controller.brain.state import State
+from heddle.controller.brain.transactions.bad_cables import explained
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import Nic
 from heddle.controller.model.steering_traits import traits_of

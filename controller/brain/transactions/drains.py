@@ -8,10 +8,10 @@ caller, and only where the plan says that it is worth it.
 
 from dataclasses import replace
 
-from heddle.controller.brain.bad_cables import decided, gains
 from heddle.controller.brain.install import Outcome, changed_topology
 from heddle.controller.brain.lacking import holds_underlay
 from heddle.controller.brain.state import Active, DrainWork, State
+from heddle.controller.brain.transactions.bad_cables import decided, gains
 from heddle.controller.brain.transactions.replan import after_replans, announced, applied, limit_of, solve_for
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.effect import Drained, Effect, Note, Reply
@@ -37,7 +37,7 @@ def start_drain(state: State, work: DrainWork) -> Outcome:
     if work.by_rule:
         bad = state.bad_cables.get(work.target)
         if bad is None or bad.left_out is not work.undrain:
-            return state, ()  # it is mended, or was decided meanwhile
+            return state, ()  # it is repaired, or was decided meanwhile
     elif (work.target in state.drained) != work.undrain:
         if (behind := _behind(state)) is not None:
             why = f"switch {behind} has not acknowledged its rules yet; {work.target} {_stays(work)}, and rules follow"

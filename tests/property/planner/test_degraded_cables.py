@@ -81,7 +81,7 @@ def test_flows_leave_a_degraded_cable_where_there_is_room_and_come_back_to_no_lo
     planner, request, cable = OnlinePlanner(fabric), ring(fabric), fabric.cables[0]
     kept: tuple[Placed, ...] = ()
     found = {}
-    for name, degraded in (("whole", {}), ("bad", {cable.id: cable.capacity_bps // 4}), ("mended", {})):
+    for name, degraded in (("whole", {}), ("bad", {cable.id: cable.capacity_bps // 4}), ("repaired", {})):
         wanted = () if kept else (request,)
         plan = as_plan(
             planner.solve(wanted, health=Health(), kept=kept, limit=ANY, degraded=degraded, has_happened=True)
@@ -91,7 +91,7 @@ def test_flows_leave_a_degraded_cable_where_there_is_room_and_come_back_to_no_lo
         found[name] = plan.certificate.max_link_utilisation, bool({cable.up_link, cable.down_link} & used)
     assert found["whole"] == (1.0, True)
     assert found["bad"] == (1.0, False)
-    assert found["mended"][0] == 1.0
+    assert found["repaired"][0] == 1.0
 
 
 def test_a_full_fabric_keeps_a_cable_at_what_it_has_left_and_lowers_the_rates_there():

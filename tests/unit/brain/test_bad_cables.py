@@ -1,10 +1,10 @@
-"""A bad cable is planned with what it has left, drained where the running jobs lose nothing by it, and mended."""
+"""A bad cable is planned with what it has left, drained where the running jobs lose nothing by it, and repaired."""
 
 import pytest
 
 from heddle.controller.api.services.topology import topology_to
-from heddle.controller.brain.bad_cables import JUDGE_PAUSE_MS, MAX_BAD_CABLES
 from heddle.controller.brain.settings import Settings
+from heddle.controller.brain.transactions.bad_cables import JUDGE_PAUSE_MS, MAX_BAD_CABLES
 from heddle.controller.model.event import CablesJudged, Drain, JudgedCable, PortStatus, Release, Submit, Tick
 from heddle.controller.model.goodput import goodput_share, left_bps
 from heddle.controller.model.steering import layout_of
@@ -34,7 +34,7 @@ def later(driver, ms=JUDGE_PAUSE_MS) -> None:
     driver.feed(Tick())
 
 
-def mended(driver) -> None:
+def repaired(driver) -> None:
     driver.feed(CablesJudged(cables=()))
 
 
@@ -96,17 +96,17 @@ def test_a_cable_that_no_job_needs_is_left_out_and_its_flows_leave_first():
     assert driver.differing() == []
 
 
-def test_a_mended_cable_is_used_again():
+def test_a_repaired_cable_is_used_again():
     for spines, share in ((2, 0.8), (4, 0.1)):
         driver = running(spines=spines)
         bad(driver, rate_share=share)
         later(driver)
-        mended(driver)
+        repaired(driver)
         assert driver.state.bad_cables == {}
         assert driver.state.out_of_use.whole
         assert driver.state.jobs["a"].state == "running"
         assert driver.state.certificate.max_link_utilisation == 1.0
-        assert texts(driver)[-1] == "mended: its counters are sound, it has its rate again"
+        assert texts(driver)[-1] == "repaired: its counters are sound, it has its rate again"
         assert driver.differing() == []
 
 
@@ -149,7 +149,7 @@ def test_a_rate_of_zero_or_of_nonsense_is_a_valid_state(loss, rate_share):
     later(driver)
     assert driver.state.jobs["a"].state == "running"
     assert driver.state.certificate.max_link_utilisation == 1.0
-    mended(driver)
+    repaired(driver)
     assert driver.differing() == []
 
 
@@ -181,7 +181,7 @@ def test_a_bad_cable_that_goes_down_and_an_operators_drain_are_independent_of_th
     later(driver)
     assert driver.state.left_out == {CABLE}
     driver.feed(Drain(reply=5, target=CABLE, undrain=False, dry_run=False))
-    mended(driver)
+    repaired(driver)
     assert driver.state.out_of_use.down_cables == {CABLE}
     assert driver.differing() == []
 

@@ -1,4 +1,4 @@
-"""A cable's counters go bad, the job is planned around it, and the cable is used again when it is mended.
+"""A cable's counters go bad, the job is planned around it, and the cable is used again when it is repaired.
 
 From the bytes of an agent to the rules of switches and what an operator reads, in a whole controller on loopback.
 """
@@ -78,7 +78,7 @@ async def links_of(controller) -> set[str]:
     return {link for flow in plan.flows for link in flow.links}
 
 
-async def test_a_cable_whose_counters_go_bad_is_planned_around_and_used_again_when_mended(monkeypatch):
+async def test_a_cable_whose_counters_go_bad_is_planned_around_and_used_again_when_repaired(monkeypatch):
     monkeypatch.setattr(loop, "TICK_S", 0.05)
     fabric = small_fabric(spines=4)
     async with running(fabric) as controller:
@@ -93,7 +93,7 @@ async def test_a_cable_whose_counters_go_bad_is_planned_around_and_used_again_wh
             assert 0 < bad.left_bps < bad.capacity_bps
             assert CABLE not in await links_of(controller)
             agent.one_in = 0
-            mended = cable(await controller.until(lambda topology: not cable(topology).fault))
-            assert (mended.drained, mended.up, mended.left_bps) == (False, True, 0)
+            repaired = cable(await controller.until(lambda topology: not cable(topology).fault))
+            assert (repaired.drained, repaired.up, repaired.left_bps) == (False, True, 0)
         events = [(event.kind, event.subject) for event in controller.application.feeds.telemetry.recent()]
         assert {("loss_raised", "leaf1:1"), ("loss_cleared", "leaf1:1"), ("note", CABLE)} <= set(events)

@@ -88,7 +88,7 @@ def repair(found: JudgedCable) -> str:
 
 
 def _better(bad: BadCable | None) -> str:
-    return "mended: its counters are sound, it has its rate again" if bad is None else f"is better: {describe(bad)}"
+    return "repaired: its counters are sound, it has its rate again" if bad is None else f"is better: {describe(bad)}"
 
 
 def tick(state: State, now: int) -> Outcome:
