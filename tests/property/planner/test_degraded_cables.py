@@ -125,3 +125,17 @@ def test_degraded_cables_do_not_change_the_layout_of_ports():
     before = layout_of(fabric)
     as_plan(OnlinePlanner(fabric).solve((ring(fabric),), health=Health(), kept=(), degraded={fabric.cables[3].id: 1}))
     assert layout_of(fabric) == before
+
+
+def test_flows_leave_a_cable_where_they_do_not_fit_any_more_though_a_job_beside_them_gets_less():
+    """As after a failure: a move of theirs harms the other job, but they have lost what they had."""
+    fabric = fabric_of(spines=2, leaves=2, hosts_per_leaf=1)
+    planner, nics = OnlinePlanner(fabric), tuple(nic.id for nic in fabric.nics)
+    one = Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=1000)
+    requests = [JobRequest(job_id=f"job{n}", ranks=nics, collectives=(one,)) for n in range(2)]
+    plan = as_plan(planner.solve(requests, health=Health(), kept=()))
+    kept = tuple(zip(requests, plan.jobs, strict=True))
+    cable = fabric.cables[0]
+    left = {cable.id: cable.capacity_bps // 8}
+    plan = as_plan(planner.solve((), health=Health(), kept=kept, limit=ANY, degraded=left, has_happened=True))
+    assert plan.certificate.max_link_utilisation == 2.0

@@ -96,6 +96,17 @@ def test_a_cable_that_no_job_needs_is_left_out_and_its_flows_leave_first():
     assert driver.differing() == []
 
 
+def test_a_cable_that_gets_worse_stays_left_out():
+    driver = running(spines=4)
+    bad(driver, loss=0.2)
+    later(driver)
+    bad(driver, loss=0.9)
+    assert driver.state.left_out == {CABLE}
+    later(driver)
+    assert driver.state.left_out == {CABLE}
+    assert CABLE not in used(driver)
+
+
 def test_a_repaired_cable_is_used_again():
     for spines, share in ((2, 0.8), (4, 0.1)):
         driver = running(spines=spines)

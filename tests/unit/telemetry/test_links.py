@@ -121,6 +121,12 @@ def test_sound_codewords_do_not_clear_a_cable_whose_frames_are_damaged():
     assert port.seconds(30, rx_packets=PACKETS, rx_crc_errors=250) == []
 
 
+def test_sound_codewords_do_not_clear_a_cable_whose_frames_leave_it_in_doubt():
+    port = bad(fec_uncorrectable_codewords=0)
+    assert port.seconds(20, rx_packets=PACKETS, rx_crc_errors=12) == []
+    assert port.seconds(5, rx_packets=PACKETS) == [(SignalKind.LOSS, False)]
+
+
 def test_a_link_that_was_unplugged_for_long_is_judged_anew_and_one_that_flaps_is_not():
     port = bad()
     port.second(carrier=False)
