@@ -32,9 +32,9 @@ SUFFIX = ".heddle"
 VERSION = 2
 FORMER = 1
 EARLIER: Mapping[str, frozenset[str]] = {
-    "577ff877f193e68c": frozenset({"network_known_since", "network_ended"}),
-    "8d99dd88f4e6a754": frozenset(),
-    "02a5be1ce16ddc62": frozenset(),
+    "577ff877f193e68c": frozenset({"network_known_since", "network_ended", "bad_cable"}),
+    "8d99dd88f4e6a754": frozenset({"bad_cable"}),
+    "02a5be1ce16ddc62": frozenset({"bad_cable"}),
 }
 """Fingerprints of classes that have got nothing since but fields with defaults, at their ends: such files are read. To
 each the tables of the journal that have come since."""

@@ -3,10 +3,15 @@
 import pytest
 
 from heddle.controller.api.services.topology import topology_to
+from heddle.controller.brain.begin import begin
+from heddle.controller.brain.durable import restored
 from heddle.controller.brain.settings import Settings
+from heddle.controller.brain.state import ReplanWork
 from heddle.controller.brain.transactions.bad_cables import JUDGE_PAUSE_MS, MAX_BAD_CABLES
+from heddle.controller.model.effect import Persist
 from heddle.controller.model.event import CablesJudged, Drain, JudgedCable, PortStatus, Release, Submit, Tick
 from heddle.controller.model.goodput import goodput_share, left_bps
+from heddle.controller.model.moves import Cause
 from heddle.controller.model.steering import layout_of
 from heddle.controller.views.bad_cables import judged_cables
 from heddle.controller.views.view import explain
@@ -138,6 +143,22 @@ def test_a_cable_that_was_left_out_is_used_again_when_a_job_arrives_that_needs_i
     later(driver)
     assert driver.state.left_out == {CABLE}
     assert driver.differing() == []
+
+
+def test_a_restart_plans_jobs_again_that_were_planned_with_a_bad_cable():
+    """Telemetry says again which cables are bad; one that was repaired meanwhile must not cost a job its rate."""
+    driver = running(is_journaled=True)
+    bad(driver, rate_share=0.8)
+    written = [effect.values for effect in driver.effects if isinstance(effect, Persist)]
+    assert {("bad_cable", CABLE): 800_000_000}.items() <= {k: v for each in written for k, v in each.items()}.items()
+    values = {"job": {"a": driver.state.jobs["a"]}, "bad_cable": {CABLE: 800_000_000}}
+    state = restored(begin(driver.fabric), values, driver.now)
+    assert [work.cause for work in state.queue if isinstance(work, ReplanWork)] == [Cause.RECOVERY]
+    assert restored(begin(driver.fabric), {"job": values["job"]}, driver.now).queue == ()
+    driver.state = state
+    driver.connect_all()
+    assert driver.state.jobs["a"].state == "running"
+    assert {flow.rate_bps for flow in driver.state.jobs["a"].flows.flows} == {10**9}
 
 
 def test_the_same_finding_plans_nothing_again_and_a_much_worse_one_does():
