@@ -1,5 +1,7 @@
 """A bad cable is planned with what it has left, drained where the running jobs lose nothing by it, and repaired."""
 
+from typing import Any
+
 import pytest
 
 from heddle.controller.api.services.topology import topology_to
@@ -151,7 +153,7 @@ def test_a_restart_plans_jobs_again_that_were_planned_with_a_bad_cable():
     bad(driver, rate_share=0.8)
     written = [effect.values for effect in driver.effects if isinstance(effect, Persist)]
     assert {("bad_cable", CABLE): 800_000_000}.items() <= {k: v for each in written for k, v in each.items()}.items()
-    values = {"job": {"a": driver.state.jobs["a"]}, "bad_cable": {CABLE: 800_000_000}}
+    values: dict[str, dict[str, Any]] = {"job": {"a": driver.state.jobs["a"]}, "bad_cable": {CABLE: 800_000_000}}
     state = restored(begin(driver.fabric), values, driver.now)
     assert [work.cause for work in state.queue if isinstance(work, ReplanWork)] == [Cause.RECOVERY]
     assert restored(begin(driver.fabric), {"job": values["job"]}, driver.now).queue == ()
