@@ -51,7 +51,8 @@ class Oracle:
 
     def take(self, now: int, counters: dict, speed: int | None, carrier: bool | None, follows: bool) -> None:
         before, self.last = self.last, {**self.last, **{k: v for k, v in counters.items() if v is not None}}
-        if not follows:
+        falls = any(v is not None and v < before.get(k, v) for k, v in counters.items())
+        if not follows or falls:  # a counter that was unknown at the restart shows it late
             return
         relinked = False
         if carrier is False and not self.down_since:
