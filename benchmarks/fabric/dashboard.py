@@ -42,7 +42,7 @@ from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.foundation.traffic_class import DATA
 from heddle.telemetry.detection.signal import Signal, SignalKind
-from heddle.telemetry.detection.window import SECOND_NS, Snapshot
+from heddle.telemetry.detection.window import SECOND_NS, Links, Snapshot
 from heddle.telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
 from tests.support.controllers.bare_loop import sources_of
 from tests.support.fabrics.small_fabrics import spine_leaf
@@ -112,7 +112,7 @@ def snapshots(fabric: Fabric) -> list[Snapshot]:
                 window_interval_ns=np.full(ports, window_ns), depth_bytes=gauges, max_depth_bytes=gauges,
                 watchdog_dropped_packets=gauges, watchdog_active=gauges > 0,
                 timestamp_ns=np.zeros(ports, dtype=np.int64), sequence=ones, boot_id=ones,
-                heard=ones > 0, stale=ones == 0,
+                heard=ones > 0, stale=ones == 0, link=Links.of(ports),
             )
         )  # fmt: skip
     return found

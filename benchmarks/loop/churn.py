@@ -68,7 +68,7 @@ def in_this_process(fabric: Fabric) -> Planner:
     def solve(problem: Solve) -> Replan:
         plan = planner.solve(
             problem.requests, health=problem.health, kept=problem.kept, limit=problem.limit, subject=problem.subject,
-            background=problem.background, has_happened=problem.has_happened,
+            background=problem.background, degraded=problem.degraded, has_happened=problem.has_happened,
         )  # fmt: skip
         if not isinstance(plan, Replan):
             raise RuntimeError(f"no plan: {plan.why}")

@@ -81,11 +81,12 @@ from heddle.controller.brain.networks import gateways, load_balancers, vpcs
 from heddle.controller.brain.state import Active, ReplanWork, State
 from heddle.controller.brain.steering.interface import Step
 from heddle.controller.brain.steering.table import steering_of
-from heddle.controller.brain.transactions import drains, jobs, previews, replan, suggestions
+from heddle.controller.brain.transactions import bad_cables, drains, jobs, previews, replan, suggestions
 from heddle.controller.brain.transactions.parking import delayed, unparked, unready_of
 from heddle.controller.brain.transactions.submissions import submit, withdraw
 from heddle.controller.model.effect import Effect
 from heddle.controller.model.event import (
+    CablesJudged,
     Compiled,
     Congested,
     Diagnosed,
@@ -331,7 +332,7 @@ def _failed(state: State, active: Active, event: InstallFailed) -> Outcome:
 
 def _tick(state: State, event: Tick, now: int) -> Outcome:
     state, effects = jobs.end_leases(state, now)
-    for due in (switches.held_ports, _steering_tick, switches.tick, storms.ended, gateways.tick):
+    for due in (switches.held_ports, _steering_tick, switches.tick, storms.ended, bad_cables.tick, gateways.tick):
         state, more = due(state, now)
         effects += more
     return state, (*effects, *unread(state))
@@ -343,6 +344,7 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     Submit: _submit,
     Drain: drains.drain,
     Congested: _congested,
+    CablesJudged: bad_cables.judged,
     Compiled: _of_steering,
     Suggest: suggestions.suggest,
     Suggested: suggestions.suggested,

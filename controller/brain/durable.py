@@ -1,7 +1,8 @@
 """Find what a turn has changed of the part of the state that survives a restart, and restore that part at a start.
 
 One table names it all: jobs that are installed (never one that waits for its switches), drains, ports that are down,
-virtual networks, the gateways known, and counters. Everything else follows from it, or from switches and gateways.
+bad cables, virtual networks, the gateways known, and counters. Everything else follows from it, or from switches and
+gateways.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
 from heddle.controller.brain.intent import dead_links, pin_rules_of
-from heddle.controller.brain.state import Job, State
+from heddle.controller.brain.state import Job, ReplanWork, State
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.switches import health_of
 from heddle.controller.brain.virtual_networks import Gateway, Networks
@@ -18,6 +19,7 @@ from heddle.controller.model.cabling import Cabling, CablingPolicy, Verdict
 from heddle.controller.model.effect import Persist
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.job_state import JobState
+from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import Certificate
 from heddle.controller.model.steering_traits import traits_of
 from heddle.dataplane.config.balancers import LoadBalancer
@@ -80,6 +82,7 @@ TABLES = (
     Table("drain", str, lambda state: state.drained, lambda names: {name: name for name in names}),
     Table("cabling", str, lambda state: state.cabling.verdict.left_out, lambda names: {name: name for name in names}),
     Table("port", PortRef, lambda state: state.down_ports, lambda ports: {str(port): port for port in ports}),
+    Table("bad_cable", int, lambda state: state.bad_cables, lambda bad: {name: bad[name].left_bps for name in bad}),
     Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs, is_same=is_unchanged),
     Table("peering", Peering, lambda state: state.networks.peerings, lambda all_: {f"{e.a} {e.b}": e for e in all_}),
     Table("border", tuple[BorderRule, ...], lambda state: state.networks.border, lambda rules: {"": rules}),
@@ -142,6 +145,9 @@ def restored(state: State, values: Values, now: int) -> State:
         state = replace(state, underlay=underlay, compiled_for=state.out_of_use)
     dead = dead_links(state.fabric, state.out_of_use)
     jobs = sorted(found["job"].values(), key=lambda job: job.number)
+    if jobs and found["bad_cable"]:
+        # They were planned with what these cables had left; telemetry says again which are bad.
+        state = replace(state, queue=(ReplanWork(cause=Cause.RECOVERY, reason="the controller has started again"),))
     return replace(state, jobs={job.request.job_id: _begun_again(state, job, dead, now) for job in jobs})
 
 

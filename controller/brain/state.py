@@ -15,6 +15,7 @@ from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.virtual_networks import Networks
 from heddle.controller.model.cabling import Cabling
 from heddle.controller.model.effect import Drained
+from heddle.controller.model.event import JudgedCable
 from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
@@ -163,14 +164,18 @@ class ReplanWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainWork:
-    """Take a cable or switch out of use, or return it; with `dry_run`, only reply as if."""
+    """Take a cable or switch out of use, or return it; with `dry_run`, only reply as if.
+
+    `by_rule`: a bad cable, without a caller, where the running jobs lose nothing by it (`transactions.bad_cables`).
+    """
 
     kind: ClassVar[Literal[WorkKind.DRAIN]] = WorkKind.DRAIN
 
-    reply: int
+    reply: int | None
     target: str
     undrain: bool
     dry_run: bool = False
+    by_rule: bool = False
 
 
 Work = PlanWork | ReleaseWork | ReplanWork | DrainWork
@@ -292,6 +297,22 @@ class HotPort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BadCable:
+    """A cable that loses frames or is slow: what is known of it, the rate in bit/s that it has left.
+
+    `left_out`: plans do without it, as running jobs lose nothing by that; `judged` are the jobs for which this was last
+    decided, None before the first time; `verdict` says what was decided.
+    """
+
+    found: JudgedCable
+    left_bps: int
+    left_out: bool = False
+    judged: frozenset[str] | None = None
+    judged_unix_ms: int = 0
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """The controller's state.
 
@@ -299,9 +320,9 @@ class State:
     from the fabric file and `down_ports`; `drained` is out of use as well. The underlay is compiled for `compiled_for`;
     the next compilation waits for `compile_pause_unix_ms`. The first of `suggestions` and of `previews` is active, the
     others wait. `moves` are the newest decisions that moved flows, newest last. `hot_ports` are congested, or were
-    lately. `older_pins` are the pins that switches had at their first session with this process and that it has not
-    replaced; none after the grace time. `parked` are submissions that wait for switches, as their `waits_for` says;
-    `lacking` are switches that refused rules which they should hold, as last published.
+    lately. `older_pins` are the pins of switches at their first session with this process that it has not replaced; none
+    after the grace time. `parked` are submissions that wait for switches, as their `waits_for` says; `lacking` are
+    switches that refused rules which they should hold, as last published.
     """
 
     fabric: Fabric
@@ -341,19 +362,31 @@ class State:
     parked: tuple[PlanWork, ...] = ()
     lacking: frozenset[str] = frozenset()
     cabling: Cabling = field(default_factory=Cabling)
+    bad_cables: Mapping[str, BadCable] = field(default_factory=dict)
+
+    @property
+    def degraded(self) -> dict[str, int]:
+        """Return the rate in bit/s that each bad cable has left, by id."""
+        return {name: bad.left_bps for name, bad in self.bad_cables.items() if self.settings.acts_on_telemetry}
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Return the bad cables that plans do without."""
+        return frozenset(name for name, bad in self.bad_cables.items() if bad.left_out)
 
     @property
     def out_of_use(self) -> Health:
-        """Return what has failed, what is drained, which cables are wrong and which NICs are in quarantine."""
-        wrong = self.cabling.verdict.left_out
-        return self.without_cabling.union(Health(down_cables=wrong)) if wrong else self.without_cabling
+        """Return what has failed, is drained or left out, which cables are wrong and which NICs are in quarantine."""
+        sound, wrong = self.without_cabling, self.cabling.verdict.left_out
+        return sound.union(Health(down_cables=wrong)) if wrong else sound
 
     @property
     def without_cabling(self) -> Health:
         """Return what is out of use for other reasons than wrong cabling."""
         cables = frozenset(name for name in self.drained if name in self.fabric.cable_by_link)
         nics = frozenset(nic for nic, each in self.quarantines.items() if each.active)
-        more = Health(down_cables=cables, down_switches=self.drained - cables, down_nics=nics, quarantined_nics=nics)
+        out = cables | self.left_out
+        more = Health(down_cables=out, down_switches=self.drained - cables, down_nics=nics, quarantined_nics=nics)
         return self.health.union(more)
 
 

@@ -19,9 +19,11 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.views.measured import link_utilisation
 from heddle.telemetry.detection.window import SECOND_NS, Snapshot
 from heddle.telemetry.samples.counters import (
+    LINK_AT,
     NIC_COUNTERS,
     PRIORITIES,
     QUEUE_COUNTERS,
+    link_column,
     nic_column,
     port_column,
     queue_columns,
@@ -42,6 +44,19 @@ PORT_FAMILIES = {
     "rx_packets": Family("fabric_port_receive_packets_total", "counter", "Packets received by a switch port.", PORT),
     "drops": Family("fabric_port_dropped_packets_total", "counter", "Packets that a switch port dropped.", PORT),
 }
+# Absent where the device does not count them.
+LINK_FAMILIES = {
+    "rx_crc_errors": Family("fabric_port_receive_crc_errors_total", "counter", "Frames received damaged.", PORT),
+    "fec_corrected_codewords": Family(
+        "fabric_port_fec_corrected_codewords_total", "counter", "Codewords that FEC has corrected.", PORT
+    ),
+    "fec_uncorrectable_codewords": Family(
+        "fabric_port_fec_uncorrectable_codewords_total", "counter", "Codewords that FEC could not correct.", PORT
+    ),
+    "flaps": Family("fabric_port_link_flaps_total", "counter", "How often the link has lost its carrier.", PORT),
+}
+SPEED = Family("fabric_port_speed_bits_per_second", "gauge", "The rate that the link has now.", PORT)
+LANES = Family("fabric_port_lanes", "gauge", "The lanes that the link has now.", PORT)
 QUEUE_FAMILIES = {
     "ecn_marked_packets": Family(
         "fabric_queue_ecn_marked_packets_total", "counter", "Packets that a queue marked (CE).", QUEUE
@@ -92,10 +107,11 @@ NIC_PAUSED = Family(
 )
 NIC_STALE = Family("rdma_device_stale", "gauge", "1 if the newest sample is too old to be used.", DEVICE)
 FAMILIES = (
-    *PORT_FAMILIES.values(), *QUEUE_FAMILIES.values(), DEPTH, MAX_DEPTH, WATCHDOG, UTILIZATION, STALE, SAMPLED,
+    *PORT_FAMILIES.values(), *LINK_FAMILIES.values(), SPEED, LANES,
+    *QUEUE_FAMILIES.values(), DEPTH, MAX_DEPTH, WATCHDOG, UTILIZATION, STALE, SAMPLED,
     LEFT_OUT, *NIC_TRAFFIC.values(), *NIC_FAMILIES.values(), NIC_PAUSES, NIC_PAUSED, NIC_STALE,
 )  # fmt: skip
-SERIES_PER_PORT = len(PORT_FAMILIES) + 3
+SERIES_PER_PORT = len(PORT_FAMILIES) + len(LINK_FAMILIES) + 5
 SERIES_PER_QUEUE = len(QUEUE_FAMILIES) + 3
 SERIES_PER_NIC = len(NIC_TRAFFIC) + len(NIC_FAMILIES) + 1 + 3 * PRIORITIES
 
@@ -162,8 +178,19 @@ def _shown(fabric: Fabric, snapshot: Snapshot, max_series: int) -> _Shown:
 def _port_lines(snapshot: Snapshot, shown: _Shown) -> Iterator[str]:
     for name, family in PORT_FAMILIES.items():
         yield from _series(family, shown.port_labels, snapshot.total[shown.ports, port_column(name)])
+    counted = snapshot.link.counted[shown.ports]
+    for name, family in LINK_FAMILIES.items():
+        column = link_column(name)
+        yield from _known(family, shown, snapshot.total[shown.ports, column], counted[:, column - LINK_AT])
+    for family, values in ((SPEED, snapshot.link.speed_bps), (LANES, snapshot.link.lanes)):
+        yield from _known(family, shown, values[shown.ports], values[shown.ports] > 0)
     yield from _series(STALE, shown.port_labels, snapshot.stale[shown.ports].astype(np.int64))
     yield from _series(SAMPLED, shown.port_labels, snapshot.timestamp_ns[shown.ports] / SECOND_NS)
+
+
+def _known(family: Family, shown: _Shown, values: NDArray[np.generic], which: NDArray[np.bool_]) -> Iterator[str]:
+    """Yield the series of the ports of which a value is known."""
+    return _series(family, list(compress(shown.port_labels, which.tolist())), values[which])
 
 
 def _series(family: Family, labels: list[str], values: NDArray[np.generic]) -> Iterator[str]:

@@ -32,6 +32,11 @@ LAGGING = Family("heddle_switches_lagging", "gauge", "Switches that have not ack
 MISSING = Family("heddle_switch_missing_rules", "gauge", "Rules that a switch should hold and does not.", ("switch",))
 JOBS = Family("heddle_jobs", "gauge", "Jobs that hold paths.", ("state",))
 LINKS_DOWN = Family("heddle_links_down", "gauge", "Cables that are down.")
+BAD_CABLES = Family(
+    "heddle_bad_cables", "gauge", "Cables that lose frames or are slow: kept at what they have left, or left out.",
+    ("plans",),
+)  # fmt: skip
+LEFT = Family("heddle_bad_cable_left_ratio", "gauge", "What a bad cable has left of its rate.", ("cable",))
 WAITING = Family("heddle_requests_waiting", "gauge", "Requests that wait for the planner.")
 FULLEST = Family("heddle_max_link_utilisation", "gauge", "Planned utilisation of the fullest link, at the newest job.")
 SLOWED = Family("heddle_flows_slowed", "gauge", "Planned flows with a max-min share below 1, at the newest job.")
@@ -147,8 +152,9 @@ HISTORY = {
     "used_bytes": Family("heddle_history_used_bytes", "gauge", "Used bytes of the file, at the last trimming."),
 }
 FAMILIES = (
-    SWITCHES, CONNECTED, LACKING, LAGGING, MISSING, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION,
-    REFUSED, UNRECORDED, SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS,
+    SWITCHES, CONNECTED, LACKING, LAGGING, MISSING, JOBS, LINKS_DOWN, BAD_CABLES, LEFT, WAITING, FULLEST, SLOWED,
+    OVERLOADED, GENERATION, REFUSED, UNRECORDED, SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS,
+    REFUSED_PREVIEWS,
     *REPORTED.values(), *MEASURED.values(), LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
     CABLES, FRAMES,
     *steering_metrics.FAMILIES,
@@ -194,6 +200,7 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
         yield from lines(MISSING, [(label_text(("switch", name)), missing(state, name)) for name in lacking])
     yield from lines(JOBS, [(label_text(("state", name)), jobs[name]) for name in JOB_STATES])
     yield from lines(LINKS_DOWN, [("", len(state.health.down_cables))])
+    yield from _bad_cable_lines(state)
     yield from lines(WAITING, [("", len(state.queue))])
     yield from lines(FULLEST, [("", state.certificate.max_link_utilisation)])
     yield from lines(SLOWED, [("", state.certificate.flows_slowed)])
@@ -201,6 +208,14 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     yield from lines(GENERATION, [("", state.topology_generation)])
     yield from lines(REFUSED, [("", refused_events)])
     yield from lines(RULES, [(label_text(("switch", name)), count) for name, count in rules])
+
+
+def _bad_cable_lines(state: State) -> Iterator[str]:
+    bad, cables = state.bad_cables, state.fabric.cable_by_link
+    counts = {"keep": len(bad) - len(state.left_out), "leave_out": len(state.left_out)}
+    yield from lines(BAD_CABLES, [(label_text(("plans", name)), count) for name, count in counts.items()])
+    left = ((name, each.left_bps / cables[name].capacity_bps) for name, each in bad.items())
+    yield from lines(LEFT, [(label_text(("cable", name)), share) for name, share in left])
 
 
 def _journal_lines(journal: JournalWriter | None) -> Iterator[str]:

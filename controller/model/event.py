@@ -189,6 +189,24 @@ class Congested(Printed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCable:
+    """A bad cable by its id: the share of frames that it loses, the share of its rate that it has, its bad ports."""
+
+    cable: str
+    loss: float = 0.0
+    rate_share: float = 1.0
+    ports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CablesJudged(Printed):
+    """All cables that telemetry says are bad, the worst first; a cable that is not named is a sound one."""
+
+    line: ClassVar[Wording] = lines.cables_judged
+    cables: tuple[JudgedCable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Solved(Printed):
     """The planner's reply to the `effect.Solve` of the same token."""
 
@@ -302,7 +320,7 @@ class Tick(Printed):
 
 Event = (
     Submit | Suggest | Withdraw | Renew | Release | Drain | SwitchUp | SwitchDown | PortStatus | RulesRead | Congested |
-    Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed | InstallLags |
+    CablesJudged | Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed | InstallLags |
     SwitchCaughtUp | ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer |
     DeleteLoadBalancer | ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway |
     DropUnknownVpcs | GatewayAcked | Heard | Diagnosed | Tick

@@ -72,6 +72,11 @@ def congested(each: Any) -> Line | None:
     return Line("; ".join(texts))
 
 
+def cables_judged(each: Any) -> Line:
+    """Word which cables are bad."""
+    return Line(f"bad cables: {_named(found.cable for found in each.cables) or 'none'}")
+
+
 def solve(each: Any) -> Line:
     """Word what the planner is to plan."""
     new = frozenset(request.job_id for request in each.requests)

@@ -40,8 +40,17 @@ class OnlinePlanner:
     """Plans requests beside running jobs, with a session that follows them; not thread-safe, without I/O."""
 
     def __init__(self, fabric: Fabric) -> None:
-        self._fabric, self._topology = fabric, topology_of(fabric)
-        self._session, self._running = Session(fabric), Running(self._topology)
+        self._fabric = fabric
+        self._degraded: dict[str, int] = {}
+        self._begin({})
+
+    def _begin(self, degraded: Mapping[str, int]) -> None:
+        """Follow no job yet, on the fabric with what degraded cables have left."""
+        # The cables that have less left than before: flows that do not fit there any more are placed again.
+        self._worse = [cable for cable, left in degraded.items() if left < self._degraded.get(cable, left + 1)]
+        self._degraded = dict(degraded)
+        self._topology = topology_of(self._fabric).lowered(degraded)
+        self._session, self._running = Session(self._fabric, self._topology), Running(self._topology)
         self._hashed = HashedLoads(self._topology)
         self._health: Health | None = None
         self._apply_background({})
@@ -50,16 +59,19 @@ class OnlinePlanner:
     def solve(
         self, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed], limit: MoveLimit = NO_MOVES,
         subject: str = "", background: Mapping[str, int] | None = None, has_happened: bool = False,
-        amend: Amend | None = None,
+        amend: Amend | None = None, degraded: Mapping[str, int] | None = None,
     ) -> Replan | Infeasible:  # fmt: skip
         """Plan `requests` beside the jobs in `kept`, of which flows move as far as `limit` allows.
 
         `background` is the load in bit/s by link that traffic of no job causes. Figures do not count it; rates are what
         it leaves on links into NICs. What `has_happened` is not refused where a job exceeds its `require_utilisation`.
+        `degraded` are the rates in bit/s that cables, by id, have left; where they change, the session begins anew.
         OWN_JOB, TENANT and LOWER_PRIORITY refer to the job `subject`, which is one of either. With `amend` only the
         flows that it names move, from its plan. Raises InputError and AlreadyExistsError as `solve.solve` does.
         """
         self._changed: set[str] = set()
+        if self._degraded != (degraded or {}):
+            self._begin(degraded or {})
         if self._background != (background or {}):
             self._apply_background(background or {})
         if self._health != health:
@@ -79,7 +91,7 @@ class OnlinePlanner:
         self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], limit: MoveLimit, subject: str,
         has_happened: bool,
     ) -> Replan | Infeasible:  # fmt: skip
-        severed = self._follow(kept, health)
+        severed = np.union1d(self._follow(kept, health), self._left_behind())
         running = self._running.follow(kept)
         if requests:
             added = self._session.add_all(requests)
@@ -201,6 +213,16 @@ class OnlinePlanner:
         gone = [request.job_id for request in self._session.jobs if request.job_id not in stays]
         delta = self._session.follow(health, gone, came)
         self._known = wanted
+        self._changed |= delta.jobs
+        return delta.rows
+
+    def _left_behind(self) -> Ints:
+        """Place the flows again that do not fit any more on cables that have become worse; return their rows."""
+        worse = np.array([self._topology.cable_index[cable] for cable in self._worse], dtype=np.int64)
+        if not len(worse):
+            return worse
+        self._worse = []
+        delta = self._session.leave(np.concatenate((worse, worse + self._topology.cables)))
         self._changed |= delta.jobs
         return delta.rows
 

@@ -107,11 +107,11 @@ def draft(
 
     With `replan_dead`, flows of running jobs with a failed link on a path are planned again with the new flows. `left`
     is the topology with the capacity that traffic of no job leaves on links into NICs, where there is such traffic.
-    `router` is one for `health`, where the caller has it.
+    `router` is one for `health`, where the caller has it; its topology may have degraded cables.
     """
     chosen = chosen or Chosen()
     hops, moved = chosen.hops, chosen.moved
-    topology = topology_of(fabric)
+    topology = router.topology if router is not None else topology_of(fabric)
     router = router or Router(topology=topology, live=Live.of(topology, health))
     live = router.live
     jobs = [request for request, _ in kept] + list(requests)
@@ -328,18 +328,19 @@ def _job_flows(
     # A view of a few rows would keep the arrays of all jobs in memory.
     chosen = part if 2 * (part.stop - part.start) > len(whole.flows) else np.arange(part.start, part.stop)
     known = before.flows if before is not None else None
-    same = isinstance(known, FlowTable) and known.topology is topology and known.request is request
+    built = topology.built
+    same = isinstance(known, FlowTable) and known.topology is built and known.request is request
     flows = known.flows if isinstance(known, FlowTable) and same else whole.flows.rows(chosen)
     paths = Paths(
         flows=flows, hops=whole.hops[chosen], ports=whole.ports[chosen], reverse_hops=whole.reverse_hops[chosen],
         reverse_ports=whole.reverse_ports[chosen],
     )  # fmt: skip
     own_rates = rates if isinstance(chosen, slice) else rates.copy()
-    table = FlowTable(topology, request, paths, own_rates, turns, part_of(drafted.conserving, part))
+    table = FlowTable(built, request, paths, own_rates, turns, part_of(drafted.conserving, part))
     return JobFlows(
         job_id=request.job_id,
         flows=table,
-        link_loads_bps=LinkLoads(topology, flows, table.hops),
+        link_loads_bps=LinkLoads(built, flows, table.hops),
         pinned=bool(flows.pinned.any()),
         predicted_completion_ns=_completion_ns(flows, rates, turns),
         reverse_links=reverse_only_links(topology, table.hops, table.reverse_hops),

@@ -14,6 +14,7 @@ from heddle.controller.model.log_event import LogEvent
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.telemetry import Telemetry
+from heddle.controller.views.bad_cables import judged_cables
 from heddle.controller.views.hot_links import hot_links, is_hot
 from heddle.controller.views.measured import Totals
 from heddle.controller.views.signal_events import signal_events
@@ -76,9 +77,13 @@ class Collecting:
                 loop.post(PortStatus(switch=switch, port=number, up=change.up), switch)
 
     def _report(self, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
-        """Post what is congested, at least once per sampling period; one report is computed at a time."""
+        """Post which cables are bad, and what is congested, at least once per sampling period; one report at a time."""
         loop, busy = self._loop, self._reporting is not None and not self._reporting.done()
         before = self._totals[0] if self._totals else None
+        if loop is not None:
+            cables = judged_cables(loop.state.fabric, active)
+            if cables.cables != tuple(bad.found for bad in loop.state.bad_cables.values()):
+                loop.post(cables)
         if loop is not None and not busy and (is_hot(active) or loop.state.hot_ports):
             self._reporting = asyncio.create_task(_reported(loop, snapshot, active, before))
 

@@ -63,22 +63,27 @@ def congestion(state: State, active: Iterable[Signal], pfc: Mapping[Queue, tuple
     signals = tuple(active)
     peers = state.fabric.peer_by_name
     feeding = {peers.get(port, port) for (port, _), (_, pausing) in pfc.items() if pausing}
-    crossing = _crossing(state, {signal.port for signal in signals} | {port for port, _ in pfc} | feeding)
+    crossing = _crossing(state, {_sending(peers, signal) for signal in signals} | {port for port, _ in pfc} | feeding)
     full = {
         (s.port, s.priority)
         for s in signals
         if s.kind in (SignalKind.CONGESTION, SignalKind.DROP) and s.priority is not None
     }
     tree = _PauseTree(state.fabric, crossing.onward, pfc, full)
-    return tuple(_explained(signal, crossing, _trail(tree, signal, pfc)) for signal in signals)
+    return tuple(_explained(signal, crossing, _sending(peers, signal), _trail(tree, signal, pfc)) for signal in signals)
 
 
-def _explained(signal: Signal, crossing: "_Crossing", trail: tuple[str, ...]) -> Congested:
+def _sending(peers: Mapping[str, str], signal: Signal) -> str:
+    """Return the port that sends what a condition concerns: losses are counted where frames arrive."""
+    return peers.get(signal.port, signal.port) if signal.kind is SignalKind.LOSS else signal.port
+
+
+def _explained(signal: Signal, crossing: "_Crossing", port: str, trail: tuple[str, ...]) -> Congested:
     root = trail[-1] if trail else ""
     return Congested(
         signal=signal,
-        flow_ids=tuple(crossing.flow_ids.get(signal.port, ())),
-        flows=crossing.counts.get(signal.port, 0),
+        flow_ids=tuple(crossing.flow_ids.get(port, ())),
+        flows=crossing.counts.get(port, 0),
         root_cause=CIRCLE + root if root in trail[:-1] else root,
         trail=trail,
     )

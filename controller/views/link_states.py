@@ -24,7 +24,7 @@ class LinkStates(NamedTuple):
 
 def link_states(state: State) -> LinkStates:
     """Return what is up and what is drained. A link of a NIC is not drained, whatever its leaf is."""
-    fabric, health, drained = state.fabric, state.health, state.drained
+    fabric, health, drained = state.fabric, state.health, state.drained | state.left_out
     down_nics = state.out_of_use.down_nics
     up, out = [], []
     for cable in fabric.cables:
@@ -36,8 +36,20 @@ def link_states(state: State) -> LinkStates:
     return LinkStates(*(np.repeat(np.array(flags, dtype=np.bool_), 2) for flags in (up, out)))
 
 
+def left_by_link(state: State) -> dict[str, int]:
+    """Return the rate in bit/s that plans count with for each direction of a bad cable."""
+    cables = state.fabric.cable_by_link
+    return {
+        link: left for name, left in state.degraded.items() for link in (cables[name].up_link, cables[name].down_link)
+    }
+
+
 def planned_utilisation(state: State) -> Floats:
-    """Return the planned load of every link by its capacity: per job its heaviest phase, summed over jobs."""
-    loads = link_loads_bps(state)
-    planned = np.array([loads.get(link.id, 0) / link.capacity_bps for link in state.fabric.directed_links])
+    """Return the planned load of every link by its capacity: per job its heaviest phase, summed over jobs.
+
+    The capacity of a bad cable is what it has left.
+    """
+    loads, left_bps = link_loads_bps(state), left_by_link(state)
+    links = ((link.id, left_bps.get(link.id) or link.capacity_bps) for link in state.fabric.directed_links)
+    planned = np.array([loads.get(name, 0) / capacity_bps for name, capacity_bps in links])
     return planned.astype(np.float64)

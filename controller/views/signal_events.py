@@ -11,15 +11,19 @@ from heddle.controller.model.log_event import LogEvent
 from heddle.telemetry.detection.signal import Signal, SignalKind
 from heddle.telemetry.samples.ports import PortTable
 
-_SEVERITY = {SignalKind.CONGESTION: "warning", SignalKind.PAUSING: "warning", SignalKind.SILENT: "warning"}
+_SEVERITY = dict.fromkeys(
+    (SignalKind.CONGESTION, SignalKind.PAUSING, SignalKind.SILENT, SignalKind.LOSS, SignalKind.SLOW), "warning"
+)
 _MEASURED = {
     SignalKind.CONGESTION: "{:.1%} of packets are marked",
     SignalKind.PAUSING: "paused by PFC for {:.1%} of the time, or as many frames as that takes",
     SignalKind.STORM: "paused for {:.0%} of the time and sends nothing",
     SignalKind.DROP: "{:.0f} packets dropped in one period",
     SignalKind.SILENT: "no fresh sample for {:.1f} s",
+    SignalKind.LOSS: "{:.2g} of the frames into this port are lost on the cable",
+    SignalKind.SLOW: "the link has {:.0%} of the rate of the fabric file",
 }
-_THRESHOLD = {SignalKind.DROP: "{:.0f} packets", SignalKind.SILENT: "{:.1f} s"}
+_THRESHOLD = {SignalKind.DROP: "{:.0f} packets", SignalKind.SILENT: "{:.1f} s", SignalKind.LOSS: "{:.1g}"}
 
 
 MAX_NAMED = 4
@@ -52,7 +56,8 @@ def signal_event(signal: Signal, now_unix_ns: int) -> LogEvent:
         severity, text = _SEVERITY.get(signal.kind, "error"), f"{measured} (threshold {threshold})"
     else:
         lasted = max(0, now_unix_ns - signal.since_unix_ns) / 1e9
-        severity, text = "info", f"over after {lasted:.1f} s; now at most {threshold}"
+        now = f"at least {threshold}" if signal.kind is SignalKind.SLOW else f"at most {threshold}"
+        severity, text = "info", f"over after {lasted:.1f} s; now {now}"
     return LogEvent(
         timestamp_unix_ns=now_unix_ns,
         severity=severity,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from heddle.controller.brain.state import Job, State
 from heddle.controller.brain.steering.interface import Explanation
 from heddle.controller.brain.steering.table import steering_of
+from heddle.controller.brain.transactions.bad_cables import explained as bad_cable_explained
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
@@ -79,8 +80,16 @@ def _text(state: State, job: Job, flow: FlowPlan, found: Explanation) -> str:
         f"{flow.flow_id}: {flow.src_nic} ({ip_text(nics[flow.src_nic].ip)}) to {flow.dst_nic} "
         f"({ip_text(nics[flow.dst_nic].ip)}), UDP source port {flow.udp_source_port}: {found.selector}. "
         f"Job {job.request.job_id}, generation {job.generation} ({job.reason}), {job.state}. "
-        f"{' '.join((found.verdict, *faults_on(state, flow.links)))}"
+        f"{' '.join((found.verdict, *faults_on(state, flow.links), *_bad_cables(state, flow)))}"
     )
+
+
+def _bad_cables(state: State, flow: FlowPlan) -> Iterator[str]:
+    """Yield a sentence for each bad cable on a path."""
+    for link in flow.links if state.bad_cables else ():
+        cable = state.fabric.cable_by_link.get(link)
+        if cable is not None and (bad := state.bad_cables.get(cable.id)) is not None:
+            yield f"Cable {cable.id} is bad: it {bad_cable_explained(bad)}."
 
 
 def _sharing(state: State, flow: FlowPlan) -> tuple[str, ...]:

@@ -527,7 +527,7 @@ class Switch(_message.Message):
     def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured", "cabling", "heard", "left_out")
+    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured", "cabling", "heard", "left_out", "left_bps", "fault")
     ID_FIELD_NUMBER: _ClassVar[int]
     SRC_FIELD_NUMBER: _ClassVar[int]
     DST_FIELD_NUMBER: _ClassVar[int]
@@ -540,6 +540,8 @@ class Link(_message.Message):
     CABLING_FIELD_NUMBER: _ClassVar[int]
     HEARD_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    LEFT_BPS_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
     id: str
     src: str
     dst: str
@@ -552,7 +554,9 @@ class Link(_message.Message):
     cabling: str
     heard: str
     left_out: bool
-    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ...) -> None: ...
+    left_bps: int
+    fault: str
+    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class Nic(_message.Message):
     __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network")
@@ -679,7 +683,7 @@ class PortSampleBatch(_message.Message):
     def __init__(self, samples: _Optional[_Iterable[_Union[PortSample, _Mapping]]] = ...) -> None: ...
 
 class PortSample(_message.Message):
-    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale", "carrier")
+    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale", "carrier", "rx_crc_errors", "fec_corrected_codewords", "fec_uncorrectable_codewords", "flaps", "speed_bps", "lanes")
     class NicCountersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -700,6 +704,12 @@ class PortSample(_message.Message):
     NIC_COUNTERS_FIELD_NUMBER: _ClassVar[int]
     STALE_FIELD_NUMBER: _ClassVar[int]
     CARRIER_FIELD_NUMBER: _ClassVar[int]
+    RX_CRC_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    FEC_CORRECTED_CODEWORDS_FIELD_NUMBER: _ClassVar[int]
+    FEC_UNCORRECTABLE_CODEWORDS_FIELD_NUMBER: _ClassVar[int]
+    FLAPS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_BPS_FIELD_NUMBER: _ClassVar[int]
+    LANES_FIELD_NUMBER: _ClassVar[int]
     port: str
     timestamp_unix_ns: int
     sequence: int
@@ -713,7 +723,13 @@ class PortSample(_message.Message):
     nic_counters: _containers.ScalarMap[str, int]
     stale: bool
     carrier: bool
-    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ..., carrier: _Optional[bool] = ...) -> None: ...
+    rx_crc_errors: int
+    fec_corrected_codewords: int
+    fec_uncorrectable_codewords: int
+    flaps: int
+    speed_bps: int
+    lanes: int
+    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ..., carrier: _Optional[bool] = ..., rx_crc_errors: _Optional[int] = ..., fec_corrected_codewords: _Optional[int] = ..., fec_uncorrectable_codewords: _Optional[int] = ..., flaps: _Optional[int] = ..., speed_bps: _Optional[int] = ..., lanes: _Optional[int] = ...) -> None: ...
 
 class QueueSample(_message.Message):
     __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes", "packets", "bytes", "dropped_packets", "watchdog_dropped_packets", "watchdog_active")

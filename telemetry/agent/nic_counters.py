@@ -20,6 +20,13 @@ _FIRST_OF = {
     "tx_packets": ("tx_packets_phy", "tx_vport_rdma_unicast_packets", "tx_packets"),
     "rx_packets": ("rx_packets_phy", "rx_vport_rdma_unicast_packets", "rx_packets"),
 }
+# What is left out where the driver has none of these: mlx5, bnxt_en, the kernel's own statistics.
+_LINK = {
+    "rx_crc_errors": ("rx_crc_errors_phy", "rx_fcs_err_frames", "rx_crc_errors"),
+    "fec_corrected_codewords": ("rx_fec_corrected_blocks",),
+    "fec_uncorrectable_codewords": ("rx_fec_uncorrectable_blocks",),
+    "flaps": ("link_down_events_phy", "carrier_down_count"),
+}
 _DROPS = ("rx_discards_phy", "tx_discards_phy", "out_of_buffer")
 _DROPS_OF_ANY = ("rx_dropped", "tx_dropped")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
@@ -28,11 +35,17 @@ _MAX = (1 << 64) - 1
 
 
 def nic_sample(
-    nic: str, counters: Mapping[str, int], *, timestamp_unix_ns: int, boot_id: int = 0, keep: Iterable[str] = ()
-) -> PortSample:
+    nic: str, counters: Mapping[str, int], *, timestamp_unix_ns: int, boot_id: int = 0, keep: Iterable[str] = (),
+    speed_bps: int | None = None,
+) -> PortSample:  # fmt: skip
     """Return the sample of a NIC; `keep` names further counters to include, beside those known to the collector."""
     wanted = [name for name in dict.fromkeys((*NIC_COUNTERS, *keep)) if name in counters and _NAME.match(name)]
     traffic: dict[str, Any] = {field: _fit(_first(counters, names)) for field, names in _FIRST_OF.items()}
+    link: dict[str, Any] = {
+        field: _fit(next(counters[name] for name in names if name in counters))
+        for field, names in _LINK.items()
+        if any(name in counters for name in names)
+    }
     drops = _DROPS if any(name in counters for name in _DROPS) else _DROPS_OF_ANY
     return PortSample(
         port=nic,
@@ -41,7 +54,9 @@ def nic_sample(
         drops=_fit(sum(counters.get(name, 0) for name in drops)),
         queues=tuple(queue for priority in range(PRIORITIES) for queue in _queue(priority, counters)),
         nic_counters={name: _fit(counters[name]) for name in wanted[:MAX_NIC_COUNTERS]},
+        speed_bps=speed_bps,
         **traffic,
+        **link,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 
-from heddle.telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
+from heddle.telemetry.samples.counters import LINK_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS
 from heddle.telemetry.samples.sample import PortSample
 
 _HALF_32, _TOP_32 = 1 << 31, 1 << 32
@@ -46,7 +46,8 @@ def growing(sample: PortSample) -> dict[str, int]:
     found = {name: getattr(sample, name) for name in PORT_COUNTERS}
     for queue in sample.queues:
         found |= {f"{queue.priority} {name}": getattr(queue, name) for name in QUEUE_COUNTERS}
-    return {**found, **sample.nic_counters}
+    known = {name: value for name in LINK_COUNTERS if (value := getattr(sample, name)) is not None}
+    return {**found, **known, **sample.nic_counters}
 
 
 def _restarted(old: int, new: int) -> bool:

@@ -20,10 +20,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from heddle.telemetry.detection.links import Judged, LinkJudge, LinkSamples
 from heddle.telemetry.detection.signal import Signal, SignalKind
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.detection.window import Period
-from heddle.telemetry.samples.counters import PRIORITIES, port_column, queue_columns
+from heddle.telemetry.samples.counters import LINK_AT, PRIORITIES, port_column, queue_columns
 from heddle.telemetry.samples.ports import PortTable
 
 Flags = NDArray[np.bool_]
@@ -38,12 +39,13 @@ WHOLE_PORT = PRIORITIES  # the ninth column of the detector's arrays
 class Fresh(NamedTuple):
     """The ports with new samples, one per row: growth of counters (rows, COLUMNS), its interval in ns (rows,).
 
-    watchdog_active (rows, 8): the switch's PFC watchdog has tripped.
+    watchdog_active (rows, 8): the switch's PFC watchdog has tripped. link: what the samples say of links.
     """
 
     delta: Words
     interval_ns: Ints
     watchdog_active: Flags
+    link: LinkSamples
 
     def queues(self, name: str) -> Words:
         """Return the growth of a queue counter: (rows, 8)."""
@@ -77,11 +79,14 @@ class Detector:
         self.since_ns = np.zeros(shape, dtype=np.int64)
         self.value = np.zeros(shape, dtype=np.float32)
         self._run = np.zeros(shape, dtype=np.int16)
+        self._links = LinkJudge(ports.rates_bps, settings)
         self._measures: dict[SignalKind, Callable[[Fresh], Measured]] = {
             SignalKind.CONGESTION: self._congestion,
             SignalKind.PAUSING: self._pausing,
             SignalKind.STORM: self._storm,
             SignalKind.DROP: self._drop,
+            SignalKind.LOSS: lambda fresh: _whole_port(self._links.loss(fresh.link)),
+            SignalKind.SLOW: lambda fresh: _whole_port(self._links.slow(fresh.link)),
         }
 
     def step(self, period: Period) -> tuple[Signal, ...]:
@@ -89,7 +94,7 @@ class Detector:
         signals: list[Signal] = []
         rows = np.flatnonzero(period.fresh)
         if rows.size:
-            fresh = Fresh(period.delta[rows], period.interval_ns[rows], period.watchdog_active[rows])
+            fresh = _fresh(period, rows)
             for kind, measure in self._measures.items():
                 signals += self._step(kind, rows, measure(fresh), period)
         known = np.flatnonzero(period.fresh | period.stale)
@@ -175,6 +180,21 @@ class Detector:
         beyond = np.where(drops > of_queues, drops - of_queues, 0)
         value = np.column_stack((dropped, beyond)).astype(np.float64)
         return Measured(value, value >= self.settings.drop_raise_packets, value <= self.settings.drop_clear_packets)
+
+
+def _fresh(period: Period, rows: Ints) -> Fresh:
+    delta, interval_ns, link = period.delta[rows], period.interval_ns[rows], period.link
+    samples = LinkSamples(
+        rows=rows, interval_ns=interval_ns, timestamp_ns=period.timestamp_ns[rows],
+        rx_packets=delta[:, port_column("rx_packets")], grown=delta[:, LINK_AT:], counted=link.counted[rows],
+        speed_bps=link.speed_bps[rows], lanes=link.lanes[rows], carrier=link.carrier[rows],
+    )  # fmt: skip
+    return Fresh(delta, interval_ns, period.watchdog_active[rows], samples)
+
+
+def _whole_port(judged: Judged) -> Measured:
+    """Return a condition of whole ports."""
+    return Measured(judged.share[:, None], judged.over[:, None], judged.under[:, None])
 
 
 def _paused_share(fresh: Fresh) -> Floats:

@@ -12,6 +12,8 @@ class SignalKind(StrEnum):
     STORM = "storm"  # a queue has been paused almost continuously for long, or the switch's PFC watchdog discards it
     DROP = "drop"  # packets were dropped
     SILENT = "silent"  # no fresh sample
+    LOSS = "loss"  # frames are lost on the cable, on their way into the port
+    SLOW = "slow"  # the link has less than the fabric file's rate: a lower speed, or fewer lanes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +22,9 @@ class Signal:
 
     `priority` is None for a condition of the whole port. `value` is the measurement and `threshold` the limit that it
     crossed: a share of packets (congestion), a share of time (pausing, storm; of a source that counts only PFC frames,
-    their rate scaled to the same thresholds), packets (drop), or seconds since the last sample (silent). Times are Unix
-    nanoseconds: `since` when the condition was raised, `sampled` the source's own time of the deciding sample.
+    their rate scaled to the same thresholds), packets (drop), seconds since the last sample (silent), a share of frames
+    (loss), or of the port's rate (slow). Times are Unix nanoseconds: `since` when the condition was raised, `sampled`
+    the source's own time of the deciding sample.
     `stale`: the port is silent, so the condition is the last known one.
     """
 

@@ -34,6 +34,14 @@ class DetectorSettings:
     drop_raise_packets: packets dropped in a period. A lossless class must lose none.
     drop_clear_packets: packets dropped in a period that clear it.
     drop_raise_periods: periods in a row that raise it. Loss is never noise, so one suffices.
+    loss_raise_ratio: the share of frames lost on a cable that makes it a bad one. RDMA sends all packets in flight
+        again after a loss: one lost of 100,000 costs 0.1 % at 400 Gbit/s. IEEE 802.3 allows 6.2e-10.
+    loss_clear_ratio: the share that clears it.
+    loss_min_errors: fewer losses accuse no cable, and a window of as many frames as would lose so many at
+        loss_clear_ratio clears one.
+    loss_clear_periods: the periods that such a window has at least, as cables lose in bouts.
+    slow_raise_share: the share of the fabric file's rate below which a link is slow. A link has its rate, or
+        lost lanes.
     silent_clear_periods: fresh periods in a row that clear a silence. The first sample after a silence has no
         predecessor, hence one more.
     """
@@ -54,6 +62,11 @@ class DetectorSettings:
     drop_raise_packets: int = 1
     drop_clear_packets: int = 0
     drop_raise_periods: int = 1
+    loss_raise_ratio: float = 1e-5
+    loss_clear_ratio: float = 1e-6
+    loss_min_errors: int = 10
+    loss_clear_periods: int = 60
+    slow_raise_share: float = 0.99
     silent_clear_periods: int = 2
 
     def periods(self, kind: SignalKind) -> tuple[int, int]:
@@ -63,6 +76,7 @@ class DetectorSettings:
             SignalKind.STORM: (storm, storm),
             SignalKind.DROP: (self.drop_raise_periods, self.clear_periods),
             SignalKind.SILENT: (1, self.silent_clear_periods),
+            SignalKind.LOSS: (1, 1),
         }.get(kind, (self.raise_periods, self.clear_periods))
 
     def thresholds(self, kind: SignalKind, stale_after_ns: int) -> tuple[float, float]:
@@ -73,6 +87,8 @@ class DetectorSettings:
             SignalKind.STORM: (self.storm_raise_share, self.storm_clear_share),
             SignalKind.DROP: (float(self.drop_raise_packets), float(self.drop_clear_packets)),
             SignalKind.SILENT: (stale_after_ns / 1e9, stale_after_ns / 1e9),
+            SignalKind.LOSS: (self.loss_raise_ratio, self.loss_clear_ratio),
+            SignalKind.SLOW: (self.slow_raise_share, self.slow_raise_share),
         }[kind]
 
 
@@ -98,6 +114,12 @@ def complaints(settings: DetectorSettings) -> dict[str, str]:
         found["pausing_clear_frames_per_s"] = "must be between 0 and pausing_raise_frames_per_s"
     if not 0 <= settings.drop_clear_packets < settings.drop_raise_packets:
         found["drop_clear_packets"] = "must be at least 0 and under drop_raise_packets"
+    if not 1e-12 <= settings.loss_raise_ratio < 1:
+        found["loss_raise_ratio"] = "must be at least 1e-12 and under 1"
+    if not 1e-12 <= settings.loss_clear_ratio < settings.loss_raise_ratio:
+        found["loss_clear_ratio"] = f"must be at least 1e-12 and under loss_raise_ratio ({settings.loss_raise_ratio:g})"
+    if not 0 < settings.slow_raise_share <= 1:
+        found["slow_raise_share"] = "must be over 0 and at most 1"
     for name in ("raise_periods", "clear_periods", "drop_raise_periods", "silent_clear_periods"):
         if not 1 <= getattr(settings, name) <= 1_000:
             found[name] = "must be between 1 and 1000"
@@ -105,6 +127,8 @@ def complaints(settings: DetectorSettings) -> dict[str, str]:
         ("period_ms", 10, 60_000),
         ("storm_ms", 100, 60_000),
         ("congestion_min_packets", 1, 10**9),
+        ("loss_min_errors", 1, 10**6),
+        ("loss_clear_periods", 1, 10**6),
     ):
         if not low <= getattr(settings, name) <= high:
             found[name] = f"must be between {low} and {high}"

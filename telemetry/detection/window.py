@@ -11,7 +11,8 @@ samples. Invariants, which property tests compare with an oracle:
 - Memory is allocated once.
 
 A changed `boot_id`, or a counter that decreased without a plausible wrap, is a reset: the sample is a new baseline.
-A counter that decreased and, modulo 2^32, 2^48 or 2^64, grew by no more than the port's rate allows is a wrap.
+A counter that decreased and, modulo 2^32, 2^48 or 2^64, grew by no more than the port's rate allows is a wrap; one of
+LINK_COUNTERS, which grow slowly and accuse a cable, has always been reset.
 """
 
 from dataclasses import dataclass, replace
@@ -21,8 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heddle.telemetry.detection.growth import Growth, Recent
-from heddle.telemetry.samples.counters import COLUMNS, PORT_COUNTERS, PRIORITIES, port_column, queue_columns
-from heddle.telemetry.samples.decode import BOOT_ID, CARRIER, SEQUENCE, TIMESTAMP, Rows
+from heddle.telemetry.samples.counters import (
+    COLUMNS,
+    LINK_AT,
+    PORT_COUNTERS,
+    PRIORITIES,
+    port_column,
+    queue_columns,
+)
+from heddle.telemetry.samples.decode import BOOT_ID, CARRIER, LANES, SEQUENCE, SPEED_BPS, TIMESTAMP, Rows
 from heddle.telemetry.samples.ports import PortTable
 from heddle.telemetry.samples.sample import Refusal
 
@@ -90,7 +98,8 @@ class Period:
 
     delta (ports, COLUMNS): growth of each counter; interval_ns: the source's time that it took, 0 without two
     consecutive samples; rows: the ports with an interval; fresh: those of them whose sample is not stale; stale: with
-    an old sample only; heard: with any sample. `is_whole`: the scan ends a sampling period.
+    an old sample only; heard: with any sample. link: what the newest samples say of links. `is_whole`: the scan ends a
+    sampling period.
     """
 
     number: int
@@ -104,6 +113,7 @@ class Period:
     heard: Flags
     timestamp_ns: Ints
     watchdog_active: Flags
+    link: "Links"
 
     def queues(self, name: str) -> Words:
         """Return the growth of a queue counter: (ports, 8)."""
@@ -112,6 +122,30 @@ class Period:
     def port(self, name: str) -> Words:
         """Return the growth of a port's counter: (ports,)."""
         return self.delta[:, port_column(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What the newest sample of each port says of its link.
+
+    counted (ports, LINK_COUNTERS): whether it has the counter; speed_bps, lanes, carrier (ports,): 0 where unknown, and
+    carrier 1 without and 2 with one.
+    """
+
+    counted: Flags
+    speed_bps: Words
+    lanes: Words
+    carrier: Words
+
+    @classmethod
+    def of(cls, ports: int) -> "Links":
+        """Return links of which nothing is known."""
+        unknown = np.zeros((3, ports), dtype=np.uint64)
+        return cls(np.zeros((ports, COLUMNS - LINK_AT), dtype=np.bool_), *unknown)
+
+    def copy(self) -> "Links":
+        """Return a copy for readers."""
+        return Links(self.counted.copy(), self.speed_bps.copy(), self.lanes.copy(), self.carrier.copy())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +169,7 @@ class Snapshot:
     boot_id: Words
     heard: Flags
     stale: Flags
+    link: Links
 
     def rate(self, column: int) -> Floats:
         """Return one column's growth per second over the window; 0 for rows without an interval."""
@@ -160,6 +195,7 @@ class Window:
         self.max_depth_bytes = np.zeros((count, PRIORITIES), dtype=np.uint64)
         self.watchdog_dropped_packets = np.zeros((count, PRIORITIES), dtype=np.uint64)
         self.watchdog_active = np.zeros((count, PRIORITIES), dtype=np.bool_)
+        self.link = Links.of(count)
         self._raw = np.zeros((count, COLUMNS), dtype=np.uint64)
         self._known = np.zeros((count, COLUMNS), dtype=np.bool_)
         self._now = Growth.of(count)
@@ -190,6 +226,10 @@ class Window:
         self.boot_id[at] = heads[:, BOOT_ID]
         self._carrier[at] = np.where(heads[:, CARRIER] > 0, heads[:, CARRIER], self._carrier[at])
         self._behind[at] = 0
+        self.link.counted[at] = rows.present[positions, LINK_AT:]
+        self.link.speed_bps[at] = heads[:, SPEED_BPS]
+        self.link.lanes[at] = heads[:, LANES]
+        self.link.carrier[at] = heads[:, CARRIER]
         self.depth_bytes[at] = rows.gauges[positions, :, 0]
         self.max_depth_bytes[at] = rows.gauges[positions, :, 1]
         self.watchdog_dropped_packets[at] = rows.gauges[positions, :, 2]
@@ -217,6 +257,7 @@ class Window:
             heard=self.heard,
             timestamp_ns=self.timestamp_ns,
             watchdog_active=self.watchdog_active,
+            link=self.link,
         )
 
     def link_changes(self) -> tuple[LinkChange, ...]:
@@ -246,6 +287,7 @@ class Window:
             boot_id=self.boot_id.copy(),
             heard=self.heard.copy(),
             stale=self._stale(now_ns),
+            link=self.link.copy(),
         )
 
     def _stale(self, now_ns: int) -> Flags:
@@ -325,6 +367,7 @@ def _max_per_second(rates_bps: Floats) -> Floats:
             limit[:, column : column + 1] = octets
     limit[:, queue_columns("bytes")] = octets
     limit[:, queue_columns("paused_ns")] = 2.0 * SECOND_NS
+    limit[:, LINK_AT:] = 0.0
     return limit
 
 

@@ -1,8 +1,8 @@
 """The counters of a sample and their columns in the window's arrays.
 
 One row per port. Its cumulative counters are the port's own, then per priority those of its queues, then those of a NIC
-under its driver's names. Gauges of queues have arrays of their own, which keep the newest value only; so does what the
-PFC watchdog has discarded, whose packets are in `dropped_packets` too.
+under its driver's names, then those of its link. Gauges of queues have arrays of their own, which keep the newest value
+only; so does what the PFC watchdog has discarded, whose packets are in `dropped_packets` too.
 """
 
 PRIORITIES = 8
@@ -38,9 +38,14 @@ NIC_COUNTERS = (
     "rx_discards_phy",
 )
 
+# Those of a port's link, in the order of their fields in the contract. A device that lacks one leaves it out.
+LINK_COUNTERS = ("rx_crc_errors", "fec_corrected_codewords", "fec_uncorrectable_codewords", "flaps")
+LINK_GAUGES = ("speed_bps", "lanes")
+
 QUEUES_AT = len(PORT_COUNTERS)
 NIC_AT = QUEUES_AT + PRIORITIES * len(QUEUE_COUNTERS)
-COLUMNS = NIC_AT + len(NIC_COUNTERS)
+LINK_AT = NIC_AT + len(NIC_COUNTERS)
+COLUMNS = LINK_AT + len(LINK_COUNTERS)
 
 
 def port_column(name: str) -> int:
@@ -57,3 +62,8 @@ def queue_columns(name: str) -> slice:
 def nic_column(name: str) -> int:
     """Return the column of one of NIC_COUNTERS."""
     return NIC_AT + NIC_COUNTERS.index(name)
+
+
+def link_column(name: str) -> int:
+    """Return the column of one of LINK_COUNTERS."""
+    return LINK_AT + LINK_COUNTERS.index(name)

@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 
 from heddle.telemetry.samples.counters import (
     COLUMNS,
+    LINK_AT,
+    LINK_COUNTERS,
+    LINK_GAUGES,
     NIC_AT,
     NIC_COUNTERS,
     PORT_COUNTERS,
@@ -43,7 +46,9 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 
-TIMESTAMP, SEQUENCE, BOOT_ID, CARRIER = range(4)
+TIMESTAMP, SEQUENCE, BOOT_ID, CARRIER, SPEED_BPS, LANES = range(6)
+_LINK_FIELD = 50
+"""The field number of the first of LINK_COUNTERS, which LINK_GAUGES follow."""
 _QUEUE_FIELDS = 13
 _QUEUE_PRIORITY, _WATCHDOG_DROPPED, _WATCHDOG_ACTIVE = 1, 11, 12
 """Field numbers of a QueueSample."""
@@ -69,9 +74,9 @@ _OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTE
 class Rows(NamedTuple):
     """Decoded samples, one row per port. A `BatchDecoder` reuses one instance for each message.
 
-    names (ports, 2): begin and end of a name in the payload; heads (ports, 4): timestamp, sequence, boot id,
-    carrier (0 unknown, 1 none, 2 up); values, present (ports, COLUMNS): cumulative counters, and whether the sample
-    contains them; gauges (ports, 8, 4).
+    names (ports, 2): begin and end of a name in the payload; heads (ports, 6): timestamp, sequence, boot id,
+    carrier (0 unknown, 1 none, 2 up), rate of the link in bit/s, its lanes (0 unknown); values, present (ports,
+    COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 4).
     """
 
     names: Ints
@@ -90,6 +95,9 @@ class Tables(NamedTuple):
     queue_counters: int
     nic_at: int
     port_counters: int
+    link_at: int
+    link_counters: int
+    link_gauges: int
     max_nic_counters: int
 
 
@@ -279,7 +287,8 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
         number, kind, word, start, at = _field(data, at, end)
         if number < 0:
             return -number, unknown
-        if number > 13 or number == 12:
+        link = number - _LINK_FIELD
+        if (number > 13 and not 0 <= link < tables.link_counters + tables.link_gauges) or number == 12:
             continue
         if (kind != 2) if number in (1, 9, 11) else (kind != 0):
             return _KIND, unknown
@@ -302,6 +311,11 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
             rows.heads[row, 2] = word
         elif number == 13:
             rows.heads[row, 3] = np.uint64(2 if word > np.uint64(0) else 1)
+        elif link >= tables.link_counters:
+            rows.heads[row, 4 + link - tables.link_counters] = word
+        elif link >= 0:
+            rows.values[row, tables.link_at + link] = word
+            rows.present[row, tables.link_at + link] = True
         else:
             rows.values[row, number - 4] = word
         if code != _OK:
@@ -338,7 +352,11 @@ def _tables() -> Tables:
     for row, name in enumerate(NIC_COUNTERS):
         names[row, : len(name)] = np.frombuffer(name.encode(), dtype=np.uint8)
     lengths = np.array([len(name) for name in NIC_COUNTERS], dtype=np.int64)
-    return Tables(names, lengths, QUEUES_AT, len(QUEUE_COUNTERS), NIC_AT, len(PORT_COUNTERS), MAX_NIC_COUNTERS)
+    return Tables(
+        nic_names=names, nic_lengths=lengths, queues_at=QUEUES_AT, queue_counters=len(QUEUE_COUNTERS), nic_at=NIC_AT,
+        port_counters=len(PORT_COUNTERS), link_at=LINK_AT, link_counters=len(LINK_COUNTERS),
+        link_gauges=len(LINK_GAUGES), max_nic_counters=MAX_NIC_COUNTERS,
+    )  # fmt: skip
 
 
 class BatchDecoder:
@@ -349,7 +367,7 @@ class BatchDecoder:
         self._found = np.zeros(_QUEUE_FIELDS, dtype=np.uint64)
         self._rows = Rows(
             names=np.zeros((MAX_PORTS, 2), dtype=np.int64),
-            heads=np.zeros((MAX_PORTS, 4), dtype=np.uint64),
+            heads=np.zeros((MAX_PORTS, LANES + 1), dtype=np.uint64),
             values=np.zeros((MAX_PORTS, COLUMNS), dtype=np.uint64),
             present=np.zeros((MAX_PORTS, COLUMNS), dtype=np.bool_),
             gauges=np.zeros((MAX_PORTS, PRIORITIES, len(QUEUE_GAUGES)), dtype=np.uint64),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from heddle.telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
+from heddle.telemetry.samples.counters import LINK_COUNTERS, LINK_GAUGES, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
 from heddle.v1 import heddle_pb2
 
 # 1,024 ports of 8 queues with every counter at its largest are 1.06 MiB.
@@ -61,7 +61,10 @@ class QueueSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSample:
-    """One port or NIC at one time; `boot_id` changes when the counters restart, `carrier` is None where unknown."""
+    """One port or NIC at one time; `boot_id` changes when the counters restart.
+
+    `carrier` and what follows are None where unknown: cumulative errors and flaps of the link, its rate and its lanes.
+    """
 
     port: str
     timestamp_unix_ns: int
@@ -75,6 +78,12 @@ class PortSample:
     boot_id: int = 0
     nic_counters: Mapping[str, int] = field(default_factory=dict)
     carrier: bool | None = None
+    rx_crc_errors: int | None = None
+    fec_corrected_codewords: int | None = None
+    fec_uncorrectable_codewords: int | None = None
+    flaps: int | None = None
+    speed_bps: int | None = None
+    lanes: int | None = None
 
 
 def encode(samples: Iterable[PortSample]) -> bytes:
@@ -93,7 +102,7 @@ def _add(batch: heddle_pb2.PortSampleBatch, sample: PortSample) -> None:
         boot_id=sample.boot_id,
         nic_counters=dict(sample.nic_counters),
         carrier=sample.carrier,
-        **{name: getattr(sample, name) for name in PORT_COUNTERS},
+        **{name: getattr(sample, name) for name in PORT_COUNTERS + LINK_COUNTERS + LINK_GAUGES},
     )
     for queue in sample.queues:
         values = {name: getattr(queue, name) for name in QUEUE_COUNTERS + QUEUE_GAUGES}

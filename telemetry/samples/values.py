@@ -1,6 +1,9 @@
 """Convert a decoded message to values: slow, for printing and tests."""
 
 from heddle.telemetry.samples.counters import (
+    LINK_AT,
+    LINK_COUNTERS,
+    LINK_GAUGES,
     NIC_AT,
     NIC_COUNTERS,
     PORT_COUNTERS,
@@ -9,7 +12,7 @@ from heddle.telemetry.samples.counters import (
     QUEUE_GAUGES,
     QUEUES_AT,
 )
-from heddle.telemetry.samples.decode import Batch, BatchDecoder
+from heddle.telemetry.samples.decode import SPEED_BPS, Batch, BatchDecoder
 from heddle.telemetry.samples.sample import PortSample, QueueSample, Rejected
 
 
@@ -29,7 +32,10 @@ def _port_sample(batch: Batch, row: int) -> PortSample:
             counters = dict(zip(QUEUE_COUNTERS, values[first : first + width], strict=True))
             gauges = dict(zip(QUEUE_GAUGES, rows.gauges[row, priority].tolist(), strict=True))
             queues.append(QueueSample(priority=priority, **counters, **gauges))
-    timestamp, sequence, boot_id, carrier = rows.heads[row].tolist()
+    heads = rows.heads[row].tolist()
+    timestamp, sequence, boot_id, carrier = heads[:SPEED_BPS]
+    link = {name: values[LINK_AT + i] for i, name in enumerate(LINK_COUNTERS) if present[LINK_AT + i]}
+    link |= {name: heads[SPEED_BPS + i] for i, name in enumerate(LINK_GAUGES) if heads[SPEED_BPS + i]}
     return PortSample(
         port=batch.names[row],
         timestamp_unix_ns=timestamp,
@@ -39,6 +45,7 @@ def _port_sample(batch: Batch, row: int) -> PortSample:
         carrier=(None, False, True)[carrier],
         nic_counters={name: values[NIC_AT + i] for i, name in enumerate(NIC_COUNTERS) if present[NIC_AT + i]},
         **dict(zip(PORT_COUNTERS, values, strict=False)),
+        **link,
     )
 
 

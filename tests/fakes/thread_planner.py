@@ -56,7 +56,7 @@ class ThreadPlanner:
         try:
             plan = self._planners[problem.preview].solve(
                 problem.requests, health=problem.health, kept=problem.kept, limit=problem.limit,
-                subject=problem.subject, background=problem.background,
+                subject=problem.subject, background=problem.background, degraded=problem.degraded,
                 has_happened=problem.has_happened, amend=problem.amend,
             )  # fmt: skip
         except HeddleError as error:

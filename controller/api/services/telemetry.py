@@ -23,6 +23,8 @@ from heddle.controller.views.congestion import CIRCLE, Congested, congestion
 from heddle.controller.views.measured import pfc_queues
 from heddle.telemetry.detection.window import Snapshot
 from heddle.telemetry.samples.counters import (
+    LINK_AT,
+    LINK_COUNTERS,
     NIC_COUNTERS,
     PORT_COUNTERS,
     QUEUE_COUNTERS,
@@ -145,6 +147,7 @@ def samples_to(snapshot: Snapshot, rows: Ints) -> list[pb.PortSample]:
         total.tolist(),
         strict=True,
     )
+    link = snapshot.link
     found = [
         pb.PortSample(
             port=snapshot.names[row],
@@ -154,6 +157,9 @@ def samples_to(snapshot: Snapshot, rows: Ints) -> list[pb.PortSample]:
             stale=stale,
             nic_counters={name: counted[column] for name, column in _NIC_COLUMNS if counted[column]},
             **dict(zip(PORT_COUNTERS, counted[: len(PORT_COUNTERS)], strict=True)),
+            **{name: counted[LINK_AT + at] for at, name in enumerate(LINK_COUNTERS) if link.counted[row, at]},
+            speed_bps=int(link.speed_bps[row]) or None,
+            lanes=int(link.lanes[row]) or None,
         )
         for row, timestamp_ns, sequence, boot_id, stale, counted in heads
     ]

@@ -1,6 +1,7 @@
 """Build the topology message from a state."""
 
 from heddle.controller.brain.state import State
+from heddle.controller.brain.transactions.bad_cables import explained
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.cabling import Verdict
 from heddle.controller.model.fabric import Nic
@@ -67,7 +68,7 @@ def _links(state: State) -> list[pb.Link]:
     heard = {str(port): str(peer) for port, peer in state.cabling.heard.items()}
     cables = state.fabric.cable_by_link
     left_out = {way for cable in state.cabling.verdict.left_out for way in (cable, cables[cable].down_link)}
-    return [
+    found = [
         pb.Link(
             **link._asdict(), up=up, drained=drained, planned_utilisation=planned, cabling=_WORDS[mark],
             heard=heard.get(link.src, ""), left_out=link.id in left_out,
@@ -76,6 +77,12 @@ def _links(state: State) -> list[pb.Link]:
             state.fabric.directed_links, *columns, cable_marks(state), strict=True
         )
     ]  # fmt: skip
+    degraded = state.degraded
+    for link in found if state.bad_cables else ():
+        cable = cables.get(link.id)
+        if cable is not None and (bad := state.bad_cables.get(cable.id)) is not None:
+            link.left_bps, link.fault = degraded.get(cable.id, 0), explained(bad)
+    return found
 
 
 _WORDS = {mark: "" if mark is CableMark.AS_DESCRIBED else mark.name.lower() for mark in CableMark}

@@ -2,7 +2,8 @@
 
 The paths are planned without the target first. Then the underlay is compiled without it, and the caller gets the reply
 when the switches have acknowledged both. A drain that leaves a flow without a path is refused. A dry run is decided by
-the same plan, and ends where the drain would change something.
+the same plan, and ends where the drain would change something. A bad cable is drained, and returned, by rule: without a
+caller, and only where the plan says that it is worth it.
 """
 
 from dataclasses import replace
@@ -10,6 +11,7 @@ from dataclasses import replace
 from heddle.controller.brain.install import Outcome, changed_topology
 from heddle.controller.brain.lacking import holds_underlay
 from heddle.controller.brain.state import Active, DrainWork, State
+from heddle.controller.brain.transactions.bad_cables import decided, gains
 from heddle.controller.brain.transactions.replan import after_replans, announced, applied, limit_of, solve_for
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.effect import Drained, Effect, Note, Reply
@@ -32,12 +34,15 @@ def drain(state: State, event: Drain, now: int) -> Outcome:
 
 def start_drain(state: State, work: DrainWork) -> Outcome:
     """Request a plan of the running jobs without the target, or with it."""
-    if (work.target in state.drained) != work.undrain:
+    if work.by_rule:
+        bad = state.bad_cables.get(work.target)
+        if bad is None or bad.left_out is not work.undrain:
+            return state, ()  # it is repaired, or was decided meanwhile
+    elif (work.target in state.drained) != work.undrain:
         if (behind := _behind(state)) is not None:
             why = f"switch {behind} has not acknowledged its rules yet; {work.target} {_stays(work)}, and rules follow"
-            return state, (Reply(reply=work.reply, outcome=UnavailableError(why)),)
-        same = Drained(flows_moved=0, certificate=state.certificate, undrain=work.undrain)
-        return state, (Reply(reply=work.reply, outcome=same),)
+            return state, _reply(work, UnavailableError(why))
+        return state, _reply(work, Drained(flows_moved=0, certificate=state.certificate, undrain=work.undrain))
     return solve_for(state, work, limit=limit_of(state, Cause.DRAIN), health=_planned(state, work).out_of_use)
 
 
@@ -57,6 +62,10 @@ def _stays(work: DrainWork) -> str:
 
 def _planned(state: State, work: DrainWork) -> State:
     """Return the state with the target drained, or not any more."""
+    if work.by_rule:
+        known = state.bad_cables.get(work.target)
+        bad = {} if known is None else {work.target: replace(known, left_out=not work.undrain)}
+        return replace(state, bad_cables={**state.bad_cables, **bad})
     return replace(state, drained=state.drained - {work.target} if work.undrain else state.drained | {work.target})
 
 
@@ -66,6 +75,9 @@ def drain_solved(state: State, work: DrainWork, event: Solved, now: int) -> Outc
     assert active is not None
     if active.health != state.out_of_use:
         return replace(state, active=None, queue=after_replans(state, work)), ()
+    if work.by_rule and not _is_worth_it(state, work, plan):
+        shown = plan.certificate if isinstance(plan, Replan) and _newly_stranded(state, plan) is None else None
+        return decided(replace(state, active=None), work, state.certificate, shown)
     if not isinstance(plan, Replan):
         return _refuse(state, work, NoAdmissiblePlanError(plan.why) if isinstance(plan, Infeasible) else plan)
     if (flow := _newly_stranded(state, plan)) is not None and not work.undrain:
@@ -76,7 +88,8 @@ def drain_solved(state: State, work: DrainWork, event: Solved, now: int) -> Outc
     jobs = tuple(job_id for job_id, each in plan.moved.items() if each.flows)
     response = Drained(flows_moved=moved, certificate=plan.certificate, undrain=work.undrain, jobs=jobs)
     if work.dry_run:
-        return replace(state, active=None), (Reply(reply=work.reply, outcome=response),)
+        return replace(state, active=None), _reply(work, response)
+    was = state.certificate
     state = replace(state, active=replace(active, response=response))
     state, effects = applied(state, plan, f"{work.target} {what}", now, Cause.DRAIN, barriers=frozenset())
     if not work.undrain:
@@ -84,7 +97,15 @@ def drain_solved(state: State, work: DrainWork, event: Solved, now: int) -> Outc
         effects += more
     state, changed = changed_topology(_planned(state, work))
     note = Note(severity="info", subject=work.target, text=f"{what}; {moved} flows moved")
-    return state, (*effects, *changed, note)
+    state, more = decided(state, work, was, plan.certificate) if work.by_rule else (state, ())
+    return state, (*effects, *changed, note, *more)
+
+
+def _is_worth_it(state: State, work: DrainWork, plan: object) -> bool:
+    """Return whether a bad cable is to be drained, or returned, by this plan."""
+    if not isinstance(plan, Replan) or (_newly_stranded(state, plan) is not None and not work.undrain):
+        return False
+    return gains(work, state.certificate, plan.certificate)
 
 
 def _before_the_underlay(state: State) -> Outcome:
@@ -109,19 +130,21 @@ def _newly_stranded(state: State, plan: Replan) -> str | None:
 
 
 def _refuse(state: State, work: DrainWork, why: HeddleError) -> Outcome:
-    return replace(state, active=None), (Reply(reply=work.reply, outcome=why),)
+    return replace(state, active=None), _reply(work, why)
 
 
 def drain_installed(state: State, work: DrainWork, active: Active, install_ns: int) -> Outcome:
     """Publish the jobs whose flows have moved, and reply."""
-    return state, (*announced(state, active.announces), *_reply(work, active))
+    done = _reply(work, active.response) if active.response is not None else ()
+    return state, (*announced(state, active.announces), *done)
 
 
 def drain_failed(state: State, work: DrainWork, active: Active, event: InstallFailed) -> Outcome:
     """Publish the jobs whose flows have moved; the caller learns which switch has not acknowledged."""
     why = f"switch {event.switch} did not acknowledge ({event.reason}); the target {_stays(work)}, and rules follow"
-    return state, (*announced(state, active.announces), Reply(reply=work.reply, outcome=UnavailableError(why)))
+    return state, (*announced(state, active.announces), *_reply(work, UnavailableError(why)))
 
 
-def _reply(work: DrainWork, active: Active) -> tuple[Effect, ...]:
-    return (Reply(reply=work.reply, outcome=active.response),) if active.response is not None else ()
+def _reply(work: DrainWork, outcome: Drained | HeddleError) -> tuple[Effect, ...]:
+    """Return the reply to the caller, if there is one."""
+    return () if work.reply is None else (Reply(reply=work.reply, outcome=outcome),)

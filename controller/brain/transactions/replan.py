@@ -90,6 +90,7 @@ def planner_input(state: State, requests: tuple[JobRequest, ...]) -> Solve:
         kept=tuple((job.request, job.flows) for job in jobs),
         health=state.out_of_use,
         background={port.link: port.excess_bps for port in state.hot_ports.values() if port.excess_bps},
+        degraded=state.degraded,
         numbers=numbers | {request.job_id: state.next_job_number + place for place, request in enumerate(requests)},
     )
 
@@ -245,8 +246,8 @@ def _effort(state: State, job: Job, plan: Replan) -> Effort:
 
 def _healthy_utilisation(state: State, job: Job, flows: JobFlows, cause: Cause) -> float | None:
     """Return the utilisation of the job's fullest link before failures raised it; None where they do not."""
-    left_out = state.cabling.verdict.left_out
-    if state.health == state.fabric.failed and not left_out and not state.out_of_use.quarantined_nics:
+    is_sound = state.health == state.fabric.failed and not state.cabling.verdict.left_out and not state.degraded
+    if is_sound and not state.out_of_use.quarantined_nics:
         return None
     before = job.healthy_utilisation
     if before is None and cause is Cause.FAILURE:

@@ -31,6 +31,9 @@ MAX_JOBS = 1_000
 MAX_MISCABLINGS = 20
 """The causes of wrong cables in one state, those of the most cables first."""
 
+_NOT_HOT = (SignalKind.SILENT, SignalKind.LOSS, SignalKind.SLOW)
+"""Conditions of a port or its cable, not of what it carries."""
+
 
 class Kept:
     """Values computed from others, computed again when one of these is another object."""
@@ -173,7 +176,7 @@ def counts(state: State, found: tuple[Congested, ...], checked: Mapping[str, Che
         "flows": sum(len(job.flows.flows) for job in state.jobs.values()),
         "switches_connected": connected if traits_of(state.fabric).has_sessions else None,
         "links_down": len(state.health.down_cables),
-        "hot_links": len({each.signal.port for each in found if each.signal.kind is not SignalKind.SILENT}),
+        "hot_links": len({each.signal.port for each in found if each.signal.kind not in _NOT_HOT}),
         "vpcs_kept": len({vpc for gateway in state.networks.gateways.values() for vpc in gateway.kept}),
         "vpcs_violated": len({vpc for each in checked.values() for vpc in each.differing} & state.networks.vpcs.keys()),
     }

@@ -5,6 +5,8 @@ NIC's link out of it. The whole planner uses these numbers.
 """
 
 import weakref
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +19,8 @@ from heddle.controller.planner.ground.jit import Flags, Ints, kernel
 from heddle.foundation.traffic_class import CLASS_OF_NETWORK, CLASSES
 
 NO_LINK = -1
+LEAST_PART = 1_000
+"""A degraded cable keeps this part of its capacity at least, so that no load is divided by 0."""
 MAX_HOPS = 4
 """A path goes up at most two tiers and down at most two."""
 
@@ -48,6 +52,29 @@ class Topology:
         self.capacity: Ints = np.concatenate(both)
         # A reference to the fabric would keep its own key in `_known` alive.
         self._cables, self._nics = fabric.cables, fabric.nics
+        self._built: Topology | None = None
+
+    @property
+    def built(self) -> "Topology":
+        """Return the fabric as built, whose numbers of links are the same: tables of flows refer to that one."""
+        return self._built or self
+
+    def lowered(self, degraded: Mapping[str, int]) -> "Topology":
+        """Return the fabric with the rates in bit/s that degraded cables, by id, have left; itself where none is.
+
+        Only loads, rates and bounds follow: the meaning of source ports is that of the fabric as built.
+        """
+        built = self.built
+        if not degraded:
+            return built
+        found, capacity = copy(built), built.cable_capacity.copy()
+        for cable, left_bps in degraded.items():
+            at = built.cable_index[cable]
+            capacity[at] = min(max(left_bps, built.cable_capacity[at] // LEAST_PART), built.cable_capacity[at])
+        found.cable_capacity = capacity
+        found.capacity = np.concatenate((capacity, capacity, built.nic_capacity, built.nic_capacity))
+        found._built = built
+        return found
 
     @property
     def cables(self) -> int:

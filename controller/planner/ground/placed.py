@@ -54,7 +54,7 @@ def paths_of(topology: Topology, number: int, placed: Placed) -> Paths:
     """Return a running job's paths as arrays; its flows may be a `FlowTable` or flow plans read from a journal."""
     request, job = placed
     table = job.flows
-    if isinstance(table, FlowTable) and table.topology is topology and table.request is request:
+    if isinstance(table, FlowTable) and table.topology is topology.built and table.request is request:
         return replace(table.paths, flows=table.flows.as_job(number))
     flows = expand(topology, (request,), first_job=number)
     if len(flows) != len(table):

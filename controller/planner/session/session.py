@@ -55,9 +55,9 @@ from heddle.controller.planner.session.state import Store
 class Session:
     """All jobs of one fabric and their paths; not thread-safe, without I/O; equal events give equal paths."""
 
-    def __init__(self, fabric: Fabric) -> None:
-        """Start with a fabric without failures and jobs; `follow` adds both."""
-        self._topology: Topology = topology_of(fabric)
+    def __init__(self, fabric: Fabric, topology: Topology | None = None) -> None:
+        """Start with a fabric without failures and jobs; `follow` adds both. `topology` may have degraded cables."""
+        self._topology = topology or topology_of(fabric)
         self._store = Store(self._topology)
         self._jobs: dict[int, SessionJob] = {}
         self._numbers: dict[str, int] = {}
@@ -183,6 +183,12 @@ class Session:
         """Set the load in bit/s that traffic of no job puts on each link between switches."""
         self._store.s.load[:] += loads_bps - self._store.background
         self._store.background = loads_bps
+
+    def leave(self, links: Ints) -> Delta:
+        """Place the flows again that cross those of these links that carry more than they have; others stay."""
+        s = self._store.s
+        self._store.begin_event(Movable.NONE, 0)
+        return self._engine.place(flows_of(self._store, links[s.load[links] * s.inverse[links] > 1 + 1e-9]))
 
     def revert(self) -> None:
         """Undo the path changes of the last event, which must not have added or removed a job, cable or switch."""

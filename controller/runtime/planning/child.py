@@ -59,6 +59,7 @@ class Child:
         plan = self._planner.solve(
             message.requests, health=message.health, kept=kept, limit=message.limit, subject=message.subject,
             background=message.background, has_happened=message.has_happened,
+            degraded=message.degraded,
             amend=self._amend([*(request for request, _ in kept), *message.requests], message.amend),
         )  # fmt: skip
         if not isinstance(plan, Replan):

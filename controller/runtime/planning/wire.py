@@ -72,6 +72,7 @@ class SolveMessage(NamedTuple):
     subject: str
     background: Mapping[str, int]
     has_happened: bool
+    degraded: Mapping[str, int]
     amend: AmendMessage | None = None
 
 

@@ -82,6 +82,7 @@ class Worker:
             subject=problem.subject,
             background=problem.background,
             has_happened=problem.has_happened,
+            degraded=dict(problem.degraded),
             amend=self._amend(problem),
         )
         outcome, solve_ns = self._exchange(message)

@@ -89,13 +89,21 @@ def _print(found: pb.Topology, as_json: bool) -> None:
     links = Table(title="links that are down, miscabled or carry plans, fullest first", title_justify="left")
     for name in ("link", "capacity", "state", "cabling", "planned", "measured"):
         links.add_column(name)
-    rows = [link for link in found.links if not link.up or link.drained or link.cabling or link.planned_utilisation]
+    rows = [
+        link
+        for link in found.links
+        if not link.up or link.drained or link.cabling or link.planned_utilisation or link.fault
+    ]
     rows.sort(key=lambda link: (link.up, _CABLING.index(link.cabling), -link.planned_utilisation, link.id))
     for link in rows[:MAX_LINKS_SHOWN]:
         state = "drained" if link.drained else "up" if link.up else "DOWN"
+        state += ", BAD" if link.fault else ""
         measured = f"{link.measured_utilisation:.1%}" if link.measured else "?"
         planned = f"{link.planned_utilisation:.1%}"
         links.add_row(link.id, screen.rate(link.capacity_bps), state, cabling_text(link), planned, measured)
     out.print(links if rows else "every link is up and none carries a plan")
+    for link in found.links[::2]:  # the directions of a cable follow each other
+        if link.fault:
+            out.print(f"[bold red]{link.id}[/]: {escape(link.fault)}")
     if len(rows) > MAX_LINKS_SHOWN:
         out.print(f"  … and {len(rows) - MAX_LINKS_SHOWN} more; --json prints all of them")

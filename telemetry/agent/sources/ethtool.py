@@ -3,6 +3,7 @@
     ethtool -S DEVICE                                          SIOCETHTOOL, ETHTOOL_GSTRINGS and ETHTOOL_GSTATS
     /sys/class/infiniband/DEVICE/ports/PORT/hw_counters/NAME   one number per file
     /sys/class/net/DEVICE/statistics/NAME                      for drivers without more
+    /sys/class/net/DEVICE/speed, carrier_down_count            the link's rate in Mbit/s, how often it has been down
 
 As with `ethtool -S` itself, the ioctl needs no privilege. Names are mlx5's (see `telemetry.agent.nic_counters`).
 """
@@ -29,6 +30,9 @@ ETH_GSTRING_LEN = 32
 MAX_STATS = 65_536
 SPARE_STATS = 4_096  # the kernel writes as many as exist now, not as many as the request has room for
 MAX_DIGITS = 20
+MBPS = 1_000_000
+_UNKNOWN_MBPS = (1 << 32) - 1
+"""SPEED_UNKNOWN of <linux/ethtool.h>, which some kernels write as a number without a sign."""
 
 
 class HostNics:
@@ -65,14 +69,24 @@ class HostNics:
         boot = _line(self._root / "proc/sys/kernel/random/boot_id")
         identity = f"{boot} {(link / 'ifindex').read_text().strip()}"
         hardware = {name: value for folder in self._hardware(device) for name, value in _numbers(folder)}
-        counters = {**dict(_numbers(link / "statistics")), **driver_counters(self._socket, device), **hardware}
-        sample = nic_sample(nic, counters, timestamp_unix_ns=now_unix_ns, keep=sorted(hardware))
+        downs = _line(link / "carrier_down_count")
+        flaps = {"carrier_down_count": int(downs)} if downs.isdecimal() and len(downs) <= MAX_DIGITS else {}
+        statistics = dict(_numbers(link / "statistics"))
+        counters = {**flaps, **statistics, **driver_counters(self._socket, device), **hardware}
+        speed_bps = _speed_bps(_line(link / "speed"))
+        sample = nic_sample(nic, counters, timestamp_unix_ns=now_unix_ns, keep=sorted(hardware), speed_bps=speed_bps)
         return self._restarts.identified(sample, identity)
 
     def _hardware(self, device: str) -> Iterator[Path]:
         """Yield the hw_counters of the RDMA port that belongs to a network device."""
         for port in _rdma_ports(self._root, device):
             yield port / "hw_counters"
+
+
+def _speed_bps(mbps: str) -> int | None:
+    """Return a link's rate from the kernel's text; None where it is down (-1) or the driver has none."""
+    known = mbps.isdecimal() and len(mbps) <= MAX_DIGITS and 0 < int(mbps) < _UNKNOWN_MBPS
+    return int(mbps) * MBPS if known else None
 
 
 def rdma_devices(root: Path, device: str) -> list[str]:

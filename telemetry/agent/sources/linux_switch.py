@@ -1,6 +1,7 @@
 """Read the ports of a Linux router by rtnetlink: counters, carrier, and what their queues have dropped.
 
-    RTM_GETLINK dump     IFLA_IFNAME, IFLA_STATS64, and IFF_LOWER_UP for carrier      (rtnetlink(7), <linux/if_link.h>)
+    RTM_GETLINK dump     IFLA_IFNAME, IFLA_STATS64, IFLA_CARRIER_DOWN_COUNT, and IFF_LOWER_UP for carrier
+                         (rtnetlink(7), <linux/if_link.h>)
     RTM_GETQDISC dump    TCA_STATS2 with TCA_STATS_QUEUE of each root qdisc           (<linux/gen_stats.h>)
 
 Two requests for all ports, without any privilege. A port that is set down has no carrier either.
@@ -22,14 +23,17 @@ from heddle.telemetry.samples.topic import Source
 RTM_NEWLINK, RTM_GETLINK, RTM_NEWQDISC, RTM_GETQDISC = 16, 18, 36, 38
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLM_F_REQUEST, NLM_F_DUMP = 0x1, 0x300
-IFLA_IFNAME, IFLA_STATS64, TCA_STATS2, TCA_STATS_QUEUE = 3, 23, 7, 3
+IFLA_IFNAME, IFLA_STATS64, IFLA_CARRIER_DOWN_COUNT, TCA_STATS2, TCA_STATS_QUEUE = 3, 23, 48, 7, 3
+_RX_CRC_ERRORS = 12
+"""Its place in rtnl_link_stats64."""
 IFF_LOWER_UP = 1 << 16
 TC_H_ROOT = 0xFFFFFFFF
 NLA_TYPE_MASK = 0x3FFF
 MAX_DATAGRAM_BYTES = 1 << 20
 TIMEOUT_S = 1.0
+_COUNT = struct.Struct("=I")
 _HEADER, _LINK, _QDISC = struct.Struct("=IHHII"), struct.Struct("=BxHiII"), struct.Struct("=BxxxiIII")
-_ATTRIBUTE, _TRAFFIC, _QUEUE = struct.Struct("=HH"), struct.Struct("=8Q"), struct.Struct("=3I")
+_ATTRIBUTE, _TRAFFIC, _QUEUE = struct.Struct("=HH"), struct.Struct("=13Q"), struct.Struct("=3I")
 
 
 class _Link(NamedTuple):
@@ -37,7 +41,8 @@ class _Link(NamedTuple):
     name: str
     has_carrier: bool
     traffic: tuple[int, ...]
-    """Packets, bytes, errors and drops, each received and sent."""
+    """The first of rtnl_link_stats64: packets, bytes, errors and drops, each received and sent, ..., CRC errors."""
+    flaps: int | None
 
 
 class LinuxSwitch:
@@ -72,7 +77,7 @@ class LinuxSwitch:
         self._socket.close()
 
     def _sample(self, link: _Link, dropped: int, now_unix_ns: int) -> PortSample:
-        rx_packets, tx_packets, rx_bytes, tx_bytes, _, _, rx_drops, tx_drops = link.traffic
+        rx_packets, tx_packets, rx_bytes, tx_bytes, _, _, rx_drops, tx_drops = link.traffic[:8]
         sample = PortSample(
             port=f"{self._switch}:{self._number_of[link.name]}",
             timestamp_unix_ns=now_unix_ns,
@@ -82,6 +87,8 @@ class LinuxSwitch:
             tx_bytes=tx_bytes,
             drops=rx_drops + tx_drops + dropped,
             carrier=link.has_carrier,
+            rx_crc_errors=link.traffic[_RX_CRC_ERRORS],
+            flaps=link.flaps,
         )
         return self._restarts.identified(sample, f"{self._boot} {link.number}")
 
@@ -91,7 +98,9 @@ class LinuxSwitch:
             found = dict(_attributes(body[_LINK.size :]))
             if IFLA_IFNAME in found and IFLA_STATS64 in found:
                 name = found[IFLA_IFNAME].rstrip(b"\0").decode("ascii", "replace")
-                yield _Link(index, name, bool(flags & IFF_LOWER_UP), _TRAFFIC.unpack_from(found[IFLA_STATS64]))
+                traffic, downs = _TRAFFIC.unpack_from(found[IFLA_STATS64]), found.get(IFLA_CARRIER_DOWN_COUNT)
+                flaps = _COUNT.unpack_from(downs)[0] if downs else None
+                yield _Link(index, name, bool(flags & IFF_LOWER_UP), traffic, flaps)
 
     def _dropped(self) -> Iterator[tuple[int, int]]:
         """Yield interface index and drops of each root qdisc, which counts those of its children too."""

@@ -4,11 +4,14 @@
     COUNTERS_QUEUE_NAME_MAP    Ethernet0:3 -> oid:0x1500000000005     queue 3, which SONiC maps to priority 3
     COUNTERS:oid:0x…           SAI_PORT_STAT_IF_OUT_OCTETS -> 123, or N/A where the platform has no such counter
     USER_WATERMARKS:oid:0x…    SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES  (or PERIODIC_WATERMARKS)
-    PORT_TABLE:Ethernet0       oper_status -> up or down, in APPL_DB: whether the port's link has carrier
+    PORT_TABLE:Ethernet0       in APPL_DB: oper_status -> up or down (carrier), speed -> 400000 (Mbit/s, as configured),
+                               lanes -> 0,1,2,3, flap_count -> 7
+    PORT_TABLE|Ethernet0       in STATE_DB: speed -> the rate that the link runs at, or N/A
 
 The switch updates these hashes once per second by default (`counterpoll`); a shorter sampling period reads the same
 values again. Maps and watermarks change slowly and are read every few seconds, in the same round trip. A counter that
-disappears keeps its last value.
+disappears keeps its last value; one of the link's errors becomes unknown, as a cable without a count of errors is not
+one without errors. SONiC counts damaged frames together with others that are refused (`IF_IN_ERRORS`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +29,11 @@ from heddle.telemetry.samples.counters import PRIORITIES
 from heddle.telemetry.samples.sample import MAX_PORTS, PortSample, QueueSample
 from heddle.telemetry.samples.topic import Source
 
-APPL_DB, COUNTERS_DB = 0, 2
+APPL_DB, COUNTERS_DB, STATE_DB = 0, 2, 6
 TIMEOUT_S = 1.0
 SLOW_PERIOD_NS = 5_000_000_000  # between two readings of maps and watermarks
 MAX_COUNTER = (1 << 64) - 1
+MBPS = 1_000_000
 
 _PORT_MAP, _QUEUE_MAP = "COUNTERS_PORT_NAME_MAP", "COUNTERS_QUEUE_NAME_MAP"
 _PORT = "SAI_PORT_STAT_"
@@ -42,8 +46,14 @@ _TRAFFIC = {
 }
 # SAI defines no unit for the plain duration; SONiC's PFC watchdog assumes microseconds, and so does this reader.
 _PAUSES = ("RX_PKTS", "TX_PKTS", "RX_PAUSE_DURATION_US", "RX_PAUSE_DURATION")
+_ERRORS = {
+    f"{_PORT}IF_IN_ERRORS": "rx_crc_errors",
+    f"{_PORT}IF_IN_FEC_CORRECTABLE_FRAMES": "fec_corrected_codewords",
+    f"{_PORT}IF_IN_FEC_NOT_CORRECTABLE_FRAMES": "fec_uncorrectable_codewords",
+}
 _PORT_FIELDS = (
     *(_PORT + name for names in _TRAFFIC.values() for name in names),
+    *_ERRORS,
     *(f"{_PORT}PFC_{priority}_{name}" for priority in range(PRIORITIES) for name in _PAUSES),
 )
 _QUEUE_FIELDS = {
@@ -59,6 +69,7 @@ _WATCHDOG_STATE, _STORMED = "PFC_WD_STATUS", b"stormed"
 _WATERMARK = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
 _WATERMARK_TABLES = ("USER_WATERMARKS", "PERIODIC_WATERMARKS")
 _CARRIER: Mapping[object, bool] = {b"up": True, b"down": False}
+_LINK_FIELDS = ("oper_status", "speed", "lanes", "flap_count")
 _PRIORITY = {str(priority): priority for priority in range(PRIORITIES)}
 _REQUIRED = (f"{_PORT}IF_OUT_OCTETS", f"{_PORT}IF_IN_OCTETS")
 
@@ -144,11 +155,13 @@ class SonicSwitch:
         if slow:
             commands += [("HGET", f"{table}:{oid}", _WATERMARK) for table in _WATERMARK_TABLES for oid in queues]
             commands += [("HGETALL", _PORT_MAP), ("HGETALL", _QUEUE_MAP)]
-        commands += [("SELECT", str(APPL_DB)), *(("HGET", f"PORT_TABLE:{port.alias}", "oper_status") for port in ports)]
-        replies = await self._query([*commands, ("SELECT", str(self._counters_db))])
-        del replies[-1]
-        carrier = {port.oid: _CARRIER.get(replies.pop()) for port in reversed(ports)}
-        del replies[-1]
+        links: list[tuple[str, ...]] = [("SELECT", str(APPL_DB))]
+        links += [("HMGET", f"PORT_TABLE:{port.alias}", *_LINK_FIELDS) for port in ports]
+        links += [("SELECT", str(STATE_DB)), *(("HGET", f"PORT_TABLE|{port.alias}", "speed") for port in ports)]
+        replies = await self._query([*commands, *links, ("SELECT", str(self._counters_db))])
+        states = replies[len(commands) + 1 : len(commands) + len(links)]
+        del replies[len(commands) :]
+        link_of = {port.oid: _link(states[at], states[len(ports) + 1 + at]) for at, port in enumerate(ports)}
         read = {port.oid: self._values(port.oid, _PORT_FIELDS, replies[at]) for at, port in enumerate(ports)}
         at = len(ports)
         for oid in queues:
@@ -159,7 +172,7 @@ class SonicSwitch:
             self._take_watermarks(queues, replies[at : at + 2 * len(queues)])
             self._learn(replies[-2:])
         return [
-            self._sample(port, read, carrier[port.oid], now_unix_ns)
+            self._sample(port, read, link_of[port.oid], now_unix_ns)
             for port in ports
             if all(name in read[port.oid] for name in _REQUIRED)
         ]
@@ -174,6 +187,8 @@ class SonicSwitch:
                 last[name] = text == _STORMED
             elif (value := _number(text)) is not None:
                 last[name] = value
+            elif name in _ERRORS:
+                last.pop(name, None)
         return last
 
     def _take_watermarks(self, queues: Sequence[str], replies: Sequence[object]) -> None:
@@ -203,18 +218,19 @@ class SonicSwitch:
         self._last = {oid: values for oid, values in self._last.items() if oid in known}
         self._watermarks = {oid: value for oid, value in self._watermarks.items() if oid in known}
 
-    def _sample(self, port: _Port, read: Mapping[str, Values], carrier: bool | None, now_unix_ns: int) -> PortSample:
+    def _sample(self, port: _Port, read: Mapping[str, Values], link: Mapping[str, Any], now_unix_ns: int) -> PortSample:
         values = read[port.oid]
-        traffic: dict[str, Any] = {
+        errors = {name: values[field] for field, name in _ERRORS.items() if field in values}
+        traffic: dict[str, Any] = errors | {
             name: min(sum(values.get(_PORT + part, 0) for part in parts), MAX_COUNTER)
             for name, parts in _TRAFFIC.items()
         }
         sample = PortSample(
             port=port.name,
             timestamp_unix_ns=now_unix_ns,
-            carrier=carrier,
             queues=tuple(self._queue(priority, port, values, read) for priority in range(PRIORITIES)),
             **traffic,
+            **link,
         )
         return self._restarts.identified(sample, port.identity)
 
@@ -232,6 +248,20 @@ class SonicSwitch:
             watchdog_active=bool(of_queue.get(_WATCHDOG_STATE)),
             **{_QUEUE_FIELDS[name]: value for name, value in of_queue.items() if name != _WATCHDOG_STATE},
         )
+
+
+def _link(configured: Sequence[bytes | None] | Exception, running_mbps: object) -> dict[str, Any]:
+    """Return what is known of a link by its rows of APPL_DB and STATE_DB; the rate that it runs at goes first."""
+    if isinstance(configured, Exception):
+        return {}
+    carrier, configured_mbps, lanes, flaps = configured
+    mbps = _number(running_mbps) or _number(configured_mbps)
+    return {
+        "carrier": _CARRIER.get(carrier),
+        "flaps": _number(flaps),
+        "speed_bps": min(mbps * MBPS, MAX_COUNTER) if mbps else None,
+        "lanes": len(lanes.split(b",")) if lanes else None,
+    }
 
 
 def _number(text: object) -> int | None:

@@ -15,12 +15,14 @@ from heddle.controller.brain.install import MAX_CHANGES, within_grace
 from heddle.controller.model.effect import Compile, Install, Place, ReadRules, Solve
 from heddle.controller.model.error import InputError
 from heddle.controller.model.event import (
+    CablesJudged,
     Compiled,
     Congested,
     Drain,
     HotLink,
     Installed,
     InstallFailed,
+    JudgedCable,
     PortStatus,
     Release,
     Renew,
@@ -199,6 +201,15 @@ class ClosedLoopMachine(RuleBasedStateMachine):
         measured = round(gbps * cables[0].capacity_bps)
         hot = hot_link(self.driver.state, link, measured)
         self.driver.feed(Congested(hot=() if stale else (hot,), stale=(hot.port,) if stale else ()))
+
+    @rule(number=ANY, shares=st.lists(st.sampled_from([0.25, 0.5, 0.9]), max_size=2))
+    def cables_are_judged(self, number: int, shares: list[float]) -> None:
+        cables = self.driver.fabric.cables
+        bad = [
+            JudgedCable(cable=cables[(number + 3 * at) % len(cables)].id, rate_share=share)
+            for at, share in enumerate(shares)
+        ]
+        self.driver.feed(CablesJudged(cables=tuple(bad)))
 
     @rule(delays=DELAYS)
     def the_outside_is_slow(self, delays: frozenset[type]) -> None:

@@ -1,5 +1,7 @@
 """Check a quiet `FaultyFabric` against independent implementations: plans, rules, paths and the states of jobs."""
 
+from collections.abc import Mapping
+
 import networkx
 
 from heddle.controller.model.fabric import Fabric
@@ -67,7 +69,7 @@ def _wrong_states(driver: FaultyFabric, without_path: set[str]) -> list[str]:
             found.append(f"{job_id}: {job.stranded} flows without a path, in truth {stranded}")
         slower = job.healthy_utilisation is not None
         if slower and (
-            driver.state.health == driver.fabric.failed
+            (driver.state.health == driver.fabric.failed and not driver.state.bad_cables)
             or job.flows.own_max_link_utilisation <= (job.healthy_utilisation or 0)
         ):
             found.append(f"{job_id}: degraded, but no failure raises its fullest link")
@@ -109,11 +111,12 @@ def _wrong_plans(driver: FaultyFabric, without_path: set[str]) -> list[str]:
     plan = plan_as_json(Plan(jobs=tuple(job.flows for job in jobs), certificate=driver.state.certificate))
     file = {"version": 1, "jobs": [_job_as_file(job.request) for job in jobs]}
     kept = {flow.flow_id for job in jobs for flow in job.flows.flows}
-    return check(fabric_as_file(driver.fabric, driver.state.out_of_use), file, plan, kept, without_path)
+    left = {name: bad.left_bps for name, bad in driver.state.bad_cables.items()}
+    return check(fabric_as_file(driver.fabric, driver.state.out_of_use, left), file, plan, kept, without_path)
 
 
-def fabric_as_file(fabric: Fabric, health: Health) -> dict:
-    """Return the fabric file of a fabric with failures."""
+def fabric_as_file(fabric: Fabric, health: Health, left_bps: Mapping[str, int] | None = None) -> dict:
+    """Return the fabric file of a fabric with failures, in which bad cables have the rates that they have left."""
     hosts: dict[str, list] = {}
     for nic in fabric.nics:
         port = f"{nic.port.switch}:{nic.port.number}"
@@ -121,7 +124,7 @@ def fabric_as_file(fabric: Fabric, health: Health) -> dict:
     links = [
         {
             "a": f"{cable.lower.switch}:{cable.lower.number}", "b": f"{cable.upper.switch}:{cable.upper.number}",
-            "gbps": cable.capacity_bps / 10**9,
+            "gbps": (left_bps or {}).get(cable.id, cable.capacity_bps) / 10**9,
         }
         for cable in fabric.cables
     ]  # fmt: skip

@@ -169,7 +169,8 @@ class Driver:
         try:
             outcome = planner.solve(
                 effect.requests, health=effect.health, kept=effect.kept, limit=effect.limit, subject=effect.subject,
-                background=effect.background, has_happened=effect.has_happened, amend=effect.amend,
+                background=effect.background, degraded=effect.degraded, has_happened=effect.has_happened,
+                amend=effect.amend,
             )  # fmt: skip
         except HeddleError as error:
             outcome = error

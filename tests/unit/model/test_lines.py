@@ -29,6 +29,7 @@ from heddle.controller.model.effect import (
 )
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.event import (
+    CablesJudged,
     Compiled,
     Congested,
     Diagnosed,
@@ -38,6 +39,7 @@ from heddle.controller.model.event import (
     Installed,
     InstallFailed,
     InstallLags,
+    JudgedCable,
     PortsFound,
     PortStatus,
     Release,
@@ -87,6 +89,8 @@ EVENTS = [
     (Drain(reply=6, target="spine1"), "caller 6: drain spine1", ""),
     (Drain(reply=6, target="spine1", undrain=True, dry_run=True), "caller 6: undrain spine1, dry run", ""),
     (Congested(hot=()), None, ""),
+    (CablesJudged(cables=()), "bad cables: none", ""),
+    (CablesJudged(cables=(JudgedCable(cable="leaf1:1>spine2:1", loss=0.1),)), "bad cables: leaf1:1>spine2:1", ""),
     (
         Congested(hot=tuple(HOT), stale=("leaf9:1",)),
         "congested: leaf1:1 (1.0 Mbit/s), leaf2:1 (2.0 Mbit/s), leaf3:1 (3.0 Mbit/s), leaf4:1 (4.0 Mbit/s) and 2 more; "

@@ -88,6 +88,8 @@ async def running_jobs(planner):
         {"requests": (shift_job("b", by=4, steering=Steering.PIN),)},
         {"requests": (shift_job("c", ranks=4),)},
         {"health": HEALTH},
+        {"degraded": {"leaf2:1>spine1:2": 300_000_000}, "has_happened": True},
+        {},
         {},
     ]
     for fields in steps:

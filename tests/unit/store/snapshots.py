@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from heddle.telemetry.detection.window import Snapshot
+from heddle.telemetry.detection.window import Links, Snapshot
 from heddle.telemetry.samples.counters import COLUMNS, PRIORITIES, port_column, queue_columns
 
 S = 1_000_000_000
@@ -30,6 +30,7 @@ def snapshot(now_s, total, *, depth=None, stale=None, names=("leaf1:1", "leaf1:2
         boot_id=numbers.astype(np.uint64),
         heard=~flags,
         stale=flags if stale is None else stale,
+        link=Links.of(count),
     )
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heddle.telemetry.samples import sample as limits
-from heddle.telemetry.samples.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
+from heddle.telemetry.samples.counters import LINK_COUNTERS, NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
 from heddle.telemetry.samples.decode import BatchDecoder
 from heddle.telemetry.samples.sample import PortSample, QueueSample, Refusal, Rejected, encode
 from heddle.telemetry.samples.values import decode
@@ -32,6 +32,8 @@ SAMPLES = st.builds(
     queues=QUEUES,
     nic_counters=st.dictionaries(st.sampled_from(NIC_COUNTERS), WORDS, max_size=4),
     carrier=st.sampled_from((None, False, True)),
+    **dict.fromkeys(LINK_COUNTERS, st.none() | WORDS),
+    **dict.fromkeys(("speed_bps", "lanes"), st.none() | st.integers(1, 2**64 - 1)),
     **dict.fromkeys(PORT_COUNTERS, WORDS),
 )
 
@@ -39,6 +41,22 @@ SAMPLES = st.builds(
 @given(st.lists(SAMPLES, max_size=5, unique_by=lambda sample: sample.port))
 def test_what_is_encoded_is_decoded(samples):
     assert decode(encode(samples)) == tuple(samples)
+
+
+def test_a_link_is_encoded_as_the_contract_numbers_its_fields():
+    one = PortSample(
+        port="a:1", timestamp_unix_ns=1, rx_crc_errors=2, fec_corrected_codewords=0, fec_uncorrectable_codewords=300,
+        flaps=4, speed_bps=5, lanes=8,
+    )  # fmt: skip
+    assert (
+        encode([one]).hex(" ") == "0a 1a 0a 03 61 3a 31 10 01 90 03 02 98 03 00 a0 03 ac 02 a8 03 04 b0 03 05 b8 03 08"
+    )
+    assert decode(encode([one])) == (one,)
+
+
+def test_a_rate_of_zero_and_no_lanes_are_unknown():
+    unknown = PortSample(port="a:1", timestamp_unix_ns=1)
+    assert decode(encode([PortSample(port="a:1", timestamp_unix_ns=1, speed_bps=0, lanes=0)])) == (unknown,)
 
 
 def batch(**fields):

@@ -76,7 +76,7 @@ function imbalance(values) {
 export function problems(fabric, tables, state) {
   if (!fabric || !state) return [];
   return [...lostSwitches(fabric, state), ...faultySwitches(state), ...openNetworks(state), ...miscabled(state), ...downLinks(fabric, tables, state),
-    ...congestion(state), ...hotLinks(fabric, tables, state), ...badJobs(state), ...telemetry(state)];
+    ...badCables(state), ...congestion(state), ...hotLinks(fabric, tables, state), ...badJobs(state), ...telemetry(state)];
 }
 
 function lostSwitches(fabric, { switches }) {
@@ -122,10 +122,27 @@ export function hrefOfLink(fabric, tables, at) {
 }
 
 const MAX_ROOTS = 4;
+/** The conditions of a cable, not of what it carries. */
+const BAD_CABLE = { loss: "loses frames", slow: "has less than its rate" };
+const isBadCable = (item) => item.cause in BAD_CABLE;
+
+/** Cables that are up and bad: the event log says what plans make of them. */
+function badCables({ congested, at_ms }) {
+  const bad = (congested ?? []).filter(isBadCable);
+  const found = bad.slice(0, MAX_ROOTS).map((item) => ({
+    severity: "warning",
+    text: `Bad cable at ${endName(item)}`,
+    detail: `${BAD_CABLE[item.cause]}${item.since_ms ? `, ${sinceText(item.since_ms, at_ms)}` : ""}: clean or replace its optics`,
+    href: endHref(item),
+  }));
+  const left = bad.length - found.length;
+  if (left > 0) found.push({ severity: "warning", text: `${plural(left, "more port")} of bad cables`, detail: "", href: "/congestion" });
+  return found;
+}
 
 /** Roots are named; those that only suffer from them are counted: a storm of pauses has one cause and many victims. */
 function congestion({ congested, at_ms }) {
-  const order = [...(congested ?? [])].sort((a, b) => rank(a) - rank(b) || (a.since_ms ?? 0) - (b.since_ms ?? 0));
+  const order = (congested ?? []).filter((item) => !isBadCable(item)).sort((a, b) => rank(a) - rank(b) || (a.since_ms ?? 0) - (b.since_ms ?? 0));
   const named = order.filter((item, at) => at === 0 || (item.root && !item.cause.startsWith("paus"))).slice(0, MAX_ROOTS);
   const found = named.map((item) => ({
     severity: item.root ? "error" : "warning",

@@ -55,6 +55,31 @@ async def test_mlx5s_counters_are_read_from_driver_and_rdma_device(tree, opened)
     assert one.nic_counters == {"np_cnp_sent": 5, "out_of_sequence": 6, "lifespan": 10, "rx_discards_phy": 3}
 
 
+async def test_the_link_of_a_nic_is_read_under_mlx5s_names_first(tree, opened):
+    tree.net("eth2", ifindex=4, rx_crc_errors=1)
+    link = tree.root / "sys/class/net/eth2"
+    (link / "speed").write_text("200000\n")
+    (link / "carrier_down_count").write_text("3\n")
+    source = opened({"h1-n0": "eth2"}, tree.root)
+    one = await sample(source)
+    assert (one.rx_crc_errors, one.flaps, one.speed_bps, one.lanes) == (1, 3, 200 * 10**9, None)
+    tree.driver["eth2"] = {
+        "rx_crc_errors_phy": 9, "link_down_events_phy": 4, "rx_fec_corrected_blocks": 5,
+        "rx_fec_uncorrectable_blocks": 6,
+    }  # fmt: skip
+    one = await sample(source, 2000)
+    assert (one.rx_crc_errors, one.flaps) == (9, 4)
+    assert (one.fec_corrected_codewords, one.fec_uncorrectable_codewords) == (5, 6)
+
+
+@pytest.mark.parametrize("text", ["-1", "4294967295", "0", "", "N/A", "9" * 40])
+async def test_the_speed_of_a_link_that_is_down_is_unknown(tree, opened, text):
+    tree.net("eth2", ifindex=4)
+    (tree.root / "sys/class/net/eth2/speed").write_text(text)
+    one = await sample(opened({"h1-n0": "eth2"}, tree.root))
+    assert (one.speed_bps, one.flaps, one.rx_crc_errors) == (None, None, None)
+
+
 async def test_a_driver_without_counters_leaves_the_kernels(tree, opened):
     tree.net("eth2", ifindex=4, tx_bytes=11, rx_bytes=12, tx_packets=13, rx_packets=14, rx_dropped=1, tx_dropped=2)
     one = await sample(opened({"h1-n0": "eth2"}, tree.root))

@@ -53,6 +53,8 @@ async def test_carrier_is_that_of_the_cable_and_follows_it(router):
     later = await ports(source)
     assert {name: sample.carrier for name, sample in later.items()} == {"leaf1:1": False, "leaf1:7": True}
     assert later["leaf1:1"].boot_id == found["leaf1:1"].boot_id
+    assert (later["leaf1:1"].flaps, later["leaf1:1"].rx_crc_errors) == (found["leaf1:1"].flaps + 1, 0)
+    assert (later["leaf1:1"].speed_bps, later["leaf1:1"].fec_uncorrectable_codewords) == (None, None)
     await source.close()
 
 

@@ -114,6 +114,50 @@ async def test_a_counter_that_cannot_be_read_keeps_its_last_value(counters, swit
     assert after.boot_id == before.boot_id
 
 
+def link_of(counters, running=None, **fields):
+    """Write a port's row of APPL_DB, and in STATE_DB the speed that it runs at."""
+    path = counters.client.connection_pool.connection_kwargs["path"]
+    rows = {
+        (0, "PORT_TABLE:Ethernet0"): fields,
+        (6, "PORT_TABLE|Ethernet0"): {} if running is None else {"speed": running},
+    }
+    for (number, key), row in rows.items():
+        with redis.Redis(unix_socket_path=path, db=number) as client:
+            client.delete(key)
+            if row:
+                client.hset(key, mapping=row)
+
+
+async def test_the_link_of_a_port_is_read_and_the_rate_that_it_runs_at_goes_first(counters, switch):
+    filled(counters)
+    fields = {"SAI_PORT_STAT_IF_IN_FEC_CORRECTABLE_FRAMES": 5, "SAI_PORT_STAT_IF_IN_FEC_NOT_CORRECTABLE_FRAMES": 6}
+    counters.client.hset(f"COUNTERS:{counters.ports['Ethernet0']}", mapping=fields)
+    link_of(counters, oper_status="up", speed="400000", lanes="0,1,2,3", flap_count="7", running="200000")
+    one = (await samples(switch))["leaf1:1"]
+    assert (one.rx_crc_errors, one.fec_corrected_codewords, one.fec_uncorrectable_codewords) == (99, 5, 6)
+    assert (one.carrier, one.flaps, one.speed_bps, one.lanes) == (True, 7, 200 * 10**9, 4)
+    link_of(counters, oper_status="up", speed="400000", lanes="0,1", running="N/A")
+    one = (await samples(switch, NOW + S))["leaf1:1"]
+    assert (one.flaps, one.speed_bps, one.lanes) == (None, 400 * 10**9, 2)
+
+
+@pytest.mark.parametrize("odd", ["N/A", "", "nan", "-1", "0", "inf"])
+async def test_a_rate_that_is_no_rate_is_unknown(counters, switch, odd):
+    filled(counters)
+    link_of(counters, speed=odd, running=odd)
+    assert (await samples(switch))["leaf1:1"].speed_bps is None
+
+
+async def test_a_count_of_errors_that_disappears_is_unknown_and_no_restart(counters, switch):
+    filled(counters)
+    link_of(counters)
+    before = (await samples(switch))["leaf1:1"]
+    counters.client.hset(f"COUNTERS:{counters.ports['Ethernet0']}", "SAI_PORT_STAT_IF_IN_ERRORS", "N/A")
+    after = (await samples(switch, NOW + S))["leaf1:1"]
+    assert (before.rx_crc_errors, after.rx_crc_errors, after.boot_id) == (99, None, before.boot_id)
+    assert (after.fec_corrected_codewords, after.flaps, after.speed_bps, after.lanes, after.carrier) == (None,) * 5
+
+
 async def test_a_port_without_counters_is_left_out(counters, switch):
     filled(counters)
     counters.client.delete(f"COUNTERS:{counters.ports['Ethernet8']}")

@@ -1,0 +1,140 @@
+"""Plan with what bad cables have left, and do without one where the running jobs lose nothing by that.
+
+A cable that loses frames, or is slow, is lowered at once to the rate that it has left (`model.goodput`): flows that do
+not fit there any more get other paths where there are better ones. Then a plan without the cable is asked for, and
+the cable is drained only if that plan is no worse for the running jobs. CorrOpt (SIGCOMM 2017) disables a link where
+every switch keeps a share of its paths; a plan says what a path is worth. In a full fabric two flows would share a
+link, at half their rates, for a cable that costs a hundredth: it is kept.
+
+When other jobs run, it is decided again, a cable at a time. A port that flaps is not judged here (`brain.switches`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from heddle.controller.brain.install import Outcome, changed_topology
+from heddle.controller.brain.state import BadCable, DrainWork, ReplanWork, State
+from heddle.controller.brain.steering.table import steering_of
+from heddle.controller.brain.transactions.replan import RISES, enqueue_replan
+from heddle.controller.model.effect import Effect, Note
+from heddle.controller.model.event import CablesJudged, JudgedCable
+from heddle.controller.model.goodput import left_bps
+from heddle.controller.model.moves import Cause
+from heddle.controller.model.plan import Certificate
+
+MAX_BAD_CABLES = 256
+"""More would rather be a fault of what is measured; the others are planned as if they were sound."""
+SAME = 0.1
+"""A rate that differs by less than this part from the one before changes no plan."""
+JUDGE_PAUSE_MS = 10_000
+"""The least time between two decisions whether plans do without a cable."""
+MAX_NAMED = 4
+
+
+def judged(state: State, event: CablesJudged, now: int) -> Outcome:
+    """Record which cables are bad; where a rate has changed, plan again with what they have left."""
+    before, after = state.bad_cables, _bad_cables(state, event)
+    worse = [name for name, bad in after.items() if name not in before or bad.left_bps < before[name].left_bps]
+    better = [name for name, bad in before.items() if name not in after or bad.left_bps < after[name].left_bps]
+    state = replace(state, bad_cables=after)
+    if not worse and not better:
+        return state, ()
+    notes: list[Effect] = [Note(severity="warning", subject=name, text=describe(after[name])) for name in worse]
+    notes += [Note(severity="info", subject=name, text=_better(after.get(name))) for name in better]
+    if state.settings.acts_on_telemetry:
+        what = [f"{name} is bad" for name in worse] + [f"{name} is better" for name in better]
+        more = f" (+{len(what) - MAX_NAMED} more)" if len(what) > MAX_NAMED else ""
+        reason = f"cable {', '.join(what[:MAX_NAMED])}{more}"
+        cause = Cause.FAILURE if worse else Cause.RECOVERY
+        state = enqueue_replan(state, ReplanWork(cause=cause, reason=reason))
+    state, effects = steering_of(state.fabric).after_change(state, now)
+    state, changed = changed_topology(state)
+    return state, (*notes, *effects, *changed)
+
+
+def _bad_cables(state: State, event: CablesJudged) -> Mapping[str, BadCable]:
+    """Return the bad cables of the fabric; one whose rate is about the same keeps what was decided."""
+    bad = dict[str, BadCable]()
+    for found in event.cables[:MAX_BAD_CABLES]:
+        cable = state.fabric.cable_by_link.get(found.cable)
+        if cable is None:
+            continue
+        known = state.bad_cables.get(cable.id)
+        left = left_bps(cable.capacity_bps, found.loss, found.rate_share)
+        if known is not None and abs(left - known.left_bps) <= SAME * known.left_bps:
+            bad[cable.id] = replace(known, found=found)
+        else:
+            bad[cable.id] = BadCable(found=found, left_bps=left, left_out=known is not None and known.left_out)
+    return bad
+
+
+def describe(bad: BadCable) -> str:
+    """Say what is wrong with a cable, what it has left, and what repairs it."""
+    found = bad.found
+    faults = [f"loses {found.loss:.1g} of its frames"] if found.loss else []
+    faults += [f"has {found.rate_share:.0%} of its rate"] if found.rate_share < 1 else []
+    return f"{' and '.join(faults)}: {bad.left_bps / 1e9:.4g} Gbit/s are left; {repair(found)}"
+
+
+def explained(bad: BadCable) -> str:
+    """Say what is wrong with a cable, what repairs it, and what was decided."""
+    return f"{describe(bad)}{f'; {bad.verdict}' if bad.verdict else ''}"
+
+
+def repair(found: JudgedCable) -> str:
+    """Say what to do about a bad cable: a receiver counts what arrives damaged, so both ends come into question."""
+    ends = found.cable.split(">")
+    return f"clean or replace the optics of {ends[0]} and {ends[-1]}, or the cable"
+
+
+def _better(bad: BadCable | None) -> str:
+    return "repaired: its counters are sound, it has its rate again" if bad is None else f"is better: {describe(bad)}"
+
+
+def tick(state: State, now: int) -> Outcome:
+    """Ask for a plan without a bad cable, or with one that is left out, where other jobs run than for the last one."""
+    idle = state.active is None and not state.queue
+    if not state.bad_cables or not state.jobs or not idle or not state.settings.acts_on_telemetry:
+        return state, ()
+    jobs, away = frozenset(state.jobs), state.health.down_cables | state.drained
+    for name, bad in state.bad_cables.items():
+        if bad.judged == jobs or now < bad.judged_unix_ms + JUDGE_PAUSE_MS or name in away:
+            continue
+        work = DrainWork(reply=None, target=name, undrain=bad.left_out, by_rule=True)
+        bad = replace(bad, judged=jobs, judged_unix_ms=now)
+        return replace(state, bad_cables={**state.bad_cables, name: bad}, queue=(work,)), ()
+    return state, ()
+
+
+def gains(work: DrainWork, was: Certificate, plan: Certificate) -> bool:
+    """Return whether a plan is worth draining a bad cable (no job loses), or returning one (some win)."""
+    no_fuller = plan.max_link_utilisation <= was.max_link_utilisation * RISES
+    if work.undrain:
+        lower = plan.max_link_utilisation * RISES < was.max_link_utilisation
+        return lower or (no_fuller and plan.flows_slowed < was.flows_slowed)
+    return no_fuller and plan.flows_slowed <= was.flows_slowed and plan.mean_share * RISES >= was.mean_share
+
+
+def decided(state: State, work: DrainWork, was: Certificate, plan: Certificate | None) -> Outcome:
+    """Record what was decided about a bad cable by a plan, None where there is none without it; note what is new."""
+    bad = state.bad_cables.get(work.target)
+    if bad is None:
+        return state, ()
+    verdict = _verdict(work, bad, was, plan)
+    is_known = bad.verdict.partition(":")[0] == verdict.partition(":")[0]
+    state = replace(state, bad_cables={**state.bad_cables, work.target: replace(bad, verdict=verdict)})
+    if is_known:
+        return state, ()
+    state, changed = changed_topology(state)
+    return state, (Note(severity="warning", subject=work.target, text=f"{verdict}; {repair(bad.found)}"), *changed)
+
+
+def _verdict(work: DrainWork, bad: BadCable, was: Certificate, plan: Certificate | None) -> str:
+    if bad.left_out:
+        return "left out of plans: the running jobs lose nothing by it"
+    if plan is None:
+        return "kept: flows have no path without it"
+    change = f"from {was.max_link_utilisation:.2f} to {plan.max_link_utilisation:.2f}"
+    if work.undrain:
+        return f"used again: the fullest link goes {change}"
+    return f"kept at what it has left: without it the fullest link would go {change}"

@@ -1,0 +1,38 @@
+"""Find the cables between switches that telemetry says are bad, from the conditions at their ports."""
+
+from collections.abc import Iterable
+
+from heddle.controller.brain.transactions.bad_cables import MAX_BAD_CABLES
+from heddle.controller.model.event import CablesJudged, JudgedCable
+from heddle.controller.model.fabric import Cable, Fabric, PortRef
+from heddle.telemetry.detection.signal import Signal, SignalKind
+
+_KINDS = (SignalKind.LOSS, SignalKind.SLOW)
+
+
+def judged_cables(fabric: Fabric, active: Iterable[Signal]) -> CablesJudged:
+    """Return the bad cables, the worst first, by the worse of their directions; stale conditions count as last known.
+
+    Shares are rounded, so that a cable that stays as bad as it is stays the same value.
+    """
+    found: dict[str, list[Signal]] = {}
+    for signal in active:
+        if signal.kind in _KINDS and (cable := _cable_at(fabric, signal.port)) is not None:
+            found.setdefault(cable.id, []).append(signal)
+    cables = [_judged(name, signals) for name, signals in found.items()]
+    cables.sort(key=lambda each: (-each.loss, each.rate_share, each.cable))
+    return CablesJudged(cables=tuple(cables[:MAX_BAD_CABLES]))
+
+
+def _judged(name: str, signals: list[Signal]) -> JudgedCable:
+    return JudgedCable(
+        cable=name,
+        loss=max((float(f"{each.value:.0e}") for each in signals if each.kind is SignalKind.LOSS), default=0.0),
+        rate_share=min((round(each.value, 2) for each in signals if each.kind is SignalKind.SLOW), default=1.0),
+        ports=tuple(sorted({each.port for each in signals})),
+    )
+
+
+def _cable_at(fabric: Fabric, port: str) -> Cable | None:
+    switch, colon, number = port.rpartition(":")
+    return fabric.cable_by_port.get(PortRef(switch, int(number))) if colon else None
