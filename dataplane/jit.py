@@ -15,12 +15,11 @@ from typing import Any, ParamSpec, TypeVar
 import numba
 import numpy as np
 from numba.core import types
-from numba.core.registry import CPUDispatcher
 from numba.np import arrayobj
 from numpy.typing import NDArray
 
 from heddle.kernels.cache import digest, keep_on_disk
-from heddle.kernels.compilers import EntryCompiler, PartCompiler, WholeCompiler
+from heddle.kernels.compilers import EntryCompiler, OneForm, PartCompiler, WholeCompiler
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -60,7 +59,7 @@ if CHECKED:
     arrayobj.fix_integer_index = _as_it_is
 
 
-class _Inner(CPUDispatcher):
+class _Inner(OneForm):
     """A compiled function that Python cannot call."""
 
     def __call__(self, *arguments: object, **named: object) -> Any:
@@ -76,6 +75,7 @@ def _stamp(file: Path) -> str:
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that Python calls, at its first call for each set of argument types."""
     compiled: Callable[Parameters, Result] = numba.njit(**_OPTIONS, **_ENTRY)(function)
+    compiled.__class__ = OneForm
     keep_on_disk(compiled, stamp=_stamp(Path(function.__code__.co_filename)), variant="-checked" if CHECKED else "")
     return compiled
 

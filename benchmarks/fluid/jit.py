@@ -8,6 +8,7 @@ import numba
 
 from heddle.controller import planner
 from heddle.kernels.cache import digest, keep_on_disk
+from heddle.kernels.compilers import OneForm
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -16,6 +17,7 @@ Result = TypeVar("Result")
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function on its first call, without the GIL, cached on disk for one state of both packages' files."""
     compiled: Callable[Parameters, Result] = numba.njit(nogil=True)(function)
+    compiled.__class__ = OneForm
     sources = (Path(__file__).parent, Path(planner.__file__).parent)
     keep_on_disk(compiled, stamp="".join(map(digest, sources)))
     return compiled

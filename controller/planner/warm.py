@@ -5,6 +5,7 @@ engine, so whatever a plan may need is on disk (or, without a cache, in memory).
 side. `prepare` is for a process that is about to plan.
 """
 
+import gc
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -197,6 +198,7 @@ def warm(parts: Iterable[str] = PLANNING) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # a twelfth of the time to compile
     wanted = sys.argv[1:] or list(_PARTS)
     if unknown := sorted(set(wanted) - set(_PARTS)):
         sys.exit(f"planner: no part {', '.join(unknown)}; there are {', '.join(_PARTS)}")

@@ -15,15 +15,20 @@ LOST = (EOFError, OSError)
 """What `receive` raises where the process ends before it replies; a TimeoutError is an OSError."""
 _LENGTH = struct.Struct("!i")
 """The length of a message below 2 GiB."""
+_RUN = "import gc, runpy, sys; gc.disable(); runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+"""Run a module without garbage collection: what it imports stays, and to walk it took a tenth of the start."""
 
 
 class ChildProcess:
-    """`python -m MODULE FD`, where FD is its end of a socket pair, and the other end."""
+    """`python -m MODULE FD`, where FD is its end of a socket pair, and the other end.
+
+    The process starts without garbage collection, and enables it once it has imported and loaded what it needs.
+    """
 
     def __init__(self, module: str) -> None:
         self.socket, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", module, str(theirs.fileno())]
+            command = [sys.executable, "-c", _RUN, module, str(theirs.fileno())]
             self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL)
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 

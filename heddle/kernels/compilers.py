@@ -8,11 +8,14 @@ While an entry compiles, so do the functions that it calls. Numba's own then bec
 as well must not, so it is an entry or whole.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
+from numba.core.types.misc import unliteral
 
 
 class _Part(JITCodeLibrary):
@@ -70,3 +73,16 @@ class PartCompiler(EntryCompiler):
     """The compiler of a kernel for kernels."""
 
     _library = _Part
+
+
+class OneForm(CPUDispatcher):
+    """The dispatcher of a function that has one form for literal arguments and others.
+
+    Numba's own compiles a form for each literal that a kernel passes, and again what that calls: a quarter of the
+    functions of a gateway. LLVM folds the constants where it inlines.
+    """
+
+    def get_call_template(self, args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+        """Return the form for these types, as numba asks for: compiled for the types of the literals."""
+        plain = {name: unliteral(kind) for name, kind in kws.items()}
+        return super().get_call_template(tuple(map(unliteral, args)), plain)

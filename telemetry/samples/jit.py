@@ -6,6 +6,7 @@ from typing import ParamSpec, TypeVar
 import numba
 
 from heddle.kernels.cache import keep_on_disk
+from heddle.kernels.compilers import OneForm
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -14,5 +15,6 @@ Result = TypeVar("Result")
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function on its first call, without the GIL, cached on disk; it calls kernels of its own file only."""
     compiled: Callable[Parameters, Result] = numba.njit(nogil=True)(function)
+    compiled.__class__ = OneForm
     keep_on_disk(compiled)
     return compiled

@@ -7,11 +7,10 @@ from typing import Any, ParamSpec, TypeVar
 import numba
 import numpy as np
 from numba.core.registry import CPUDispatcher
-from numba.core.types.misc import unliteral
 from numpy.typing import NDArray
 
 from heddle.kernels.cache import digest, keep_on_disk
-from heddle.kernels.compilers import EntryCompiler, PartCompiler
+from heddle.kernels.compilers import EntryCompiler, OneForm, PartCompiler
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,15 +49,14 @@ def bare_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, 
 class _Kernel(CPUDispatcher):
     """A kernel with two compiled forms: one for Python, cached on disk, and a `part` for the kernels that call it.
 
-    A part has no wrapper that unpacks Python's arguments and no machine code of its own, and one form serves literal
+    A part has no wrapper that unpacks Python's arguments and no machine code of its own, and has one form for literal
     arguments and others. This halves the time to compile.
     """
 
     part: CPUDispatcher
 
     def get_call_template(self, args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
-        plain = {name: unliteral(kind) for name, kind in kws.items()}
-        return self.part.get_call_template(tuple(map(unliteral, args)), plain)
+        return self.part.get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
         return self.part.get_overload(sig)
@@ -70,6 +68,7 @@ def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callab
     compiled = numba.njit(pipeline_class=EntryCompiler, **options)(function)
     compiled.__class__ = _Kernel
     compiled.part = numba.njit(pipeline_class=PartCompiler, no_cpython_wrapper=True, **options)(function)
+    compiled.part.__class__ = OneForm
     keep_on_disk(compiled, stamp=digest(Path(__file__).parents[1]))
     called: Callable[Parameters, Result] = compiled
     return called

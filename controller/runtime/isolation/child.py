@@ -3,6 +3,7 @@
 `python -m heddle.controller.runtime.isolation.child FD`. It ends when the controller closes the socket or dies.
 """
 
+import gc
 import os
 import sys
 from dataclasses import replace
@@ -30,6 +31,8 @@ def serve(connection: Connection) -> None:
 
 
 if __name__ == "__main__":
+    gc.freeze()
+    gc.enable()
     os.nice(NICENESS)
     try:
         serve(Connection(int(sys.argv[1])))

@@ -3,6 +3,7 @@
 `python -m heddle.controller.runtime.planning.child FD`. It ends when the controller closes the socket or dies.
 """
 
+import gc
 import sys
 import time
 from collections.abc import Sequence
@@ -106,6 +107,8 @@ def serve(connection: Connection) -> None:
     assert isinstance(first, Begin)
     child = Child(first.fabric)
     warm((*PLANNING, "session"))  # load kernels before the first request
+    gc.freeze()
+    gc.enable()
     connection.send((None, 0))
     while True:
         message = connection.recv()

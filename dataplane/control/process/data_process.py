@@ -84,8 +84,6 @@ class DataProcess:
         """Forward until stopped, then transmit what is queued. The kernel closes the ports when the process exits."""
         tables = self._take_tables()
         if tables is not None:
-            gc.collect()
-            gc.freeze()
             gc.disable()
             self._loop(tables)
         self._ports.drain(self._shared.counters)
