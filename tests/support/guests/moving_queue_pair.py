@@ -148,13 +148,11 @@ def main(server: str, nic: str, peer: str | None = None) -> None:
     ports: queue.SimpleQueue[int] = queue.SimpleQueue()
     threading.Thread(target=watch, args=(server, nic, ports), daemon=True).start()
     endpoint = Endpoint()
-    with meet(peer) as connection, connection.makefile("rw") as stream:
-        stream.write(json.dumps(endpoint.own) + "\n")
-        stream.flush()
-        endpoint.connect(End(*json.loads(stream.readline())))
-        stream.write("connected\n")
-        stream.flush()
-        stream.readline()
+    with meet(peer) as connection, connection.makefile() as lines:  # a file of both ways discards what it has read
+        connection.sendall(json.dumps(endpoint.own).encode() + b"\n")
+        endpoint.connect(End(*json.loads(lines.readline())))
+        connection.sendall(b"connected\n")
+        lines.readline()
         run(endpoint, ports, writes=peer is not None)
 
 
