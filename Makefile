@@ -9,7 +9,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Install everything: Debian packages and .venv (safe to repeat)
-	@scripts/setup all
+	@scripts/setup soak
 
 demo: ## Planned paths against ECMP on an emulated fabric of real switches
 	@scripts/setup demo
@@ -19,8 +19,8 @@ test: ## Run every test
 	@scripts/setup all
 	@scripts/run-tests $(ARGS)
 
-soak: ## Run the long forms of the tests: 20 x the examples, 4 million mutated packets, a million VPC changes, whole labs (2 hours, at most 4)
-	@scripts/setup all
+soak: ## Run the long forms of the tests: 20 x the examples, 4 million mutated packets, a million VPC changes, whole labs, virtual machines (2 hours, at most 4)
+	@scripts/setup soak
 	HEDDLE_EXAMPLES=10 HEDDLE_FUZZ_CASES=4000000 timeout 4h .venv/bin/python -m pytest -m "not e2e" -n 2 \
 	  --dist loadfile --no-loadscope-reorder -o timeout=7200 $(ARGS)
 	timeout 1h scripts/as-root .venv/bin/python -m pytest -m "e2e and soak" -p no:cacheprovider $(ARGS) || [ $$? = 5 ] # none selected

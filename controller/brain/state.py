@@ -320,7 +320,7 @@ class State:
     from the fabric file and `down_ports`; `drained` is out of use as well. The underlay is compiled for `compiled_for`;
     the next compilation waits for `compile_pause_unix_ms`. The first of `suggestions` and of `previews` is active, the
     others wait. `moves` are the newest decisions that moved flows, newest last. `hot_ports` are congested, or were
-    lately. `older_pins` are the pins of switches at their first session with this process that it has not replaced; none
+    lately. `older_pins` are the pins of switches at their first session with this process, less those replaced; none
     after the grace time. `parked` are submissions that wait for switches, as their `waits_for` says; `lacking` are
     switches that refused rules which they should hold, as last published.
     """
@@ -393,8 +393,7 @@ class State:
 def wanted(state: State, switch: str) -> SwitchRules:
     """Return the rules that a switch should hold: the underlay and every job's pins.
 
-    Two jobs may pin the same addresses (the planner then gives both one path); the rule carries the older job's
-    cookie.
+    Two jobs may pin the same addresses: the planner gives both one path, and the rule has the older job's cookie.
     """
     below = state.underlay[switch]
     pins = {rule.key: rule for job in reversed(state.jobs.values()) for rule in job.pin_rules.get(switch, ())}

@@ -107,7 +107,10 @@ class Reports:
         return rates
 
     def _joined(self, nics: Mapping[int, Nic]) -> Iterable[tuple[_Measured, Nic]]:
-        """Yield the queue pairs whose peer is known, between different hosts."""
+        """Yield the queue pairs whose peer is known, between different hosts.
+
+        Hosts that start alike number alike: where both numbers are equal, each of two reports is the other's peer.
+        """
         by_numbers: dict[tuple[int, int], list[_Measured]] = defaultdict(list)
         for report in self.by_host.values():
             for found in report:
@@ -116,8 +119,8 @@ class Reports:
             peers = by_numbers.get((numbers[1], numbers[0]), [])
             for found in alike:
                 target = found.pair.dst_ip
-                if target is None and len(alike) == len(peers) == 1:
-                    target = peers[0].pair.src_ip
+                if target is None and len(alike) == len(peers) == (2 if peers is alike else 1):
+                    target = next(peer.pair.src_ip for peer in peers if peer is not found)
                 nic = nics.get(target) if target is not None else None
                 if nic is not None and nic.host != nics[found.pair.src_ip].host:
                     yield found, nic

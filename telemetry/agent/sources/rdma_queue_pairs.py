@@ -2,13 +2,15 @@
 
     [{"ifindex": 0, "ifname": "mlx5_0", "port": 1, "lqpn": 1234, "rqpn": 77, "type": "RC", "state": "RTS", "pid": 9}]
 
-Only connected queue pairs that may send have a peer: type RC, state RTS.
+Of type RC, those have a peer that are connected. An end that only receives, as the server of `ib_write_bw` does, may
+stay in state RTR; one that is in SQD sends no more for a while, for instance until it has another address.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+CONNECTED = frozenset({"RTR", "RTS", "SQD"})
 MAX_NUMBER = (1 << 24) - 1
 """A queue pair number has 24 bits (InfiniBand specification, volume 1)."""
 
@@ -40,7 +42,7 @@ def queue_pairs(text: str) -> tuple[ListedQueuePair, ...]:
 def _connected(entry: Any) -> ListedQueuePair | None:
     if not isinstance(entry, Mapping):
         raise NotQueuePairsError("an entry is no object")
-    if entry.get("type") != "RC" or entry.get("state") != "RTS":
+    if entry.get("type") != "RC" or entry.get("state") not in CONNECTED:
         return None
     device, own, peer = (entry.get(name) for name in ("ifname", "lqpn", "rqpn"))
     numbers = all(type(number) is int and 0 < number <= MAX_NUMBER for number in (own, peer))

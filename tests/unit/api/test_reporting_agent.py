@@ -16,6 +16,10 @@ from heddle.telemetry.agent import reporter as module
 from heddle.telemetry.agent.reporter import Programs, QueuePairReporter
 from tests.unit.api.conftest import running
 
+RECORDED = Path(__file__).parents[2] / "data/soft_roce"
+ENDS = ("h1-n0", "h2-n0")
+SENT_FROM, SILENT = (49441, 49476, 56572, 61750), 61890
+"""The source ports on the wire, and that of a queue pair that sent nothing meanwhile."""
 PERIOD_S = 0.02
 QUICK = Backoff(first_s=0.02, max_s=0.05)
 
@@ -66,6 +70,25 @@ async def test_the_queue_pairs_of_a_hosts_own_nics_are_reported_every_period(con
     assert counts["queue_pairs"] == 2 * counts["messages"]
     assert counts["foreign"] == 0
     assert (reporter.connects, reporter.faults, reporter.left_out) == (1, 0, 0)
+
+
+async def test_what_real_hosts_listed_becomes_streams_with_the_ports_that_they_sent_from(controller, tmp_path):
+    for device in ("eth2", "eth3"):
+        (tmp_path / device / "sys/class/infiniband/rxe0/ports/1").mkdir(parents=True)
+        (tmp_path / device / "sys/class/infiniband/rxe0/device/net" / device).mkdir(parents=True)
+    async with AsyncExitStack() as stack:
+        for host, address, device in (("h1", "10.0.0.1", "eth2"), ("h2", "10.0.0.2", "eth3")):
+            lists = Programs(*(("cat", str(RECORDED / f"{host}.{name}.json")) for name in ("qp", "cm_id")))
+            reporter = QueuePairReporter(
+                controller.addresses["grpc"], host, {device: address}, programs=lists, period_s=PERIOD_S,
+                root=tmp_path / device, backoff=QUICK,
+            )  # fmt: skip
+            stack.callback(asyncio.create_task(reporter.run()).cancel)
+        flows, fabric = controller.application.attached.flows, controller.application.loop.state.fabric
+        await until(lambda: len(flows.newest.by_host) == 2)
+    wanted = {*SENT_FROM, SILENT}
+    streams = {tuple(stream) for stream in flows.newest.rates_bps(fabric)}
+    assert streams == {(own, peer, port) for port in wanted for own, peer in (ENDS, ENDS[::-1])}
 
 
 async def test_reports_are_metrics_of_the_controller(controller, host):

@@ -41,9 +41,16 @@ def test_an_ambiguous_peer_or_sender_is_never_chosen():
     sender, peer = [pair("h1-n0", 7, 9, sent=LARGE)], [pair("h3-n0", 9, 7)]
     two_peers = {"h1": sender, "h3": peer, "h5": [pair("h5-n0", 9, 7)]}
     two_senders = {"h1": sender, "h2": [pair("h2-n0", 7, 9)], "h3": peer}
-    equal_numbers = {"h1": [pair("h1-n0", 7, 7, sent=LARGE)], "h3": [pair("h3-n0", 7, 7)]}
-    for second in (two_peers, two_senders, equal_numbers):
+    three_alike = {name: [pair(f"{name}-n0", 7, 7, sent=LARGE)] for name in ("h1", "h3", "h5")}
+    for second in (two_peers, two_senders, three_alike):
         assert reported(second, second).large(FABRIC) == frozenset()
+
+
+def test_queue_pairs_with_one_number_at_both_ends_are_joined():
+    both = {"h1": [pair("h1-n0", 7, 7, sent=LARGE)], "h3": [pair("h3-n0", 7, 7)]}
+    assert reported(both, both).large(FABRIC) == {Stream("h1-n0", "h3-n0", kernel_source_port(7, 7))}
+    alone = {"h1": both["h1"]}
+    assert reported(alone, alone).large(FABRIC) == frozenset()
 
 
 def test_a_report_with_address_and_port_needs_no_peer():

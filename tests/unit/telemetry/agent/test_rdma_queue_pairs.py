@@ -16,8 +16,15 @@ LISTED = [
 ]
 
 
-def test_connected_queue_pairs_that_may_send_are_listed():
+def test_connected_queue_pairs_are_listed():
     assert queue_pairs(json.dumps(LISTED)) == (ListedQueuePair("mlx5_0", 1234, 77),)
+
+
+@pytest.mark.parametrize(
+    ("state", "count"), [("RESET", 0), ("INIT", 0), ("RTR", 1), ("RTS", 1), ("SQD", 1), ("ERR", 0)]
+)
+def test_one_that_only_receives_or_is_about_to_move_is_connected(state, count):
+    assert len(queue_pairs(json.dumps([LISTED[1] | {"state": state}]))) == count
 
 
 @pytest.mark.parametrize(
