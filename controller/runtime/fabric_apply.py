@@ -62,11 +62,18 @@ class FabricChangedError(HeddleError):
 
 
 def use_that_in_force(fabric: Fabric, store: StateStore) -> None:
-    """Raise FabricChangedError where the journal of several controllers has another fabric than this one's file."""
+    """Raise FabricChangedError where the file of one of several controllers lacks parts of the fabric in force.
+
+    So a controller with the file of before a change leads with what the change has added.
+    """
     kept = in_force(store.read())
-    if kept is not None and kept != as_in_file(fabric):
-        _LOG.warning("the fabric file is not the fabric in force, and that is used")
+    if kept is not None and not _ids(kept) <= _ids(fabric):
+        _LOG.warning("the fabric file lacks parts of the fabric in force, which is used: give this controller its file")
         raise FabricChangedError(Life(fabric=kept))
+
+
+def _ids(fabric: Fabric) -> frozenset[str]:
+    return frozenset(each.id for each in (*fabric.switches, *fabric.cables, *fabric.nics))
 
 
 class FabricApply:

@@ -1,4 +1,4 @@
-"""`heddle fabric apply`: put a fabric file in force at a running controller, or only tell what it would change."""
+"""`heddle fabric apply`: put a fabric file in force at a running controller, or only report what it would change."""
 
 import json
 import sys
