@@ -262,5 +262,12 @@ def _keys(section: type[BaseModel]) -> list[str]:
         if isinstance(field.default, BaseModel):
             lines += [f"{key}:", *(f"  {line}" for line in _keys(type(field.default)))]
         else:
-            lines += [f"{key}: {_YAML.get(str(field.default), field.default)}", ""]
+            lines += [f"{key}: {_text(field.default)}", ""]
     return lines
+
+
+def _text(value: object) -> str:
+    """Return a default as YAML 1.1 reads it: `1e-05` would be a text there."""
+    if isinstance(value, float) and "e" in str(value):
+        return f"{value:.12f}".rstrip("0")
+    return _YAML.get(str(value), str(value))

@@ -10,6 +10,8 @@ from tests.support.free_ports import free_ports
 from tests.support.processes.browser import Browser
 
 CUT = "leaf2:1>spine1:2"
+UNRECORDED = dict.fromkeys(("jobs", "switches", "counts", "miscablings"))
+"""What the document of a past moment says nothing of."""
 LARGE = "version: 1\nname: large\ngenerate: {kind: spine_leaf, spines: 8, leaves: 64, hosts_per_leaf: 2, gbps: 400}\n"
 MIDDLE_OF_A_LEAF = """(async () => {
   const { picture } = await import('/static/js/picture.js');
@@ -88,8 +90,9 @@ def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
         asked.append(query)
         state = site.documents["/api/state"]
         links = {"utilisation": [1.0] * len(state["links"]["up"]), "pause_share": None}
-        not_recorded = dict.fromkeys(("planned", "up", "drained"))
-        return {**state, "jobs": None, "switches": None, "counts": None, "congested": [], "links": links | not_recorded}
+        not_recorded = dict.fromkeys(("planned", "up", "drained", "cabling"))
+        links |= not_recorded
+        return {**state, **UNRECORDED, "congested": [], "links": links}
 
     site.documents["/api/at"] = recorded
     with browser.page() as page:
@@ -121,8 +124,8 @@ def test_a_past_moment_marks_the_links_that_were_down_and_drained(browser: Brows
 
     def recorded(_: str) -> object:
         figures: dict[str, object] = {"utilisation": [0.1] * len(links), "pause_share": None, "planned": None}
-        figures |= {"up": flags(down, 0), "drained": flags(drained, 1)}
-        return {**state, "jobs": None, "switches": None, "counts": None, "congested": [], "links": figures}
+        figures |= {"up": flags(down, 0), "drained": flags(drained, 1), "cabling": None}
+        return {**state, **UNRECORDED, "congested": [], "links": figures}
 
     site.documents["/api/at"] = recorded
     with browser.page() as page:

@@ -55,7 +55,7 @@ def troubled_state(fabric: dict[str, Any]) -> dict[str, Any]:
         links["up"][ids[link]] = 0
     for link in ("leaf4:1>spine1:4", "spine1:4>leaf4:1"):
         links["drained"][ids[link]] = 1
-    for mark, way in ((1, "leaf1:1>spine1:1"), (2, "leaf2:1>spine1:2"), (3, "leaf4:2>spine2:4")):
+    for mark, way in ((1, "leaf1:1>spine1:1"), (2, "leaf3:1>spine1:3"), (3, "leaf4:2>spine2:4")):
         for link in (way, ">".join(reversed(way.split(">")))):
             links["cabling"][ids[link]] = mark
     state["miscablings"] = ["leaf1:1 and leaf1:2 are exchanged"]

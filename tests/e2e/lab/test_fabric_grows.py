@@ -27,8 +27,8 @@ WHOLE = parse_fabric(
     "version: 1\nname: grows\ngenerate: {kind: spine_leaf, spines: 5, leaves: 5, hosts_per_leaf: 2, gbps: 0.02}\n",
     "whole",
 )
-SIZE_BYTES = 16_000_000
-"""Seven seconds at full rate."""
+SIZE_BYTES = 30_000_000
+"""Thirteen seconds at full rate."""
 ACT_AT_S = 0.5
 TIMEOUT_S = 60.0
 PACE = 0.97
