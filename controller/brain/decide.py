@@ -321,7 +321,7 @@ def _failed(state: State, active: Active, event: InstallFailed) -> Outcome:
     """End a transaction whose installation failed; what a switch has delayed, or one that it does not need, goes on."""
     work = active.work
     at_fault = event.switch not in event.lagging and (
-        event.switch in active.needed or event.switch not in state.switches
+        event.switch in (active.own or active.needed) or event.switch not in state.switches
     )
     if work.kind is WorkKind.PLAN and not at_fault and work.attempts < jobs.MAX_ATTEMPTS:
         return delayed(replace(state, active=None), work, active)

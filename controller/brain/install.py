@@ -304,6 +304,8 @@ def _something_waits(state: State, now: Installing) -> bool:
     active = state.active
     if state.queue or (active is not None and active.before is not None and active.token != now.of):
         return True
+    if active is not None and active.own and active.own.isdisjoint(now.lagging):
+        return True  # its jobs do without what lags: their plan needs it only to move flows
     others = _sendable(state) - now.lagging
     return any(name not in now.target or now.target[name] != wanted(state, name) for name in others)
 

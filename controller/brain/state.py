@@ -190,8 +190,8 @@ class Active:
     `health` is the planner's input; a plan for any other is void. `before` are the jobs that the plan has changed, as
     they were, and `announces` those whose new generation is published after the acknowledgement. `response` is the
     reply to a drain, and `certificate` is the one before. `slowed` are the jobs whose lower rates have been published;
-    the next installation waits `wait_ms` for hosts to follow what has been published. `touched` are the switches whose
-    pins it changes; it waits for these and for `barriers`, and for no other switch.
+    the next installation waits `wait_ms` for hosts to follow what has been published. It waits for `barriers` and for
+    `touched`, the switches whose pins it changes; `own` are those of submitted jobs: others it needs only for moves.
     """
 
     token: int
@@ -207,6 +207,7 @@ class Active:
     wait_ms: int = 0
     seeking: Seeking | None = None
     touched: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
 
     @property
     def needed(self) -> frozenset[str]:
@@ -385,9 +386,8 @@ class State:
         """Return what is out of use for other reasons than wrong cabling."""
         cables = frozenset(name for name in self.drained if name in self.fabric.cable_by_link)
         nics = frozenset(nic for nic, each in self.quarantines.items() if each.active)
-        out = cables | self.left_out
-        more = Health(down_cables=out, down_switches=self.drained - cables, down_nics=nics, quarantined_nics=nics)
-        return self.health.union(more)
+        out, switches = cables | self.left_out, self.drained - cables
+        return self.health.union(Health(down_cables=out, down_switches=switches, down_nics=nics, quarantined_nics=nics))
 
 
 def wanted(state: State, switch: str) -> SwitchRules:

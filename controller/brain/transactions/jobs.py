@@ -122,7 +122,7 @@ def _admitted(state: State, jobs: Sequence[Job], plan: Replan, needed: frozenset
     assert state.active is not None
     state = replace(
         state,
-        active=replace(state.active, touched=state.active.touched | pinned),
+        active=replace(state.active, touched=state.active.touched | pinned, own=needed | pinned),
         jobs={**state.jobs, **dict(zip(names, jobs, strict=True))},
         next_job_number=state.next_job_number + len(jobs),
         dirty=state.dirty | pinned,

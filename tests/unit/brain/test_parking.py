@@ -266,3 +266,36 @@ def test_a_switch_that_has_refused_rules_is_in_no_installation_of_a_job_that_doe
     _, (effect,) = start_install(replace(state, active=None), driver.now)
     assert isinstance(effect, Install)
     assert {name for step in effect.steps for name in step.changes} == {"leaf1"}
+
+
+@pytest.fixture
+def moving() -> Driver:
+    """A job of three hosts, one of them at leaf1: a job of others is planned best where some of its flows move."""
+    found = Driver(small_fabric())
+    found.connect_all()
+    found.feed(Submit(reply=1, request=circle("a", 1, 5, 4)))
+    return found
+
+
+def circle(name: str, *hosts: int) -> JobRequest:
+    """A job in which each of these hosts sends to the next, and the last to the first."""
+    pairs = tuple(RankPair(src_rank=rank, dst_rank=(rank + 1) % len(hosts)) for rank in range(len(hosts)))
+    sends = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=1000, pairs=pairs)
+    ranks = tuple(f"h{host}-n0" for host in hosts)
+    return JobRequest(job_id=name, ranks=ranks, collectives=(sends,), steering=Steering.PIN)
+
+
+def test_the_arrival_of_the_next_tests_moves_flows_at_leaf1(moving):
+    moving.feed(Submit(reply=2, request=circle("b", 3, 5)))
+    moved = [step for each in of(moving, Install)[-2:] for step in each.steps if "leaf1" in step.changes]
+    assert moved
+
+
+@pytest.mark.parametrize("fault", ["mute", "refuse"])
+def test_a_job_that_needs_a_switch_for_moves_alone_is_planned_without_them_where_it_fails(moving, fault):
+    getattr(moving, fault).add("leaf1")
+    before = [flow.links for flow in moving.state.jobs["a"].flows.flows]
+    moving.feed(Submit(reply=2, request=circle("b", 3, 5)))
+    assert isinstance(moving.reply_to(2), JobPlan)
+    assert [flow.links for flow in moving.state.jobs["a"].flows.flows] == before
+    assert moving.state.jobs["a"].state == "running"
