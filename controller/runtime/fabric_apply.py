@@ -73,7 +73,7 @@ def use_that_in_force(fabric: Fabric, store: StateStore) -> None:
 
 
 def _ids(fabric: Fabric) -> frozenset[str]:
-    return frozenset(each.id for each in (*fabric.switches, *fabric.cables, *fabric.nics))
+    return frozenset((*fabric.switch_by_id, *fabric.cable_by_link, *fabric.nic_by_id))
 
 
 class FabricApply:
