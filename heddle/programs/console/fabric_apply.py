@@ -50,7 +50,7 @@ def apply_file(server: str, path: Path, *, dry_run: bool, as_json: bool) -> int:
 
 
 def _lines(found: pb.ApplyFabricReply) -> Iterator[str]:
-    """Yield how many jobs have which fate, those that notice something, the rules that change, and the verdict."""
+    """Yield how many jobs have which fate, those that notice something, and the rules that change."""
     counts = Counter(job.kind for job in found.jobs)
     fates = ", ".join(f"{counts[kind]} {word}" for kind, word in _WORDS.items() if counts[kind])
     yield f"running jobs: {fates or 'none'}"
