@@ -62,7 +62,9 @@ class ControllerProcess:
     def wait_until_ready(self) -> None:
         assert self.process is not None
         assert self.process.stdout is not None
-        assert json.loads(self.process.stdout.readline())["ready"], self.log.read_text()
+        line = self.process.stdout.readline()
+        assert line, f"{self.name} ended with status {self.process.wait(START_S)}: {self.log.read_text()}"
+        assert json.loads(line)["ready"]
 
     def signal(self, wanted: signal.Signals) -> None:
         assert self.process is not None
@@ -105,10 +107,14 @@ class ControllerCluster:
             ControllerProcess(folder, fabric, number, etcd, etcd_files, host) for number, host in enumerate(places)
         ]
         self.addresses = ",".join(member.grpc for member in self.members)
-        for member in self.members:
-            member.start()
-        for member in self.members:
-            member.wait_until_ready()
+        try:
+            for member in self.members:
+                member.start()
+            for member in self.members:
+                member.wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
 
     def leader(self, within_s: float = 60.0) -> ControllerProcess:
         """Wait for a controller that serves calls."""

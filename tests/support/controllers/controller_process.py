@@ -47,7 +47,9 @@ class Controller:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         assert self.process.stdout is not None
         self._out = self.process.stdout
-        ready = json.loads(self._out.readline())
+        line = self._out.readline()
+        assert line, f"it ended with status {self.process.wait(PATIENCE_S)}: {Path(self.log.name).read_text()}"
+        ready = json.loads(line)
         self.openflow, self.grpc, self.http = ready["openflow"], ready["grpc"], ready.get("http", "")
         self.channel = channel_to(self.grpc, (), tls)
         self.jobs, self.fabric = rpc.JobServiceStub(self.channel), rpc.FabricServiceStub(self.channel)
