@@ -12,14 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import numba
 import numpy as np
-from numba.core import types
-from numba.np import arrayobj
 from numpy.typing import NDArray
 
 from heddle.kernels.cache import digest, keep_on_disk
-from heddle.kernels.compilers import EntryCompiler, OneForm, PartCompiler, WholeCompiler
+from heddle.kernels.compilers import EntryCompiler, OneForm, PartCompiler, WholeCompiler, njit
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -50,12 +47,14 @@ _ENTRY: dict[str, Any] = {"pipeline_class": EntryCompiler if CHECKED else WholeC
 _PART: dict[str, Any] = {"pipeline_class": PartCompiler if CHECKED else WholeCompiler}
 
 
-def _as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
-    """Replace Numba's function that counts a negative index from the end: here a negative index is an error."""
-    return context.cast(builder, index, kind, types.intp)
-
-
 if CHECKED:
+    from numba.core import types
+    from numba.np import arrayobj
+
+    def _as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+        """Replace Numba's function that counts a negative index from the end: here a negative index is an error."""
+        return context.cast(builder, index, kind, types.intp)
+
     arrayobj.fix_integer_index = _as_it_is
 
 
@@ -74,7 +73,7 @@ def _stamp(file: Path) -> str:
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that Python calls, at its first call for each set of argument types."""
-    compiled: Callable[Parameters, Result] = numba.njit(**_OPTIONS, **_ENTRY)(function)
+    compiled: Callable[Parameters, Result] = njit(**_OPTIONS, **_ENTRY)(function)
     compiled.__class__ = OneForm
     keep_on_disk(compiled, stamp=_stamp(Path(function.__code__.co_filename)), variant="-checked" if CHECKED else "")
     return compiled
@@ -82,20 +81,20 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 def inline(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function inline into the kernels that call it."""
-    compiled: Callable[Parameters, Result] = numba.njit(forceinline=True, **_INNER_OPTIONS, **_PART)(function)
+    compiled: Callable[Parameters, Result] = njit(forceinline=True, **_INNER_OPTIONS, **_PART)(function)
     compiled.__class__ = _Inner
     return compiled
 
 
 def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Inline a function in Numba's IR into its only caller: a named piece of a kernel, not compiled by itself."""
-    pasted: Callable[Parameters, Result] = numba.njit(inline="always", **_INNER_OPTIONS)(function)
+    pasted: Callable[Parameters, Result] = njit(inline="always", **_INNER_OPTIONS)(function)
     pasted.__class__ = _Inner
     return pasted
 
 
 def element(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that processes a whole burst: a real call from the run loop, so that loops stay small."""
-    compiled: Callable[Parameters, Result] = numba.njit(**_INNER_OPTIONS, **_PART)(function)
+    compiled: Callable[Parameters, Result] = njit(**_INNER_OPTIONS, **_PART)(function)
     compiled.__class__ = _Inner
     return compiled

@@ -13,6 +13,8 @@ from tests.support.example_limit import limited
 os.environ["HEDDLE_STATE"] = "none"
 """A controller that a test starts shares no state with others; tests of the journal name a directory."""
 gc.set_threshold(50_000)  # at 700, Python's own, a third of the time to collect the tests went into garbage collection
+END_TO_END = Path(__file__).parent / "e2e"
+"""All tests in it are marked e2e (tests/unit/test_house.py)."""
 LONGEST_FIRST = (
     # without root
     "test_packet_mutations",
@@ -90,6 +92,8 @@ LONGEST_FIRST = (
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Skip files without a test of those that are selected: each worker imports what it collects."""
     selected = config.option.markexpr
+    if selected.startswith("not e2e"):
+        return collection_path == END_TO_END or None
     if not selected.startswith("e2e") or not collection_path.name.startswith("test_"):
         return None
     mark = "mark.alone" if selected.startswith("e2e and alone") else "mark.e2e"

@@ -6,12 +6,12 @@ A read-only cache directory, or damaged files in it, only make the process compi
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from llvmlite.binding import parse_bitcode
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.runtime import rtsys
 
@@ -70,17 +70,40 @@ class _Loaded(JITCodeLibrary):
 
 
 class _ForgivingCache:
-    """A wrapper of numba's on-disk cache: unreadable files are compiled again, write errors are ignored."""
+    """A wrapper of numba's on-disk cache: unreadable files are compiled again, write errors are ignored.
 
-    def __init__(self, cache: Any, variant: str) -> None:
-        self._cache = cache
-        self._lock = CompileLock(Path(cache._cache_path) / f"{cache._impl.filename_base}{variant}.lock")
+    Numba's own is made when the kernel is first called: a process calls few of the kernels that it imports.
+    """
+
+    def __init__(self, function: Any, stamp: str | None, variant: str) -> None:
+        self._function, self._stamp, self._variant = function, stamp, variant
+
+    @cached_property
+    def _cache(self) -> Any:
+        try:
+            found = FunctionCache(self._function)
+            if self._stamp is not None:
+                name = found._impl.filename_base + self._variant
+                found._cache_file = IndexDataCacheFile(found._cache_path, name, self._stamp)
+        except (RuntimeError, OSError):  # no directory can be written
+            return NullCache()
+        return found
+
+    @cached_property
+    def _lock(self) -> CompileLock:
+        return CompileLock(Path(self._cache._cache_path) / f"{self._cache._impl.filename_base}{self._variant}.lock")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cache, name)
 
+    def make(self) -> None:
+        """Make numba's cache now."""
+        _ = self._cache
+
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return a compiled kernel; None where this process is to compile it, then with the lock."""
+        if isinstance(self._cache, NullCache):
+            return None
         _Ready.count += 1
         found = self._read(signature, target_context)
         if found is None:
@@ -126,6 +149,8 @@ class _ForgivingCache:
             generator._library_class = library
 
     def save_overload(self, signature: Any, data: Any) -> None:
+        if isinstance(self._cache, NullCache):
+            return
         with suppress(Exception):
             self._cache.save_overload(signature, data)
         self._lock.release()
@@ -139,14 +164,9 @@ def keep_on_disk(dispatcher: Any, *, stamp: str | None = None, variant: str = ""
     Numba's own stamp covers the kernel's file only, not the kernels of other files that it calls or inlines. Kernels
     that call into other files pass the `digest` of those.
     """
-    with suppress(RuntimeError, OSError):
-        dispatcher.enable_caching()
-        inner = dispatcher._cache
-        if stamp is not None:
-            inner._cache_file = IndexDataCacheFile(
-                cache_path=inner._cache_path, filename_base=inner._impl.filename_base + variant, source_stamp=stamp
-            )
-        dispatcher._cache = _ForgivingCache(inner, variant)
+    dispatcher._cache = _ForgivingCache(dispatcher.py_func, stamp, variant)
+    if stamp is None:
+        dispatcher._cache.make()  # numba's stamp is that of the file now, before another version of it may be installed
 
 
 @cache

@@ -11,9 +11,10 @@ as well must not, so it is an entry or whole.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from numba import njit as njit
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.registry import CPUDispatcher
+from numba.core.registry import CPUDispatcher as CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.core.types.misc import unliteral
 

@@ -7,11 +7,10 @@
 Workloads run one at a time; cables are cut and healed meanwhile, from any thread.
 """
 
-import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -37,7 +36,8 @@ from heddle.mininet_topos.playground.result import TrafficResult
 from heddle.mininet_topos.playground.traffic import SCENES, TrafficRequest, run_traffic
 from heddle.mininet_topos.queues.settings import QueueSettings
 from heddle.mininet_topos.services.controller_client import ControllerClient, connected
-from heddle.mininet_topos.services.controller_process import ANY_PORT, running_controller
+from heddle.mininet_topos.services.controller_process import running_controller
+from heddle.mininet_topos.services.loopback import preferred
 from heddle.mininet_topos.services.telemetry import lab_telemetry, why_no_broker
 from heddle.mininet_topos.traffic.workloads import WORKLOADS
 
@@ -200,10 +200,9 @@ class Playground:
         telemetry = self._stack.enter_context(lab_telemetry(self.lab))
         self._progress("the controller")
         config = f"{telemetry}history: {self.directory / 'history.db'}\nquarantine_ms: {QUARANTINE_MS}\n{self.config}"
+        grpc, http = (self._stack.enter_context(preferred(address)) for address in (GRPC, HTTP))
         self.addresses = self._stack.enter_context(
-            running_controller(
-                self._wanted.text, self.directory, self.environment, config, grpc=_free(GRPC), http=_free(HTTP)
-            )
+            running_controller(self._wanted.text, self.directory, self.environment, config, grpc=grpc, http=http)
         )
         self._client = self._stack.enter_context(connected(self.addresses["grpc"], TENANT))
         self._attach()
@@ -217,11 +216,3 @@ class Playground:
         self._progress("the rules of the switches")
         self.lab.connect_controller(int(self.addresses["openflow"].rpartition(":")[2]))
         self.client.await_switches(len(self.lab.fabric.switches))
-
-
-def _free(address: str) -> str:
-    """Return an address of loopback if no program listens there, else one with any free port."""
-    host, _, port = address.rpartition(":")
-    with suppress(OSError), socket.create_server((host, int(port))):
-        return address
-    return ANY_PORT

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from heddle.controller.model.error import PrerequisiteError
 from heddle.mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
+from heddle.mininet_topos.services.loopback import ANY_PORT
 
 CONTROLLER = (sys.executable, "-m", "heddle.programs.console.main")
-ANY_PORT = "127.0.0.1:0"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 2.0
 

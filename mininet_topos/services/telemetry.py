@@ -14,6 +14,7 @@ from heddle.mininet_topos.host.priorities import TELEMETRY_NICENESS, set_nicenes
 from heddle.mininet_topos.host.registry import entry_of
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.services.controller_process import running
+from heddle.mininet_topos.services.loopback import reserved_port
 
 PERIOD_MS = 100
 START_TIMEOUT_S = 10.0
@@ -34,7 +35,7 @@ def lab_telemetry(lab: Lab) -> Iterator[str]:
     """
     entry = entry_of(lab.id)
     directory, environment = entry.directory, entry.environment
-    with _broker(directory, environment) as port:
+    with reserved_port() as port, _broker(port, directory, environment):
         command = [sys.executable, "-m", "heddle.programs.console.main", "agent", "--fabric", lab.fabric.name]
         command += ["--source", "emulated", "--lab", str(directory)]
         command += ["--broker", f"127.0.0.1:{port}", "--period", f"{PERIOD_MS}ms"]
@@ -43,8 +44,8 @@ def lab_telemetry(lab: Lab) -> Iterator[str]:
 
 
 @contextmanager
-def _broker(directory: Path, environment: Mapping[str, str]) -> Iterator[int]:
-    port, config = _free_port(), directory / "mosquitto.conf"
+def _broker(port: int, directory: Path, environment: Mapping[str, str]) -> Iterator[None]:
+    config = directory / "mosquitto.conf"
     config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n")
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", _PROGRAM, "-c", str(config)],
@@ -57,7 +58,7 @@ def _broker(directory: Path, environment: Mapping[str, str]) -> Iterator[int]:
     set_niceness(process.pid, TELEMETRY_NICENESS)
     try:
         _await_broker(process, port)
-        yield port
+        yield
     finally:
         process.terminate()
         try:
@@ -77,9 +78,3 @@ def _await_broker(process: "subprocess.Popen[bytes]", port: int) -> None:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise PrerequisiteError("the MQTT broker mosquitto did not start") from None
             time.sleep(0.02)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port

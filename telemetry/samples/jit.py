@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-import numba
-
 from heddle.kernels.cache import keep_on_disk
-from heddle.kernels.compilers import OneForm
+from heddle.kernels.compilers import OneForm, njit
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -14,7 +12,7 @@ Result = TypeVar("Result")
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function on its first call, without the GIL, cached on disk; it calls kernels of its own file only."""
-    compiled: Callable[Parameters, Result] = numba.njit(nogil=True)(function)
+    compiled: Callable[Parameters, Result] = njit(nogil=True)(function)
     compiled.__class__ = OneForm
     keep_on_disk(compiled)
     return compiled

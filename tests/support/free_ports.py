@@ -1,8 +1,7 @@
 """Reserve loopback ports that no other program has, and that no other gets before they are used.
 
-They are below the kernel's ephemeral range (ip_local_port_range): a port of that range could be in use by the time
-that a broker is started on it, or restarted. Test processes that run at once tell each other what they reserved by
-abstract names of Unix sockets (unix(7)), which are of a network namespace as ports are.
+They are below the kernel's ephemeral range: a port of that range could be in use by the time that a broker is started
+on it, or restarted. Test processes that run at once, and labs, show each other what they have reserved.
 """
 
 import secrets
@@ -10,7 +9,8 @@ import socket
 from collections import deque
 from contextlib import ExitStack
 
-FIRST, LAST = 10_000, 31_999
+from heddle.mininet_topos.services.loopback import FIRST, LAST, reserve
+
 HELD = 256
 """The number of ports that a process keeps reserved, the latest; those before are in use, or no longer needed."""
 _held: deque[socket.socket] = deque()
@@ -22,28 +22,21 @@ def free_ports(count: int) -> list[int]:
     with ExitStack() as bound:
         while len(found) < count:
             port = FIRST + secrets.randbelow(LAST - FIRST + 1)  # not `random`: it has one seed in all test processes
-            if not reserve(port):
+            name = reserve(port)
+            if name is None:
                 continue
             udp = bound.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            tcp = bound.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
             try:
                 udp.bind(("127.0.0.1", port))
-                tcp.bind(("127.0.0.1", port))
             except OSError:
+                name.close()
                 continue
+            _hold(name)
             found.append(port)
     return found
 
 
-def reserve(port: int) -> bool:
-    """Reserve a port; return False where a test process has it."""
-    name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        name.bind(f"\0heddle-test-port-{port}")
-    except OSError:
-        name.close()
-        return False
+def _hold(name: socket.socket) -> None:
     _held.append(name)
     if len(_held) > HELD:
         _held.popleft().close()
-    return True

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,3 +82,11 @@ def test_of_the_tests_benchmarks_import_the_support_and_the_fakes_alone() -> Non
 def test_every_module_has_a_name_that_says_what_it_does() -> None:
     names = {path.relative_to(ROOT): set(path.relative_to(ROOT).with_suffix("").parts) for path in production_files()}
     assert [str(path) for path, parts in names.items() if parts & EMPTY_NAMES] == []
+
+
+def test_a_file_of_end_to_end_tests_names_its_marks_itself() -> None:
+    """A run collects the files that name its marks (tests/conftest.py): tests with imported marks would never run."""
+    files = {path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)}
+    unmarked = [path for path, text in files.items() if "e2e" in path.parts and "pytest.mark.e2e" not in text]
+    importing = [path for path, text in files.items() if re.search(r"import [^#\n]*\bpytestmark\b", text)]
+    assert (unmarked, importing) == ([], [])

@@ -1,16 +1,15 @@
 """Compile the planner's kernels once. The planner's one importer of numba."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import numba
 import numpy as np
-from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
 
 from heddle.kernels.cache import digest, keep_on_disk
-from heddle.kernels.compilers import EntryCompiler, OneForm, PartCompiler
+from heddle.kernels.compilers import CPUDispatcher, EntryCompiler, OneForm, PartCompiler, njit
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,10 +49,17 @@ class _Kernel(CPUDispatcher):
     """A kernel with two compiled forms: one for Python, cached on disk, and a `part` for the kernels that call it.
 
     A part has no wrapper that unpacks Python's arguments and no machine code of its own, and has one form for literal
-    arguments and others. This halves the time to compile.
+    arguments and others. This halves the time to compile. It is made for the first caller that is compiled: where all
+    come from the cache, none is.
     """
 
-    part: CPUDispatcher
+    options: dict[str, Any]
+
+    @cached_property
+    def part(self) -> Any:
+        made = njit(pipeline_class=PartCompiler, no_cpython_wrapper=True, **self.options)(self.py_func)
+        made.__class__ = OneForm
+        return made
 
     def get_call_template(self, args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
         return self.part.get_call_template(args, kws)
@@ -65,10 +71,8 @@ class _Kernel(CPUDispatcher):
 def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
     # Kernels need none of numba's rewrites, which are for expressions of whole arrays, None, and tuples of mixed types.
     options |= {"nogil": True, "no_cfunc_wrapper": True, "no_rewrites": True}
-    compiled = numba.njit(pipeline_class=EntryCompiler, **options)(function)
-    compiled.__class__ = _Kernel
-    compiled.part = numba.njit(pipeline_class=PartCompiler, no_cpython_wrapper=True, **options)(function)
-    compiled.part.__class__ = OneForm
+    compiled = njit(pipeline_class=EntryCompiler, **options)(function)
+    compiled.__class__, compiled.options = _Kernel, options
     keep_on_disk(compiled, stamp=digest(Path(__file__).parents[1]))
     called: Callable[Parameters, Result] = compiled
     return called

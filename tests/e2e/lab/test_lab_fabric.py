@@ -27,12 +27,12 @@ from tests.support.processes.browser import Browser, Page, chromium
 from tests.support.processes.mosquitto import PROGRAM
 from tests.support.traces_of_labs import NOTHING, traces_of
 
-pytestmark = [
-    pytest.mark.e2e,
+NEEDS = (
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
     pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"),
     pytest.mark.skipif(chromium() is None, reason="Debian's chromium is not installed (scripts/setup all)"),
-]
+)
+pytestmark = [pytest.mark.e2e, *NEEDS]
 # A script that runs the tests in the background has SIGINT ignored, which processes inherit.
 HEDDLE = ("env", "--default-signal=INT", sys.executable, "-m", "heddle.programs.console.main", "lab")
 TIMEOUT_S = 200

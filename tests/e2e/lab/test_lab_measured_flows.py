@@ -12,8 +12,9 @@ import pytest
 
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
-from tests.e2e.lab.test_lab_fabric import TIMEOUT_S, pytestmark, running, start, until  # noqa: F401
+from tests.e2e.lab.test_lab_fabric import NEEDS, TIMEOUT_S, running, start, until  # noqa: F401
 
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, *NEEDS]
 JOB, NICS = "permutation", 8
 WINDOW_NS, MARGIN = 900_000_000, 0.1
 """A report follows the one before after a second or a little more; both rates are between two readings of one count."""
