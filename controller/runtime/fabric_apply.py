@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heddle.controller.brain.state import State
+from heddle.controller.model.effect import Follow
 from heddle.controller.model.error import (
     BudgetExceededError,
     HeddleError,
@@ -22,8 +23,10 @@ from heddle.controller.model.error import (
     PrerequisiteError,
     UnavailableError,
 )
+from heddle.controller.model.event import NotFollowed
 from heddle.controller.model.fabric import Fabric, SteeredBy
-from heddle.controller.runtime.journal.fitting import WHOLE, Key, UnfitFabricError, as_in_file, encoded, in_force
+from heddle.controller.model.found_cabling import as_in_file, with_cables_found, with_found
+from heddle.controller.runtime.journal.fitting import WHOLE, Key, UnfitFabricError, encoded, in_force
 from heddle.controller.runtime.journal.foresight import Foresight, foreseen
 from heddle.controller.runtime.journal.gate import Gate
 from heddle.controller.runtime.loop import Loop
@@ -68,7 +71,10 @@ def use_that_in_force(fabric: Fabric, store: StateStore) -> None:
     """
     kept = in_force(store.read())
     if kept is not None and not _ids(kept) <= _ids(fabric):
-        _LOG.warning("the fabric file lacks parts of the fabric in force, which is used: give this controller its file")
+        if not _ids(as_in_file(kept)) <= _ids(fabric):
+            _LOG.warning(
+                "the fabric file lacks parts of the fabric in force, which is used: give this controller its file"
+            )
         raise FabricChangedError(Life(fabric=kept))
 
 
@@ -88,6 +94,7 @@ class FabricApply:
         self._busy = False
         self.next: asyncio.Future[Life] = asyncio.get_running_loop().create_future()
         """The next life, once its fabric is in force."""
+        loop.follow_with(self.follow)
 
     async def wait(self, running: asyncio.Task[None]) -> None:
         """Wait for the end of this life: raises what its loop raises, and FabricChangedError."""
@@ -112,8 +119,9 @@ class FabricApply:
             fabric, state = await asyncio.to_thread(self._read, text), self._loop.state
             if name not in ("", fabric.name):
                 raise InputError(f"name: the file is of fabric {fabric.name}, the request of {name}")
+            fabric = with_cables_found(fabric, state.fabric)
             found = await asyncio.to_thread(_foreseen, state, fabric)
-            if dry_run or as_in_file(state.fabric) == fabric:
+            if dry_run or as_in_file(state.fabric) == as_in_file(fabric):
                 return found, False
             if found.refusal:
                 raise UnfitFabricError(found.refusal)
@@ -121,6 +129,21 @@ class FabricApply:
             return found, True
         finally:
             self._busy = False
+
+    async def follow(self, effect: Follow) -> None:
+        """Put the fabric in force with cables as they were found; post why, where that is refused as a file is."""
+        why = "another change of the fabric, or a dry run, is under way"
+        if not self._busy and not self.next.done():
+            self._busy = True
+            try:
+                state = self._loop.state
+                await self._begin(with_found(state.fabric, effect.found), state)
+                return
+            except HeddleError as error:
+                why = str(error)
+            finally:
+                self._busy = False
+        self._loop.post(NotFollowed(token=effect.token, reason=why))
 
     async def _begin(self, fabric: Fabric, state: State) -> None:
         """Make the next life ready, and put its fabric in force."""
@@ -148,7 +171,7 @@ class FabricApply:
                 self._gate.keep({WHOLE: content, **dict.fromkeys(gone)})
                 await self._gate.settled()
             except BaseException:
-                former = {("drain", name): name for kind, name in gone if kind == "drain"}
+                former = {(kind, name): name for kind, name in gone if kind in ("drain", "cabling")}
                 self._gate.keep({WHOLE: encoded(self._loop.state.fabric), **former})
                 raise
             self.next.set_result(life)
@@ -190,6 +213,7 @@ def _why_not(state: State, fabric: Fabric) -> str:
     for cable in state.fabric.cables:
         is_idle = not idle.down_switches.isdisjoint((cable.lower.switch, cable.upper.switch))
         is_idle = is_idle or not idle.down_cables.isdisjoint((cable.up_link, cable.down_link))
+        is_idle = is_idle or cable.id in state.cabling.verdict.wrong  # it is not there; jobs are checked by themselves
         if cable.up_link not in fabric.cable_by_link and not is_idle:
             return f"cable {cable.id} is in use: `heddle drain '{cable.up_link}'` first, then leave it out"
     return ""
@@ -200,4 +224,6 @@ def _gone(state: State, fabric: Fabric) -> frozenset[Key]:
     switches = {switch.id for switch in fabric.switches}
     drains = (name for name in state.drained if name not in switches and name not in fabric.cable_by_link)
     ports = (port for port in state.down_ports if port.switch not in switches)
-    return frozenset((*(("drain", name) for name in drains), *(("port", str(port)) for port in ports)))
+    left_out = state.cabling.verdict.left_out - fabric.cable_by_link.keys()
+    keys = (*(("drain", name) for name in drains), *(("cabling", name) for name in left_out))
+    return frozenset((*keys, *(("port", str(port)) for port in ports)))
