@@ -27,11 +27,9 @@ def with_found(fabric: Fabric, found: Iterable[Rejoined]) -> Fabric:
     return replace(fabric, cables=cables, described=() if cables == described else described, port_layout=None)
 
 
-def as_in_file(fabric: Fabric) -> Fabric:
-    """Return a fabric as its file describes it."""
-    if fabric.port_layout is None and not fabric.described:
-        return fabric
-    return replace(fabric, cables=fabric.described or fabric.cables, described=(), port_layout=None)
+def as_described(fabric: Fabric) -> Fabric:
+    """Return the fabric with the cables of its file."""
+    return replace(fabric, cables=fabric.described, described=()) if fabric.described else fabric
 
 
 def as_found(fabric: Fabric) -> frozenset[str]:

@@ -25,8 +25,9 @@ from heddle.controller.model.error import (
 )
 from heddle.controller.model.event import NotFollowed
 from heddle.controller.model.fabric import Fabric, SteeredBy
-from heddle.controller.model.found_cabling import as_in_file, with_cables_found, with_found
-from heddle.controller.runtime.journal.fitting import WHOLE, Key, UnfitFabricError, encoded, in_force
+from heddle.controller.model.found_cabling import with_cables_found, with_found
+from heddle.controller.model.health import Health
+from heddle.controller.runtime.journal.fitting import WHOLE, Key, UnfitFabricError, as_in_file, encoded, in_force
 from heddle.controller.runtime.journal.foresight import Foresight, foreseen
 from heddle.controller.runtime.journal.gate import Gate
 from heddle.controller.runtime.loop import Loop
@@ -71,10 +72,7 @@ def use_that_in_force(fabric: Fabric, store: StateStore) -> None:
     """
     kept = in_force(store.read())
     if kept is not None and not _ids(kept) <= _ids(fabric):
-        if not _ids(as_in_file(kept)) <= _ids(fabric):
-            _LOG.warning(
-                "the fabric file lacks parts of the fabric in force, which is used: give this controller its file"
-            )
+        _LOG.warning("the fabric file lacks parts of the fabric in force, which is used: give this controller its file")
         raise FabricChangedError(Life(fabric=kept))
 
 
@@ -104,10 +102,10 @@ class FabricApply:
             raise FabricChangedError(self.next.result())
         running.result()
 
-    async def apply(self, text: str, name: str = "", *, dry_run: bool) -> tuple[Foresight, bool]:
-        """Return what a fabric file changes, and whether it is in force now: then this life is to end.
+    async def apply(self, source: str | Fabric, name: str = "", *, dry_run: bool) -> tuple[Foresight, bool]:
+        """Return what a fabric, or the text of its file, changes, and whether it is in force now: then this life ends.
 
-        `name` is that of the fabric, if it is given.
+        A file gets the cables that were found in the fabric in force. `name` is that of the fabric, if it is given.
 
         Raises InputError for a file that is wrong, or does not fit what runs unless it is a dry run,
         BudgetExceededError while another change is under way, and UnavailableError.
@@ -116,12 +114,14 @@ class FabricApply:
             raise BudgetExceededError("another change of the fabric, or a dry run, is under way; try again")
         self._busy = True
         try:
-            fabric, state = await asyncio.to_thread(self._read, text), self._loop.state
+            fabric = source if isinstance(source, Fabric) else await asyncio.to_thread(self._read, source)
+            state = self._loop.state
+            if not isinstance(source, Fabric):
+                fabric = with_cables_found(fabric, state.fabric)
             if name not in ("", fabric.name):
                 raise InputError(f"name: the file is of fabric {fabric.name}, the request of {name}")
-            fabric = with_cables_found(fabric, state.fabric)
             found = await asyncio.to_thread(_foreseen, state, fabric)
-            if dry_run or as_in_file(state.fabric) == as_in_file(fabric):
+            if dry_run or as_in_file(state.fabric) == fabric:
                 return found, False
             if found.refusal:
                 raise UnfitFabricError(found.refusal)
@@ -131,19 +131,11 @@ class FabricApply:
             self._busy = False
 
     async def follow(self, effect: Follow) -> None:
-        """Put the fabric in force with cables as they were found; post why, where that is refused as a file is."""
-        why = "another change of the fabric, or a dry run, is under way"
-        if not self._busy and not self.next.done():
-            self._busy = True
-            try:
-                state = self._loop.state
-                await self._begin(with_found(state.fabric, effect.found), state)
-                return
-            except HeddleError as error:
-                why = str(error)
-            finally:
-                self._busy = False
-        self._loop.post(NotFollowed(token=effect.token, reason=why))
+        """Put the fabric in force with cables as they were found; post why, where that is refused."""
+        try:
+            await self.apply(with_found(self._loop.state.fabric, effect.found), dry_run=False)
+        except HeddleError as why:
+            self._loop.post(NotFollowed(token=effect.token, reason=str(why)))
 
     async def _begin(self, fabric: Fabric, state: State) -> None:
         """Make the next life ready, and put its fabric in force."""
@@ -171,7 +163,7 @@ class FabricApply:
                 self._gate.keep({WHOLE: content, **dict.fromkeys(gone)})
                 await self._gate.settled()
             except BaseException:
-                former = {(kind, name): name for kind, name in gone if kind in ("drain", "cabling")}
+                former = {("drain", name): name for kind, name in gone if kind == "drain"}
                 self._gate.keep({WHOLE: encoded(self._loop.state.fabric), **former})
                 raise
             self.next.set_result(life)
@@ -209,11 +201,10 @@ def _why_not(state: State, fabric: Fabric) -> str:
     """Return why a fabric cannot follow that in force, "" where it can: what is gone is to be drained before."""
     if fabric.name != state.fabric.name or fabric.steered_by is not state.fabric.steered_by:
         return "fabric: name and steering of the fabric in force stay; start another controller"
-    idle = state.out_of_use
+    idle = state.out_of_use.union(Health(down_cables=state.cabling.verdict.wrong))  # those are not there
     for cable in state.fabric.cables:
         is_idle = not idle.down_switches.isdisjoint((cable.lower.switch, cable.upper.switch))
         is_idle = is_idle or not idle.down_cables.isdisjoint((cable.up_link, cable.down_link))
-        is_idle = is_idle or cable.id in state.cabling.verdict.wrong  # it is not there; jobs are checked by themselves
         if cable.up_link not in fabric.cable_by_link and not is_idle:
             return f"cable {cable.id} is in use: `heddle drain '{cable.up_link}'` first, then leave it out"
     return ""
@@ -224,6 +215,4 @@ def _gone(state: State, fabric: Fabric) -> frozenset[Key]:
     switches = {switch.id for switch in fabric.switches}
     drains = (name for name in state.drained if name not in switches and name not in fabric.cable_by_link)
     ports = (port for port in state.down_ports if port.switch not in switches)
-    left_out = state.cabling.verdict.left_out - fabric.cable_by_link.keys()
-    keys = (*(("drain", name) for name in drains), *(("cabling", name) for name in left_out))
-    return frozenset((*keys, *(("port", str(port)) for port in ports)))
+    return frozenset((*(("drain", name) for name in drains), *(("port", str(port)) for port in ports)))

@@ -12,7 +12,7 @@ from heddle.controller.cabling.heard import Neighbour
 from heddle.controller.model.cabling import CablingPolicy, Miscabling, Verdict
 from heddle.controller.model.effect import Diagnose
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.found_cabling import as_in_file
+from heddle.controller.model.found_cabling import as_described
 
 
 def judge(fabric: Fabric, work: Diagnose) -> Verdict:
@@ -34,7 +34,7 @@ def judge(fabric: Fabric, work: Diagnose) -> Verdict:
     if work.policy is not CablingPolicy.IGNORE:
         verdict = _with_exclusions(fabric, work, verdict)
     if fabric.described:
-        verdict = replace(verdict, causes=_causes(diagnose(as_in_file(fabric), heard, up)))
+        verdict = replace(verdict, causes=_causes(diagnose(as_described(fabric), heard, up)))
     return verdict
 
 

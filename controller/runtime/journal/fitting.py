@@ -90,7 +90,12 @@ def encoded(fabric: Fabric) -> bytes:
 
     64 x 128 switches with 8,192 hosts take 150 KB.
     """
-    return zlib.compress(values.encode(replace(fabric, port_layout=None)), 1)
+    return zlib.compress(values.encode(as_in_file(fabric)), 1)
+
+
+def as_in_file(fabric: Fabric) -> Fabric:
+    """Return a fabric as its file describes it."""
+    return replace(fabric, port_layout=None) if fabric.port_layout is not None else fabric
 
 
 def in_force(stored: Mapping[Key, bytes]) -> Fabric | None:

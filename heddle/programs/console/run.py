@@ -15,7 +15,7 @@ from heddle.controller.config.service import ServiceConfig, load_service, printe
 from heddle.controller.model.cabling import CablingPolicy
 from heddle.controller.model.error import InputError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.found_cabling import as_in_file
+from heddle.controller.model.found_cabling import as_described
 from heddle.controller.runtime.fabric_apply import FabricChangedError, Life
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.journal.fitting import check_jobs, in_force
@@ -79,7 +79,7 @@ def _first_fabric(path: Path | None, config: ServiceConfig) -> Fabric:
             raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
         return kept
     fabric = load_fabric(path)
-    if kept is None or as_in_file(kept) != fabric:
+    if kept is None or as_described(kept) != fabric:
         if kept is not None:
             check_jobs(str(path), stored)
             _LOG.info("%s is not the fabric of the last start; no job runs, so it is in force", path)

@@ -1,18 +1,31 @@
 """A fabric in force with cables as they were found: its file stays the seed, over restarts and other files."""
 
+import asyncio
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
+from heddle.controller import parts
+from heddle.controller.brain.cabling import following
 from heddle.controller.config.service import ServiceConfig
 from heddle.controller.config.write import fabric_text
+from heddle.controller.model.cabling import Peer
+from heddle.controller.model.event import Heard
 from heddle.controller.model.fabric import Cable, Fabric, PortRef
-from heddle.controller.model.found_cabling import Rejoined, as_found, as_in_file, with_cables_found, with_found
+from heddle.controller.model.found_cabling import Rejoined, as_described, as_found, with_cables_found, with_found
+from heddle.controller.runtime.fabric_apply import FabricChangedError
 from heddle.controller.runtime.journal.fitting import WHOLE, encoded, in_force
+from heddle.controller.store.journal import SqliteStore
 from heddle.controller.store.state_directory import StateDirectory
 from heddle.programs.console.run import _first_fabric
+from heddle.v1 import heddle_pb2 as pb
+from tests.fakes.thread_compiler import ThreadCompiler
+from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.fabrics.grown_files import LEAF_MORE, SLOWER, YARD
+from tests.unit.api.conftest import running
 from tests.unit.journal.test_another_fabric import fabric_of
+from tests.unit.journal.test_grown_fabric import MESH
 
 
 def exchange(fabric: Fabric, first: str, second: str) -> Rejoined:
@@ -32,8 +45,8 @@ def test_only_the_cables_that_were_found_differ_and_the_file_is_known():
         lower=PortRef("leaf1", 1), upper=PortRef("spine2", 1), capacity_bps=40_000_000_000
     )
     assert len(FOLLOWED.cables) == len(FILE.cables)
-    assert as_in_file(FOLLOWED) == FILE
-    assert as_in_file(FILE) is FILE
+    assert as_described(FOLLOWED) == FILE
+    assert as_described(FILE) is FILE
 
 
 def test_following_back_gives_the_fabric_of_the_file():
@@ -51,7 +64,7 @@ def test_the_journal_keeps_both_and_one_of_before_has_none():
 def test_another_file_gets_what_was_found(text):
     new = fabric_of(text)
     found = with_cables_found(new, FOLLOWED)
-    assert as_in_file(found) == new
+    assert as_described(found) == new
     assert as_found(found) == as_found(FOLLOWED)
 
 
@@ -80,3 +93,46 @@ def test_a_start_with_the_file_continues_as_found_where_that_is_followed_or_used
     path.write_text(LEAF_MORE)
     if not job:
         assert _first_fabric(path, config) == fabric_of(LEAF_MORE)
+
+
+def heard_in(fabric: Fabric) -> Heard:
+    """Return what all ports hear in a fabric as it is plugged."""
+    ends = [(cable.lower, cable.upper) for cable in fabric.cables]
+    return Heard(changes={port: Peer(*far) for a, b in ends for port, far in ((a, b), (b, a))})
+
+
+async def test_a_controller_follows_once_no_running_flow_is_harmed_by_it(tmp_path, monkeypatch):
+    """Wrong cables stay in use here: leaf1 has no others."""
+    monkeypatch.setattr(following, "STABLE_MS", 0)
+    monkeypatch.setattr(parts, "processes", lambda fabric: (ThreadPlanner(fabric), ThreadCompiler(fabric)))
+    async with running(FILE, state=str(tmp_path), cabling="follow") as found:
+        await found.connect_all()
+        await found.jobs.SubmitJob(MESH)
+        loop = found.application.loop
+        loop.post(heard_in(FOLLOWED))
+        while not loop.state.cabling.unfollowed:
+            await asyncio.sleep(0.02)
+        assert "running flows cross leaf1:1>spine1:1, leaf1:2>spine2:1" in loop.state.cabling.unfollowed
+        await found.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="mesh"))
+        with pytest.raises(FabricChangedError) as why:
+            await found.application.failed()
+        assert why.value.life.fabric == FOLLOWED
+        why.value.life.close()
+    with closing(SqliteStore(tmp_path / "journal.sqlite")) as store:
+        stored = store.read()
+    assert in_force(stored) == FOLLOWED
+    assert [kind for kind, _ in stored if kind == "follow"] == ["follow"]
+
+
+async def test_without_a_journal_it_is_refused_and_said(monkeypatch):
+    monkeypatch.setattr(following, "STABLE_MS", 0)
+    async with running(FILE, cabling="follow") as found:
+        await found.connect_all()
+        loop = found.application.loop
+        loop.post(heard_in(FOLLOWED))
+        while not loop.state.cabling.unfollowed:
+            await asyncio.sleep(0.02)
+        assert "needs a journal" in loop.state.cabling.conditions[-1]
+        topology = await found.fabric.GetTopology(pb.GetTopologyRequest())
+        assert "needs a journal" in topology.wrong_in_use[-1]
+        assert not any(link.as_found for link in topology.links)
