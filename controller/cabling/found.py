@@ -34,7 +34,7 @@ def _certain(loop: Loop, observed: Observed) -> dict[PortRef, PortRef]:
     for end in (end for cable in loop.cables for end in cable):
         far = met[end] if end != NONE else NONE
         port, other = (ends.port[each] if 0 <= each < ends.built else None for each in (end, far))
-        if port is None or other is None or hears.get(end) != far or hears.get(far) != end:
+        if port is None or other is None or hears.get(end) != far:  # the far end is one of the cycle, and checked too
             return {}
         found[port] = other
     return found

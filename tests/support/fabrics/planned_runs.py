@@ -1,6 +1,6 @@
 """Run the flows of plans in a lab, and compare what the capture has counted with what was planned."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from heddle.controller.config.write import fabric_text
@@ -42,7 +42,7 @@ def assert_no_packet_lost(result: RunResult) -> None:
     assert not result.queue_drops
 
 
-def assert_on_planned_links(lab: Lab, result: RunResult, plans: Iterable[Sequence[pb.FlowPlan]]) -> None:
+def assert_on_planned_links(lab: Lab, result: RunResult, plans: Iterable[Iterable[pb.FlowPlan]]) -> None:
     """Check that each packet was captured on exactly the links that some generation plans for its flow and port."""
     planned = {(flow.flow_id, flow.udp_source_port): list(flow.links) for flows in plans for flow in flows}
     for found in result.flows:

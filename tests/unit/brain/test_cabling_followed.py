@@ -168,6 +168,18 @@ def test_a_cycle_with_a_silent_end_is_left_out_and_not_followed(driver):
     assert follows(driver) == []
 
 
+def test_cables_of_different_rates_are_left_out_and_not_followed():
+    """It is not known which of the two rates each has now."""
+    fabric = small_fabric(spines=4)
+    first, *others = fabric.cables
+    driver = Driver(replace(fabric, cables=(replace(first, capacity_bps=10**10), *others)), FOLLOW)
+    driver.connect_all()
+    hear(driver, as_built(driver) | exchanged(driver, LEAF1_1, LEAF1_2))
+    passes(driver, 10 * STABLE_MS)
+    assert driver.state.out_of_use.down_cables == {*ON_LEAF1}
+    assert follows(driver) == []
+
+
 def test_a_fabric_of_another_shape_is_followed_as_it_is():
     """Plugs of two spines: one spine reaches a leaf twice, the other not at all."""
     driver = Driver(small_fabric(spines=4), FOLLOW)
