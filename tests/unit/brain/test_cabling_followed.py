@@ -71,7 +71,7 @@ def test_the_followed_fabric_uses_the_cables_and_still_names_what_is_wrong(drive
     assert follows(after) == []
 
 
-def test_once_mended_the_cables_are_left_out_and_the_file_is_followed_back(driver):
+def test_once_put_back_the_cables_are_left_out_and_the_file_is_followed(driver):
     hear(driver, exchanged(driver, LEAF1_1, LEAF1_2))
     passes(driver, STABLE_MS)
     after = next_life(driver)
