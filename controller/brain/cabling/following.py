@@ -28,7 +28,8 @@ def tick(state: State, now: int) -> Outcome:
     """Begin to follow what was found for long enough, while no transaction runs or waits."""
     cabling = state.cabling
     wanted = cabling.verdict.found if state.settings.cabling is CablingPolicy.FOLLOW else ()
-    if not wanted or cabling.following is not None or state.active is not None or state.queue:
+    is_judged = not cabling.stale and cabling.token is None
+    if not wanted or not is_judged or cabling.following is not None or state.active is not None or state.queue:
         return state, ()
     lately = followed_lately(cabling, now)
     if now - cabling.found_unix_ms < STABLE_MS << min(len(lately), MAX_DOUBLINGS):

@@ -1,6 +1,6 @@
 """Plugs move, frames are lost and ports fall silent in any order: no sound cable is called wrong, and all clears."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -136,6 +136,8 @@ def test_no_sound_cable_is_wrong_and_everything_clears_when_it_is_repaired(steps
 
 @hypothesis_settings(max_examples=examples(20), deadline=None)
 @given(STEPS)
+@example([("exchange", ENDS[0], ENDS[1]), ("pull", ENDS[0])])
+@example([("exchange", ENDS[0], ENDS[1]), ("exchange", ENDS[1], ENDS[6]), ("repair", ENDS[0])])
 def test_what_is_followed_is_plugged_so_and_the_file_is_in_force_again_once_all_is_repaired(steps):
     hall = Hall(CablingPolicy.FOLLOW)
     for step, *ends in steps:
