@@ -19,10 +19,8 @@ class Rejoined(NamedTuple):
 
 def with_found(fabric: Fabric, found: Iterable[Rejoined]) -> Fabric:
     """Return the fabric with cables as they were found; that of its file where these are as it describes them."""
-    found = tuple(found)
-    gone = {name for each in found for name in each.gone}
     at = {cable.lower: cable for each in found for cable in each.cables}
-    cables = tuple(at[cable.lower] if cable.id in gone else cable for cable in fabric.cables)
+    cables = tuple(at.get(cable.lower, cable) for cable in fabric.cables)
     described = fabric.described or fabric.cables
     return replace(fabric, cables=cables, described=() if cables == described else described, port_layout=None)
 
@@ -34,15 +32,20 @@ def as_described(fabric: Fabric) -> Fabric:
 
 def as_found(fabric: Fabric) -> frozenset[str]:
     """Return the ids of the cables that the file does not have: those that were found."""
-    pairs = zip(fabric.cables, fabric.described, strict=True) if fabric.described else ()
-    return frozenset(cable.id for cable, described in pairs if cable.upper != described.upper)
+    return frozenset(cable.id for _, cable in _differing(fabric))
 
 
 def with_cables_found(file: Fabric, in_force: Fabric) -> Fabric:
-    """Return the fabric of another file with what was found in the one in force, as far as the file has its cables."""
-    then = set(in_force.described)
-    new, now = {cable.lower: cable for cable in file.cables}, {cable.lower: cable for cable in in_force.cables}
-    gone = then - {*in_force.cables}
-    if not gone or any(new.get(cable.lower) != cable for cable in gone):
+    """Return the fabric of another file with what was found in the one in force, where the file has the same cables."""
+    differing = _differing(in_force)
+    own = {cable.lower: cable for cable in file.cables} if differing else {}
+    if not differing or any(own.get(described.lower) != described for described, _ in differing):
         return file
-    return with_found(file, [Rejoined(tuple(cable.id for cable in gone), tuple(now[cable.lower] for cable in gone))])
+    gone, cables = zip(*((described.id, cable) for described, cable in differing), strict=True)
+    return with_found(file, [Rejoined(gone, cables)])
+
+
+def _differing(fabric: Fabric) -> list[tuple[Cable, Cable]]:
+    """Return the cables of the file that were found otherwise, each with the one at its lower port."""
+    pairs = zip(fabric.described, fabric.cables, strict=True) if fabric.described else ()
+    return [(described, cable) for described, cable in pairs if described.upper != cable.upper]
