@@ -36,13 +36,19 @@ def as_found(fabric: Fabric) -> frozenset[str]:
 
 
 def with_cables_found(file: Fabric, in_force: Fabric) -> Fabric:
-    """Return the fabric of another file with what was found in the one in force, where the file has the same cables."""
+    """Return the fabric of another file with what was found in the one in force, where the file joins the same ports.
+
+    Rates are those that the file has for the lower ports.
+    """
     differing = _differing(in_force)
     own = {cable.lower: cable for cable in file.cables} if differing else {}
-    if not differing or any(own.get(described.lower) != described for described, _ in differing):
-        return file
-    gone, cables = zip(*((described.id, cable) for described, cable in differing), strict=True)
-    return with_found(file, [Rejoined(gone, cables)])
+    found = []
+    for described, cable in differing:
+        new = own.get(described.lower)
+        if new is None or new.upper != described.upper:
+            return file
+        found.append((new.id, replace(cable, capacity_bps=new.capacity_bps)))
+    return with_found(file, [Rejoined(*map(tuple, zip(*found, strict=True)))]) if found else file
 
 
 def _differing(fabric: Fabric) -> list[tuple[Cable, Cable]]:

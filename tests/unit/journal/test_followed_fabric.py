@@ -70,8 +70,14 @@ def test_another_file_gets_what_was_found(text):
 
 def test_a_file_that_has_other_cables_there_is_taken_as_it_is():
     text = "\n".join(fabric_text(replace(FILE, cables=FOLLOWED.cables), numbered=True)) + "\n"
-    for new in (fabric_of(text), fabric_of(YARD.replace("gbps: 40", "gbps: 100")), FILE):
-        assert with_cables_found(new, FOLLOWED if new is not FILE else FILE) == new
+    assert with_cables_found(fabric_of(text), FOLLOWED) == fabric_of(text)
+    assert with_cables_found(FILE, FILE) is FILE
+
+
+def test_a_file_with_other_rates_has_them_at_the_cables_that_were_found():
+    faster = with_cables_found(fabric_of(YARD.replace("gbps: 40", "gbps: 100")), FOLLOWED)
+    assert as_found(faster) == as_found(FOLLOWED)
+    assert {cable.capacity_bps for cable in faster.cables} == {100_000_000_000}
     assert as_found(with_cables_found(fabric_of(SLOWER), FOLLOWED)) == as_found(FOLLOWED)
 
 
