@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heddle.controller.brain.state import State
+from heddle.controller.model.effect import Follow
 from heddle.controller.model.error import (
     BudgetExceededError,
     HeddleError,
@@ -22,7 +23,10 @@ from heddle.controller.model.error import (
     PrerequisiteError,
     UnavailableError,
 )
+from heddle.controller.model.event import NotFollowed
 from heddle.controller.model.fabric import Fabric, SteeredBy
+from heddle.controller.model.found_cabling import with_cables_found, with_found
+from heddle.controller.model.health import Health
 from heddle.controller.runtime.journal.fitting import WHOLE, Key, UnfitFabricError, as_in_file, encoded, in_force
 from heddle.controller.runtime.journal.foresight import Foresight, foreseen
 from heddle.controller.runtime.journal.gate import Gate
@@ -88,6 +92,7 @@ class FabricApply:
         self._busy = False
         self.next: asyncio.Future[Life] = asyncio.get_running_loop().create_future()
         """The next life, once its fabric is in force."""
+        loop.follow_with(self.follow)
 
     async def wait(self, running: asyncio.Task[None]) -> None:
         """Wait for the end of this life: raises what its loop raises, and FabricChangedError."""
@@ -97,10 +102,10 @@ class FabricApply:
             raise FabricChangedError(self.next.result())
         running.result()
 
-    async def apply(self, text: str, name: str = "", *, dry_run: bool) -> tuple[Foresight, bool]:
-        """Return what a fabric file changes, and whether it is in force now: then this life is to end.
+    async def apply(self, source: str | Fabric, name: str = "", *, dry_run: bool) -> tuple[Foresight, bool]:
+        """Return what a fabric, or the text of its file, changes, and whether it is in force now: then this life ends.
 
-        `name` is that of the fabric, if it is given.
+        A file gets the cables that were found in the fabric in force. `name` is that of the fabric, if it is given.
 
         Raises InputError for a file that is wrong, or does not fit what runs unless it is a dry run,
         BudgetExceededError while another change is under way, and UnavailableError.
@@ -109,7 +114,10 @@ class FabricApply:
             raise BudgetExceededError("another change of the fabric, or a dry run, is under way; try again")
         self._busy = True
         try:
-            fabric, state = await asyncio.to_thread(self._read, text), self._loop.state
+            fabric = source if isinstance(source, Fabric) else await asyncio.to_thread(self._read, source)
+            state = self._loop.state
+            if not isinstance(source, Fabric):
+                fabric = with_cables_found(fabric, state.fabric)
             if name not in ("", fabric.name):
                 raise InputError(f"name: the file is of fabric {fabric.name}, the request of {name}")
             found = await asyncio.to_thread(_foreseen, state, fabric)
@@ -121,6 +129,13 @@ class FabricApply:
             return found, True
         finally:
             self._busy = False
+
+    async def follow(self, effect: Follow) -> None:
+        """Put the fabric in force with cables as they were found; post why, where that is refused."""
+        try:
+            await self.apply(with_found(self._loop.state.fabric, effect.found), dry_run=False)
+        except HeddleError as why:
+            self._loop.post(NotFollowed(token=effect.token, reason=str(why)))
 
     async def _begin(self, fabric: Fabric, state: State) -> None:
         """Make the next life ready, and put its fabric in force."""
@@ -186,7 +201,7 @@ def _why_not(state: State, fabric: Fabric) -> str:
     """Return why a fabric cannot follow that in force, "" where it can: what is gone is to be drained before."""
     if fabric.name != state.fabric.name or fabric.steered_by is not state.fabric.steered_by:
         return "fabric: name and steering of the fabric in force stay; start another controller"
-    idle = state.out_of_use
+    idle = state.out_of_use.union(Health(down_cables=state.cabling.verdict.wrong))  # those are not there
     for cable in state.fabric.cables:
         is_idle = not idle.down_switches.isdisjoint((cable.lower.switch, cable.upper.switch))
         is_idle = is_idle or not idle.down_cables.isdisjoint((cable.up_link, cable.down_link))

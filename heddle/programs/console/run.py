@@ -12,11 +12,13 @@ from pathlib import Path
 from heddle.controller.app import Application
 from heddle.controller.config import load_fabric
 from heddle.controller.config.service import ServiceConfig, load_service, printed
+from heddle.controller.model.cabling import CablingPolicy
 from heddle.controller.model.error import InputError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.found_cabling import as_described
 from heddle.controller.runtime.fabric_apply import FabricChangedError, Life
 from heddle.controller.runtime.interpreter import shorten_pauses
-from heddle.controller.runtime.journal.fitting import as_in_file, check_jobs, in_force
+from heddle.controller.runtime.journal.fitting import check_jobs, in_force
 from heddle.controller.runtime.leadership import ClusterCounts
 from heddle.controller.runtime.limits.log_limit import SUMMARY_S, LogLimit
 from heddle.controller.store.etcd.identity.memory import Memory, file_in
@@ -63,7 +65,8 @@ def run_controller(
 def _first_fabric(path: Path | None, config: ServiceConfig) -> Fabric:
     """Return the fabric to begin with: that of the file, which is to be the one in force where jobs run on that.
 
-    Without a file it is the one in force, with which the journal was written last. Raises InputError.
+    Without a file it is the one in force, with which the journal was written last. That has cables as they were found
+    where these are followed, or jobs use them. Raises InputError.
     """
     directory = Path(config.state) if config.state not in (None, NONE) else None
     stored = read(directory) if directory is not None and has_journal(directory) else {}
@@ -76,10 +79,13 @@ def _first_fabric(path: Path | None, config: ServiceConfig) -> Fabric:
             raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
         return kept
     fabric = load_fabric(path)
-    if kept is not None and kept != as_in_file(fabric):
-        check_jobs(str(path), stored)
-        _LOG.info("%s is not the fabric of the last start; no job runs, so it is in force", path)
-    return fabric
+    if kept is None or as_described(kept) != fabric:
+        if kept is not None:
+            check_jobs(str(path), stored)
+            _LOG.info("%s is not the fabric of the last start; no job runs, so it is in force", path)
+        return fabric
+    follows = config.cabling == CablingPolicy.FOLLOW or any(kind == "job" for kind, _ in stored)
+    return kept if follows else fabric
 
 
 def _memory(config: ServiceConfig, fabric: str) -> Memory:
