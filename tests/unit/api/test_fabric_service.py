@@ -152,7 +152,13 @@ async def test_a_dry_run_says_what_happens_to_each_job_and_changes_nothing(contr
     assert gone.refusal.startswith("cable leaf1:1>spine1:1 is in use: `heddle drain 'leaf1:1>spine1:1'` first")
     assert list(gone.harms) == ["1 cable gone", "leaf1:2>spine2:1 has place 1 among the cables of leaf1, was 2"]
     assert {each.switch for each in gone.rules} >= {"leaf1"}
-    assert controller.application.loop.state is before
+    kinds = [(each.kind, each.id) for each in gone.differences]
+    assert kinds[0] == ("removed_cables", "leaf1:1>spine1:1")
+    assert kinds[1][0] == "displaced"
+    assert [each.what for each in gone.copies] == ["the file that this controller starts with"]
+    after = controller.application.loop.state
+    assert (after.fabric, after.underlay) == (before.fabric, before.underlay)
+    assert after.jobs["a"].flows is before.jobs["a"].flows
 
 
 async def test_one_change_of_the_fabric_or_dry_run_at_a_time(controller):

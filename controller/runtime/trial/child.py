@@ -1,0 +1,46 @@
+"""The process that tries a fabric file: reads it, then requests from a socket, one after another, and replies to each.
+
+`python -m heddle.controller.runtime.trial.child FD`. It ends when the controller closes the socket or dies.
+"""
+
+import os
+import pickle
+import sys
+from multiprocessing.connection import Connection
+
+from heddle.controller.model.error import HeddleError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.runtime.journal.fitting import encoded
+from heddle.controller.runtime.trial.judge import judged, with_layout_in_force
+from heddle.controller.runtime.trial.wire import Begin, HandedOver, HandOver, Judge
+
+NICENESS = 5
+
+
+def serve(connection: Connection) -> None:
+    """Read the fabric, then serve until the controller closes the connection."""
+    first = connection.recv()
+    assert isinstance(first, Begin)
+    try:
+        fabric = first.source if isinstance(first.source, Fabric) else first.read(first.source)
+    except HeddleError as wrong:
+        connection.send(wrong)
+        return
+    connection.send(fabric.name)
+    next_one = fabric
+    while True:
+        message = connection.recv()
+        if isinstance(message, Judge):
+            next_one = with_layout_in_force(message.running, fabric)
+            connection.send(judged(message.running, fabric))
+        else:
+            assert isinstance(message, HandOver)
+            connection.send(HandedOver(encoded(fabric), pickle.dumps(next_one)))
+
+
+if __name__ == "__main__":
+    os.nice(NICENESS)  # garbage collection stays off: it lives for seconds, and most of what it makes stays
+    try:
+        serve(Connection(int(sys.argv[1])))
+    except (EOFError, KeyboardInterrupt, ConnectionError):
+        sys.exit(0)
