@@ -24,6 +24,8 @@ from heddle.controller.model.error import (
     UnavailableError,
 )
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import JobFlows
 from heddle.controller.runtime.interpreter import growing
 from heddle.controller.runtime.journal.fitting import WHOLE, Key, UnfitFabricError, as_in_file, encoded, in_force
 from heddle.controller.runtime.journal.foresight import Foresight
@@ -31,7 +33,7 @@ from heddle.controller.runtime.journal.gate import Gate
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.ports import Compiler, Planner, StateStore
 from heddle.controller.runtime.trial.trial import Trial
-from heddle.controller.runtime.trial.wire import Judged, Reader
+from heddle.controller.runtime.trial.wire import Checked, Judged, Reader
 
 QUIET_S = 30.0
 """A transaction under way is waited for so long."""
@@ -131,7 +133,7 @@ class FabricApply:
                 judged = await trial.judge(state)
                 if dry_run or judged.is_same:
                     return judged.found, False
-                _check(judged)
+                _check(judged.found.refusal)
                 await self._prepare(trial, state, judged)
                 return judged.found, True
         finally:
@@ -180,28 +182,30 @@ class FabricApply:
             text = f"a change of the controller has not ended in {QUIET_S:.0f} s; nothing was changed: try again"
             raise UnavailableError(text) from None
 
-    async def _judged_again(self, trial: Trial, judged_of: State, judged: Judged) -> frozenset[Key]:
+    async def _judged_again(self, trial: Trial, before: State, judged: Judged) -> frozenset[Key]:
         """Judge jobs and drains as they are now; return the keys that the new fabric has no use for."""
+        found = Checked(judged.found.refusal, judged.gone)
         for _ in range(MAX_CHECKS):
             state = self._loop.state
-            if _is_alike(state, judged_of):
-                return judged.gone
-            judged, judged_of = await trial.judge(state), state
-            _check(judged)
+            jobs, then = _jobs(state), _jobs(before)
+            kept = frozenset(name for name, flows in jobs.items() if flows is then.get(name))
+            if kept == jobs.keys() == then.keys() and _parts(state) == _parts(before):
+                return found.gone
+            found, before = await trial.check(state, kept), state
+            _check(found.refusal)
         raise UnavailableError("jobs change faster than they are checked; nothing was changed: try again")
 
 
-def _check(judged: Judged) -> None:
-    if judged.found.refusal:
-        raise UnfitFabricError(judged.found.refusal)
+def _check(refusal: str) -> None:
+    if refusal:
+        raise UnfitFabricError(refusal)
 
 
-def _is_alike(state: State, before: State) -> bool:
-    """Return whether a state has the paths, drains and ports that another one had: leases may differ."""
-    if (state.drained, state.down_ports, state.out_of_use) != (before.drained, before.down_ports, before.out_of_use):
-        return False
-    jobs, then = state.jobs, before.jobs
-    return jobs is then or (
-        jobs.keys() == then.keys()
-        and all(job.flows is then[name].flows and job.state is then[name].state for name, job in jobs.items())
-    )
+def _jobs(state: State) -> Mapping[str, JobFlows]:
+    """Return the paths and ports of the jobs that a journal has."""
+    return {name: job.flows for name, job in state.jobs.items() if job.state is not JobState.PLANNED}
+
+
+def _parts(state: State) -> tuple[object, ...]:
+    """Return what of a state, beside jobs, needs parts of the fabric."""
+    return state.drained, state.down_ports, state.out_of_use

@@ -20,7 +20,8 @@ _whole = 0
 def shorten_pauses(*, collects: bool = True) -> None:
     """Set the thread switch interval to 1 ms, and exclude old objects from garbage collection; call after start-up.
 
-    Without `collects` garbage is not looked for, which stops all threads: for a controller that has served already.
+    Without `collects` no garbage is looked for, which stops all threads: for a controller that has served already.
+    What its former life has left in cycles is excluded too, so once that is a quarter the next pass is whole.
 
     The default interval of 5 ms lets each thread that decodes telemetry or writes history block the loop for as long.
     A full pass of the garbage collector stops all threads: tens of milliseconds for what exists by now (modules, the
@@ -34,6 +35,8 @@ def shorten_pauses(*, collects: bool = True) -> None:
     gc.freeze()
     if collects:
         _whole = gc.get_freeze_count()
+    elif gc.get_freeze_count() > MAX_GROWTH * _whole:
+        gc.unfreeze()
     if _exclude_survivors not in gc.callbacks:
         gc.callbacks.append(_exclude_survivors)
 

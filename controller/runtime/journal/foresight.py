@@ -69,18 +69,26 @@ class Running:
     down_ports: frozenset[PortRef] = frozenset()
 
 
-def running_of(state: State) -> Running:
-    """Return what of a state another fabric is compared with."""
+def running_of(state: State, *, without: Collection[str] = ()) -> Running:
+    """Return what of a state another fabric is compared with, without some of its jobs."""
     topology = topology_of(state.fabric)
     return Running(
         fabric=state.fabric,
         jobs={
-            name: jobs.encode(topology, job) for name, job in state.jobs.items() if job.state is not JobState.PLANNED
+            name: jobs.encode(topology, job)
+            for name, job in state.jobs.items()
+            if job.state is not JobState.PLANNED and name not in without
         },
         drained=frozenset(state.drained),
         out_of_use=state.out_of_use,
         down_ports=frozenset(state.down_ports),
     )
+
+
+def why_unfit(running: Running, fabric: Fabric, gone: Collection[fitting.Key] = ()) -> str:
+    """Return the line with which a start with another fabric file would end, "" where it would run."""
+    stored = {key: content for key, content in _stored(running).items() if key not in gone}
+    return restart.why_unfit(fitting.with_kept_layout(fabric, stored), stored, PLACE)
 
 
 def foreseen(running: Running, fabric: Fabric, gone: Collection[fitting.Key] = ()) -> Foresight:

@@ -6,13 +6,15 @@
 import os
 import pickle
 import sys
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.runtime.journal.fitting import encoded
-from heddle.controller.runtime.trial.judge import judged, with_layout_in_force
-from heddle.controller.runtime.trial.wire import Begin, HandedOver, HandOver, Judge
+from heddle.controller.runtime.journal.foresight import Running
+from heddle.controller.runtime.trial.judge import checked, judged, with_layout_in_force
+from heddle.controller.runtime.trial.wire import Begin, Check, HandedOver, HandOver, Judge
 
 NICENESS = 5
 
@@ -27,15 +29,21 @@ def serve(connection: Connection) -> None:
         connection.send(wrong)
         return
     connection.send(fabric.name)
-    next_one = fabric
+    running: Running | None = None
     while True:
         message = connection.recv()
         if isinstance(message, Judge):
-            next_one = with_layout_in_force(message.running, fabric)
-            connection.send(judged(message.running, fabric))
+            running = message.running
+            connection.send(judged(running, fabric))
+            continue
+        assert running is not None
+        if isinstance(message, Check):
+            kept = {name: running.jobs[name] for name in message.kept}
+            running = replace(message.running, jobs=kept | dict(message.running.jobs))
+            connection.send(checked(running, fabric))
         else:
             assert isinstance(message, HandOver)
-            connection.send(HandedOver(encoded(fabric), pickle.dumps(next_one)))
+            connection.send(HandedOver(encoded(fabric), pickle.dumps(with_layout_in_force(running, fabric))))
 
 
 if __name__ == "__main__":

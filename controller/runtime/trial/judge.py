@@ -5,8 +5,8 @@ from dataclasses import replace
 from heddle.controller.model.fabric import Fabric, SteeredBy
 from heddle.controller.model.steering import layout_of
 from heddle.controller.runtime.journal.fitting import Key, as_in_file
-from heddle.controller.runtime.journal.foresight import Running, foreseen
-from heddle.controller.runtime.trial.wire import Judged
+from heddle.controller.runtime.journal.foresight import Running, foreseen, why_unfit
+from heddle.controller.runtime.trial.wire import Checked, Judged
 
 
 def judged(running: Running, fabric: Fabric) -> Judged:
@@ -15,6 +15,12 @@ def judged(running: Running, fabric: Fabric) -> Judged:
     found = foreseen(running, fabric, gone)
     refusal = _why_not(running, fabric) or found.refusal
     return Judged(replace(found, refusal=refusal), gone, as_in_file(running.fabric) == fabric)
+
+
+def checked(running: Running, fabric: Fabric) -> Checked:
+    """Return whether another fabric may follow, as `judged` does, without what it changes."""
+    gone = _gone(running, fabric)
+    return Checked(_why_not(running, fabric) or why_unfit(running, fabric, gone), gone)
 
 
 def with_layout_in_force(running: Running, fabric: Fabric) -> Fabric:

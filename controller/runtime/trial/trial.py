@@ -14,7 +14,7 @@ from heddle.controller.model.error import HeddleError, UnavailableError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.runtime.child_process import LOST, ChildProcess
 from heddle.controller.runtime.journal.foresight import running_of
-from heddle.controller.runtime.trial.wire import Begin, HandedOver, HandOver, Judge, Judged, Reader
+from heddle.controller.runtime.trial.wire import Begin, Check, Checked, HandedOver, HandOver, Judge, Judged, Reader
 
 MODULE = "heddle.controller.runtime.trial.child"
 LIMIT_S = 120.0
@@ -49,6 +49,12 @@ class Trial:
         """Return what the fabric would change of a state; raises UnavailableError."""
         found = await self._request(await asyncio.to_thread(lambda: Judge(running_of(state))))
         assert isinstance(found, Judged)
+        return found
+
+    async def check(self, state: State, kept: frozenset[str]) -> Checked:
+        """Return whether the fabric may follow a later state, whose jobs in `kept` are as they were judged last."""
+        found = await self._request(await asyncio.to_thread(lambda: Check(running_of(state, without=kept), kept)))
+        assert isinstance(found, Checked)
         return found
 
     async def hand_over(self) -> tuple[Fabric, bytes]:

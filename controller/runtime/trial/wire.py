@@ -32,6 +32,23 @@ class Judged(NamedTuple):
     is_same: bool
 
 
+class Check(NamedTuple):
+    """Judge again whether the fabric may follow; the reply is a `Checked`.
+
+    `kept` names the jobs that are as they were in the last request, which `running` leaves out.
+    """
+
+    running: Running
+    kept: frozenset[str]
+
+
+class Checked(NamedTuple):
+    """Why the fabric may not follow, "" where it may; and the keys of the journal for which it has no part."""
+
+    refusal: str
+    gone: frozenset[Key]
+
+
 class HandOver(NamedTuple):
     """Return the fabric that was judged last; the reply is a `HandedOver`."""
 

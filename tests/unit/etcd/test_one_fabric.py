@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from contextlib import AsyncExitStack
 
 import grpc
@@ -11,8 +12,10 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.runtime.fabric_apply import FabricChangedError, Life
 from heddle.controller.store.etcd import candidacy
+from heddle.programs.console.client import connected
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
+from tests.support.clusters.cluster import ControllerCluster
 from tests.support.fabrics.grown_files import LEAF_MORE, SPINE_MORE, YARD
 from tests.unit.api.conftest import running
 
@@ -29,7 +32,7 @@ class Site:
     """The controllers of a fabric of the test's own."""
 
     def __init__(self, etcd, name):
-        self._etcd, self._name = etcd, name
+        self.etcd, self._name = etcd, name
 
     def text(self, text: str) -> str:
         return text.replace("name: yard", f"name: {self._name}")
@@ -38,7 +41,7 @@ class Site:
         return parse_fabric(self.text(text), "fabric.yaml")
 
     def controller(self, fabric: Fabric, name: str):
-        cluster = {"endpoints": self._etcd.endpoints, "name": name, "advertise": f"{name}.example:1"}
+        cluster = {"endpoints": self.etcd.endpoints, "name": name, "advertise": f"{name}.example:1", "lease_s": 20}
         return running(fabric, cluster=cluster)
 
 
@@ -90,3 +93,50 @@ async def test_an_apply_at_the_leader_holds_for_one_that_waits_and_for_those_tha
         assert paths_and_ports(await follower.jobs.GetJob(JOB)) == paths_and_ports(plan)
     said = [line for line in caplog.messages if "the fabric in force, in etcd, is not that of this controller" in line]
     assert len(said) == 3  # one line each
+
+
+def switches_of(cluster: ControllerCluster) -> set[str]:
+    """Return the switches of the fabric that the leader serves; waits while there is none."""
+    while True:
+        with contextlib.suppress(grpc.RpcError), grpc.insecure_channel(cluster.leader().grpc) as channel:
+            found = rpc.FabricServiceStub(channel).GetTopology(pb.GetTopologyRequest(), timeout=10)
+            return {each.id for each in found.switches}
+        time.sleep(0.05)
+
+
+def until_served(cluster: ControllerCluster, fabric: Fabric) -> None:
+    while switches_of(cluster) != fabric.switch_by_id.keys():
+        time.sleep(0.05)
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_processes_lead_in_turn_with_the_fabric_in_force_and_what_was_removed_stays_removed(site, tmp_path):
+    file = tmp_path / "fabric.yaml"
+    file.write_text(site.text(YARD))
+    with ControllerCluster(tmp_path, file, site.etcd, count=2) as cluster:
+        first = cluster.leader()
+        with connected(cluster.addresses) as client:
+            assert client.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=site.text(LEAF_MORE))).applied
+        until_served(cluster, site.fabric(LEAF_MORE))
+        (other,) = (member for member in cluster.members if member is not first)
+        for ends in (first, other):  # each leads in turn, with the file of before
+            ends.kill()
+            until_served(cluster, site.fabric(LEAF_MORE))
+            ends.start()
+            ends.wait_until_ready()
+        with connected(cluster.addresses) as client:
+            client.fabric.Drain(pb.DrainRequest(target="leaf4"))
+            assert client.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=site.text(YARD))).applied
+        until_served(cluster, site.fabric(YARD))
+        file.write_text(site.text(LEAF_MORE))
+        for member in cluster.members:
+            member.kill()
+        for member in cluster.members:
+            member.start()
+            member.wait_until_ready()
+        until_served(cluster, site.fabric(YARD))
+        logs = [member.log.read_text() for member in cluster.members]
+    assert not any("Traceback" in log for log in logs)
+    assert all("the fabric in force, in etcd, is not that of this controller" in log for log in logs)

@@ -24,6 +24,8 @@ async def test_what_a_process_says_is_what_the_controllers_functions_say_and_the
         assert await trial.name() == "yard"
         process = trial._process
         assert await trial.judge(state) == judged(running_of(state), fabric_of(LEAF_MORE))
+        small = await trial.check(state, kept=frozenset(("mesh",)))  # the journal's job crosses once
+        assert (small.refusal, small.gone) == ("", frozenset())
         assert (await trial.judge(begin(fabric_of(LEAF_MORE)))).is_same
         await trial.judge(state)
         fabric, whole = await trial.hand_over()
