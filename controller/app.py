@@ -207,7 +207,8 @@ class Application:
         self._planner.start()
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)
-        shorten_pauses(collects=not self._follows)
+        if not self._follows:  # else what is there is excluded already
+            shorten_pauses()
         try:
             with warned(config.exposed):
                 if member is None:

@@ -34,6 +34,7 @@ from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.ports import Compiler, Planner, StateStore
 from heddle.controller.runtime.trial.trial import Trial
 from heddle.controller.runtime.trial.wire import Checked, Judged, Reader
+from heddle.controller.views.fabric_differences import summary
 
 QUIET_S = 30.0
 """A transaction under way is waited for so long."""
@@ -156,6 +157,7 @@ class FabricApply:
                 await self._quiet()
                 gone = await self._judged_again(trial, state, judged)
                 await self._put_in_force(life, whole, gone)
+            _LOG.info("another fabric is in force; it differs by: %s", summary(judged.found.change))
         except BaseException:
             life.close()
             raise

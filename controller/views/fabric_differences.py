@@ -1,5 +1,6 @@
 """List what differs between two fabrics, and which copies of the fabric file are to follow; pure."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -45,6 +46,12 @@ class Copy(NamedTuple):
 def differences(change: FabricChange) -> tuple[Difference, ...]:
     """Return every difference, by kind."""
     return tuple(_differences(change))
+
+
+def summary(change: FabricChange) -> str:
+    """Return how many differences of each kind there are, in one line."""
+    counts = Counter(one.kind.replace("_", " ") for one in _differences(change))
+    return ", ".join(f"{kind} {count}" for kind, count in counts.items()) or "nothing"
 
 
 def _differences(change: FabricChange) -> Iterator[Difference]:

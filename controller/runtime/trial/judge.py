@@ -39,6 +39,9 @@ def _why_not(running: Running, fabric: Fabric) -> str:
         is_idle = not idle.down_switches.isdisjoint((cable.lower.switch, cable.upper.switch))
         is_idle = is_idle or not idle.down_cables.isdisjoint((cable.up_link, cable.down_link))
         if cable.up_link not in fabric.cable_by_link and not is_idle:
+            for end in (cable.lower.switch, cable.upper.switch):
+                if end not in fabric.switch_by_id:
+                    return f"switch {end} is in use: `heddle drain {end}` first, then leave it out"
             return f"cable {cable.id} is in use: `heddle drain '{cable.up_link}'` first, then leave it out"
     return ""
 

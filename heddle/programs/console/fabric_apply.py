@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.config.text.complaint import MAX_LINES
 from heddle.controller.config.text.document import read_text
+from heddle.controller.model.error import UnavailableError
 from heddle.controller.views.fabric_differences import Copy, Difference
 from heddle.programs.console.client import connected
 from heddle.programs.console.fabric_lines import copy_lines, difference_lines
@@ -16,6 +18,8 @@ from heddle.programs.console.jobs import as_dict
 from heddle.v1 import heddle_pb2 as pb
 
 SAME, NOTICED = 0, 1
+ELECTION_S = 60.0
+PAUSE_S = 0.2
 _WORDS = {
     pb.JobFate.NOTHING: "nothing",
     pb.JobFate.SLOWER: "slower",
@@ -33,6 +37,8 @@ def apply_file(server: str, path: Path, *, dry_run: bool, as_json: bool) -> int:
     name = parse_fabric(text, str(path)).name
     with connected(server) as client:
         found = client.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=text, dry_run=dry_run, name=name))
+    if found.applied:
+        _wait_until_served(server)
     status = NOTICED if dry_run and (found.refusal or any(job.kind for job in found.jobs)) else SAME
     if as_json:
         json.dump({**as_dict(found), "exit_status": status}, sys.stdout)
@@ -40,6 +46,19 @@ def apply_file(server: str, path: Path, *, dry_run: bool, as_json: bool) -> int:
     else:
         print("\n".join((*_lines(found), _verdict(found, path, dry_run=dry_run))))
     return status
+
+
+def _wait_until_served(server: str) -> None:
+    """Wait until a controller leads, which of several may be another one now; raises HeddleError after a minute."""
+    deadline = time.monotonic() + ELECTION_S
+    while True:
+        try:
+            with connected(server):
+                return
+        except UnavailableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE_S)
 
 
 def _lines(found: pb.ApplyFabricReply) -> Iterator[str]:
@@ -66,4 +85,6 @@ def _verdict(found: pb.ApplyFabricReply, path: Path, *, dry_run: bool) -> str:
         return "it is the fabric in force"
     if not dry_run:
         return "nothing was changed"
-    return f"`heddle fabric apply {path}` would put it in force{', with these jobs' if found.jobs else ''}"
+    renamed = any(one.kind == "renamed" for one in found.differences)
+    but = "; make sure first that what looks renamed is meant" if renamed else ""
+    return f"`heddle fabric apply {path}` would put it in force{', with these jobs' if found.jobs else ''}{but}"

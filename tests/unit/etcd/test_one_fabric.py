@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import subprocess
 import time
 from contextlib import AsyncExitStack
 
@@ -15,7 +16,7 @@ from heddle.controller.store.etcd import candidacy
 from heddle.programs.console.client import connected
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
-from tests.support.clusters.cluster import ControllerCluster
+from tests.support.clusters.cluster import HEDDLE, ControllerCluster
 from tests.support.fabrics.grown_files import LEAF_MORE, SPINE_MORE, YARD
 from tests.unit.api.conftest import running
 
@@ -117,8 +118,13 @@ def test_processes_lead_in_turn_with_the_fabric_in_force_and_what_was_removed_st
     file.write_text(site.text(YARD))
     with ControllerCluster(tmp_path, file, site.etcd, count=2) as cluster:
         first = cluster.leader()
-        with connected(cluster.addresses) as client:
-            assert client.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=site.text(LEAF_MORE))).applied
+        grown = tmp_path / "grown.yaml"
+        grown.write_text(site.text(LEAF_MORE))
+        command = (*HEDDLE, "fabric", "apply", str(grown), "--server", cluster.addresses)
+        said = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert (said.returncode, said.stderr) == (0, "")
+        assert "the files of the other controllers: replace them; they follow etcd" in said.stdout
+        assert said.stdout.endswith(f"in force: the controller serves {grown}\n")
         until_served(cluster, site.fabric(LEAF_MORE))
         (other,) = (member for member in cluster.members if member is not first)
         for ends in (first, other):  # each leads in turn, with the file of before

@@ -172,7 +172,7 @@ def test_a_file_that_does_not_fit_is_refused_in_one_line_and_nothing_changes(tmp
         found.until_in_force(parse_fabric(YARD, "yard"))
         plan = found.submit("mesh", 1, 2, 3, 4, 5, 6)
         for text, words in (
-            (YARD.replace("spines: 2", "spines: 1"), "is in use: `heddle drain 'leaf1:2>spine2:1'` first"),
+            (YARD.replace("spines: 2", "spines: 1"), "switch spine2 is in use: `heddle drain spine2` first"),
             (YARD.replace("hosts_per_leaf: 2", "hosts_per_leaf: 3"), "mesh"),
             (SPINES_BEYOND, "mesh"),
             (YARD.replace("name: yard", "name: other"), "name and steering of the fabric in force stay"),

@@ -15,6 +15,7 @@ from heddle.controller.views.fabric_differences import (
     Setup,
     copies,
     differences,
+    summary,
 )
 from tests.support.fabrics.grown_files import LEAF_MORE, SLOWER, YARD
 from tests.unit.journal.test_another_fabric import fabric_of
@@ -60,6 +61,7 @@ def test_values_are_texts_with_rates_in_bits_a_second_and_settings_beside_the_pa
     kinds = {"moved_nics": "h1-n0", "addresses": "h1-n0", "others": "rail of h1-n0"}
     assert {one.kind: one.id for one in other} == kinds
     assert differences(change(YARD, YARD)) == ()
+    assert summary(change(YARD, SLOWER)) == "rates 1"
 
 
 @pytest.mark.parametrize(
