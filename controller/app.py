@@ -27,7 +27,7 @@ from heddle.controller.api.leading import Leading
 from heddle.controller.api.server import ApiServer, ApiSettings, Served
 from heddle.controller.brain.begin import begin, started_at
 from heddle.controller.brain.state import State
-from heddle.controller.config.policy_file import load_policy
+from heddle.controller.config.policy_file import fabric_under, load_policy
 from heddle.controller.config.service import ServiceConfig
 from heddle.controller.config.tls import opened
 from heddle.controller.dashboard.leader_metrics import Cluster
@@ -182,7 +182,11 @@ class Application:
         lines = self._lines = await asyncio.to_thread(parts.audit_file, config)
         audit = Audit(self.feeds.telemetry, time.time_ns, lines)
         applying = self._applying = FabricApply(
-            loop, self.gate, parts.read_fabric, parts.processes, partial(begin, settings=config.of_brain())
+            loop,
+            self.gate,
+            partial(fabric_under, config.policy),
+            parts.processes,
+            partial(begin, settings=config.of_brain()),
         )
         access = self._access = Access(loop, self.feeds.owners, audit, self._policy)
         api = self._api = ApiServer(

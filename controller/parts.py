@@ -12,7 +12,7 @@ from pathlib import Path
 from heddle.controller.access.audit_file import AuditFile
 from heddle.controller.access.guard import Access
 from heddle.controller.brain.steering.table import steering_of
-from heddle.controller.config.load import parse_fabric, parse_jobs
+from heddle.controller.config.load import parse_jobs
 from heddle.controller.config.service import ServiceConfig
 from heddle.controller.config.telemetry import broker_of, detector_settings, ports_of
 from heddle.controller.dashboard.access.login import AccessRules
@@ -47,8 +47,6 @@ from heddle.telemetry.collector.bus import MqttBus
 from heddle.telemetry.observer import Observer
 
 _LOG = logging.getLogger("heddle.controller")
-read_fabric = partial(parse_fabric, name="fabric")
-"""Returns the fabric that the text of a fabric file describes; raises InputError."""
 
 
 @contextmanager

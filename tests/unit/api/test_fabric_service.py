@@ -7,9 +7,11 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from heddle.controller.api.translate import request_to
 from heddle.controller.brain.state import wanted
+from heddle.controller.config.load import parse_fabric
 from heddle.controller.config.write import fabric_text
 from heddle.controller.rules.diff import diff
 from heddle.v1 import heddle_pb2 as pb
+from tests.support.fabrics.grown_files import LEAF_MORE, YARD
 from tests.unit.api.conftest import running
 from tests.unit.brain.driver import shift_job
 
@@ -169,3 +171,13 @@ async def test_one_change_of_the_fabric_or_dry_run_at_a_time(controller):
     assert {each.code() for each in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
     assert len(refused) < 3
     assert (await controller.fabric.ApplyFabric(request)).harms, "there is room again"
+
+
+async def test_a_file_without_what_the_policy_names_is_refused_before_the_controller_would_begin_again(tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("tenants: {red: {nics: [h8-n0]}}\n")
+    async with running(parse_fabric(LEAF_MORE, "grown"), policy=str(policy)) as found:
+        for dry_run in (True, False):
+            with pytest.raises(grpc.aio.AioRpcError, match="h8-n0") as why:
+                await found.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=YARD, dry_run=dry_run))
+            assert why.value.code() is grpc.StatusCode.INVALID_ARGUMENT
