@@ -19,6 +19,7 @@ from heddle.controller.api.limits import MAX_CALLS, Limits, connection_options
 from heddle.controller.api.mutual_tls import KnownPeers
 from heddle.controller.api.peer import Places
 from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
+from heddle.controller.api.shared_port import share_port
 from heddle.controller.model.call_limits import CallLimits
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES
@@ -32,7 +33,6 @@ from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.fabric_differences import Setup
 from heddle.foundation.keepalive import KEEPALIVE_MS, server_options
-from heddle.foundation.listener import share_port
 from heddle.foundation.tls_files import Tls
 from heddle.foundation.unix_socket import is_listening
 from heddle.v1 import heddle_pb2 as pb

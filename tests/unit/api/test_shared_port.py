@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from heddle.foundation.listener import share_port
+from heddle.controller.api.shared_port import share_port
 
 
 def listening(port: int, *, reuse: bool) -> socket.socket:
