@@ -607,18 +607,44 @@ class ApplyFabricRequest(_message.Message):
     def __init__(self, fabric: _Optional[str] = ..., dry_run: _Optional[bool] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ApplyFabricReply(_message.Message):
-    __slots__ = ("refusal", "harms", "jobs", "rules", "applied")
+    __slots__ = ("refusal", "harms", "jobs", "rules", "applied", "differences", "copies")
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
     HARMS_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
     APPLIED_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCES_FIELD_NUMBER: _ClassVar[int]
+    COPIES_FIELD_NUMBER: _ClassVar[int]
     refusal: str
     harms: _containers.RepeatedScalarFieldContainer[str]
     jobs: _containers.RepeatedCompositeFieldContainer[JobFate]
     rules: _containers.RepeatedCompositeFieldContainer[RuleChange]
     applied: bool
-    def __init__(self, refusal: _Optional[str] = ..., harms: _Optional[_Iterable[str]] = ..., jobs: _Optional[_Iterable[_Union[JobFate, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., applied: _Optional[bool] = ...) -> None: ...
+    differences: _containers.RepeatedCompositeFieldContainer[FabricDifference]
+    copies: _containers.RepeatedCompositeFieldContainer[FabricCopy]
+    def __init__(self, refusal: _Optional[str] = ..., harms: _Optional[_Iterable[str]] = ..., jobs: _Optional[_Iterable[_Union[JobFate, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., applied: _Optional[bool] = ..., differences: _Optional[_Iterable[_Union[FabricDifference, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[FabricCopy, _Mapping]]] = ...) -> None: ...
+
+class FabricDifference(_message.Message):
+    __slots__ = ("kind", "id", "was", "now")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    WAS_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    id: str
+    was: str
+    now: str
+    def __init__(self, kind: _Optional[str] = ..., id: _Optional[str] = ..., was: _Optional[str] = ..., now: _Optional[str] = ...) -> None: ...
+
+class FabricCopy(_message.Message):
+    __slots__ = ("what", "parts", "todo")
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    TODO_FIELD_NUMBER: _ClassVar[int]
+    what: str
+    parts: _containers.RepeatedScalarFieldContainer[str]
+    todo: str
+    def __init__(self, what: _Optional[str] = ..., parts: _Optional[_Iterable[str]] = ..., todo: _Optional[str] = ...) -> None: ...
 
 class JobFate(_message.Message):
     __slots__ = ("job_id", "kind", "flows", "text")

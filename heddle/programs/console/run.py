@@ -54,8 +54,9 @@ def run_controller(
 
         def made(config: ServiceConfig, life: Life) -> Application:
             application = Application(
-                life.fabric, config, planner=life.planner, compiler=life.compiler, counts=counts, memory=memory
-            )
+                life.fabric, config, planner=life.planner, compiler=life.compiler, counts=counts, memory=memory,
+                initial=life.initial,
+            )  # fmt: skip
             application.suppressed_lines = lambda: limit.suppressed
             return application
 
@@ -127,31 +128,48 @@ async def _serve(
         running.add_signal_handler(signal.SIGHUP, reload.set)
     waiting, summing = asyncio.create_task(ended.wait()), asyncio.create_task(_summarise(limit))
     is_first = True
-    while not ended.is_set():
-        application, life = made(config, life), Life(fabric=life.fabric)
-        async with application.started() as addresses:
-            shorten_pauses()
-            if is_first:
-                print(json.dumps({"ready": True, **addresses}), flush=True)
-                config, is_first = config.model_copy(update=addresses), False
-            failing = asyncio.create_task(application.failed())
-            reloading = asyncio.create_task(_reload(application, reload))
-            await asyncio.wait({waiting, failing, reloading}, return_when=asyncio.FIRST_COMPLETED)
-            if not reloading.cancel():
-                reloading.result()  # a fault of the controller
-            if not failing.done():
-                failing.cancel()
-            try:
-                await failing
-            except asyncio.CancelledError:
-                pass
-            except FabricChangedError as changed:
-                life = changed.life
-                _LOG.info("%s: the next life of this controller begins", changed)
-            except SteppedDownError as why:  # of several controllers: it waits again, with nothing of before
-                _LOG.warning("this controller leads no longer: %s", why)
+    former: Application | None = None
+    try:
+        while not ended.is_set():
+            application, life = made(config, life), Life(fabric=life.fabric)
+            async with application.started(hands_over=True) as addresses:
+                if former is not None:
+                    await former.end_calls()
+                    former = None
+                shorten_pauses(collects=is_first)
+                if is_first:
+                    print(json.dumps({"ready": True, **addresses}), flush=True)
+                    config, is_first = config.model_copy(update=addresses), False
+                life = await _until_the_next(application, life, waiting, reload)
+            former = application if application.left_open else None
+    finally:
+        if former is not None:
+            await former.end_calls()
     waiting.cancel()
     summing.cancel()
+
+
+async def _until_the_next(
+    application: Application, life: Life, ended: asyncio.Task[bool], reload: asyncio.Event
+) -> Life:
+    """Wait for the end of a life, or of all; return what the next one begins with. Raises what ends the controller."""
+    failing = asyncio.create_task(application.failed())
+    reloading = asyncio.create_task(_reload(application, reload))
+    await asyncio.wait({ended, failing, reloading}, return_when=asyncio.FIRST_COMPLETED)
+    if not reloading.cancel():
+        reloading.result()  # a fault of the controller
+    if not failing.done():
+        failing.cancel()
+    try:
+        await failing
+    except asyncio.CancelledError:
+        pass
+    except FabricChangedError as changed:
+        _LOG.info("%s: the next life of this controller begins", changed)
+        return changed.life
+    except SteppedDownError as why:  # of several controllers: it waits again, with nothing of before
+        _LOG.warning("this controller leads no longer: %s", why)
+    return life
 
 
 async def _summarise(limit: LogLimit) -> None:

@@ -17,6 +17,7 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.rules.trace import Packet, Tracer
 from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.support.controllers.controller_process import Controller
 from tests.support.fabrics.grown_files import LEAF_MORE, SPINE_MORE, SPINES_BEYOND, YARD
 from tests.support.fabrics.planned_runs import text_of
@@ -102,6 +103,30 @@ def site(folder: Path) -> Iterator[Site]:
         found.fakes.close()
 
 
+@contextmanager
+def reader(found: Site) -> Iterator[list[str | None]]:
+    """Read the job all the time, by a channel of its own, while the context lasts; yields which reads have failed."""
+    failed: list[str | None] = []
+    over = threading.Event()
+
+    def read() -> None:
+        with grpc.insecure_channel(found.controller.grpc) as channel:
+            jobs = rpc.JobServiceStub(channel)
+            while not over.wait(0.01):
+                try:
+                    jobs.GetJob(READ, timeout=PATIENCE_S)
+                except grpc.RpcError as error:
+                    failed.append(error.details())
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    try:
+        yield failed
+    finally:
+        over.set()
+        reading.join()
+
+
 def paths_and_ports(plan: pb.JobPlan) -> list[tuple[object, ...]]:
     return [(tuple(each.links), each.udp_source_port, each.reverse_udp_source_port) for each in plan.flows]
 
@@ -118,8 +143,12 @@ def test_a_running_job_keeps_paths_and_ports_while_the_fabric_grows_and_new_host
         assert [(job.job_id, job.kind) for job in said.jobs] == [("mesh", pb.JobFate.NOTHING)]
         for text in (LEAF_MORE, BOTH_MORE):
             grown = parse_fabric(text, "grown")
-            found.apply_beside_another(text)
-            found.controller.wait_in_force(grown)
+            with reader(found) as failed:
+                found.apply_beside_another(text)
+                served = {each.id for each in found.controller.fabric.GetTopology(pb.GetTopologyRequest()).switches}
+                found.controller.wait_in_force(grown)
+            assert served == grown.switch_by_id.keys(), "the reply comes once the new fabric is served"
+            assert len(failed) <= 1, "at most the call that is under way when the former life ends"
             again = found.controller.jobs.GetJob(READ)
             assert paths_and_ports(again) == paths_and_ports(plan)
             assert found.off_their_paths(grown, again) == []
@@ -135,7 +164,7 @@ def test_a_file_that_does_not_fit_is_refused_in_one_line_and_nothing_changes(tmp
         found.controller.wait_in_force(parse_fabric(YARD, "yard"))
         plan = found.submit("mesh", 1, 2, 3, 4, 5, 6)
         for text, words in (
-            (YARD.replace("spines: 2", "spines: 1"), "is in use: `heddle drain 'leaf1:2>spine2:1'` first"),
+            (YARD.replace("spines: 2", "spines: 1"), "switch spine2 is in use: `heddle drain spine2` first"),
             (YARD.replace("hosts_per_leaf: 2", "hosts_per_leaf: 3"), "mesh"),
             (SPINES_BEYOND, "mesh"),
             (YARD.replace("name: yard", "name: other"), "name and steering of the fabric in force stay"),
@@ -144,7 +173,7 @@ def test_a_file_that_does_not_fit_is_refused_in_one_line_and_nothing_changes(tmp
             (YARD.replace("hosts_per_leaf: 2", "hosts_per_leaf: 1"), "mesh"),
             (
                 LISTED.replace("leaf1", "rack1").replace("spine2", "top2"),
-                "is in use: `heddle drain 'leaf1:1>spine1:1'` first",
+                "switch leaf1 is in use: `heddle drain leaf1` first",
             ),
             (LISTED.replace("-n0", "-eth0"), "mesh"),
         ):
