@@ -6,6 +6,7 @@ A fault in the collector ends telemetry, not the controller: plans and rules sta
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +15,7 @@ from heddle.controller.model.log_event import LogEvent
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.telemetry import Telemetry
-from heddle.controller.views.bad_cables import judged_cables
+from heddle.controller.views.bad_cables import judged_cables, known_conditions
 from heddle.controller.views.hot_links import hot_links, is_hot
 from heddle.controller.views.measured import Totals
 from heddle.controller.views.signal_events import signal_events
@@ -34,6 +35,7 @@ class Collecting:
 
     def __init__(self, observer: Observer, bus: Bus, telemetry: Telemetry, loop: Loop | None = None) -> None:
         self.failed = False
+        self._observer = observer
         self._loop = loop
         self.collector = Collector(observer, bus, self._publish)
         self._telemetry = telemetry
@@ -45,7 +47,11 @@ class Collecting:
         self._totals: deque[Totals] = deque(maxlen=observer.detector.settings.raise_periods)
 
     def start(self) -> None:
-        """Start the collector."""
+        """Start the collector; cables that were bad before the start are so until their counters say otherwise."""
+        if self._loop is not None:
+            bad = (bad.found for bad in self._loop.state.bad_cables.values())
+            for kind, port, value in known_conditions(bad):
+                self._observer.detector.keep(kind, port, value, time.time_ns())
         self._running = asyncio.create_task(self._run())
 
     async def close(self) -> None:
