@@ -45,6 +45,7 @@ from heddle.controller.runtime.clock import SystemClock
 from heddle.controller.runtime.collecting import Collecting
 from heddle.controller.runtime.fabric_apply import FabricApply, use_that_in_force
 from heddle.controller.runtime.feeds import Feeds
+from heddle.controller.runtime.heard import HeardPeers
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.isolation.checks import IsolationChecks
 from heddle.controller.runtime.journal.fitting import UnfitFabricError
@@ -115,8 +116,9 @@ class Application:
         self.port_search.finder = finder
         if traits_of(fabric).is_probed and finder is None:
             self.port_search.use(parts.probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
+        self.peers = HeardPeers(self.loop.post, self.limited)
+        self.discovery = parts.discovery(fabric, self.peers)
         self.collecting = self._collecting(fabric)
-        self.discovery = parts.discovery(self.loop)
         self.isolation = IsolationChecks(self.loop, self.attached.gateways)
         self._links = LinkHistory(self.loop, self.feeds)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
@@ -357,8 +359,9 @@ class Application:
             return None
         telemetry.configured = True
         return Collecting(
-            Observer(fabric.name, ports_of(fabric), detector_settings(config)), MqttBus(broker), telemetry, self.loop
-        )
+            Observer(fabric.name, ports_of(fabric), detector_settings(config)), MqttBus(broker), telemetry, self.loop,
+            parts.reported_peers(self.loop.state, self.peers),
+        )  # fmt: skip
 
     async def _start_http(self, http: Dashboard) -> dict[str, str]:
         """Listen for HTTP and return its address. Return none, after a warning, if the default address is in use."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
+from heddle.controller.brain.cabling.hearing import policy_of
 from heddle.controller.brain.intent import dead_links, pin_rules_of
 from heddle.controller.brain.state import BadCable, Job, ReplanWork, State
 from heddle.controller.brain.steering.table import steering_of
@@ -22,7 +23,6 @@ from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import Certificate
-from heddle.controller.model.steering_traits import traits_of
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import claims_of, neighbours_of
 from heddle.dataplane.config.desired import Kind
@@ -186,9 +186,9 @@ def _bad_cables(state: State, found: Values) -> Mapping[str, BadCable]:
 def _cabling(state: State, left_out: frozenset[str]) -> Cabling:
     """Return the cabling at a start: what was out of use for it stays so until it is heard to be right.
 
-    Where nothing will be heard, or nothing is to be left out, it returns to use.
+    Where nothing is to be left out, it returns to use.
     """
-    if state.settings.cabling is not CablingPolicy.EXCLUDE or not traits_of(state.fabric).has_sessions:
+    if policy_of(state) is not CablingPolicy.EXCLUDE:
         return Cabling()
     return Cabling(verdict=Verdict(left_out=left_out & state.fabric.cable_by_link.keys()))
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from heddle.controller.model.event import PortStatus
 from heddle.controller.model.log_event import LogEvent
 from heddle.controller.model.steering_traits import traits_of
+from heddle.controller.runtime.heard import ReportedPeers
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.controller.views.bad_cables import judged_cables, known_conditions
@@ -33,10 +34,14 @@ _LOG = logging.getLogger("heddle.controller")
 class Collecting:
     """The collector of one fabric."""
 
-    def __init__(self, observer: Observer, bus: Bus, telemetry: Telemetry, loop: Loop | None = None) -> None:
+    def __init__(
+        self, observer: Observer, bus: Bus, telemetry: Telemetry, loop: Loop | None = None,
+        reported: ReportedPeers | None = None,
+    ) -> None:  # fmt: skip
+        """Prepare it; `reported` takes what ports hear of their neighbours, None for what does not count."""
         self.failed = False
         self._observer = observer
-        self._loop = loop
+        self._loop, self._reported = loop, reported
         self.collector = Collector(observer, bus, self._publish)
         self._telemetry = telemetry
         self._ports = observer.window.ports
@@ -60,10 +65,14 @@ class Collecting:
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
+        if self._reported is not None:
+            await self._reported.close()
 
     def _publish(self, scan: Scan, readers: Readers | None) -> None:
         self._telemetry.counts = self.collector.totals()
         self._post_links(scan.links)
+        if self._reported is not None:
+            self._reported.report(scan.heard)
         if readers is not None:
             self._report(*readers)
         if readers is not None and scan.is_whole:

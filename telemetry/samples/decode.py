@@ -8,11 +8,12 @@ holds the GIL meanwhile. The wire format is protobuf's (https://protobuf.dev/pro
     kind 1   eight bytes         kind 5   four bytes; 3, 4 (groups) and 6, 7 are refused
 
 Stricter than protobuf where that is safe: a known field of another kind, a varint past 64 bits, a name outside the
-contract's pattern, a priority past 7 or given twice, a port given twice are refused. Unknown fields are
-skipped, for later versions of the contract. Time is linear in the number of bytes, which is checked first. Tests
+contract's pattern, a priority past 7 or given twice, a port or what it hears given twice are refused. Unknown fields
+are skipped, for later versions of the contract. Time is linear in the number of bytes, which is checked first. Tests
 compare the results with protobuf's own parser.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,7 @@ Flags = NDArray[np.bool_]
 TIMESTAMP, SEQUENCE, BOOT_ID, CARRIER, SPEED_BPS, LANES = range(6)
 _LINK_FIELD = 50
 """The field number of the first of LINK_COUNTERS, which LINK_GAUGES follow."""
+_HEARD_FIELD = 90
 _QUEUE_FIELDS = 13
 _QUEUE_PRIORITY, _WATCHDOG_DROPPED, _WATCHDOG_ACTIVE = 1, 11, 12
 """Field numbers of a QueueSample."""
@@ -67,8 +69,12 @@ _TEXTS = (
     "a NIC counter has no name of 1 to 64 letters, digits, '_', '.' or '-'",
     f"more than {MAX_NIC_COUNTERS} NIC counters in one sample",
     "a port is given twice",
+    "what a port hears is given twice",
 )
-_OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTER, _COUNTERS, _PORT_TWICE = range(13)
+(
+    _OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTER, _COUNTERS, _PORT_TWICE,
+    _HEARD_TWICE,
+) = range(14)  # fmt: skip
 
 
 class Rows(NamedTuple):
@@ -76,7 +82,8 @@ class Rows(NamedTuple):
 
     names (ports, 2): begin and end of a name in the payload; heads (ports, 6): timestamp, sequence, boot id,
     carrier (0 unknown, 1 none, 2 up), rate of the link in bit/s, its lanes (0 unknown); values, present (ports,
-    COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 4).
+    COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 4); heard (ports, 2): begin
+    and end of what the port hears of its neighbours, 0 where the sample does not say.
     """
 
     names: Ints
@@ -84,6 +91,7 @@ class Rows(NamedTuple):
     values: Words
     present: Flags
     gauges: Words
+    heard: Ints
 
 
 class Tables(NamedTuple):
@@ -104,12 +112,14 @@ class Tables(NamedTuple):
 class Batch(NamedTuple):
     """A decoded message: port names in order, the first `len(names)` rows, the number of unknown NIC counters.
 
-    The arrays belong to the reader and are valid until its next message.
+    The arrays belong to the reader and are valid until its next message. `heard` has what ports hear, as its bytes, by
+    the row.
     """
 
     names: tuple[str, ...]
     rows: Rows
     unknown_counters: int
+    heard: Mapping[int, bytes]
 
 
 @kernel
@@ -282,11 +292,17 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
     rows.present[row, :] = False
     rows.present[row, : tables.port_counters] = True
     rows.gauges[row, :, :] = np.uint64(0)
+    rows.heard[row, :] = 0
     unknown = entries = 0
     while at < end:
         number, kind, word, start, at = _field(data, at, end)
         if number < 0:
             return -number, unknown
+        if number == _HEARD_FIELD:
+            if kind != 2 or rows.heard[row, 1] > 0:
+                return _KIND if kind != 2 else _HEARD_TWICE, unknown
+            rows.heard[row, 0], rows.heard[row, 1] = start, at
+            continue
         link = number - _LINK_FIELD
         if (number > 13 and not 0 <= link < tables.link_counters + tables.link_gauges) or number == 12:
             continue
@@ -371,6 +387,7 @@ class BatchDecoder:
             values=np.zeros((MAX_PORTS, COLUMNS), dtype=np.uint64),
             present=np.zeros((MAX_PORTS, COLUMNS), dtype=np.bool_),
             gauges=np.zeros((MAX_PORTS, PRIORITIES, len(QUEUE_GAUGES)), dtype=np.uint64),
+            heard=np.zeros((MAX_PORTS, 2), dtype=np.int64),
         )
 
     def read(self, payload: bytes) -> Batch | Rejected:
@@ -379,7 +396,7 @@ class BatchDecoder:
             return Rejected(Refusal.OVERSIZED, f"{len(payload)} bytes, over the limit of {MAX_PAYLOAD_BYTES}")
         rows = self._rows
         if not payload:
-            return Batch((), rows, 0)
+            return Batch((), rows, 0, {})
         data = np.frombuffer(payload, dtype=np.uint8)
         code, count, at, unknown = _batch(data, rows, self._tables, self._found)
         if code != _OK:
@@ -387,4 +404,6 @@ class BatchDecoder:
         names = tuple([payload[begin:end].decode("ascii") for begin, end in rows.names[:count].tolist()])
         if len(set(names)) != count:
             return Rejected(Refusal.MALFORMED, _TEXTS[_PORT_TWICE])
-        return Batch(names, rows, unknown)
+        spans = rows.heard[:count]
+        heard = {row: payload[slice(*spans[row])] for row in np.flatnonzero(spans[:, 1]).tolist()}
+        return Batch(names, rows, unknown, heard)
