@@ -28,7 +28,7 @@ from heddle.controller.api.server import ApiServer, ApiSettings, Served
 from heddle.controller.brain.begin import begin
 from heddle.controller.config.policy_file import load_policy
 from heddle.controller.config.service import ServiceConfig
-from heddle.controller.config.telemetry import broker_of, detector_settings, ports_of
+from heddle.controller.config.telemetry import broker_of, detector_settings, ports_of, why_alarms_only
 from heddle.controller.config.tls import opened
 from heddle.controller.dashboard.leader_metrics import Cluster
 from heddle.controller.dashboard.server import Dashboard
@@ -291,6 +291,8 @@ class Application:
         await api.serve()
         if self.collecting is not None:
             self.collecting.start()
+            if line := why_alarms_only(self._config.telemetry, self._config.tls):
+                _LOG.warning("%s", line)
         self.isolation.start()
         self._links.start()
         http.begin()
