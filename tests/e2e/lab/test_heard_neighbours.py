@@ -62,7 +62,7 @@ def heard(fabric: Fabric, tmp_path: Path) -> "Iterator[Heard]":
 
 
 class Heard:
-    """A controller, and the agents that tell it what is heard."""
+    """A controller, and the agents that report to it."""
 
     def __init__(self, controller: Controller, broker_port: int) -> None:
         self.controller, self._broker = controller, broker_port
