@@ -5,6 +5,7 @@
 It stands in for lldpd: real frames on real interfaces, which it knows by names and indexes as they are now.
 """
 
+import fcntl
 import json
 import os
 import socket
@@ -14,9 +15,15 @@ import time
 from pathlib import Path
 
 LLDP, NEAREST_BRIDGE = 0x88CC, bytes.fromhex("0180c200000e")
+SIOCGIFFLAGS, SIOCGIFHWADDR, IFF_LOOPBACK, IFF_RUNNING = 0x8913, 0x8927, 0x8, 0x40
 EVERY_S, TTL_S = 0.2, 3.0
 CHASSIS, PORT, TTL, DESCRIPTION, SYSTEM = 1, 2, 3, 4, 5
 Heard = dict[int, tuple[str, str, float, float]]
+
+
+def ask(raw: socket.socket, request: int, interface: str) -> bytes:
+    """Return a struct ifreq: /sys is that of another namespace here."""
+    return fcntl.ioctl(raw, request, struct.pack("=16s24x", interface.encode()))
 
 
 def element(kind: int, content: bytes) -> bytes:
@@ -44,11 +51,12 @@ def send(raw: socket.socket, system: str) -> set[int]:
     """Send a frame out of every interface that has carrier; return their indexes."""
     up = set()
     for index, name in socket.if_nameindex():
-        link = Path("/sys/class/net") / name
         try:
-            mac = bytes.fromhex((link / "address").read_text().strip().replace(":", ""))
-            has_carrier = name != "lo" and (link / "carrier").read_text().strip() == "1"
-            if has_carrier:
+            mac, (flags,) = (
+                ask(raw, SIOCGIFHWADDR, name)[18:24],
+                struct.unpack_from("=H", ask(raw, SIOCGIFFLAGS, name), 16),
+            )
+            if flags & IFF_RUNNING and not flags & IFF_LOOPBACK:
                 raw.sendto(frame(system, name, mac), (name, LLDP))
                 up.add(index)
         except OSError:
