@@ -13,7 +13,6 @@ are skipped, for later versions of the contract. Time is linear in the number of
 compare the results with protobuf's own parser.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +49,6 @@ Flags = NDArray[np.bool_]
 TIMESTAMP, SEQUENCE, BOOT_ID, CARRIER, SPEED_BPS, LANES = range(6)
 _LINK_FIELD = 50
 """The field number of the first of LINK_COUNTERS, which LINK_GAUGES follow."""
-_HEARD_FIELD = 90
 _QUEUE_FIELDS = 13
 _QUEUE_PRIORITY, _WATCHDOG_DROPPED, _WATCHDOG_ACTIVE = 1, 11, 12
 """Field numbers of a QueueSample."""
@@ -68,22 +66,17 @@ _TEXTS = (
     "a sample has no timestamp",
     "a NIC counter has no name of 1 to 64 letters, digits, '_', '.' or '-'",
     f"more than {MAX_NIC_COUNTERS} NIC counters in one sample",
-    "a port is given twice",
-    "what a port hears is given twice",
+    "a port, or what it hears, is given twice",
 )
-(
-    _OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTER, _COUNTERS, _PORT_TWICE,
-    _HEARD_TWICE,
-) = range(14)  # fmt: skip
+_OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTER, _COUNTERS, _PORT_TWICE = range(13)
 
 
 class Rows(NamedTuple):
     """Decoded samples, one row per port. A `BatchDecoder` reuses one instance for each message.
 
-    names (ports, 2): begin and end of a name in the payload; heads (ports, 6): timestamp, sequence, boot id,
-    carrier (0 unknown, 1 none, 2 up), rate of the link in bit/s, its lanes (0 unknown); values, present (ports,
-    COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 4); heard (ports, 2): begin
-    and end of what the port hears of its neighbours, 0 where the sample does not say.
+    names, heard (ports, 2): begin and end of a name, and of what the port hears (0: none); heads (ports, 6): timestamp,
+    sequence, boot id, carrier (0 unknown, 1 none, 2 up), rate of the link in bit/s, its lanes (0 unknown); values,
+    present (ports, COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 4).
     """
 
     names: Ints
@@ -112,14 +105,13 @@ class Tables(NamedTuple):
 class Batch(NamedTuple):
     """A decoded message: port names in order, the first `len(names)` rows, the number of unknown NIC counters.
 
-    The arrays belong to the reader and are valid until its next message. `heard` has what ports hear, as its bytes, by
-    the row.
+    The arrays belong to the reader and are valid until its next message. `heard`: what ports hear, as bytes, by row.
     """
 
     names: tuple[str, ...]
     rows: Rows
     unknown_counters: int
-    heard: Mapping[int, bytes]
+    heard: dict[int, bytes]
 
 
 @kernel
@@ -298,9 +290,9 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
         number, kind, word, start, at = _field(data, at, end)
         if number < 0:
             return -number, unknown
-        if number == _HEARD_FIELD:
+        if number == 90:
             if kind != 2 or rows.heard[row, 1] > 0:
-                return _KIND if kind != 2 else _HEARD_TWICE, unknown
+                return _KIND if kind != 2 else _PORT_TWICE, unknown
             rows.heard[row, 0], rows.heard[row, 1] = start, at
             continue
         link = number - _LINK_FIELD
@@ -404,6 +396,5 @@ class BatchDecoder:
         names = tuple([payload[begin:end].decode("ascii") for begin, end in rows.names[:count].tolist()])
         if len(set(names)) != count:
             return Rejected(Refusal.MALFORMED, _TEXTS[_PORT_TWICE])
-        spans = rows.heard[:count]
-        heard = {row: payload[slice(*spans[row])] for row in np.flatnonzero(spans[:, 1]).tolist()}
+        heard = {row: payload[slice(*span)] for row, span in enumerate(rows.heard[:count].tolist()) if span[1]}
         return Batch(names, rows, unknown, heard)
