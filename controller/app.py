@@ -29,6 +29,7 @@ from heddle.controller.brain.begin import begin, started_at
 from heddle.controller.brain.state import State
 from heddle.controller.config.policy_file import fabric_under, load_policy
 from heddle.controller.config.service import ServiceConfig
+from heddle.controller.config.telemetry import why_alarms_only
 from heddle.controller.config.tls import opened
 from heddle.controller.dashboard.leader_metrics import Cluster
 from heddle.controller.dashboard.server import Dashboard
@@ -44,6 +45,7 @@ from heddle.controller.runtime.attached import Attached
 from heddle.controller.runtime.clock import SystemClock
 from heddle.controller.runtime.fabric_apply import FabricApply, use_that_in_force
 from heddle.controller.runtime.feeds import Feeds
+from heddle.controller.runtime.heard import HeardPeers
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.isolation.checks import IsolationChecks
 from heddle.controller.runtime.journal.fitting import UnfitFabricError
@@ -116,8 +118,9 @@ class Application:
         self.port_search.finder = finder
         if traits_of(fabric).is_probed and finder is None:
             self.port_search.use(parts.probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
-        self.collecting = parts.collecting(fabric, config, self.feeds.telemetry, self.loop)
-        self.discovery = parts.discovery(self.loop)
+        self.peers = HeardPeers(self.loop.post, self.limited)
+        self.discovery = parts.discovery(fabric, self.peers)
+        self.collecting = parts.collecting(fabric, config, self.feeds.telemetry, self.loop, self.peers)
         self.isolation = IsolationChecks(self.loop, self.attached.gateways)
         self._links = LinkHistory(self.loop, self.feeds)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
@@ -304,6 +307,8 @@ class Application:
         await api.serve()
         if self.collecting is not None:
             self.collecting.start()
+            if line := why_alarms_only(self._config.telemetry, self._config.tls):
+                _LOG.warning("%s", line)
         self.isolation.start()
         self._links.start()
         http.begin()

@@ -190,12 +190,17 @@ class Congested(Printed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedCable:
-    """A bad cable by its id: the share of frames that it loses, the share of its rate that it has, its bad ports."""
+    """A bad cable by its id: the share of frames that it loses, the share of its rate that it has, its bad ports.
+
+    Of these, those that lose frames, and those that are slow.
+    """
 
     cable: str
     loss: float = 0.0
     rate_share: float = 1.0
     ports: tuple[str, ...] = ()
+    lossy: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

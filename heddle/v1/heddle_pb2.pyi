@@ -711,7 +711,7 @@ class PortSampleBatch(_message.Message):
     def __init__(self, samples: _Optional[_Iterable[_Union[PortSample, _Mapping]]] = ...) -> None: ...
 
 class PortSample(_message.Message):
-    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale", "carrier", "rx_crc_errors", "fec_corrected_codewords", "fec_uncorrectable_codewords", "flaps", "speed_bps", "lanes")
+    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale", "carrier", "rx_crc_errors", "fec_corrected_codewords", "fec_uncorrectable_codewords", "flaps", "speed_bps", "lanes", "lldp")
     class NicCountersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -738,6 +738,7 @@ class PortSample(_message.Message):
     FLAPS_FIELD_NUMBER: _ClassVar[int]
     SPEED_BPS_FIELD_NUMBER: _ClassVar[int]
     LANES_FIELD_NUMBER: _ClassVar[int]
+    LLDP_FIELD_NUMBER: _ClassVar[int]
     port: str
     timestamp_unix_ns: int
     sequence: int
@@ -757,7 +758,26 @@ class PortSample(_message.Message):
     flaps: int
     speed_bps: int
     lanes: int
-    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ..., carrier: _Optional[bool] = ..., rx_crc_errors: _Optional[int] = ..., fec_corrected_codewords: _Optional[int] = ..., fec_uncorrectable_codewords: _Optional[int] = ..., flaps: _Optional[int] = ..., speed_bps: _Optional[int] = ..., lanes: _Optional[int] = ...) -> None: ...
+    lldp: HeardAtPort
+    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ..., carrier: _Optional[bool] = ..., rx_crc_errors: _Optional[int] = ..., fec_corrected_codewords: _Optional[int] = ..., fec_uncorrectable_codewords: _Optional[int] = ..., flaps: _Optional[int] = ..., speed_bps: _Optional[int] = ..., lanes: _Optional[int] = ..., lldp: _Optional[_Union[HeardAtPort, _Mapping]] = ...) -> None: ...
+
+class HeardAtPort(_message.Message):
+    __slots__ = ("interface", "neighbours")
+    INTERFACE_FIELD_NUMBER: _ClassVar[int]
+    NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
+    interface: str
+    neighbours: _containers.RepeatedCompositeFieldContainer[HeardNeighbour]
+    def __init__(self, interface: _Optional[str] = ..., neighbours: _Optional[_Iterable[_Union[HeardNeighbour, _Mapping]]] = ...) -> None: ...
+
+class HeardNeighbour(_message.Message):
+    __slots__ = ("system", "chassis", "ports")
+    SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    CHASSIS_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
+    system: str
+    chassis: str
+    ports: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, system: _Optional[str] = ..., chassis: _Optional[str] = ..., ports: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class QueueSample(_message.Message):
     __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes", "packets", "bytes", "dropped_packets", "watchdog_dropped_packets", "watchdog_active")
