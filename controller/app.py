@@ -57,6 +57,7 @@ from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import MAX_PREVIEWS, Shares
 from heddle.controller.runtime.link_history import LinkHistory
 from heddle.controller.runtime.loop import Loop, Performers
+from heddle.controller.runtime.meshing import Meshing
 from heddle.controller.runtime.port_search import PortSearch
 from heddle.controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
 from heddle.controller.southbound.posting import Inbound
@@ -115,6 +116,7 @@ class Application:
         self.port_search.finder = finder
         if traits_of(fabric).is_probed and finder is None:
             self.port_search.use(parts.probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
+        self.meshing = Meshing(self.loop, self.attached.probe_agents, nic_pps=config.mesh_probes_pps)
         self.collecting = self._collecting(fabric)
         self.discovery = parts.discovery(self.loop)
         self.isolation = IsolationChecks(self.loop, self.attached.gateways)
@@ -235,6 +237,7 @@ class Application:
         """End what listens, then the loop, then what it writes to."""
         if self.collecting is not None:
             await self.collecting.close()
+        await self.meshing.close()
         await self.isolation.close()
         await self._links.close()
         await http.close()
@@ -289,6 +292,7 @@ class Application:
         await api.serve()
         if self.collecting is not None:
             self.collecting.start()
+        self.meshing.start()
         self.isolation.start()
         self._links.start()
         http.begin()
@@ -332,7 +336,7 @@ class Application:
         """Return what the HTTP interface reads."""
         return Sources(
             loop=self.loop, feeds=self.feeds, attached=self.attached, previews=self.previews, gate=self.gate,
-            limited=self.limited, probing=self.port_search.probing,
+            limited=self.limited, probing=self.port_search.probing, mesh=self.meshing.mesh,
             frames=self.discovery.counts,
             unrecorded=lambda: self._recorder.lost if self._recorder is not None else 0,
             suppressed_lines=lambda: self.suppressed_lines(),
@@ -357,7 +361,11 @@ class Application:
             return None
         telemetry.configured = True
         return Collecting(
-            Observer(fabric.name, ports_of(fabric), detector_settings(config)), MqttBus(broker), telemetry, self.loop
+            Observer(fabric.name, ports_of(fabric), detector_settings(config)),
+            MqttBus(broker),
+            telemetry,
+            self.loop,
+            self.meshing.judged,
         )
 
     async def _start_http(self, http: Dashboard) -> dict[str, str]:

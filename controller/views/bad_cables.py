@@ -1,6 +1,7 @@
-"""Find the cables between switches that telemetry says are bad, from the conditions at their ports."""
+"""Find the cables between switches that are bad: from the conditions at their ports, and from several sources."""
 
 from collections.abc import Iterable
+from itertools import chain
 
 from heddle.controller.brain.transactions.bad_cables import MAX_BAD_CABLES
 from heddle.controller.model.event import CablesJudged, JudgedCable
@@ -22,6 +23,26 @@ def judged_cables(fabric: Fabric, active: Iterable[Signal]) -> CablesJudged:
     cables = [_judged(name, signals) for name, signals in found.items()]
     cables.sort(key=lambda each: (-each.loss, each.rate_share, each.cable))
     return CablesJudged(cables=tuple(cables[:MAX_BAD_CABLES]))
+
+
+def judged_by_all(sources: Iterable[tuple[JudgedCable, ...]]) -> CablesJudged:
+    """Return what all sources say together: of each cable the worse."""
+    found: dict[str, JudgedCable] = {}
+    for each in chain.from_iterable(sources):
+        known = found.get(each.cable)
+        found[each.cable] = each if known is None else _worse(known, each)
+    cables = sorted(found.values(), key=lambda each: (-each.loss, each.rate_share, each.cable))
+    return CablesJudged(cables=tuple(cables[:MAX_BAD_CABLES]))
+
+
+def _worse(one: JudgedCable, other: JudgedCable) -> JudgedCable:
+    return JudgedCable(
+        cable=one.cable,
+        loss=max(one.loss, other.loss),
+        rate_share=min(one.rate_share, other.rate_share),
+        ports=tuple(sorted({*one.ports, *other.ports})),
+        probed=tuple(sorted({*one.probed, *other.probed})),
+    )
 
 
 def _judged(name: str, signals: list[Signal]) -> JudgedCable:
