@@ -1,7 +1,7 @@
 """Collect what probes say about the parts of a fabric: which were crossed, and on which probes were lost.
 
-A part is what a probe can be lost at: a directed link between switches, a NIC with its cable, a host. A switch that
-loses packets is named by its links. Not every probe without a reply is evidence:
+A part is what a probe can be lost at: a directed link between switches, a NIC with its cable, a host, a switch. Not
+every probe without a reply is evidence:
 
     no report, or a host that was late itself       nothing is known about its probes
     a host that in a slot answered nobody, and      it stood still; its probes of that slot, and those to it, say
@@ -36,7 +36,7 @@ MAX_TURNS = 512
 
 
 class Crossed(NamedTuple):
-    """The parts of a fabric by number: links between switches, then NICs and hosts; `parts` is none."""
+    """The parts of a fabric by number: links between switches, then NICs, hosts and switches; `parts` is none."""
 
     topology: Topology
 
@@ -53,6 +53,11 @@ class Crossed(NamedTuple):
     @property
     def parts(self) -> int:
         """Return the number of parts; this number itself stands for no part."""
+        return self.first_switch + len(self.topology.switch_ids)
+
+    @property
+    def first_switch(self) -> int:
+        """Return the number of the first switch."""
         return self.links + self.topology.nics + self.hosts
 
     def of(self, probes: Probes) -> Ints:
@@ -61,7 +66,12 @@ class Crossed(NamedTuple):
         first_host = self.links + topology.nics
         ends = np.column_stack((probes.src_nic, probes.dst_nic))
         hops = np.column_stack((probes.hops, probes.reply_hops))
-        columns = (np.where(hops >= 0, hops, none), self.links + ends, first_host + topology.nic_host[ends])
+        cable = np.where(hops >= topology.cables, hops - topology.cables, hops)
+        below, above = (
+            np.where(hops >= 0, self.first_switch + end[cable], none) for end in (topology.lower, topology.upper)
+        )
+        hosts = first_host + topology.nic_host[ends]
+        columns = (np.where(hops >= 0, hops, none), self.links + ends, hosts, below, above)
         rows = np.sort(np.concatenate(columns, axis=1), axis=1)
         rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = none
         return np.asarray(rows, dtype=np.int64)

@@ -8,7 +8,8 @@ and parts l that s_l probes crossed, the logarithm of the likelihood of shares p
 Parts get a share one at a time, the one first that raises this most, for few faults are likelier than many. After each
 the shares are fitted together by expectation and maximisation (Shepp and Vardi, "Maximum likelihood reconstruction for
 emission tomography", 1982, who solve the same sum). A link is accused where leaving it out costs much, and putting any
-other part in its place does too. Only links between switches are accused, not NICs or hosts.
+other part in its place does too. Only links between switches are accused: what a NIC, a
+host or a whole switch explains accuses no cable.
 """
 
 from collections import Counter
@@ -45,6 +46,8 @@ class Explained(StrEnum):
 
     HOST = "host"
     """A NIC, its cable or its host."""
+    SWITCH = "switch"
+    """A whole switch, or all hosts of a leaf at once."""
     COMMON = "common"
     """What all probes have in common."""
     UNSURE = "unsure"
@@ -67,6 +70,8 @@ def located(crossed: Crossed, account: Account) -> Located:
         mine = losses.blamed_on(part, faults)
         if part > crossed.parts:
             others[Explained.COMMON] += int(mine.sum())
+        elif part >= crossed.first_switch:
+            others[Explained.SWITCH] += int(mine.sum())
         elif part >= crossed.links:
             others[Explained.HOST] += int(mine.sum())
         elif losses.accuses(part, faults, mine):
