@@ -116,10 +116,10 @@ class Cover:
         cables = self._ground.topology.cables
         falls = link >= cables
         for through in self._least_first(self._by_cable[link - cables if falls else link], down=falls):
-            others = self._by_top[int(self._segments.top[through])]
-            others = [row for row in others if self._joins(*((row, through) if falls else (through, row)))]
-            for other in self._least_first(others, down=not falls):
+            for other in self._least_first(self._by_top[int(self._segments.top[through])], down=not falls):
                 up, down = (other, through) if falls else (through, other)
+                if not self._joins(up, down):
+                    continue
                 here, there = self._leaf[up], self._leaf[down]
                 reply, ends = self._reply(there, here), self._ends(here, there)
                 if reply is not None and ends is not None:
@@ -152,7 +152,11 @@ class Cover:
         """Return the path from one leaf to another that has been crossed least."""
         start = self._segments.start
         ups, downs = np.arange(start[here], start[here + 1]), np.arange(start[there], start[there + 1])
-        at, to = np.nonzero(self._segments.top[ups][:, None] == self._segments.top[downs][None, :])
+        tops, others = self._segments.top[ups], self._segments.top[downs]
+        if len(tops) == len(others) and (tops == others).all() and (tops[1:] > tops[:-1]).all():
+            at = to = np.arange(len(tops))  # two tiers without parallel cables
+        else:
+            at, to = np.nonzero(tops[:, None] == others[None, :])
         weight = self._weight(ups, down=False)[at] + self._weight(downs, down=True)[to]
         for place in np.argsort(weight + self._noise(len(weight))).tolist():
             up, down = int(ups[at[place]]), int(downs[to[place]])

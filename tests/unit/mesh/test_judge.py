@@ -50,7 +50,7 @@ class Mesh:
 
 
 def test_a_link_is_raised_with_its_share_and_judged_again_as_it_changes():
-    mesh = Mesh().turns(3, one_in=10)
+    mesh = Mesh().turns(4, one_in=10)
     assert list(mesh.judge.raised) == [LINK]
     mesh.turns(9, one_in=10)
     assert 0.08 < mesh.judge.raised[LINK] < 0.12
@@ -59,14 +59,14 @@ def test_a_link_is_raised_with_its_share_and_judged_again_as_it_changes():
 
 
 def test_a_link_that_loses_nothing_any_more_is_cleared_and_not_raised_again_by_what_was():
-    mesh = Mesh().turns(3, one_in=10).turns(8)
+    mesh = Mesh().turns(4, one_in=10).turns(12)
     assert mesh.judge.raised == {}
     assert mesh.turns(3).judge.raised == {}
-    assert list(mesh.turns(3, one_in=10).judge.raised) == [LINK]
+    assert list(mesh.turns(4, one_in=10).judge.raised) == [LINK]
 
 
 def test_a_cable_that_was_taken_off_and_put_back_is_judged_anew():
-    mesh = Mesh().turns(3, one_in=10)
+    mesh = Mesh().turns(4, one_in=10)
     mesh.judge.relinked([LINK])
     assert mesh.judge.raised == {}
     assert mesh.turn().judge.raised == {}
