@@ -58,6 +58,7 @@ from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import MAX_PREVIEWS, Shares
 from heddle.controller.runtime.link_history import LinkHistory
 from heddle.controller.runtime.loop import Loop, Performers
+from heddle.controller.runtime.meshing import Meshing
 from heddle.controller.runtime.port_search import PortSearch
 from heddle.controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
 from heddle.controller.southbound.posting import Inbound
@@ -120,7 +121,10 @@ class Application:
             self.port_search.use(parts.probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
         self.peers = HeardPeers(self.loop.post, self.limited)
         self.discovery = parts.discovery(fabric, self.peers)
-        self.collecting = parts.collecting(fabric, config, self.feeds.telemetry, self.loop, self.peers)
+        self.meshing = Meshing(self.loop, self.attached.probe_agents, nic_pps=config.mesh_probes_pps)
+        self.collecting = parts.collecting(
+            fabric, config, self.feeds.telemetry, self.loop, self.peers, self.meshing.judged
+        )
         self.isolation = IsolationChecks(self.loop, self.attached.gateways)
         self._links = LinkHistory(self.loop, self.feeds)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
@@ -252,6 +256,7 @@ class Application:
         """End what listens, then the loop, then what it writes to."""
         if self.collecting is not None:
             await self.collecting.close()
+        await self.meshing.close()
         await self.isolation.close()
         await self._links.close()
         await http.close()
@@ -305,6 +310,7 @@ class Application:
     async def _serve(self, api: ApiServer, http: Dashboard) -> None:
         """Serve as the controller that leads."""
         await api.serve()
+        self.meshing.start()
         if self.collecting is not None:
             self.collecting.start()
             if line := why_alarms_only(self._config.telemetry, self._config.tls):
@@ -352,7 +358,7 @@ class Application:
         """Return what the HTTP interface reads."""
         return Sources(
             loop=self.loop, feeds=self.feeds, attached=self.attached, previews=self.previews, gate=self.gate,
-            limited=self.limited, probing=self.port_search.probing,
+            limited=self.limited, probing=self.port_search.probing, mesh=self.meshing.mesh,
             frames=self.discovery.counts,
             unrecorded=lambda: self._recorder.lost if self._recorder is not None else 0,
             suppressed_lines=lambda: self.suppressed_lines(),

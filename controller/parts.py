@@ -35,6 +35,7 @@ from heddle.controller.runtime.fabric_apply import follow
 from heddle.controller.runtime.heard import HeardPeers, ReportedPeers
 from heddle.controller.runtime.journal import fitting
 from heddle.controller.runtime.journal.restart import why_unfit
+from heddle.controller.runtime.judged_cables import JudgedCables
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.planning.pool import PlannerPool
 from heddle.controller.runtime.telemetry import Telemetry
@@ -153,7 +154,7 @@ def setup_of(config: ServiceConfig) -> Setup:
 
 
 def collecting(
-    fabric: Fabric, config: ServiceConfig, telemetry: Telemetry, loop: Loop, peers: HeardPeers
+    fabric: Fabric, config: ServiceConfig, telemetry: Telemetry, loop: Loop, peers: HeardPeers, judged: JudgedCables
 ) -> Collecting | None:
     """Return the telemetry collector, None if no broker is configured; raises InputError."""
     broker = broker_of(config.telemetry, config.tls)
@@ -161,7 +162,7 @@ def collecting(
         return None
     telemetry.configured = True
     observer = Observer(fabric.name, ports_of(fabric), detector_settings(config.telemetry))
-    return Collecting(observer, MqttBus(broker), telemetry, loop, reported_peers(loop.state, peers))
+    return Collecting(observer, MqttBus(broker), telemetry, loop, reported_peers(loop.state, peers), judged)
 
 
 def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:

@@ -170,17 +170,15 @@ def restored(state: State, values: Values, now: int) -> State:
 
 
 def _bad_cables(state: State, found: Values) -> Mapping[str, BadCable]:
-    """Return the bad cables at a start: they stay so until telemetry says otherwise, which starts with them too.
+    """Return the bad cables at a start: they stay so until their source says otherwise, which starts with them too.
 
-    Where telemetry will not move flows, or the journal is from before they were kept, all cables are sound at first.
+    Those that flows will not be moved for, or of a journal from before they were kept, are sound at first.
     """
-    if not state.settings.acts_on_telemetry:
-        return {}
     cables, left = state.fabric.cable_by_link, found["bad_cable"]
     return {
         name: BadCable(found=known.found, left_bps=left[name], left_out=known.left_out)
         for name, known in found["known_bad_cable"].items()
-        if name in cables and name in left
+        if name in cables and name in left and state.settings.acts_on(known.found)
     }
 
 

@@ -14,6 +14,7 @@ from heddle.controller.model.event import PortStatus
 from heddle.controller.model.log_event import LogEvent
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.runtime.heard import ReportedPeers
+from heddle.controller.runtime.judged_cables import JudgedBy, JudgedCables
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.controller.views.bad_cables import judged_cables, known_conditions
@@ -36,12 +37,13 @@ class Collecting:
 
     def __init__(
         self, observer: Observer, bus: Bus, telemetry: Telemetry, loop: Loop | None = None,
-        reported: ReportedPeers | None = None,
+        reported: ReportedPeers | None = None, judged: JudgedCables | None = None,
     ) -> None:  # fmt: skip
         """Prepare it; `reported` takes what ports hear of their neighbours, None for what does not count."""
         self.failed = False
         self._observer = observer
         self._loop, self._reported = loop, reported
+        self._judged = judged or (JudgedCables(loop) if loop is not None else None)
         self.collector = Collector(observer, bus, self._publish)
         self._telemetry = telemetry
         self._ports = observer.window.ports
@@ -95,10 +97,8 @@ class Collecting:
         """Post which cables are bad, and what is congested, at least once per sampling period; one report at a time."""
         loop, busy = self._loop, self._reporting is not None and not self._reporting.done()
         before = self._totals[0] if self._totals else None
-        if loop is not None:
-            cables = judged_cables(loop.state.fabric, active)
-            if cables.cables != tuple(bad.found for bad in loop.state.bad_cables.values()):
-                loop.post(cables)
+        if loop is not None and self._judged is not None:
+            self._judged.report(JudgedBy.TELEMETRY, judged_cables(loop.state.fabric, active).cables)
         if loop is not None and not busy and (is_hot(active) or loop.state.hot_ports):
             self._reporting = asyncio.create_task(_reported(loop, snapshot, active, before))
 

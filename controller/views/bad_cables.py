@@ -1,6 +1,7 @@
-"""Find the cables between switches that telemetry says are bad, from the conditions at their ports."""
+"""Find the cables between switches that are bad: from the conditions at their ports, and from several sources."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from heddle.controller.brain.transactions.bad_cables import MAX_BAD_CABLES
 from heddle.controller.model.event import CablesJudged, JudgedCable
@@ -31,6 +32,32 @@ def known_conditions(cables: Iterable[JudgedCable]) -> Iterator[tuple[SignalKind
             yield SignalKind.LOSS, port, cable.loss
         for port in cable.slow:
             yield SignalKind.SLOW, port, cable.rate_share
+
+
+def judged_by_all(sources: Iterable[tuple[JudgedCable, ...]]) -> CablesJudged:
+    """Return what all sources say together: of each cable the worse."""
+    found: dict[str, JudgedCable] = {}
+    for each in chain.from_iterable(sources):
+        known = found.get(each.cable)
+        found[each.cable] = each if known is None else _worse(known, each)
+    cables = sorted(found.values(), key=lambda each: (-each.loss, each.rate_share, each.cable))
+    return CablesJudged(cables=tuple(cables[:MAX_BAD_CABLES]))
+
+
+def _worse(one: JudgedCable, other: JudgedCable) -> JudgedCable:
+    return JudgedCable(
+        cable=one.cable,
+        loss=max(one.loss, other.loss),
+        rate_share=min(one.rate_share, other.rate_share),
+        ports=_union(one.ports, other.ports),
+        lossy=_union(one.lossy, other.lossy),
+        slow=_union(one.slow, other.slow),
+        probed=_union(one.probed, other.probed),
+    )
+
+
+def _union(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({*one, *other}))
 
 
 def _judged(name: str, signals: list[Signal]) -> JudgedCable:

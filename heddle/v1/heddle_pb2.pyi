@@ -1455,15 +1455,17 @@ class ProbeHello(_message.Message):
     def __init__(self, host: _Optional[str] = ..., nics: _Optional[_Iterable[_Union[ProbeNic, _Mapping]]] = ..., rate_pps: _Optional[int] = ...) -> None: ...
 
 class ProbeNic(_message.Message):
-    __slots__ = ("ip", "device")
+    __slots__ = ("ip", "device", "mesh")
     IP_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
+    MESH_FIELD_NUMBER: _ClassVar[int]
     ip: str
     device: str
-    def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ...) -> None: ...
+    mesh: bool
+    def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ..., mesh: _Optional[bool] = ...) -> None: ...
 
 class ProbeOrder(_message.Message):
-    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms", "qpn", "dscp")
+    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms", "qpn", "dscp", "mesh")
     ORDER_ID_FIELD_NUMBER: _ClassVar[int]
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -1471,6 +1473,7 @@ class ProbeOrder(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     QPN_FIELD_NUMBER: _ClassVar[int]
     DSCP_FIELD_NUMBER: _ClassVar[int]
+    MESH_FIELD_NUMBER: _ClassVar[int]
     order_id: int
     src_ip: str
     questions: _containers.RepeatedCompositeFieldContainer[ProbeQuestion]
@@ -1478,7 +1481,18 @@ class ProbeOrder(_message.Message):
     timeout_ms: int
     qpn: int
     dscp: int
-    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ..., qpn: _Optional[int] = ..., dscp: _Optional[int] = ...) -> None: ...
+    mesh: _containers.RepeatedCompositeFieldContainer[MeshProbe]
+    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ..., qpn: _Optional[int] = ..., dscp: _Optional[int] = ..., mesh: _Optional[_Iterable[_Union[MeshProbe, _Mapping]]] = ...) -> None: ...
+
+class MeshProbe(_message.Message):
+    __slots__ = ("dst_ip", "port", "reply_port")
+    DST_IP_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    REPLY_PORT_FIELD_NUMBER: _ClassVar[int]
+    dst_ip: str
+    port: int
+    reply_port: int
+    def __init__(self, dst_ip: _Optional[str] = ..., port: _Optional[int] = ..., reply_port: _Optional[int] = ...) -> None: ...
 
 class ProbeQuestion(_message.Message):
     __slots__ = ("dst_ip", "port", "ttl")
@@ -1491,16 +1505,20 @@ class ProbeQuestion(_message.Message):
     def __init__(self, dst_ip: _Optional[str] = ..., port: _Optional[int] = ..., ttl: _Optional[int] = ...) -> None: ...
 
 class ProbeReplies(_message.Message):
-    __slots__ = ("order_id", "sent", "replies", "refused")
+    __slots__ = ("order_id", "sent", "replies", "refused", "mesh_rtt_us", "late")
     ORDER_ID_FIELD_NUMBER: _ClassVar[int]
     SENT_FIELD_NUMBER: _ClassVar[int]
     REPLIES_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
+    MESH_RTT_US_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
     order_id: int
     sent: int
     replies: _containers.RepeatedCompositeFieldContainer[ProbeReply]
     refused: str
-    def __init__(self, order_id: _Optional[int] = ..., sent: _Optional[int] = ..., replies: _Optional[_Iterable[_Union[ProbeReply, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
+    mesh_rtt_us: _containers.RepeatedScalarFieldContainer[int]
+    late: bool
+    def __init__(self, order_id: _Optional[int] = ..., sent: _Optional[int] = ..., replies: _Optional[_Iterable[_Union[ProbeReply, _Mapping]]] = ..., refused: _Optional[str] = ..., mesh_rtt_us: _Optional[_Iterable[int]] = ..., late: _Optional[bool] = ...) -> None: ...
 
 class ProbeReply(_message.Message):
     __slots__ = ("question", "router_ip")

@@ -15,7 +15,7 @@ from heddle.controller.model.event import CablesJudged, Drain, JudgedCable, Port
 from heddle.controller.model.goodput import goodput_share, left_bps
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.steering import layout_of
-from heddle.controller.views.bad_cables import judged_cables
+from heddle.controller.views.bad_cables import judged_by_all, judged_cables
 from heddle.controller.views.view import explain
 from heddle.telemetry.detection.signal import Signal, SignalKind
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
@@ -295,3 +295,33 @@ def test_conditions_at_both_ends_are_one_cable_the_worst_first_and_nics_are_none
             slow=("leaf1:1",),
         ),
     )  # fmt: skip
+
+
+def test_what_probes_show_lowers_a_cable_also_where_telemetry_may_not_move_flows():
+    driver = running(acts_on_telemetry=False)
+    bad(driver, rate_share=0.5)
+    assert driver.state.degraded == {}
+    assert min(flow.rate_bps for flow in driver.state.jobs["a"].flows.flows) == 10**9
+    found = JudgedCable(cable=CABLE, loss=0.02, probed=("spine1:1>leaf1:1",))
+    driver.feed(CablesJudged(cables=(found,)))
+    assert driver.state.degraded == {CABLE: left_bps(10**9, 0.02, 1.0)}
+    assert min(flow.rate_bps for flow in driver.state.jobs["a"].flows.flows) < 10**9
+    later(driver)
+    assert driver.state.bad_cables[CABLE].verdict.startswith("kept at what it has left")
+    assert "loses 0.02 of its probes over spine1:1>leaf1:1: " in texts(driver)[1]
+    repaired(driver)
+    assert texts(driver)[-1] == "repaired: its probes are sound, it has its rate again"
+    assert min(flow.rate_bps for flow in driver.state.jobs["a"].flows.flows) == 10**9
+
+
+def test_of_a_cable_that_several_sources_judge_the_worse_counts():
+    counters = (
+        JudgedCable(cable=CABLE, loss=1e-3, rate_share=0.5, ports=("leaf1:1",)),
+        JudgedCable(cable="b", loss=0.5),
+    )
+    probes = (JudgedCable(cable=CABLE, loss=0.02, probed=("spine1:1>leaf1:1",)), JudgedCable(cable="c", loss=0.1))
+    together = JudgedCable(
+        cable=CABLE, loss=0.02, rate_share=0.5, ports=("leaf1:1",), probed=("spine1:1>leaf1:1",)
+    )  # fmt: skip
+    found = judged_by_all([counters, probes]).cables
+    assert found == (counters[1], probes[1], together) == judged_by_all([probes, counters]).cables
