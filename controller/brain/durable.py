@@ -82,6 +82,7 @@ TABLES = (
     Table("drain", str, lambda state: state.drained, lambda names: {name: name for name in names}),
     Table("cabling", str, lambda state: state.cabling.verdict.left_out, lambda names: {name: name for name in names}),
     Table("follow", int, lambda state: state.cabling.followed, lambda times: {str(time): time for time in times}),
+    Table("joining", str, lambda state: state.cabling.joining, lambda names: {name: name for name in names}),
     Table("port", PortRef, lambda state: state.down_ports, lambda ports: {str(port): port for port in ports}),
     Table("bad_cable", int, lambda state: state.bad_cables, lambda bad: {name: bad[name].left_bps for name in bad}),
     Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs, is_same=is_unchanged),
@@ -160,8 +161,9 @@ def _cabling(state: State, found: Values) -> Cabling:
     followed = tuple(sorted(found["follow"].values()))
     if state.settings.cabling is CablingPolicy.IGNORE or not traits_of(state.fabric).has_sessions:
         return Cabling(followed=followed)
-    left_out = frozenset(found["cabling"].values()) & state.fabric.cable_by_link.keys()
-    return Cabling(verdict=Verdict(left_out=left_out), followed=followed)
+    joining = frozenset(found["joining"].values())
+    left_out = (joining | frozenset(found["cabling"].values())) & state.fabric.cable_by_link.keys()
+    return Cabling(verdict=Verdict(left_out=left_out), followed=followed, joining=joining)
 
 
 def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:

@@ -97,7 +97,9 @@ class Hall:
         self.driver = Driver(fabric, before.settings, now=before.now)
         followed = {str(at): at for at in before.state.cabling.followed}
         down = {str(port): port for port in before.state.down_ports}
-        self.driver.state = restored(self.driver.state, {"follow": followed, "port": down}, before.now)
+        joining = {name: name for name in before.state.cabling.joining}
+        values = {"follow": followed, "port": down, "joining": joining}
+        self.driver.state = restored(self.driver.state, values, before.now)
         self.driver.connect_all()
         self.driver.feed(Heard(changes=dict(before.state.cabling.heard)))
         return True
