@@ -28,7 +28,7 @@ from tests.support.fabrics.planned_runs import (
     text_of,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.soak, pytest.mark.slow]
 
 UPLINKS = 4
 FILE = parse_fabric(
@@ -152,7 +152,7 @@ def follow_under_load(stack: Stack) -> None:
     ("cables", "ignored"),
     [
         pytest.param(ON_A_LEAF, Found(1.0, 2, 0), id="on-a-leaf"),
-        pytest.param(ON_A_SPINE, Found(1.0, 1, 2), id="on-a-spine", marks=[pytest.mark.soak, pytest.mark.slow]),
+        pytest.param(ON_A_SPINE, Found(1.0, 1, 2), id="on-a-spine"),
     ],
 )
 def test_an_exchange_costs_nothing_where_plans_follow_it_and_no_packet_where_they_leave_it_out(

@@ -27,11 +27,11 @@ from tests.support.fabrics.planned_runs import (
     text_of,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.soak, pytest.mark.slow]
 
-LINK_BPS = 20_000_000
+LINK_BPS = 10_000_000
 BEFORE = parse_fabric(
-    "version: 1\nname: replaced\ngenerate: {kind: spine_leaf, spines: 4, leaves: 4, hosts_per_leaf: 4, gbps: 0.02}\n",
+    "version: 1\nname: replaced\ngenerate: {kind: spine_leaf, spines: 4, leaves: 4, hosts_per_leaf: 4, gbps: 0.01}\n",
     "before",
 )
 SPINE, SLOW = "spine4", "leaf1:1>spine1:1"
@@ -45,10 +45,10 @@ SLOWER = replace(
 )
 FLOW_BPS = LINK_BPS * 3 // 10
 """Eight flows of a leaf on four uplinks: 60 %."""
-SIZE_BYTES = 45_000_000
-"""A minute."""
+SIZE_BYTES = 30_000_000
+"""Eighty seconds."""
 ACT_AT_S = 0.5
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 
 
 class Stack(NamedTuple):
@@ -107,8 +107,10 @@ class Stack(NamedTuple):
 def stack(tmp_path: Path) -> Iterator[Stack]:
     path = tmp_path / "fabric.yaml"
     path.write_text(text_of(BEFORE))
+    config = tmp_path / "heddle.yaml"
+    config.write_text("follow_ms: 1000\n")  # on a busy machine hosts follow later
     with Lab(BEFORE) as lab:
-        running = Controller(path, more=("--state", str(tmp_path / "state")))
+        running = Controller(path, more=("--config", str(config), "--state", str(tmp_path / "state")))
         try:
             lab.connect_controller(running.openflow_port)
             running.wait_in_force(BEFORE)

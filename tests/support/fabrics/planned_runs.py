@@ -50,9 +50,10 @@ def assert_on_planned_links(lab: Lab, result: RunResult, plans: Iterable[Iterabl
         request, sent = found.request, 0
         for port in dict.fromkeys((request.udp_source_port, *(move.new_udp_source_port for move in found.moves))):
             counted = result.capture.links_of(lab.stream_of(replace(request, udp_source_port=port)))
-            packets = next(iter(counted.values()), 0)
-            if counted != (dict.fromkeys(planned[request.flow_id, port], packets) if packets else {}):
-                elsewhere[request.flow_id, port] = (counted, planned[request.flow_id, port])
+            links = planned[request.flow_id, port]
+            packets = counted.get(links[0], 0)
+            if counted != (dict.fromkeys(links, packets) if packets else {}):
+                elsewhere[request.flow_id, port] = (counted, links)
             sent += packets
         assert sent == found.tx_packets
     assert elsewhere == {}, "\n".join(map(str, elsewhere.items()))
