@@ -91,6 +91,7 @@ TABLES = (
     Table("drain", str, lambda state: state.drained, lambda names: {name: name for name in names}),
     Table("cabling", str, lambda state: state.cabling.verdict.left_out, lambda names: {name: name for name in names}),
     Table("follow", int, lambda state: state.cabling.followed, lambda times: {str(time): time for time in times}),
+    Table("joining", str, lambda state: state.cabling.joining, lambda names: {name: name for name in names}),
     Table("port", PortRef, lambda state: state.down_ports, lambda ports: {str(port): port for port in ports}),
     Table("bad_cable", int, lambda state: state.bad_cables, lambda bad: {name: bad[name].left_bps for name in bad}),
     Table(
@@ -190,8 +191,9 @@ def _cabling(state: State, found: Values) -> Cabling:
     followed = tuple(sorted(found["follow"].values()))
     if policy_of(state) is CablingPolicy.IGNORE:
         return Cabling(followed=followed)
-    left_out = frozenset(found["cabling"].values()) & state.fabric.cable_by_link.keys()
-    return Cabling(verdict=Verdict(left_out=left_out), followed=followed)
+    joining = frozenset(found["joining"].values())
+    left_out = (joining | frozenset(found["cabling"].values())) & state.fabric.cable_by_link.keys()
+    return Cabling(verdict=Verdict(left_out=left_out), followed=followed, joining=joining)
 
 
 def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:

@@ -100,6 +100,8 @@ def diagnosed(state: State, event: Diagnosed, now: int) -> Outcome:
     if verdict is None or verdict == was:
         return replace(state, cabling=cabling), _wake(state, pause_ms)
     before, cabling = cabling, replace(cabling, verdict=verdict)
+    if cabling.following is None:  # else they are of the fabric that is to be in force
+        cabling = replace(cabling, joining=cabling.joining & verdict.left_out)
     if verdict.found != was.found:
         cabling = replace(cabling, found_unix_ms=now, unfollowed="")
     state, effects = _planned_around(replace(state, cabling=cabling), was, now)
