@@ -12,37 +12,36 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import IPv4Network
-from pathlib import Path
 from typing import NoReturn
 
 from heddle.controller import parts
 from heddle.controller.access.audit import Audit
+from heddle.controller.access.audit_file import AuditFile
 from heddle.controller.access.guard import Access
 from heddle.controller.access.policy import Policy
 from heddle.controller.api.leading import Leading
 from heddle.controller.api.server import ApiServer, ApiSettings, Served
-from heddle.controller.brain.begin import begin
-from heddle.controller.config.policy_file import load_policy
+from heddle.controller.brain.begin import begin, started_at
+from heddle.controller.brain.state import State
+from heddle.controller.config.policy_file import fabric_under, load_policy
 from heddle.controller.config.service import ServiceConfig
-from heddle.controller.config.telemetry import broker_of, detector_settings, ports_of
 from heddle.controller.config.tls import opened
 from heddle.controller.dashboard.leader_metrics import Cluster
 from heddle.controller.dashboard.server import Dashboard
 from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.server_address import address_text, split_address
+from heddle.controller.model.server_address import address_text, is_socket, split_address
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
 from heddle.controller.runtime.attached import Attached
 from heddle.controller.runtime.clock import SystemClock
-from heddle.controller.runtime.collecting import Collecting
 from heddle.controller.runtime.fabric_apply import FabricApply, use_that_in_force
 from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.interpreter import shorten_pauses
@@ -68,12 +67,10 @@ from heddle.controller.store.etcd.member import ClusterMember
 from heddle.controller.store.etcd.term import Leader
 from heddle.controller.store.etcd.tls import EtcdTls
 from heddle.controller.store.history import SqliteHistory
-from heddle.controller.store.state_directory import NONE, StateDirectory
+from heddle.controller.store.state_directory import StateDirectory
 from heddle.controller.views.port_room import room_line
 from heddle.foundation.certificate import CertificateError
 from heddle.foundation.tls_files import Tls
-from heddle.telemetry.collector.bus import MqttBus
-from heddle.telemetry.observer import Observer
 from heddle.telemetry.warm import warm as warm_telemetry
 
 _LOG = logging.getLogger("heddle.controller")
@@ -85,18 +82,22 @@ class Application:
     def __init__(
         self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None, compiler: Compiler | None = None,
         counts: ClusterCounts | None = None, finder: PortFinder | None = None, memory: Memory | None = None,
+        initial: State | None = None,
     ) -> None:  # fmt: skip
         """Create the parts; `planner` and `compiler` are processes of their own by default, which tests may replace.
 
         `counts` and `memory` (of its etcd) continue over the lives of one of several controllers. `finder` finds source
-        ports on a fabric that hashes, by default with the probe agents.
+        ports on a fabric that hashes, by default with the probe agents. `initial` is the first state of a life whose
+        former life still replies to calls.
         """
         self._config, self._counts, self._memory = config, counts or ClusterCounts(), memory or Memory()
         self._policy = load_policy(config.policy, fabric) if config.policy else Policy()
         clock = SystemClock()
-        pool, compiling = parts.processes(fabric)
-        self._planner, self._compiler = planner or pool, compiler or compiling
-        self._initial = partial(begin, fabric, config.of_brain())
+        if planner is None or compiler is None:
+            pool, compiling = parts.processes(fabric)
+            planner, compiler = planner or pool, compiler or compiling
+        self._planner, self._compiler, self._follows = planner, compiler, initial is not None
+        self._initial = initial or begin(fabric, config.of_brain())
         self.feeds, self.gate, self.port_search = Feeds(clock=clock), Gate(), PortSearch(clock)
         self.attached = Attached(probe_agents=ProbeAgents(self.feeds.note))
         self.limited: Counter[Limit] = Counter()
@@ -105,7 +106,7 @@ class Application:
         self.suppressed_lines: Callable[[], int] = int
         """Returns how many log lines of the process were not written."""
         self.loop = Loop(
-            self._initial(clock.steady_unix_ms()),
+            started_at(self._initial, clock.steady_unix_ms()),
             Performers(
                 planner=self._planner, compiler=self._compiler, port_search=self.port_search, feeds=self.feeds,
                 gateways=self.attached.gateways, gate=self.gate,
@@ -115,7 +116,7 @@ class Application:
         self.port_search.finder = finder
         if traits_of(fabric).is_probed and finder is None:
             self.port_search.use(parts.probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
-        self.collecting = self._collecting(fabric)
+        self.collecting = parts.collecting(fabric, config, self.feeds.telemetry, self.loop)
         self.discovery = parts.discovery(self.loop)
         self.isolation = IsolationChecks(self.loop, self.attached.gateways)
         self._links = LinkHistory(self.loop, self.feeds)
@@ -126,6 +127,9 @@ class Application:
         self._recorder: Recorder | None = None
         self._access: Access | None = None
         self._applying: FabricApply | None = None
+        self._api: ApiServer | None = None
+        self._hands_over = False
+        self._lines: AuditFile | None = None
 
     def _kept(self, opened: Callable[[], StateStore]) -> tuple[StateStore, int]:
         """Continue with what the journal holds; return its store and this start's generation.
@@ -137,7 +141,7 @@ class Application:
             loop, now = self.loop, self.loop.now_unix_ms()
             if self._config.cluster.name is not None:
                 use_that_in_force(loop.state.fabric, store)
-            state = continued(self._initial(now), store, now)  # may refuse, before anything is written
+            state = continued(started_at(self._initial, now), store, now)  # may refuse, before anything is written
             generation = store.next_generation()
             loop.state = numbered(state, generation)
             remember_fabric(loop.state, store)
@@ -146,25 +150,18 @@ class Application:
             raise
         return store, generation
 
-    @contextmanager
-    def _state_directory(self) -> Iterator[StateDirectory | None]:
-        """Hold the state directory, if one is configured; raises HeddleError."""
-        wanted = self._config.state
-        directory = StateDirectory(Path(wanted)) if wanted not in (None, NONE) else None
-        try:
-            yield directory
-        finally:
-            if directory is not None:
-                directory.close()
-
     @asynccontextmanager
-    async def started(self) -> AsyncIterator[dict[str, str]]:
-        """Run while the context lasts; yields the addresses that clients and switches connect to."""
+    async def started(self, *, hands_over: bool = False) -> AsyncIterator[dict[str, str]]:
+        """Run while the context lasts; yields the addresses that clients and switches connect to.
+
+        With `hands_over` calls are replied to from the last state until `end_calls`, where another life follows.
+        """
         leadership = Leadership()
-        with self._state_directory() as directory:
+        with parts.state_directory(self._config) as directory:
             member = self._member(leadership)
             try:
                 async with self._started(directory, leadership, member) as addresses:
+                    self._hands_over = hands_over and member is None and not is_socket(self._config.grpc)
                     yield addresses
             finally:
                 if self.gate.journal is not None:
@@ -182,20 +179,26 @@ class Application:
         room = places_of_process(len(self._known), config.limits.grpc_connections)
         server = self._openflow(room, leadership, tls)
         vteps = tuple(IPv4Network(text) for text in config.vteps)
-        lines = await asyncio.to_thread(parts.audit_file, config)
+        lines = self._lines = await asyncio.to_thread(parts.audit_file, config)
         audit = Audit(self.feeds.telemetry, time.time_ns, lines)
-        applying = self._applying = FabricApply(loop, self.gate, parts.fabric_in, parts.processes)
+        applying = self._applying = FabricApply(
+            loop,
+            self.gate,
+            partial(fabric_under, config.policy),
+            parts.processes,
+            partial(begin, settings=config.of_brain()),
+        )
         access = self._access = Access(loop, self.feeds.owners, audit, self._policy)
-        api = ApiServer(
+        api = self._api = ApiServer(
             loop,
             Served(
                 feeds=self.feeds, attached=self.attached, previews=self.previews, limited=self.limited,
-                applying=applying,
+                applying=applying, setup=parts.setup_of(config),
             ),
             access,
             ApiSettings(
                 vteps=vteps, keepalive_ms=config.keepalive_ms, tls=tls, limits=config.limits.of_calls(),
-                connections=room.grpc,
+                connections=room.grpc, follows=self._follows,
             ),
             Leading(leadership, self.gate) if member else None,
         )  # fmt: skip
@@ -208,7 +211,8 @@ class Application:
         self._planner.start()
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)
-        shorten_pauses()
+        if not self._follows:  # else what is there is excluded already
+            shorten_pauses()
         try:
             with warned(config.exposed):
                 if member is None:
@@ -227,18 +231,29 @@ class Application:
                     self._running = asyncio.create_task(self._take_part(member, leadership, api, http))
                     yield addresses
         finally:
-            await self._close(http, api, server)
-            if lines is not None:
-                await asyncio.to_thread(lines.close)
+            await self._close(http, server)
 
-    async def _close(self, http: Dashboard, api: ApiServer, server: OpenFlowServer) -> None:
+    @property
+    def left_open(self) -> bool:
+        """Return whether calls are replied to after the end, because another life follows."""
+        return self._hands_over and self._applying is not None and self._applying.next.done()
+
+    async def end_calls(self) -> None:
+        """Let the callers go, and close what is open for them."""
+        if self._api is not None and self._applying is not None:
+            await self._api.close(self._applying.served.set)
+        if self._lines is not None:
+            await asyncio.to_thread(self._lines.close)
+
+    async def _close(self, http: Dashboard, server: OpenFlowServer) -> None:
         """End what listens, then the loop, then what it writes to."""
         if self.collecting is not None:
             await self.collecting.close()
         await self.isolation.close()
         await self._links.close()
         await http.close()
-        await api.close()
+        if not self.left_open:
+            await self.end_calls()
         await server.close()
         if self._history is not None:
             await asyncio.to_thread(self._history.close)
@@ -348,17 +363,6 @@ class Application:
             *split_address(self._config.openflow), known=self._known.get, events=Inbound(self.loop), settings=settings,
             leadership=leadership, limited=self.limited, tls=tls, discovery=self.discovery,
         )  # fmt: skip
-
-    def _collecting(self, fabric: Fabric) -> Collecting | None:
-        """Return the telemetry collector, None if no broker is configured; raises InputError."""
-        config, telemetry = self._config.telemetry, self.feeds.telemetry
-        broker = broker_of(config, self._config.tls)
-        if broker is None:
-            return None
-        telemetry.configured = True
-        return Collecting(
-            Observer(fabric.name, ports_of(fabric), detector_settings(config)), MqttBus(broker), telemetry, self.loop
-        )
 
     async def _start_http(self, http: Dashboard) -> dict[str, str]:
         """Listen for HTTP and return its address. Return none, after a warning, if the default address is in use."""

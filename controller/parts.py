@@ -3,7 +3,8 @@
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 from heddle.controller.access.audit_file import AuditFile
 from heddle.controller.access.guard import Access
 from heddle.controller.brain.steering.table import steering_of
-from heddle.controller.config.load import parse_fabric, parse_jobs
+from heddle.controller.config.load import parse_jobs
 from heddle.controller.config.service import ServiceConfig
+from heddle.controller.config.telemetry import broker_of, detector_settings, ports_of
 from heddle.controller.dashboard.access.login import AccessRules
 from heddle.controller.dashboard.page_tls import PageFiles, PageTls
 from heddle.controller.model.effect import Note
@@ -23,22 +25,39 @@ from heddle.controller.model.server_address import split_address
 from heddle.controller.probe_sessions.service import Probing, probing_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
+from heddle.controller.runtime.collecting import Collecting
 from heddle.controller.runtime.compiling.compiler import ProcessCompiler
+from heddle.controller.runtime.fabric_apply import follow
 from heddle.controller.runtime.journal import fitting
 from heddle.controller.runtime.journal.restart import why_unfit
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.planning.pool import PlannerPool
+from heddle.controller.runtime.telemetry import Telemetry
 from heddle.controller.southbound.lldp.discovery import Discovery
 from heddle.controller.southbound.lldp.frame import KEY_BYTES
 from heddle.controller.store.database import Retention
 from heddle.controller.store.etcd.candidacy import OwnFile
 from heddle.controller.store.history import SqliteHistory
-from heddle.controller.store.state_directory import NONE
+from heddle.controller.store.state_directory import NONE, StateDirectory
+from heddle.controller.views.fabric_differences import Setup
 from heddle.foundation.certificate import CertificateError
 from heddle.foundation.identity import Role
 from heddle.foundation.tls_files import Tls
+from heddle.telemetry.collector.bus import MqttBus
+from heddle.telemetry.observer import Observer
 
 _LOG = logging.getLogger("heddle.controller")
+
+
+@contextmanager
+def state_directory(config: ServiceConfig) -> Iterator[StateDirectory | None]:
+    """Hold the state directory, if one is configured; raises HeddleError."""
+    directory = StateDirectory(Path(config.state)) if config.state not in (None, NONE) else None
+    try:
+        yield directory
+    finally:
+        if directory is not None:
+            directory.close()
 
 
 def history(config: ServiceConfig) -> SqliteHistory | None:
@@ -105,12 +124,26 @@ def discovery(loop: Loop) -> Discovery:
 
 def own_file(fabric: Fabric) -> OwnFile:
     """Return what one of several controllers compares with the journal before it stands for election."""
-    return OwnFile(key=fitting.PORTS, is_same=partial(fitting.is_of, fabric), why_unfit=partial(why_unfit, fabric))
+    return OwnFile(key=fitting.WHOLE, follow=partial(follow, fabric), why_unfit=partial(why_unfit, fabric))
 
 
-def fabric_in(text: str) -> Fabric:
-    """Return the fabric that the text of a fabric file describes; raises InputError."""
-    return parse_fabric(text, "fabric")
+def setup_of(config: ServiceConfig) -> Setup:
+    """Return what the configuration says of copies of the fabric file."""
+    return Setup(
+        has_tls=config.tls.is_on,
+        has_broker=config.telemetry.broker is not None,
+        is_one_of_several=config.cluster.is_on,
+    )
+
+
+def collecting(fabric: Fabric, config: ServiceConfig, telemetry: Telemetry, loop: Loop) -> Collecting | None:
+    """Return the telemetry collector, None if no broker is configured; raises InputError."""
+    broker = broker_of(config.telemetry, config.tls)
+    if broker is None:
+        return None
+    telemetry.configured = True
+    observer = Observer(fabric.name, ports_of(fabric), detector_settings(config.telemetry))
+    return Collecting(observer, MqttBus(broker), telemetry, loop)
 
 
 def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
@@ -18,6 +19,7 @@ from heddle.controller.api.limits import MAX_CALLS, Limits, connection_options
 from heddle.controller.api.mutual_tls import KnownPeers
 from heddle.controller.api.peer import Places
 from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
+from heddle.controller.api.shared_port import share_port
 from heddle.controller.model.call_limits import CallLimits
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES
@@ -29,6 +31,7 @@ from heddle.controller.runtime.limits.callers import Callers
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.loop import Loop
+from heddle.controller.views.fabric_differences import Setup
 from heddle.foundation.keepalive import KEEPALIVE_MS, server_options
 from heddle.foundation.tls_files import Tls
 from heddle.foundation.unix_socket import is_listening
@@ -42,7 +45,8 @@ class ApiSettings:
     """How calls are accepted.
 
     `vteps` are allowed VTEP addresses beside the fabric's NICs, `limits` those of one caller, `connections` those of
-    all together. With `tls` each caller shows a certificate, other than on a socket file.
+    all together. With `tls` each caller shows a certificate, other than on a socket file. A server that `follows`
+    shares the address of the one of this process's former life, which still listens.
     """
 
     vteps: tuple[IPv4Network, ...] = ()
@@ -50,6 +54,7 @@ class ApiSettings:
     tls: Tls | None = None
     limits: CallLimits = field(default_factory=CallLimits)
     connections: int = 4_096
+    follows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,7 @@ class Served:
     previews: Shares
     limited: Counter[Limit]
     applying: FabricApply
+    setup: Setup
 
 
 class ApiServer:
@@ -72,10 +78,14 @@ class ApiServer:
         """Create the services; `leading` refuses calls while another of several controllers leads."""
         tls, feeds, attached = settings.tls, served.feeds, served.attached
         self._watching: asyncio.Task[None] | None = None
+        self._follows = settings.follows
         self._known_peers = KnownPeers(tls) if tls is not None else None
         options = [
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-            ("grpc.so_reuseport", 0),  # else a second controller shares the address, and each gets some of the calls
+            (
+                "grpc.so_reuseport",
+                int(settings.follows),
+            ),  # else a second controller shares the address, and each gets some of the calls
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),  # else a silent peer has two minutes
             *server_options(settings.keepalive_ms),
             *connection_options(settings.connections),
@@ -89,7 +99,7 @@ class ApiServer:
         interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, Guard(access), *last, Decoding()]
         self._server = grpc.aio.server(options=options, interceptors=interceptors, maximum_concurrent_rpcs=MAX_CALLS)
         jobs.add_to(self._server, loop, feeds.plans, attached.flows, served.previews, served.limited)
-        fabric.add_to(self._server, loop, feeds, served.applying)
+        fabric.add_to(self._server, loop, feeds, served.applying, served.setup)
         telemetry.add_to(self._server, loop, feeds.telemetry)
         vpc.add_to(self._server, loop, attached.gateways, settings.vteps)
         gateways.add_to(self._server, loop, attached.gateways, feeds.note)
@@ -131,16 +141,24 @@ class ApiServer:
         for service in _SERVICES:
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
-    async def close(self) -> None:
-        """Report NOT_SERVING, wait up to half a second for calls to finish, stop."""
+    async def close(self, let_go: Callable[[], None] = lambda: None) -> None:
+        """Report NOT_SERVING, wait up to half a second for calls to finish, stop.
+
+        `let_go` is called when no call begins any more: one that it lets finish is followed by none here.
+        """
         await self._health.enter_graceful_shutdown()
-        await self._server.stop(0.5)
+        stopping = asyncio.create_task(self._server.stop(0.5))
+        await asyncio.sleep(0)
+        let_go()
+        await stopping
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
 
     def _bind(self, address: str) -> int:
         """Return the bound port, 0 for none."""
+        if self._follows and not address.startswith(UNIX):
+            share_port(split_address(address)[1])
         if self._known_peers is None or address.startswith(UNIX):
             return int(self._server.add_insecure_port(address))
         return int(self._server.add_secure_port(address, self._known_peers.credentials()))

@@ -63,7 +63,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from heddle.controller.brain import congestion, durable, storms, switches
-from heddle.controller.brain.cabling import hearing
+from heddle.controller.brain.cabling import following, hearing
 from heddle.controller.brain.install import (
     Outcome,
     caught_up,
@@ -96,6 +96,7 @@ from heddle.controller.model.event import (
     Installed,
     InstallFailed,
     InstallLags,
+    NotFollowed,
     PortsAstray,
     PortsFound,
     PortStatus,
@@ -332,7 +333,8 @@ def _failed(state: State, active: Active, event: InstallFailed) -> Outcome:
 
 def _tick(state: State, event: Tick, now: int) -> Outcome:
     state, effects = jobs.end_leases(state, now)
-    for due in (switches.held_ports, _steering_tick, switches.tick, storms.ended, bad_cables.tick, gateways.tick):
+    handlers = (switches.held_ports, _steering_tick, switches.tick, storms.ended, bad_cables.tick, gateways.tick)
+    for due in (*handlers, following.tick):
         state, more = due(state, now)
         effects += more
     return state, (*effects, *unread(state))
@@ -378,5 +380,6 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     GatewayAcked: gateways.gateway_acked,
     Heard: hearing.heard,
     Diagnosed: hearing.diagnosed,
+    NotFollowed: following.not_followed,
 }
 """The function that decides about each other event."""

@@ -1,8 +1,8 @@
 """Find what a turn has changed of the part of the state that survives a restart, and restore that part at a start.
 
 One table names it all: jobs that are installed (never one that waits for its switches), drains, ports that are down,
-bad cables, virtual networks, the gateways known, and counters. Everything else follows from it, or from switches and
-gateways.
+bad cables, when cabling was followed, virtual networks, the gateways known, and counters. Everything else follows from
+it, or from switches and gateways.
 """
 
 from collections.abc import Callable, Mapping
@@ -81,6 +81,7 @@ TABLES = (
     ),
     Table("drain", str, lambda state: state.drained, lambda names: {name: name for name in names}),
     Table("cabling", str, lambda state: state.cabling.verdict.left_out, lambda names: {name: name for name in names}),
+    Table("follow", int, lambda state: state.cabling.followed, lambda times: {str(time): time for time in times}),
     Table("port", PortRef, lambda state: state.down_ports, lambda ports: {str(port): port for port in ports}),
     Table("bad_cable", int, lambda state: state.bad_cables, lambda bad: {name: bad[name].left_bps for name in bad}),
     Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs, is_same=is_unchanged),
@@ -139,7 +140,7 @@ def restored(state: State, values: Values, now: int) -> State:
         networks=_networks(found),
         started_unix_ms=None,
     )
-    state = replace(state, health=health_of(state), cabling=_cabling(state, frozenset(found["cabling"].values())))
+    state = replace(state, health=health_of(state), cabling=_cabling(state, found))
     if state.out_of_use != state.compiled_for:
         underlay = steering_of(state.fabric).underlay(state.fabric, state.layout, state.out_of_use)
         state = replace(state, underlay=underlay, compiled_for=state.out_of_use)
@@ -151,14 +152,16 @@ def restored(state: State, values: Values, now: int) -> State:
     return replace(state, jobs={job.request.job_id: _begun_again(state, job, dead, now) for job in jobs})
 
 
-def _cabling(state: State, left_out: frozenset[str]) -> Cabling:
+def _cabling(state: State, found: Values) -> Cabling:
     """Return the cabling at a start: what was out of use for it stays so until it is heard to be right.
 
     Where nothing will be heard, or nothing is to be left out, it returns to use.
     """
-    if state.settings.cabling is not CablingPolicy.EXCLUDE or not traits_of(state.fabric).has_sessions:
-        return Cabling()
-    return Cabling(verdict=Verdict(left_out=left_out & state.fabric.cable_by_link.keys()))
+    followed = tuple(sorted(found["follow"].values()))
+    if state.settings.cabling is CablingPolicy.IGNORE or not traits_of(state.fabric).has_sessions:
+        return Cabling(followed=followed)
+    left_out = frozenset(found["cabling"].values()) & state.fabric.cable_by_link.keys()
+    return Cabling(verdict=Verdict(left_out=left_out), followed=followed)
 
 
 def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:

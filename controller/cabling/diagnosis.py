@@ -13,10 +13,12 @@ from heddle.controller.cabling.cause import Cause, CauseKind
 from heddle.controller.cabling.contradictions import claimed_ports, crossed_fibres, strangers
 from heddle.controller.cabling.ends import NONE, Ends
 from heddle.controller.cabling.exchanges import loops
+from heddle.controller.cabling.found import rejoined_cables
 from heddle.controller.cabling.heard import Hearings
 from heddle.controller.cabling.observed import DARK, Observed
 from heddle.controller.cabling.undoing import undo_blocks, undo_exchanges, undo_nodes
 from heddle.controller.model.fabric import Fabric, PortRef
+from heddle.controller.model.found_cabling import Rejoined
 
 __all__ = ["Cause", "CauseKind", "Diagnosis", "diagnose"]
 
@@ -27,7 +29,7 @@ class Diagnosis:
 
     `wrong` cables are not where they belong, by what is heard. `missing` ones have no carrier and nothing is heard of
     them. Of `unknown` ones nothing is heard, or it is contradicted; nothing speaks against them. `moves` is how many
-    plugs must be put into another port at least.
+    plugs must be put into another port at least. Of `rejoined` ones it is certain how they are joined instead.
     """
 
     causes: tuple[Cause, ...]
@@ -35,6 +37,7 @@ class Diagnosis:
     missing: frozenset[str]
     unknown: frozenset[str]
     moves: int = 0
+    rejoined: tuple[Rejoined, ...] = ()
 
 
 def diagnose(fabric: Fabric, heard: Hearings, up: Collection[PortRef] | None = None) -> Diagnosis:
@@ -46,13 +49,13 @@ def diagnose(fabric: Fabric, heard: Hearings, up: Collection[PortRef] | None = N
     ends = Ends(fabric)
     observed = Observed(ends, heard, up)
     found = {kind: _ids(ends, these) for kind, these in _verdicts(observed).items()}
-    moves = fewest_moves(observed)
+    moves, rejoined = fewest_moves(observed), tuple(rejoined_cables(fabric, observed))
     steps = (
         claimed_ports, crossed_fibres, undo_nodes, strangers, undo_blocks, undo_exchanges, missing_cables, extra_cables,
     )  # fmt: skip
     causes = [cause for step in steps for cause in step(observed)]
     causes.sort(key=lambda cause: (-len(cause.cables), cause.kind, cause.ports, cause.text))
-    return Diagnosis(causes=tuple(causes), moves=moves, **found)
+    return Diagnosis(causes=tuple(causes), moves=moves, rejoined=rejoined, **found)
 
 
 def fewest_moves(observed: Observed) -> int:

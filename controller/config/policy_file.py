@@ -8,6 +8,7 @@ from pydantic import Field, PlainValidator, ValidationError, WrapValidator
 
 from heddle.controller.access.policy import Policy, TenantPolicy
 from heddle.controller.config.jobs_file import nics_or_all
+from heddle.controller.config.load import parse_fabric
 from heddle.controller.config.text.complaint import refusal, shown
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from heddle.controller.config.text.field import Shape, Uint32, Version, refuse
@@ -65,6 +66,18 @@ class PolicyShape(Shape):
     version: Version = 1
     users: dict[str, Annotated[str, PlainValidator(_role)]] = Field(default_factory=dict)
     tenants: dict[str, TenantShape] = Field(default_factory=dict)
+
+
+def fabric_under(policy: str | None, text: str) -> Fabric:
+    """Return the fabric of a text that is to follow another one, for which the policy file is read, if there is one.
+
+    Raises InputError where one of them is malformed, or the policy names what the fabric does not have: a controller
+    could not begin again.
+    """
+    fabric = parse_fabric(text, "fabric")
+    if policy is not None:
+        load_policy(policy, fabric)
+    return fabric
 
 
 def load_policy(path: Path | str, fabric: Fabric) -> Policy:

@@ -104,7 +104,8 @@ class ServiceConfig(BaseModel):
     cabling: str = Field(
         default=DEFAULT_CABLING,
         description="what plans do with a cable that is plugged elsewhere than the fabric file says: "
-        "exclude leaves it out of use, ignore uses it as if it were right; both name it",
+        "exclude leaves it out of use, follow does so until it is used as it was found, ignore uses it as if it were "
+        "right; all name it",
     )
     cabling_max_percent: int = _of_brain("cabling_max_percent")
     telemetry: TelemetryConfig = Field(
@@ -173,10 +174,8 @@ class ServiceConfig(BaseModel):
     @field_validator("cabling")
     @classmethod
     def _policy(cls, text: str) -> str:
-        if text == "follow":
-            raise ValueError("follow, to plan over cables as they are found, is not offered yet; exclude or ignore")
         if text not in set(CablingPolicy):
-            raise ValueError(f"must be exclude or ignore; is {text!r}")
+            raise ValueError(f"must be exclude, follow or ignore; is {text!r}")
         return text
 
     @field_validator("openflow", "http")

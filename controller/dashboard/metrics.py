@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
+from heddle.controller.brain.cabling.following import followed_lately
 from heddle.controller.brain.lacking import missing
 from heddle.controller.brain.state import State
 from heddle.controller.dashboard import fabric_metrics, steering_metrics
 from heddle.controller.dashboard.exposition import Family, label_text, lines
 from heddle.controller.dashboard.sources import Sources
+from heddle.controller.model.found_cabling import as_found
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.observed import Reports
 from heddle.controller.model.steering_traits import traits_of
@@ -115,9 +117,11 @@ LIES = Family(
 CABLES = Family(
     "heddle_cables",
     "gauge",
-    "Cables that are wrong, missing or unknown by what their ports hear, and wrong ones that plans leave out.",
+    "Cables that are wrong, missing or unknown by what their ports hear, wrong ones that plans leave out, and those "
+    "that plans use as found.",
     ("cabling",),
 )
+FOLLOWED = Family("heddle_cabling_followed", "gauge", "Attempts of the last hour to follow the cabling as found.")
 FRAMES = Family(
     "heddle_lldp_frames_total", "counter", "LLDP frames sent, and received by what became of each.", ("result",)
 )
@@ -182,8 +186,8 @@ def metrics_text(sources: Sources, limited: Counter[Limit], unaudited: int = 0) 
         lines(LIMITED, [(_limit_label(limit), limited[limit]) for limit in Limit]),
         _probe_lines(attached.probe_agents),
         steering_metrics.steering_lines(sources.probing),
-        _cabling_lines(loop.state, sources.frames),
-        _telemetry_lines(telemetry, len(loop.state.cabling.verdict.conditions)),
+        _cabling_lines(loop.state, sources.frames, loop.now_unix_ms()),
+        _telemetry_lines(telemetry, len(loop.state.cabling.conditions)),
         fabric,
     )
 
@@ -256,10 +260,12 @@ def _probe_lines(probing: ProbeAgents) -> Iterator[str]:
     yield from lines(LIES, [(label_text(("kind", lie)), probing.lies[lie]) for lie in Lie])
 
 
-def _cabling_lines(state: State, frames: Counter[str]) -> Iterator[str]:
+def _cabling_lines(state: State, frames: Counter[str], now: int) -> Iterator[str]:
     verdict = state.cabling.verdict
     found = {name: len(getattr(verdict, name)) for name in ("wrong", "missing", "unknown", "left_out")}
+    found["as_found"] = len(as_found(state.fabric))
     yield from lines(CABLES, [(label_text(("cabling", name)), count) for name, count in found.items()])
+    yield from lines(FOLLOWED, [("", len(followed_lately(state.cabling, now)))])
     yield from lines(FRAMES, [(label_text(("result", name)), frames[name]) for name in sorted(frames)])
 
 

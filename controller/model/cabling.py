@@ -6,13 +6,16 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.found_cabling import Rejoined
 
 
 class CablingPolicy(StrEnum):
-    """What plans do with a cable whose plugs are found to be elsewhere; both name it."""
+    """What plans do with a cable whose plugs are found to be elsewhere; all name it."""
 
     IGNORE = "ignore"
     EXCLUDE = "exclude"
+    FOLLOW = "follow"
+    """Left out of use until the fabric in force has it as it was found."""
 
 
 class Peer(NamedTuple):
@@ -45,8 +48,9 @@ class Verdict:
     """What the heard cabling says of the fabric's cables, by id.
 
     `wrong` have a plug elsewhere, `missing` are dark and were never heard, `unknown` are up and not heard; all others
-    are as described. `causes` explain the first two, most cables first. `left_out` are out of use for it, and `kept`
-    says which are not although they are wrong.
+    are as described. `causes` explain what differs from the fabric file, most cables first. `left_out` are out of use
+    for it, and `kept` says which are not although they are wrong. `found` are those of which it is certain how they are
+    joined instead, where plans are to follow that.
     """
 
     causes: tuple[Miscabling, ...] = ()
@@ -55,6 +59,7 @@ class Verdict:
     unknown: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
     kept: tuple[str, ...] = ()
+    found: tuple[Rejoined, ...] = ()
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -68,7 +73,9 @@ class Cabling:
 
     `before` is what ports that are down have heard last: a cable that was right is down, not missing.
     `token` is that of the verdict under way, and `stale` whether something has changed that the last one does not know.
-    The next is not begun before `pause_until_unix_ms`.
+    The next is not begun before `pause_until_unix_ms`. What the verdict has `found` is so since `found_unix_ms`.
+    `following` is the token of the change of the fabric under way, `followed` when such changes were begun lately, and
+    `unfollowed` why the last one was not made, "" where it was.
     """
 
     heard: Heard = field(default_factory=dict)
@@ -78,3 +85,12 @@ class Cabling:
     since_unix_ms: int = 0
     stale: bool = False
     pause_until_unix_ms: int = 0
+    found_unix_ms: int = 0
+    following: int | None = None
+    followed: tuple[int, ...] = ()
+    unfollowed: str = ""
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Return what an operator should know, as sentences: each is one condition."""
+        return (*self.verdict.conditions, *((self.unfollowed,) if self.unfollowed else ()))

@@ -11,6 +11,7 @@ from heddle.controller.model import lines
 from heddle.controller.model.cabling import CablingPolicy, Peer
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.found_cabling import Rejoined
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import NO_MOVES, MoveLimit
@@ -214,6 +215,15 @@ class Diagnose(Printed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Follow(Printed):
+    """Put the fabric in force with cables as they were found: this life ends, or `event.NotFollowed` says why not."""
+
+    line: ClassVar[Wording] = lambda e: Line(f"follow {sum(len(each.gone) for each in e.found)} cables as found")
+    token: int
+    found: tuple[Rejoined, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Condition(Printed):
     """Publish that a condition of a kind is raised, or cleared."""
 
@@ -258,5 +268,6 @@ Effect = (
     | Wake
     | Persist
     | Diagnose
+    | Follow
     | Condition
 )

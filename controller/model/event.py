@@ -312,6 +312,15 @@ class Diagnosed(Printed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotFollowed(Printed):
+    """The reply to the `effect.Follow` of the same token, where the fabric in force stays."""
+
+    line: ClassVar[Wording] = lambda e: Line(f"the cabling as found is not followed: {e.reason}")
+    token: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick(Printed):
     """Time has passed: leases and the deadlines of waiting callers are checked."""
 
@@ -323,5 +332,5 @@ Event = (
     CablesJudged | Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed | InstallLags |
     SwitchCaughtUp | ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer |
     DeleteLoadBalancer | ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway |
-    DropUnknownVpcs | GatewayAcked | Heard | Diagnosed | Tick
+    DropUnknownVpcs | GatewayAcked | Heard | Diagnosed | NotFollowed | Tick
 )  # fmt: skip

@@ -150,6 +150,8 @@ class Fabric:
     reserve: Reserve = NO_RESERVE
     port_layout: SteeringLayout | None = None
     """What source ports mean, where a journal or recording says so; `model.steering.layout_of` returns it."""
+    described: tuple[Cable, ...] = ()
+    """All cables of the fabric file, where `cables` are as they were found instead (`model.found_cabling`)."""
 
     @cached_property
     def paths_up(self) -> int:

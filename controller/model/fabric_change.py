@@ -4,11 +4,13 @@ Ports are compared by the layout of the first fabric, which is that of jobs that
 change is harmful if some flow could notice it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, SteeredBy, Switch
+from heddle.controller.model.health import Health
+from heddle.controller.model.port_layout import Reserve
 from heddle.controller.model.port_meaning import too_many
 from heddle.controller.model.steering import choices_in, layout_of
 
@@ -30,6 +32,7 @@ class Parts:
     switches: tuple[str, ...] = ()
     cables: tuple[str, ...] = ()
     nics: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,7 @@ class FabricChange:
 
     `recabled` are cables of which one plug is elsewhere now: they are neither added nor removed. `displaced` and
     `beyond` are texts: cables that ports of running flows would select no more, and those beyond the ports' room.
+    `others` are settings by which no flow moves, under their names in the fabric file.
     """
 
     added: Parts
@@ -49,6 +53,7 @@ class FabricChange:
     moved_nics: tuple[Changed, ...] = ()
     addresses: tuple[Changed, ...] = ()
     whole: tuple[Changed, ...] = ()
+    others: tuple[Changed, ...] = ()
     displaced: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
     renamed: tuple[str, ...] = ()
@@ -88,14 +93,25 @@ def changes_between(before: Fabric, after: Fabric) -> FabricChange:
         for then, now in ((before.switches, after.switches), (before.cables, after.cables), (before.nics, after.nics))
     )
     recabled = _recabled(cables)
+    hosts, hosts_now = (dict.fromkeys(nic.host for nic in each.nics) for each in (before, after))
     was, now = {each.was for each in recabled}, {each.now for each in recabled}
     whole = (
         Changed("the fabric's name", before.name, after.name),
         Changed("steering", before.steered_by.value, after.steered_by.value),
     )
     return FabricChange(
-        added=Parts(switches=switches.added, cables=_without(cables.added, now), nics=nics.added),
-        removed=Parts(switches=switches.removed, cables=_without(cables.removed, was), nics=nics.removed),
+        added=Parts(
+            switches=switches.added,
+            cables=_without(cables.added, now),
+            nics=nics.added,
+            hosts=_without(hosts_now, hosts),
+        ),
+        removed=Parts(
+            switches=switches.removed,
+            cables=_without(cables.removed, was),
+            nics=nics.removed,
+            hosts=_without(hosts, hosts_now),
+        ),
         recabled=recabled,
         rates=(*cables.differing("capacity_bps"), *nics.differing("capacity_bps")),
         datapath_ids=switches.differing("datapath_id"),
@@ -103,6 +119,7 @@ def changes_between(before: Fabric, after: Fabric) -> FabricChange:
         moved_nics=nics.differing("port"),
         addresses=(*nics.differing("ip"), *nics.differing("mac")),
         whole=tuple(each for each in whole if each.was != each.now),
+        others=tuple(_others(before, after, switches, nics)),
         displaced=tuple(_displaced(before, after)) if _reads_ports(before, after) else (),
         beyond=too_many(after, layout_of(before)) if _reads_ports(before, after) else (),
         renamed=tuple(_renamed(switches, nics)),
@@ -124,7 +141,29 @@ class _Sides:
         return tuple(Changed(name, was, now) for name, was, now in found if was != now)
 
 
-def _without(names: Iterable[str], others: set[str]) -> tuple[str, ...]:
+def _others(before: Fabric, after: Fabric, switches: "_Sides", nics: "_Sides") -> Iterator[Changed]:
+    """Yield other settings of a part, or of the whole, that differ."""
+    for sides, fields in ((switches, ("rule_budget",)), (nics, ("host", "rail", "network", "gpus"))):
+        for field in fields:
+            yield from (each._replace(id=f"{field} of {each.id}") for each in sides.differing(field))
+    for name in ("failed", "reserve", "port_addresses"):
+        was, now = getattr(before, name), getattr(after, name)
+        if was != now:
+            yield Changed(name, _brief(was), _brief(now))
+
+
+def _brief(value: object) -> str:
+    """Return a setting of the whole fabric in a few words."""
+    if isinstance(value, Health):
+        parts = (*sorted(value.down_switches), *sorted(value.down_cables), *sorted(value.down_nics))
+        return f"{parts[0]} and {len(parts) - 1} more" if len(parts) > 1 else "".join(parts) or "none"
+    if isinstance(value, Reserve):
+        return " ".join(f"{name}={number}" for name, number in value._asdict().items() if number) or "none"
+    assert isinstance(value, tuple)
+    return f"{len(value)} listed"
+
+
+def _without(names: Iterable[str], others: Container[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in others)
 
 

@@ -32,9 +32,10 @@ SUFFIX = ".heddle"
 VERSION = 2
 FORMER = 1
 EARLIER: Mapping[str, frozenset[str]] = {
-    "577ff877f193e68c": frozenset({"network_known_since", "network_ended", "cabling", "bad_cable"}),
-    "8d99dd88f4e6a754": frozenset({"cabling", "bad_cable"}),
-    "02a5be1ce16ddc62": frozenset({"cabling", "bad_cable"}),
+    "577ff877f193e68c": frozenset({"network_known_since", "network_ended", "cabling", "bad_cable", "follow"}),
+    "8d99dd88f4e6a754": frozenset({"cabling", "bad_cable", "follow"}),
+    "02a5be1ce16ddc62": frozenset({"cabling", "bad_cable", "follow"}),
+    "f89a8341bc29ede6": frozenset({"follow"}),
 }
 """Fingerprints of classes that have got nothing since but fields with defaults, at their ends: such files are read. To
 each the tables of the journal that have come since."""

@@ -5,16 +5,18 @@ made ready beside the one that serves; then one key of the journal says which fa
 killed at any moment continues with the former fabric or with the new one, each as after a restart: switches forward by
 what they hold, and get the difference.
 
-    check ─► start planner and compiler beside ─► admit no change ─► check again ─► write the key ─► the next life
+    read and judge (a process) ─► planner, compiler and first state beside ─► admit no change ─► judge again, if jobs
+    have changed ─► write the key ─► the next life begins ─► callers are let go
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from heddle.controller.brain.state import State
+from heddle.controller.model.effect import Follow
 from heddle.controller.model.error import (
     BudgetExceededError,
     HeddleError,
@@ -22,12 +24,20 @@ from heddle.controller.model.error import (
     PrerequisiteError,
     UnavailableError,
 )
-from heddle.controller.model.fabric import Fabric, SteeredBy
+from heddle.controller.model.event import NotFollowed
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.found_cabling import with_found
+from heddle.controller.model.job_state import JobState
+from heddle.controller.model.plan import JobFlows
+from heddle.controller.runtime.interpreter import growing
 from heddle.controller.runtime.journal.fitting import WHOLE, Key, UnfitFabricError, as_in_file, encoded, in_force
-from heddle.controller.runtime.journal.foresight import Foresight, foreseen
+from heddle.controller.runtime.journal.foresight import Foresight
 from heddle.controller.runtime.journal.gate import Gate
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.ports import Compiler, Planner, StateStore
+from heddle.controller.runtime.trial.trial import Trial
+from heddle.controller.runtime.trial.wire import Checked, Judged, Reader
+from heddle.controller.views.fabric_differences import summary
 
 QUIET_S = 30.0
 """A transaction under way is waited for so long."""
@@ -45,6 +55,8 @@ class Life:
     fabric: Fabric
     planner: Planner | None = None
     compiler: Compiler | None = None
+    initial: State | None = None
+    """Its first state, with the underlay compiled."""
 
     def close(self) -> None:
         """End its processes."""
@@ -62,32 +74,42 @@ class FabricChangedError(HeddleError):
 
 
 def use_that_in_force(fabric: Fabric, store: StateStore) -> None:
-    """Raise FabricChangedError where the file of one of several controllers lacks parts of the fabric in force.
+    """Raise FabricChangedError where another fabric is in force, and InputError where that is damaged."""
+    try:
+        follow(fabric, store.read())
+    except ValueError as wrong:
+        raise InputError(f"{store.place}: {wrong}: `heddle state restore`") from None
 
-    So a controller with the file of before a change leads with what the change has added.
+
+def follow(fabric: Fabric, stored: Mapping[Key, bytes]) -> None:
+    """Raise FabricChangedError where a journal says that another fabric is in force; raises ValueError for damage.
+
+    The journal of several controllers is the one truth: the file of each is its seed alone.
     """
-    kept = in_force(store.read())
-    if kept is not None and not _ids(kept) <= _ids(fabric):
-        _LOG.warning("the fabric file lacks parts of the fabric in force, which is used: give this controller its file")
+    kept = in_force(stored)
+    if kept is not None and kept != as_in_file(fabric):
+        _LOG.warning(
+            "the fabric in force, in etcd, is not that of this controller, which follows it: give it that file; "
+            "`heddle fabric apply` changes the fabric in force"
+        )
         raise FabricChangedError(Life(fabric=kept))
-
-
-def _ids(fabric: Fabric) -> frozenset[str]:
-    return frozenset((*fabric.switch_by_id, *fabric.cable_by_link, *fabric.nic_by_id))
 
 
 class FabricApply:
     """Changes of one life of a controller. Used in its event loop."""
 
     def __init__(
-        self, loop: Loop, gate: Gate, read: Callable[[str], Fabric],
-        make: Callable[[Fabric], tuple[Planner, Compiler]],
+        self, loop: Loop, gate: Gate, read: Reader, make: Callable[[Fabric], tuple[Planner, Compiler]],
+        begin: Callable[[Fabric], State],
     ) -> None:  # fmt: skip
-        """`read` reads a fabric file from its text; `make` returns the processes of a life."""
-        self._loop, self._gate, self._read, self._make = loop, gate, read, make
+        """`read` reads a fabric file from its text; `make` returns the processes of a life, `begin` its first state."""
+        self._loop, self._gate, self._read, self._make, self._begin = loop, gate, read, make, begin
         self._busy = False
         self.next: asyncio.Future[Life] = asyncio.get_running_loop().create_future()
         """The next life, once its fabric is in force."""
+        self.served = asyncio.Event()
+        """Set once the next life serves, or cannot: callers of this one are let go."""
+        loop.follow_with(self.follow)
 
     async def wait(self, running: asyncio.Task[None]) -> None:
         """Wait for the end of this life: raises what its loop raises, and FabricChangedError."""
@@ -97,10 +119,11 @@ class FabricApply:
             raise FabricChangedError(self.next.result())
         running.result()
 
-    async def apply(self, text: str, name: str = "", *, dry_run: bool) -> tuple[Foresight, bool]:
-        """Return what a fabric file changes, and whether it is in force now: then this life is to end.
+    async def apply(self, source: str | Fabric, name: str = "", *, dry_run: bool) -> tuple[Foresight, bool]:
+        """Return what a fabric, or the text of its file, changes, and whether it is in force now.
 
-        `name` is that of the fabric, if it is given.
+        Then this life ends, and `served` says when the next one serves. A file gets the cables that were found in the
+        fabric in force. `name` is that of the fabric, if it is given.
 
         Raises InputError for a file that is wrong, or does not fit what runs unless it is a dry run,
         BudgetExceededError while another change is under way, and UnavailableError.
@@ -109,49 +132,59 @@ class FabricApply:
             raise BudgetExceededError("another change of the fabric, or a dry run, is under way; try again")
         self._busy = True
         try:
-            fabric, state = await asyncio.to_thread(self._read, text), self._loop.state
-            if name not in ("", fabric.name):
-                raise InputError(f"name: the file is of fabric {fabric.name}, the request of {name}")
-            found = await asyncio.to_thread(_foreseen, state, fabric)
-            if dry_run or as_in_file(state.fabric) == fabric:
-                return found, False
-            if found.refusal:
-                raise UnfitFabricError(found.refusal)
-            await self._begin(fabric, state)
-            return found, True
+            async with Trial(source, self._read) as trial:
+                if name not in ("", found := await trial.name()):
+                    raise InputError(f"name: the file is of fabric {found}, the request of {name}")
+                state = self._loop.state
+                judged = await trial.judge(state)
+                if dry_run or judged.is_same:
+                    return judged.found, False
+                _check(judged.found.refusal)
+                await self._prepare(trial, state, judged)
+                return judged.found, True
         finally:
             self._busy = False
 
-    async def _begin(self, fabric: Fabric, state: State) -> None:
+    async def follow(self, effect: Follow) -> None:
+        """Put the fabric in force with cables as they were found; post why, where that is refused."""
+        try:
+            await self.apply(with_found(self._loop.state.fabric, effect.found), dry_run=False)
+        except HeddleError as why:
+            self._loop.post(NotFollowed(token=effect.token, reason=str(why)))
+
+    async def _prepare(self, trial: Trial, state: State, judged: Judged) -> None:
         """Make the next life ready, and put its fabric in force."""
         if self._gate.journal is None:
             raise PrerequisiteError("a change of the fabric needs a journal: start the controller with --state DIR")
-        if state.jobs and fabric.steered_by is SteeredBy.OPENFLOW:
-            fabric = replace(fabric, port_layout=state.layout)  # what ports of running jobs mean
-        planner, compiler = self._make(fabric)
-        life = Life(fabric=fabric, planner=planner, compiler=compiler)
+        with growing():
+            fabric, whole = await trial.hand_over()
+            planner, compiler = await asyncio.to_thread(self._make, fabric)
+            life = Life(
+                fabric=fabric, planner=planner, compiler=compiler, initial=await asyncio.to_thread(self._begin, fabric)
+            )
         try:
             compiler.start()
             planner.start()
-            await self._put_in_force(life)
+            with self._gate.paused("the fabric is being changed; try again in a few seconds"):
+                await self._quiet()
+                gone = await self._judged_again(trial, state, judged)
+                await self._put_in_force(life, whole, gone)
+            _LOG.info("another fabric is in force; it differs by: %s", summary(judged.found.change))
         except BaseException:
             life.close()
             raise
 
-    async def _put_in_force(self, life: Life) -> None:
-        """Write the fabric of a life, and let it begin."""
-        content = await asyncio.to_thread(encoded, life.fabric)
-        with self._gate.paused("the fabric is being changed; try again in a few seconds"):
-            await self._quiet()
-            gone = await self._checked(life.fabric)
-            try:
-                self._gate.keep({WHOLE: content, **dict.fromkeys(gone)})
-                await self._gate.settled()
-            except BaseException:
-                former = {("drain", name): name for kind, name in gone if kind == "drain"}
-                self._gate.keep({WHOLE: encoded(self._loop.state.fabric), **former})
-                raise
-            self.next.set_result(life)
+    async def _put_in_force(self, life: Life, whole: bytes, gone: frozenset[Key]) -> None:
+        """Write the fabric of a life, and let it begin: this one admits nothing more."""
+        try:
+            self._gate.keep({WHOLE: whole, **dict.fromkeys(gone)})
+            await self._gate.settled()
+        except BaseException:
+            former = {("drain", name): name for kind, name in gone if kind == "drain"}
+            self._gate.keep({WHOLE: encoded(self._loop.state.fabric), **former})
+            raise
+        self._gate.end("the controller begins again with another fabric; try again in a few seconds")
+        self.next.set_result(life)
 
     async def _quiet(self) -> None:
         """Wait until no transaction is under way: what it has begun is written for the former fabric."""
@@ -163,41 +196,30 @@ class FabricApply:
             text = f"a change of the controller has not ended in {QUIET_S:.0f} s; nothing was changed: try again"
             raise UnavailableError(text) from None
 
-    async def _checked(self, fabric: Fabric) -> frozenset[Key]:
-        """Check the jobs as they are now; return the keys that the new fabric has no use for."""
+    async def _judged_again(self, trial: Trial, before: State, judged: Judged) -> frozenset[Key]:
+        """Judge jobs and drains as they are now; return the keys that the new fabric has no use for."""
+        found = Checked(judged.found.refusal, judged.gone)
         for _ in range(MAX_CHECKS):
             state = self._loop.state
-            found, gone = await asyncio.to_thread(_foreseen, state, fabric), _gone(state, fabric)
-            if found.refusal:
-                raise UnfitFabricError(found.refusal)
-            if self._loop.state.jobs is state.jobs and self._loop.state.drained is state.drained:
-                return gone
+            jobs, then = _jobs(state), _jobs(before)
+            kept = frozenset(name for name, flows in jobs.items() if flows is then.get(name))
+            if kept == jobs.keys() == then.keys() and _parts(state) == _parts(before):
+                return found.gone
+            found, before = await trial.check(state, kept), state
+            _check(found.refusal)
         raise UnavailableError("jobs change faster than they are checked; nothing was changed: try again")
 
 
-def _foreseen(state: State, fabric: Fabric) -> Foresight:
-    """Return what another fabric changes; refused is also what a start with its file would take."""
-    found = foreseen(state, fabric, _gone(state, fabric))
-    refusal = _why_not(state, fabric) or found.refusal
-    return replace(found, refusal=refusal)
+def _check(refusal: str) -> None:
+    if refusal:
+        raise UnfitFabricError(refusal)
 
 
-def _why_not(state: State, fabric: Fabric) -> str:
-    """Return why a fabric cannot follow that in force, "" where it can: what is gone is to be drained before."""
-    if fabric.name != state.fabric.name or fabric.steered_by is not state.fabric.steered_by:
-        return "fabric: name and steering of the fabric in force stay; start another controller"
-    idle = state.out_of_use
-    for cable in state.fabric.cables:
-        is_idle = not idle.down_switches.isdisjoint((cable.lower.switch, cable.upper.switch))
-        is_idle = is_idle or not idle.down_cables.isdisjoint((cable.up_link, cable.down_link))
-        if cable.up_link not in fabric.cable_by_link and not is_idle:
-            return f"cable {cable.id} is in use: `heddle drain '{cable.up_link}'` first, then leave it out"
-    return ""
+def _jobs(state: State) -> Mapping[str, JobFlows]:
+    """Return the paths and ports of the jobs that a journal has."""
+    return {name: job.flows for name, job in state.jobs.items() if job.state is not JobState.PLANNED}
 
 
-def _gone(state: State, fabric: Fabric) -> frozenset[Key]:
-    """Return the keys of drains, and of ports that are down, that a fabric has no part for."""
-    switches = {switch.id for switch in fabric.switches}
-    drains = (name for name in state.drained if name not in switches and name not in fabric.cable_by_link)
-    ports = (port for port in state.down_ports if port.switch not in switches)
-    return frozenset((*(("drain", name) for name in drains), *(("port", str(port)) for port in ports)))
+def _parts(state: State) -> tuple[object, ...]:
+    """Return what of a state, beside jobs, needs parts of the fabric."""
+    return state.drained, state.down_ports, state.out_of_use

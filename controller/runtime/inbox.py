@@ -6,6 +6,7 @@ switch has posted another kind of event since: a switch whose ports toggle occup
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heddle.controller.model.event import Event, PortStatus, SwitchDown, SwitchUp
@@ -77,3 +78,16 @@ class Inbox:
             del ports[one.event.port]
             if not ports:
                 del self._ports[one.peer]
+
+
+def coalesced(events: Sequence[Event]) -> list[Event]:
+    """Return events without those port states that another of the same port follows, before any other kind of event."""
+    kept: list[Event] = []
+    ports: dict[tuple[str, int], PortStatus] = {}
+    for event in events:
+        if isinstance(event, PortStatus):
+            ports[event.switch, event.port] = event
+        else:
+            kept += [*ports.values(), event]
+            ports = {}
+    return [*kept, *ports.values()]

@@ -2,6 +2,8 @@
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 SWITCH_INTERVAL_S = 0.001
@@ -15,8 +17,11 @@ _whole = 0
 """How many objects were excluded after the last whole pass: all of them were in use."""
 
 
-def shorten_pauses() -> None:
+def shorten_pauses(*, collects: bool = True) -> None:
     """Set the thread switch interval to 1 ms, and exclude old objects from garbage collection; call after start-up.
+
+    Without `collects` no garbage is looked for, which stops all threads: for a controller that has served already.
+    What its former life has left in cycles is excluded too, so once that is a quarter the next pass is whole.
 
     The default interval of 5 ms lets each thread that decodes telemetry or writes history block the loop for as long.
     A full pass of the garbage collector stops all threads: tens of milliseconds for what exists by now (modules, the
@@ -25,11 +30,29 @@ def shorten_pauses() -> None:
     global _whole
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECTION_THRESHOLDS)
-    gc.collect()
+    if collects:
+        gc.collect()
     gc.freeze()
-    _whole = gc.get_freeze_count()
+    if collects:
+        _whole = gc.get_freeze_count()
+    elif gc.get_freeze_count() > MAX_GROWTH * _whole:
+        gc.unfreeze()
     if _exclude_survivors not in gc.callbacks:
         gc.callbacks.append(_exclude_survivors)
+
+
+@contextmanager
+def growing() -> Iterator[None]:
+    """Make many values that stay: no pass of the garbage collector begins meanwhile, and later ones exclude them.
+
+    Passes would walk all that is there already, again and again. What is in use elsewhere meanwhile is excluded too.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _exclude_survivors(phase: str, info: dict[str, Any]) -> None:

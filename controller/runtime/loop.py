@@ -8,7 +8,7 @@ brain, or of an effect that no event reports, ends the loop and with it the proc
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from heddle.controller.model.effect import (
     Effect,
     EndSession,
     FindPorts,
+    Follow,
     GiveUp,
     Install,
     NetworksChanged,
@@ -43,7 +44,6 @@ from heddle.controller.model.event import (
     Installed,
     InstallFailed,
     InstallLags,
-    PortStatus,
     RulesRead,
     Solved,
     Submit,
@@ -57,7 +57,7 @@ from heddle.controller.recording.batch import Turn, fault_text
 from heddle.controller.recording.recorder import Recorder
 from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.gateways import Gateways
-from heddle.controller.runtime.inbox import Inbox
+from heddle.controller.runtime.inbox import Inbox, coalesced
 from heddle.controller.runtime.journal.gate import Gate
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.port_search import PortSearch
@@ -95,6 +95,7 @@ class Loop:
         self._by, self._clock = performers, clock
         self._recorder: Recorder | None = None
         self._switches: Switches | None = None
+        self._follow: Callable[[Follow], Coroutine[Any, Any, None]] | None = None
         self._inbox = Inbox(Counter() if limited is None else limited)
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 1
@@ -109,6 +110,10 @@ class Loop:
     def connect(self, switches: Switches) -> None:
         """Set the southbound that installs rules; call once, before `run`."""
         self._switches = switches
+
+    def follow_with(self, follow: Callable[[Follow], Coroutine[Any, Any, None]]) -> None:
+        """Set what puts the cabling as found in force; call once, before `run`."""
+        self._follow = follow
 
     def record_to(self, recorder: Recorder | None) -> None:
         """Set where events and decisions are recorded, if anywhere; call once, before `run`."""
@@ -351,6 +356,10 @@ class Loop:
     def _on_diagnose(self, effect: Diagnose) -> None:
         self._spawn(self._diagnose(effect))
 
+    def _on_follow(self, effect: Follow) -> None:
+        if self._follow is not None:
+            self._spawn(self._follow(effect))
+
     def _on_condition(self, effect: Condition) -> None:
         self._by.feeds.condition(effect)
 
@@ -374,21 +383,9 @@ _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {
     EndSession: Loop._on_end_session,
     Note: Loop._on_note,
     Diagnose: Loop._on_diagnose,
+    Follow: Loop._on_follow,
     Condition: Loop._on_condition,
 }
-
-
-def coalesced(events: Sequence[Event]) -> list[Event]:
-    """Return events without those port states that another of the same port follows, before any other kind of event."""
-    kept: list[Event] = []
-    ports: dict[tuple[str, int], PortStatus] = {}
-    for event in events:
-        if isinstance(event, PortStatus):
-            ports[event.switch, event.port] = event
-        else:
-            kept += [*ports.values(), event]
-            ports = {}
-    return [*kept, *ports.values()]
 
 
 def _fault(what: str, fault: Exception) -> HeddleError:

@@ -527,7 +527,7 @@ class Switch(_message.Message):
     def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured", "cabling", "heard", "left_out", "left_bps", "fault")
+    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured", "cabling", "heard", "left_out", "left_bps", "fault", "as_found")
     ID_FIELD_NUMBER: _ClassVar[int]
     SRC_FIELD_NUMBER: _ClassVar[int]
     DST_FIELD_NUMBER: _ClassVar[int]
@@ -542,6 +542,7 @@ class Link(_message.Message):
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     LEFT_BPS_FIELD_NUMBER: _ClassVar[int]
     FAULT_FIELD_NUMBER: _ClassVar[int]
+    AS_FOUND_FIELD_NUMBER: _ClassVar[int]
     id: str
     src: str
     dst: str
@@ -556,7 +557,8 @@ class Link(_message.Message):
     left_out: bool
     left_bps: int
     fault: str
-    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
+    as_found: bool
+    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ..., as_found: _Optional[bool] = ...) -> None: ...
 
 class Nic(_message.Message):
     __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network")
@@ -605,18 +607,44 @@ class ApplyFabricRequest(_message.Message):
     def __init__(self, fabric: _Optional[str] = ..., dry_run: _Optional[bool] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ApplyFabricReply(_message.Message):
-    __slots__ = ("refusal", "harms", "jobs", "rules", "applied")
+    __slots__ = ("refusal", "harms", "jobs", "rules", "applied", "differences", "copies")
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
     HARMS_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
     APPLIED_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCES_FIELD_NUMBER: _ClassVar[int]
+    COPIES_FIELD_NUMBER: _ClassVar[int]
     refusal: str
     harms: _containers.RepeatedScalarFieldContainer[str]
     jobs: _containers.RepeatedCompositeFieldContainer[JobFate]
     rules: _containers.RepeatedCompositeFieldContainer[RuleChange]
     applied: bool
-    def __init__(self, refusal: _Optional[str] = ..., harms: _Optional[_Iterable[str]] = ..., jobs: _Optional[_Iterable[_Union[JobFate, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., applied: _Optional[bool] = ...) -> None: ...
+    differences: _containers.RepeatedCompositeFieldContainer[FabricDifference]
+    copies: _containers.RepeatedCompositeFieldContainer[FabricCopy]
+    def __init__(self, refusal: _Optional[str] = ..., harms: _Optional[_Iterable[str]] = ..., jobs: _Optional[_Iterable[_Union[JobFate, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., applied: _Optional[bool] = ..., differences: _Optional[_Iterable[_Union[FabricDifference, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[FabricCopy, _Mapping]]] = ...) -> None: ...
+
+class FabricDifference(_message.Message):
+    __slots__ = ("kind", "id", "was", "now")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    WAS_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    id: str
+    was: str
+    now: str
+    def __init__(self, kind: _Optional[str] = ..., id: _Optional[str] = ..., was: _Optional[str] = ..., now: _Optional[str] = ...) -> None: ...
+
+class FabricCopy(_message.Message):
+    __slots__ = ("what", "parts", "todo")
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    TODO_FIELD_NUMBER: _ClassVar[int]
+    what: str
+    parts: _containers.RepeatedScalarFieldContainer[str]
+    todo: str
+    def __init__(self, what: _Optional[str] = ..., parts: _Optional[_Iterable[str]] = ..., todo: _Optional[str] = ...) -> None: ...
 
 class JobFate(_message.Message):
     __slots__ = ("job_id", "kind", "flows", "text")

@@ -1,6 +1,7 @@
 """Serve FabricService: the topology, and explanations of flows' paths."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import grpc
@@ -18,6 +19,7 @@ from heddle.controller.runtime.fabric_apply import FabricApply
 from heddle.controller.runtime.feeds import TOPOLOGY, Feeds
 from heddle.controller.runtime.journal.foresight import Foresight
 from heddle.controller.runtime.loop import Loop
+from heddle.controller.views.fabric_differences import Setup, copies, differences
 from heddle.controller.views.view import explain
 from heddle.telemetry.detection.window import Snapshot
 from heddle.v1 import heddle_pb2 as pb
@@ -29,8 +31,8 @@ Context = Any
 class FabricService(rpc.FabricServiceServicer):
     """The current topology, and explanations of flows' paths."""
 
-    def __init__(self, loop: Loop, feeds: Feeds, applying: FabricApply) -> None:
-        self._loop, self._feeds, self._applying = loop, feeds, applying
+    def __init__(self, loop: Loop, feeds: Feeds, applying: FabricApply, setup: Setup) -> None:
+        self._loop, self._feeds, self._applying, self._setup = loop, feeds, applying, setup
         self._replies = Replies()
 
     async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> bytes:
@@ -69,7 +71,9 @@ class FabricService(rpc.FabricServiceServicer):
         """Put another fabric file in force, or return what that would change."""
         async with errors_as_status(context):
             found, applied = await self._applying.apply(request.fabric, request.name, dry_run=request.dry_run)
-            return foresight_to(found, applied=applied)
+            if applied:
+                await self._applying.served.wait()
+            return await in_worker(partial(foresight_to, found, self._setup, applied=applied))
 
     async def _topology(self) -> pb.Topology:
         hidden = current().scope.hidden_ports
@@ -90,7 +94,7 @@ class FabricService(rpc.FabricServiceServicer):
             )  # fmt: skip
 
 
-def foresight_to(found: Foresight, *, applied: bool) -> pb.ApplyFabricReply:
+def foresight_to(found: Foresight, setup: Setup, *, applied: bool) -> pb.ApplyFabricReply:
     """Return a foresight as a message, and whether it has come true."""
     return pb.ApplyFabricReply(
         refusal=found.refusal,
@@ -101,12 +105,14 @@ def foresight_to(found: Foresight, *, applied: bool) -> pb.ApplyFabricReply:
         ),
         rules=(pb.RuleChange(**one._asdict()) for one in found.rules),
         applied=applied,
+        differences=(pb.FabricDifference(**one._asdict()) for one in differences(found.change)),
+        copies=(pb.FabricCopy(**one._asdict()) for one in copies(found.change, setup)),
     )
 
 
-def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds, applying: FabricApply) -> None:
+def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds, applying: FabricApply, setup: Setup) -> None:
     """Register the service."""
-    service = FabricService(loop, feeds, applying)
+    service = FabricService(loop, feeds, applying, setup)
     rpc.add_FabricServiceServicer_to_server(service, server)
     kept = grpc.unary_unary_rpc_method_handler(
         service.GetTopology, request_deserializer=pb.GetTopologyRequest.FromString

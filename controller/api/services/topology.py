@@ -3,8 +3,9 @@
 from heddle.controller.brain.state import State
 from heddle.controller.brain.transactions.bad_cables import explained
 from heddle.controller.model.address import ip_text
-from heddle.controller.model.cabling import Verdict
+from heddle.controller.model.cabling import Cabling
 from heddle.controller.model.fabric import Nic
+from heddle.controller.model.found_cabling import as_found
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.views.cabling import CableMark, cable_marks
 from heddle.controller.views.link_states import link_states, planned_utilisation
@@ -37,17 +38,17 @@ def topology_to(state: State, snapshot: Snapshot | None = None, hidden: frozense
         nics=[_nic(nic) for nic in fabric.nics if nic.id not in hidden],
     )
     if not hidden:
-        _add_miscablings(found, state.cabling.verdict)
+        _add_miscablings(found, state.cabling)
     if snapshot is not None:
         _add_measured(found, link_utilisation(fabric, snapshot))
     return found
 
 
-def _add_miscablings(topology: pb.Topology, verdict: Verdict) -> None:
+def _add_miscablings(topology: pb.Topology, cabling: Cabling) -> None:
     """Name the causes; they may name NICs, so that only those who see all NICs get them."""
-    for cause in verdict.causes:
+    for cause in cabling.verdict.causes:
         topology.miscablings.add(kind=cause.kind, text=cause.text, cables=cause.cables)
-    topology.wrong_in_use.extend(verdict.kept)
+    topology.wrong_in_use.extend(cabling.conditions[len(cabling.verdict.causes) :])
 
 
 def _add_measured(topology: pb.Topology, utilisation: dict[str, float]) -> None:
@@ -67,11 +68,13 @@ def _links(state: State) -> list[pb.Link]:
     columns = (states.up.tolist(), states.drained.tolist(), planned_utilisation(state).tolist())
     heard = {str(port): str(peer) for port, peer in state.cabling.heard.items()}
     cables = state.fabric.cable_by_link
+    elsewhere = {way for name in as_found(state.fabric) for way in (name, cables[name].down_link)}
     left_out = {way for cable in state.cabling.verdict.left_out for way in (cable, cables[cable].down_link)}
     found = [
         pb.Link(
             **link._asdict(), up=up, drained=drained, planned_utilisation=planned, cabling=_WORDS[mark],
             heard=heard.get(link.src, ""), left_out=link.id in left_out,
+            as_found=link.id in elsewhere,
         )
         for link, up, drained, planned, mark in zip(
             state.fabric.directed_links, *columns, cable_marks(state), strict=True

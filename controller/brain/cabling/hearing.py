@@ -55,7 +55,7 @@ def _stale(cabling: Cabling, now: int) -> Cabling:
 def start_diagnosis(before: State, state: State, now: int) -> Outcome:
     """Begin a verdict where what it depends on has changed since the last one began."""
     cabling = state.cabling
-    if not cabling.heard and not cabling.verdict.conditions:
+    if not cabling.heard and not cabling.conditions:
         return state, ()
     if not cabling.stale and (state.health != before.health or state.drained != before.drained):
         cabling = _stale(cabling, now)
@@ -92,10 +92,12 @@ def diagnosed(state: State, event: Diagnosed, now: int) -> Outcome:
     was, verdict = cabling.verdict, event.verdict
     if verdict is None or verdict == was:
         return replace(state, cabling=cabling), _wake(state, pause_ms)
-    state = replace(state, cabling=replace(cabling, verdict=verdict))
-    state, effects = _planned_around(state, was, now)
+    before, cabling = cabling, replace(cabling, verdict=verdict)
+    if verdict.found != was.found:
+        cabling = replace(cabling, found_unix_ms=now, unfollowed="")
+    state, effects = _planned_around(replace(state, cabling=cabling), was, now)
     state, changed = changed_topology(state)
-    return state, (*_conditions(was, verdict), *effects, *changed, *_wake(state, pause_ms))
+    return state, (*changed_conditions(before, cabling), *effects, *changed, *_wake(state, pause_ms))
 
 
 def _wake(state: State, pause_ms: int) -> tuple[Effect, ...]:
@@ -115,15 +117,15 @@ def _planned_around(state: State, was: Verdict, now: int) -> Outcome:
     return steering_of(state.fabric).after_change(state, now)
 
 
-def _conditions(was: Verdict, verdict: Verdict) -> tuple[Condition, ...]:
-    """Return the conditions that a verdict raises and clears, beside the one before it."""
-    before, after = (dict.fromkeys(_published(each)) for each in (was, verdict))
+def changed_conditions(was: Cabling, now: Cabling) -> tuple[Condition, ...]:
+    """Return the conditions that are raised and cleared between two values of what is known."""
+    before, after = (dict.fromkeys(_published(each)) for each in (was, now))
     cleared = [_condition(text, raised=False) for text in before if text not in after]
     return (*cleared, *(_condition(text, raised=True) for text in after if text not in before))
 
 
-def _published(verdict: Verdict) -> tuple[str, ...]:
-    found = verdict.conditions
+def _published(cabling: Cabling) -> tuple[str, ...]:
+    found = cabling.conditions
     if len(found) <= MAX_CONDITIONS:
         return found
     return (*found[:MAX_CONDITIONS], "more causes than are listed here; heddle check cabling lists all")

@@ -1,16 +1,18 @@
 """Judge the cabling that is heard: which cables are wrong, and which of them are left out of use.
 
-A cable that was left out stays so until it is heard to be right: silence repairs nothing.
+A cable that was left out stays so until it is heard to be right: silence repairs nothing. The fabric in force may have
+cables as they were found: those are right where they are, and the causes still say what differs from the file.
 """
 
 from dataclasses import replace
 
 from heddle.controller.brain.cabling.leaving_out import Spare, chosen
-from heddle.controller.cabling.diagnosis import diagnose
+from heddle.controller.cabling.diagnosis import Diagnosis, diagnose
 from heddle.controller.cabling.heard import Neighbour
 from heddle.controller.model.cabling import CablingPolicy, Miscabling, Verdict
 from heddle.controller.model.effect import Diagnose
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.found_cabling import as_described
 
 
 def judge(fabric: Fabric, work: Diagnose) -> Verdict:
@@ -20,14 +22,24 @@ def judge(fabric: Fabric, work: Diagnose) -> Verdict:
     dark = frozenset(cables[port].id for port in work.down if port in cables)
     known = dark & (fabric.failed.down_cables | _was_right(fabric, work))
     missing = {port for port in work.down if port in cables and cables[port].id not in known}
-    found = diagnose(fabric, heard, (cables.keys() | fabric.nic_by_port.keys()) - missing)
+    up = (cables.keys() | fabric.nic_by_port.keys()) - missing
+    found = diagnose(fabric, heard, up)
     verdict = Verdict(
-        causes=tuple(Miscabling(cause.kind.value, cause.text, cause.cables) for cause in found.causes),
+        causes=_causes(found),
         wrong=found.wrong,
         missing=found.missing,
         unknown=(found.unknown & fabric.cable_by_link.keys()) - dark,
+        found=found.rejoined if work.policy is CablingPolicy.FOLLOW else (),
     )
-    return _with_exclusions(fabric, work, verdict) if work.policy is CablingPolicy.EXCLUDE else verdict
+    if work.policy is not CablingPolicy.IGNORE:
+        verdict = _with_exclusions(fabric, work, verdict)
+    if fabric.described:
+        verdict = replace(verdict, causes=_causes(diagnose(as_described(fabric), heard, up)))
+    return verdict
+
+
+def _causes(found: Diagnosis) -> tuple[Miscabling, ...]:
+    return tuple(Miscabling(cause.kind.value, cause.text, cause.cables) for cause in found.causes)
 
 
 def _was_right(fabric: Fabric, work: Diagnose) -> frozenset[str]:

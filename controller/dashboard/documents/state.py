@@ -76,7 +76,7 @@ class StateText:
             "switches": self._switches(state),
             "jobs": self._kept.value("jobs", lambda: list_text(job_figures(state)), state.jobs, state.certificate),
             "congested": list_text(congested_ports(found)),
-            "miscablings": json_text(state.cabling.verdict.conditions[:MAX_MISCABLINGS]),
+            "miscablings": json_text(state.cabling.conditions[:MAX_MISCABLINGS]),
             "counts": json_text(counts(state, found, moment.checked)),
         }
         return Content(",".join(f'"{name}":{text}' for name, text in parts.items()))

@@ -1,16 +1,18 @@
 """Foresee what a start with another fabric file would do to the jobs that run now, by the functions of that start.
 
-Nothing is changed: the journal that such a start would read is made of the state, in memory.
+Nothing is changed: the journal that such a start would read is made of the state, in memory. All of it is a function
+of `Running`, which crosses to another process: on 64 x 128 switches it takes a second or two.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from heddle.controller.brain.state import Job, State
 from heddle.controller.brain.steering.table import steering_of
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.fabric_change import FabricChange, changes_between
+from heddle.controller.model.health import Health
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.steering import layout_of
 from heddle.controller.planner.ground.clos import topology_of
@@ -53,22 +55,57 @@ class Foresight:
     rules: tuple[RuleChange, ...]
 
 
-def foreseen(state: State, fabric: Fabric, gone: Collection[fitting.Key] = ()) -> Foresight:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """What another fabric is compared with: that in force, and what of the state needs its parts.
+
+    `jobs` are as a journal has them. `out_of_use` is what no flow crosses now, and wrong cables: those are not there.
+    """
+
+    fabric: Fabric
+    jobs: Mapping[str, bytes]
+    drained: frozenset[str] = frozenset()
+    out_of_use: Health = field(default_factory=Health)
+    down_ports: frozenset[PortRef] = frozenset()
+
+
+def running_of(state: State, *, without: Collection[str] = ()) -> Running:
+    """Return what of a state another fabric is compared with, without some of its jobs."""
+    topology = topology_of(state.fabric)
+    return Running(
+        fabric=state.fabric,
+        jobs={
+            name: jobs.encode(topology, job)
+            for name, job in state.jobs.items()
+            if job.state is not JobState.PLANNED and name not in without
+        },
+        drained=frozenset(state.drained),
+        out_of_use=state.out_of_use.union(Health(down_cables=state.cabling.verdict.wrong)),
+        down_ports=frozenset(state.down_ports),
+    )
+
+
+def why_unfit(running: Running, fabric: Fabric, gone: Collection[fitting.Key] = ()) -> str:
+    """Return the line with which a start with another fabric file would end, "" where it would run."""
+    stored = {key: content for key, content in _stored(running).items() if key not in gone}
+    return restart.why_unfit(fitting.with_kept_layout(fabric, stored), stored, PLACE)
+
+
+def foreseen(running: Running, fabric: Fabric, gone: Collection[fitting.Key] = ()) -> Foresight:
     """Return what a start with another fabric file would do to running jobs and to the rules of switches.
 
     Values under the keys in `gone` would not be in the journal any more.
     """
-    change = changes_between(state.fabric, fabric)
-    stored = {key: content for key, content in _stored(state).items() if key not in gone}
+    before = running.fabric
+    change = changes_between(before, fabric)
+    stored = {key: content for key, content in _stored(running).items() if key not in gone}
     fabric = fitting.with_kept_layout(fabric, stored)
-    topology, before = topology_of(fabric), topology_of(state.fabric)
-    renumbered = jobs.renumbering(topology, before.cable_ids)
+    topology = topology_of(fabric)
+    renumbered = jobs.renumbering(topology, topology_of(before).cable_ids)
     reader = reader_of(fabric, topology, layout_of(fabric))
-    slower = _slower_links(change, state.fabric)
+    slower = _slower_links(change, before)
     fates = []
-    for (kind, name), content in stored.items():
-        if kind != "job":
-            continue
+    for name, content in running.jobs.items():
         try:
             job = jobs.decode(topology, content, renumbered)
         except jobs.ForeignFabricError as why:
@@ -79,20 +116,15 @@ def foreseen(state: State, fabric: Fabric, gone: Collection[fitting.Key] = ()) -
         refusal=restart.why_unfit(fabric, stored, PLACE),
         change=change,
         jobs=tuple(fates),
-        rules=rule_changes(state.fabric, fabric) if state.fabric.steered_by is fabric.steered_by else (),
+        rules=rule_changes(before, fabric) if before.steered_by is fabric.steered_by else (),
     )
 
 
-def _stored(state: State) -> dict[fitting.Key, bytes]:
-    """Return what the journal of a state has of its fabric, jobs and drains."""
-    stored = {key: content for key, content in fitting.described(state.fabric).items() if content is not None}
-    topology = topology_of(state.fabric)
-    stored |= {
-        ("job", name): jobs.encode(topology, job)
-        for name, job in state.jobs.items()
-        if job.state is not JobState.PLANNED
-    }
-    return stored | {("drain", name): values.encode(name) for name in state.drained}
+def _stored(running: Running) -> dict[fitting.Key, bytes]:
+    """Return what the journal of a controller has of its fabric, jobs and drains."""
+    stored = {key: content for key, content in fitting.described(running.fabric).items() if content is not None}
+    stored |= {("job", name): content for name, content in running.jobs.items()}
+    return stored | {("drain", name): values.encode(name) for name in running.drained}
 
 
 def _slower_links(change: FabricChange, fabric: Fabric) -> Mapping[str, str]:

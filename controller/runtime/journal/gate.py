@@ -31,7 +31,7 @@ class Gate:
         self._promising: set[int] = set()
         self._asked = self._done = 0
         self._settling: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._paused = ""
+        self._paused = self._ended = ""
 
     def release_to(self, perform: Callable[[Effect], None]) -> None:
         """Set what performs an effect that was held."""
@@ -48,7 +48,12 @@ class Gate:
         self.journal.start()
 
     def admit(self, reply: int, event: Event) -> None:
-        """Note a request; raises UnavailableError for one that the journal would have to hold while it fails."""
+        """Note a request; raises UnavailableError for one that the journal would have to hold while it fails.
+
+        After `end` it does so for every request.
+        """
+        if self._ended:
+            raise UnavailableError(self._ended)
         if self.journal is None or not isinstance(event, Change) or (isinstance(event, Submit) and event.preview):
             return
         if self._paused:
@@ -65,6 +70,10 @@ class Gate:
             yield
         finally:
             self._paused = ""
+
+    def end(self, why: str) -> None:
+        """Admit nothing any more: its callers get UNAVAILABLE with the reason."""
+        self._ended = why
 
     def keep(self, values: Mapping[tuple[str, str], object]) -> None:
         """Write values that are none of the brain's state; `settled` waits for them."""

@@ -1,8 +1,9 @@
-"""Decide whether this controller stands for election: not while its fabric file does not fit the jobs in the journal.
+"""Decide whether this controller stands for election: with the fabric in force, and where that fits the jobs.
 
-A leader with such a file would have to end at once, or lead running flows over other paths. What ports mean by the own
-file and by the journal is compared first; the jobs are read only where that differs. Between this check and the
-election another controller may lead and end, so the leader checks again what it reads.
+The journal says which fabric is in force; the file of each controller is its seed alone. One that has another fabric
+begins again with that in force (`OwnFile.follow`). A journal of before fabrics were kept has none: a leader with a file
+that does not fit its jobs would have to end at once, or lead running flows over other paths, so it does not stand.
+Between this check and the election another controller may lead and end, so the leader checks again what it reads.
 """
 
 import asyncio
@@ -25,14 +26,15 @@ _LOG = logging.getLogger("heddle.cluster")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnFile:
-    """The fabric file of this controller: it fits where `is_same` of the journal's `key`, else by `why_unfit` of all.
+    """The fabric of this controller beside a journal, whose `key` is the fabric in force.
 
-    Both are called in a thread. `is_same` may raise ValueError; `why_unfit(values, place)` returns "" for a file that
-    fits.
+    Both functions are called in a thread, with the values of a journal. `follow` raises what ends this controller where
+    another fabric is in force, and ValueError where that is damaged. `why_unfit(values, place)` returns why the fabric
+    does not fit its jobs, "" where it does.
     """
 
     key: Key
-    is_same: Callable[[Mapping[Key, bytes]], bool]
+    follow: Callable[[Mapping[Key, bytes]], None]
     why_unfit: Callable[[Mapping[Key, bytes], str], str]
 
 
@@ -42,6 +44,8 @@ class Candidacy:
     def __init__(self, client: EtcdClient, keys: Keys, own: OwnFile, leadership: Leadership) -> None:
         self._client, self._keys, self._own, self._leadership = client, keys, own, leadership
         self._looked_ns: int | None = None
+        self._fits_at = 0
+        """The revision of the fabric in force that this controller was found to have."""
 
     async def look(self) -> None:
         """Compare while another controller leads, from time to time; raises EtcdError."""
@@ -61,15 +65,17 @@ class Candidacy:
         return not why
 
     async def _why_unfit(self) -> str:
-        first = self._keys.part(*self._own.key, 0)
-        parts = (await self._client.range(first, prefix_end(first[: first.rindex(b"/") + 1]))).found
-        described = {self._own.key: b"".join(part.value for part in parts)} if parts else {}
-        with contextlib.suppress(ValueError):  # the one that leads next says so
-            if await asyncio.to_thread(self._own.is_same, described):
-                return ""
+        found = (await self._client.range(self._keys.part(*self._own.key, 0), keys_only=True)).found
+        revision = found[0].mod_revision if found else 0
+        if revision and revision == self._fits_at:
+            return ""
         found = (await self._client.range(self._keys.root, prefix_end(self._keys.root))).found
         try:
             stored = contents.whole(self._keys, found, self._client.place)
         except InputError:
             return ""  # a key that is none of ours: the one that leads next says so
-        return await asyncio.to_thread(self._own.why_unfit, stored, self._client.place)
+        with contextlib.suppress(ValueError):  # likewise
+            await asyncio.to_thread(self._own.follow, stored)
+        why = await asyncio.to_thread(self._own.why_unfit, stored, self._client.place)
+        self._fits_at = revision if not why else 0
+        return why

@@ -122,15 +122,19 @@ class EtcdClient:
         self._is_closed = False
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def range(self, start: bytes, end: bytes = b"", within_s: float = CALL_S) -> Values:
+    async def range(
+        self, start: bytes, end: bytes = b"", within_s: float = CALL_S, *, keys_only: bool = False
+    ) -> Values:
         """Return the value of a key, or of all keys from `start` up to `end`, of one revision (linearizable).
 
-        Each of the calls it takes has `within_s`.
+        Each of the calls it takes has `within_s`. With `keys_only` values are empty.
         """
         found: list[pb.KeyValue] = []
         revision = 0
         while True:
-            request = pb.RangeRequest(key=start, range_end=end, limit=RANGE_KEYS, revision=revision)
+            request = pb.RangeRequest(
+                key=start, range_end=end, limit=RANGE_KEYS, revision=revision, keys_only=keys_only
+            )
             reply = await self._call(lambda member: member.values.Range, request, within_s)
             revision = revision or reply.header.revision
             found += reply.kvs

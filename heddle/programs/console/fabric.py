@@ -58,6 +58,8 @@ def drain(server: str, target: str, *, undrain: bool, as_json: bool) -> None:
 
 def cabling_text(link: pb.Link) -> str:
     """Return what is heard of a link's cable: nothing where it is as described."""
+    if link.as_found and not link.cabling:
+        return "as found"
     if link.cabling != "wrong":
         return {"missing": "MISSING", "unknown": "not heard"}.get(link.cabling, "")
     heard = f", {escape(link.heard)} is heard" if link.heard else ""
@@ -92,7 +94,7 @@ def _print(found: pb.Topology, as_json: bool) -> None:
     rows = [
         link
         for link in found.links
-        if not link.up or link.drained or link.cabling or link.planned_utilisation or link.fault
+        if not link.up or link.drained or link.cabling or link.as_found or link.planned_utilisation or link.fault
     ]
     rows.sort(key=lambda link: (link.up, _CABLING.index(link.cabling), -link.planned_utilisation, link.id))
     for link in rows[:MAX_LINKS_SHOWN]:

@@ -7,20 +7,19 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
-
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.config.text.complaint import MAX_LINES
 from heddle.controller.config.text.document import read_text
-from heddle.programs.console.client import Client, connected
+from heddle.controller.model.error import UnavailableError
+from heddle.controller.views.fabric_differences import Copy, Difference
+from heddle.programs.console.client import connected
+from heddle.programs.console.fabric_lines import copy_lines, difference_lines
 from heddle.programs.console.jobs import as_dict
 from heddle.v1 import heddle_pb2 as pb
 
 SAME, NOTICED = 0, 1
-NEXT_LIFE_S = 60.0
-PAUSE_S = 0.5
-ENDS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-"""How a call ends that the life of a controller before has not answered."""
+ELECTION_S = 60.0
+PAUSE_S = 0.2
 _WORDS = {
     pb.JobFate.NOTHING: "nothing",
     pb.JobFate.SLOWER: "slower",
@@ -30,7 +29,7 @@ _WORDS = {
 
 
 def apply_file(server: str, path: Path, *, dry_run: bool, as_json: bool) -> int:
-    """Put a fabric file in force, wait until the controller serves it, and print what it has changed.
+    """Put a fabric file in force, or try it, and print what differs and what each running job notices.
 
     A dry run returns 1 where a job would notice it, or it would be refused. Raises HeddleError.
     """
@@ -38,8 +37,8 @@ def apply_file(server: str, path: Path, *, dry_run: bool, as_json: bool) -> int:
     name = parse_fabric(text, str(path)).name
     with connected(server) as client:
         found = client.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=text, dry_run=dry_run, name=name))
-        if found.applied:
-            _wait_for_next_life(client)
+    if found.applied:
+        _wait_until_served(server)
     status = NOTICED if dry_run and (found.refusal or any(job.kind for job in found.jobs)) else SAME
     if as_json:
         json.dump({**as_dict(found), "exit_status": status}, sys.stdout)
@@ -49,8 +48,22 @@ def apply_file(server: str, path: Path, *, dry_run: bool, as_json: bool) -> int:
     return status
 
 
+def _wait_until_served(server: str) -> None:
+    """Wait until a controller leads, which of several may be another one now; raises HeddleError after a minute."""
+    deadline = time.monotonic() + ELECTION_S
+    while True:
+        try:
+            with connected(server):
+                return
+        except UnavailableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE_S)
+
+
 def _lines(found: pb.ApplyFabricReply) -> Iterator[str]:
-    """Yield how many jobs have which fate, those that notice something, and the rules that change."""
+    """Yield what differs, how many jobs have which fate and those that notice something, rules, and copies."""
+    yield from difference_lines(Difference(one.kind, one.id, one.was, one.now) for one in found.differences)
     counts = Counter(job.kind for job in found.jobs)
     fates = ", ".join(f"{counts[kind]} {word}" for kind, word in _WORDS.items() if counts[kind])
     yield f"running jobs: {fates or 'none'}"
@@ -60,25 +73,18 @@ def _lines(found: pb.ApplyFabricReply) -> Iterator[str]:
         yield f"  (+{len(noticing) - MAX_LINES} more)"
     added, removed = sum(one.added for one in found.rules), sum(one.removed for one in found.rules)
     yield f"rules: {added:,} more and {removed:,} fewer at {len(found.rules):,} switches"
+    yield from copy_lines(Copy(one.what, tuple(one.parts), one.todo) for one in found.copies)
 
 
 def _verdict(found: pb.ApplyFabricReply, path: Path, *, dry_run: bool) -> str:
     if found.applied:
-        return f"in force: start the controller with {path} from now on; agents and the broker need their copies, too"
+        return f"in force: the controller serves {path}"
+    if found.refusal:
+        return f"it would be refused: {found.refusal}"
+    if not found.differences:
+        return "it is the fabric in force"
     if not dry_run:
-        return "nothing differs from the fabric in force"
-    return f"it would be refused: {found.refusal}" if found.refusal else "it would be in force, with these jobs"
-
-
-def _wait_for_next_life(client: Client) -> None:
-    """Wait until the controller serves its new fabric; raises RpcError after a minute."""
-    deadline = time.monotonic() + NEXT_LIFE_S
-    time.sleep(PAUSE_S)  # the life that has replied ends
-    while True:
-        try:
-            client.fabric.GetTopology(pb.GetTopologyRequest(), wait_for_ready=True, timeout=NEXT_LIFE_S)
-            return
-        except grpc.RpcError as error:
-            if time.monotonic() > deadline or error.code() not in ENDS:
-                raise
-            time.sleep(PAUSE_S)
+        return "nothing was changed"
+    renamed = any(one.kind == "renamed" for one in found.differences)
+    but = "; make sure first that what looks renamed is meant" if renamed else ""
+    return f"`heddle fabric apply {path}` would put it in force{', with these jobs' if found.jobs else ''}{but}"

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TextIO
 
 from heddle.controller.config.load import load_fabric
-from heddle.controller.config.text.complaint import MAX_LINES
 from heddle.controller.config.write import fabric_text
 from heddle.controller.model.connectivity import cut_off
 from heddle.controller.model.fabric import Fabric, SteeredBy
-from heddle.controller.model.fabric_change import Changed, FabricChange, changes_between
+from heddle.controller.model.fabric_change import changes_between
+from heddle.controller.views.fabric_differences import differences
 from heddle.controller.views.port_room import room_line
 from heddle.controller.views.rule_changes import RuleChange, rule_changes
+from heddle.programs.console.fabric_lines import difference_lines, listed
 
 SAME, HARMFUL = 0, 1
-GBPS = 10**9
 
 
 def diff(before: Path, after: Path, as_json: bool, out: TextIO) -> int:
@@ -43,7 +43,10 @@ def diff(before: Path, after: Path, as_json: bool, out: TextIO) -> int:
         json.dump(document, out, indent=2)
         out.write("\n")
     else:
-        out.writelines(f"{line}\n" for line in (*_lines(change), *_rule_lines(rules, now), *_verdict(harms, was)))
+        out.writelines(
+            f"{line}\n"
+            for line in (*difference_lines(differences(change)), *_rule_lines(rules, now), *_verdict(harms, was))
+        )
     return HARMFUL if harms else SAME
 
 
@@ -68,50 +71,13 @@ def _newly_cut_off(before: Fabric, after: Fabric) -> list[str]:
     return [one.nic for one in cut_off(after, after.failed) if one.nic in known]
 
 
-def _lines(change: FabricChange) -> Iterator[str]:
-    """Yield what differs, a kind after the other."""
-    if change.is_none:
-        yield "nothing differs"
-    for title, parts in (("added", change.added), ("removed", change.removed)):
-        for kind in ("switches", "cables", "nics"):
-            yield from _listed(f"{title} {kind.replace('nics', 'NICs')}", getattr(parts, kind))
-    yield from _listed("plugged in elsewhere", (f"{one.was} is now {one.now}" for one in change.recabled))
-    yield from _listed("other rate", (f"{one.id} {_gbps(one.was)} -> {_gbps(one.now)} Gbit/s" for one in change.rates))
-    yield from _listed("other datapath id", (f"{one.id} {one.was:#x} -> {one.now:#x}" for one in change.datapath_ids))
-    yield from _listed("other role", map(_arrow, change.roles))
-    yield from _listed("NICs at another port", map(_arrow, change.moved_nics))
-    yield from _listed("NICs of another address", dict.fromkeys(one.id for one in change.addresses))
-    yield from _listed("other", map(_arrow, change.whole))
-    yield from _listed("ports lead elsewhere", change.displaced)
-    yield from _listed("beyond the room of ports", change.beyond)
-    yield from _listed("looks renamed", change.renamed)
-
-
-def _arrow(one: Changed) -> str:
-    return f"{one.id} {one.was} -> {one.now}"
-
-
-def _gbps(rate_bps: int) -> str:
-    return f"{rate_bps / GBPS:g}"
-
-
-def _listed(title: str, texts: Iterable[str]) -> Iterator[str]:
-    """Yield a line with a count, and a line for each of the first texts."""
-    found = list(texts)
-    if found:
-        yield f"{title} ({len(found)}):"
-        yield from (f"  {text}" for text in found[:MAX_LINES])
-        if len(found) > MAX_LINES:
-            yield f"  (+{len(found) - MAX_LINES} more)"
-
-
 def _rule_lines(rules: Iterable[RuleChange], after: Fabric) -> Iterator[str]:
     known = after.switch_by_id
     texts = [
         f"{one.switch}: {one.added} more, {one.removed} fewer" if one.switch in known else f"{one.switch}: gone"
         for one in rules
     ]
-    yield from _listed("rules change at switches", texts)
+    yield from listed("rules change at switches", texts)
 
 
 def _verdict(harms: Iterable[str], before: Fabric) -> Iterator[str]:

@@ -12,11 +12,13 @@ from pathlib import Path
 from heddle.controller.app import Application
 from heddle.controller.config import load_fabric
 from heddle.controller.config.service import ServiceConfig, load_service, printed
+from heddle.controller.model.cabling import CablingPolicy
 from heddle.controller.model.error import InputError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.found_cabling import as_described
 from heddle.controller.runtime.fabric_apply import FabricChangedError, Life
 from heddle.controller.runtime.interpreter import shorten_pauses
-from heddle.controller.runtime.journal.fitting import as_in_file, check_jobs, in_force
+from heddle.controller.runtime.journal.fitting import check_jobs, in_force
 from heddle.controller.runtime.leadership import ClusterCounts
 from heddle.controller.runtime.limits.log_limit import SUMMARY_S, LogLimit
 from heddle.controller.store.etcd.identity.memory import Memory, file_in
@@ -52,8 +54,9 @@ def run_controller(
 
         def made(config: ServiceConfig, life: Life) -> Application:
             application = Application(
-                life.fabric, config, planner=life.planner, compiler=life.compiler, counts=counts, memory=memory
-            )
+                life.fabric, config, planner=life.planner, compiler=life.compiler, counts=counts, memory=memory,
+                initial=life.initial,
+            )  # fmt: skip
             application.suppressed_lines = lambda: limit.suppressed
             return application
 
@@ -63,7 +66,8 @@ def run_controller(
 def _first_fabric(path: Path | None, config: ServiceConfig) -> Fabric:
     """Return the fabric to begin with: that of the file, which is to be the one in force where jobs run on that.
 
-    Without a file it is the one in force, with which the journal was written last. Raises InputError.
+    Without a file it is the one in force, with which the journal was written last. That has cables as they were found
+    where these are followed, or jobs use them. Raises InputError.
     """
     directory = Path(config.state) if config.state not in (None, NONE) else None
     stored = read(directory) if directory is not None and has_journal(directory) else {}
@@ -76,10 +80,13 @@ def _first_fabric(path: Path | None, config: ServiceConfig) -> Fabric:
             raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
         return kept
     fabric = load_fabric(path)
-    if kept is not None and kept != as_in_file(fabric):
-        check_jobs(str(path), stored)
-        _LOG.info("%s is not the fabric of the last start; no job runs, so it is in force", path)
-    return fabric
+    if kept is None or as_described(kept) != fabric:
+        if kept is not None:
+            check_jobs(str(path), stored)
+            _LOG.info("%s is not the fabric of the last start; no job runs, so it is in force", path)
+        return fabric
+    follows = config.cabling == CablingPolicy.FOLLOW or any(kind == "job" for kind, _ in stored)
+    return kept if follows else fabric
 
 
 def _memory(config: ServiceConfig, fabric: str) -> Memory:
@@ -121,31 +128,48 @@ async def _serve(
         running.add_signal_handler(signal.SIGHUP, reload.set)
     waiting, summing = asyncio.create_task(ended.wait()), asyncio.create_task(_summarise(limit))
     is_first = True
-    while not ended.is_set():
-        application, life = made(config, life), Life(fabric=life.fabric)
-        async with application.started() as addresses:
-            shorten_pauses()
-            if is_first:
-                print(json.dumps({"ready": True, **addresses}), flush=True)
-                config, is_first = config.model_copy(update=addresses), False
-            failing = asyncio.create_task(application.failed())
-            reloading = asyncio.create_task(_reload(application, reload))
-            await asyncio.wait({waiting, failing, reloading}, return_when=asyncio.FIRST_COMPLETED)
-            if not reloading.cancel():
-                reloading.result()  # a fault of the controller
-            if not failing.done():
-                failing.cancel()
-            try:
-                await failing
-            except asyncio.CancelledError:
-                pass
-            except FabricChangedError as changed:
-                life = changed.life
-                _LOG.info("%s: the next life of this controller begins", changed)
-            except SteppedDownError as why:  # of several controllers: it waits again, with nothing of before
-                _LOG.warning("this controller leads no longer: %s", why)
+    former: Application | None = None
+    try:
+        while not ended.is_set():
+            application, life = made(config, life), Life(fabric=life.fabric)
+            async with application.started(hands_over=True) as addresses:
+                if former is not None:
+                    await former.end_calls()
+                    former = None
+                shorten_pauses(collects=is_first)
+                if is_first:
+                    print(json.dumps({"ready": True, **addresses}), flush=True)
+                    config, is_first = config.model_copy(update=addresses), False
+                life = await _until_the_next(application, life, waiting, reload)
+            former = application if application.left_open else None
+    finally:
+        if former is not None:
+            await former.end_calls()
     waiting.cancel()
     summing.cancel()
+
+
+async def _until_the_next(
+    application: Application, life: Life, ended: asyncio.Task[bool], reload: asyncio.Event
+) -> Life:
+    """Wait for the end of a life, or of all; return what the next one begins with. Raises what ends the controller."""
+    failing = asyncio.create_task(application.failed())
+    reloading = asyncio.create_task(_reload(application, reload))
+    await asyncio.wait({ended, failing, reloading}, return_when=asyncio.FIRST_COMPLETED)
+    if not reloading.cancel():
+        reloading.result()  # a fault of the controller
+    if not failing.done():
+        failing.cancel()
+    try:
+        await failing
+    except asyncio.CancelledError:
+        pass
+    except FabricChangedError as changed:
+        _LOG.info("%s: the next life of this controller begins", changed)
+        return changed.life
+    except SteppedDownError as why:  # of several controllers: it waits again, with nothing of before
+        _LOG.warning("this controller leads no longer: %s", why)
+    return life
 
 
 async def _summarise(limit: LogLimit) -> None:

@@ -10,16 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import grpc
 import pytest
 
 from heddle.controller.config.load import parse_fabric
-from heddle.controller.config.write import fabric_text
 from heddle.controller.model.fabric import Fabric
 from heddle.mininet_topos.lab import Lab
-from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
 from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
+from tests.support.fabrics.planned_runs import assert_no_packet_lost, assert_on_planned_links, requests_of, text_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
@@ -31,9 +29,6 @@ SIZE_BYTES = 30_000_000
 """Thirteen seconds at full rate."""
 ACT_AT_S = 0.5
 TIMEOUT_S = 60.0
-PACE = 0.97
-LOST = ("lost_packets", "retransmitted_packets", "packet_seq_err", "local_ack_timeout_err")
-ENDS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
 def without(*switches: str) -> Fabric:
@@ -46,33 +41,15 @@ def without(*switches: str) -> Fabric:
     )
 
 
-def text_of(fabric: Fabric) -> str:
-    return "\n".join(fabric_text(fabric, (), numbered=True)) + "\n"
-
-
 class Stack(NamedTuple):
     lab: Lab
     controller: Controller
-
-    def until_in_force(self, fabric: Fabric) -> None:
-        """Wait until a life of the controller serves a fabric, and each of its switches holds its rules."""
-        end = time.monotonic() + TIMEOUT_S
-        while True:
-            try:
-                found = self.controller.fabric.GetTopology(pb.GetTopologyRequest(), timeout=TIMEOUT_S).switches
-                if {each.id for each in found} == fabric.switch_by_id.keys() and all(each.rules for each in found):
-                    return
-            except grpc.RpcError as error:
-                if error.code() not in ENDS:
-                    raise
-            assert time.monotonic() < end
-            time.sleep(0.05)
 
     def apply(self, fabric: Fabric) -> float:
         """Put a fabric in force; return the seconds until its switches hold their rules."""
         began = time.monotonic()
         assert self.controller.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=text_of(fabric))).applied
-        self.until_in_force(fabric)
+        self.controller.wait_in_force(fabric)
         return time.monotonic() - began
 
     def submit(self, name: str, nics: list[str], shift: int) -> pb.JobPlan:
@@ -89,31 +66,10 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
         running = Controller(path, more=("--state", str(tmp_path / "state")))
         try:
             lab.connect_controller(running.openflow_port)
-            found = Stack(lab, running)
-            found.until_in_force(without("leaf5", "spine5"))
-            yield found
+            running.wait_in_force(without("leaf5", "spine5"))
+            yield Stack(lab, running)
         finally:
             running.end()
-
-
-def flows_of(plan: pb.JobPlan, size: int) -> list[FlowRequest]:
-    return [
-        FlowRequest(
-            flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, udp_source_port=flow.udp_source_port,
-            reverse_udp_source_port=flow.reverse_udp_source_port, rate_bps=int(flow.rate_bps * PACE), size_bytes=size,
-        )
-        for flow in plan.flows
-    ]  # fmt: skip
-
-
-def assert_on_planned_links_without_loss(lab: Lab, plan: pb.JobPlan, result: RunResult) -> None:
-    assert result.completed
-    assert result.valid, result.integrity
-    assert {field: sum(getattr(flow, field) for flow in result.flows) for field in LOST} == dict.fromkeys(LOST, 0)
-    assert not result.queue_drops
-    assert result.capture is not None
-    for flow, found in zip(plan.flows, result.flows, strict=True):
-        assert result.capture.links_of(lab.stream_of(found.request)) == dict.fromkeys(flow.links, found.tx_packets)
 
 
 def test_a_leaf_and_a_spine_more_cost_running_flows_no_packet_and_no_port_and_new_hosts_are_planned(stack):
@@ -130,15 +86,17 @@ def test_a_leaf_and_a_spine_more_cost_running_flows_no_packet_and_no_port_and_ne
 
     acting: list = []
     with ThreadPoolExecutor(1) as threads:
-        result = stack.lab.run_flows(flows_of(plan, SIZE_BYTES), TIMEOUT_S, on_progress)
+        result = stack.lab.run_flows(requests_of(plan, SIZE_BYTES), TIMEOUT_S, on_progress)
         ended = time.monotonic()
         acting[0].result()
     print(f"FIGURES a leaf, a spine in force after {took} s; {time.monotonic() - ended:.1f} s after the flows' end")
-    assert_on_planned_links_without_loss(stack.lab, plan, result)
+    assert_no_packet_lost(result)
+    assert_on_planned_links(stack.lab, result, [plan.flows])
     again = stack.controller.jobs.GetJob(pb.GetJobRequest(job_id="old"))
     assert list(again.flows) == list(plan.flows)
     stack.controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="old"))
     new = stack.submit("new", [nic.id for nic in WHOLE.nics], 3)
     assert any("spine5" in link for flow in new.flows for link in flow.links)
-    result = stack.lab.run_flows(flows_of(new, 120_000), TIMEOUT_S)
-    assert_on_planned_links_without_loss(stack.lab, new, result)
+    result = stack.lab.run_flows(requests_of(new, 120_000), TIMEOUT_S)
+    assert_no_packet_lost(result)
+    assert_on_planned_links(stack.lab, result, [new.flows])

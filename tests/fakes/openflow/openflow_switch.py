@@ -81,6 +81,10 @@ class FakeSwitch:
         assert self._serving is not None, "the switch was never connected"
         await asyncio.wait_for(asyncio.shield(self._serving), timeout_s)
 
+    def hang_up(self) -> None:
+        """Close the connection, as a switch that begins another session."""
+        self._writer.close()
+
     async def disconnect(self) -> None:
         """Disconnect; entries and groups stay."""
         if self._serving is None:

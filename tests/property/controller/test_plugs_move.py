@@ -1,11 +1,16 @@
 """Plugs move, frames are lost and ports fall silent in any order: no sound cable is called wrong, and all clears."""
 
-from hypothesis import given, settings
+from hypothesis import example, given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from heddle.controller.model.cabling import Peer
+from heddle.controller.brain.durable import restored
+from heddle.controller.brain.settings import Settings
+from heddle.controller.model.cabling import CablingPolicy, Peer
+from heddle.controller.model.effect import Follow
 from heddle.controller.model.event import Heard, PortStatus, Tick
 from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.found_cabling import as_described, with_found
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, small_fabric
 
@@ -22,12 +27,15 @@ STEPS = st.lists(
     max_size=12,
 )
 
+MAX_ROUNDS = 25
+"""Rounds of a minute: longer than the longest wait before the cabling is followed."""
+
 
 class Hall:
     """Where plugs are, and a brain that hears of it."""
 
-    def __init__(self) -> None:
-        self.driver = Driver(FABRIC)
+    def __init__(self, policy: CablingPolicy = CablingPolicy.EXCLUDE) -> None:
+        self.driver = Driver(FABRIC, Settings(cabling=policy))
         self.driver.connect_all()
         self.built: dict[PortRef, PortRef] = {}
         for cable in FABRIC.cables:
@@ -77,12 +85,29 @@ class Hall:
             self.driver.now += 1_000
             self.driver.feed(Tick())
 
+    def follow(self) -> bool:
+        """Begin the next life of the controller, if one is to begin; its ports hear what they heard."""
+        before = self.driver
+        found = [effect.found for effect in before.effects if isinstance(effect, Follow)]
+        if not found:
+            return False
+        for cable in (cable for each in found[-1] for cable in each.cables):
+            assert self.far[cable.lower] == cable.upper
+        fabric = with_found(before.fabric, found[-1])
+        self.driver = Driver(fabric, before.settings, now=before.now)
+        followed = {str(at): at for at in before.state.cabling.followed}
+        down = {str(port): port for port in before.state.down_ports}
+        self.driver.state = restored(self.driver.state, {"follow": followed, "port": down}, before.now)
+        self.driver.connect_all()
+        self.driver.feed(Heard(changes=dict(before.state.cabling.heard)))
+        return True
+
     def wrong(self) -> set[str]:
         """Return the cables with a plug that is elsewhere or pulled."""
         return {FABRIC.cable_by_port[end].id for end in ENDS if self.far.get(end) != self.built[end]}
 
 
-@settings(max_examples=examples(30), deadline=None)
+@hypothesis_settings(max_examples=examples(30), deadline=None)
 @given(STEPS)
 def test_no_sound_cable_is_wrong_and_everything_clears_when_it_is_repaired(steps):
     hall = Hall()
@@ -107,3 +132,25 @@ def test_no_sound_cable_is_wrong_and_everything_clears_when_it_is_repaired(steps
     assert hall.driver.state.out_of_use.whole
     assert hall.driver.differing() == []
     assert len(state.cabling.heard) <= len(ENDS)
+
+
+@hypothesis_settings(max_examples=examples(20), deadline=None)
+@given(STEPS)
+@example([("exchange", ENDS[0], ENDS[1]), ("pull", ENDS[0])])
+@example([("exchange", ENDS[0], ENDS[1]), ("exchange", ENDS[1], ENDS[6]), ("repair", ENDS[0])])
+def test_what_is_followed_is_plugged_so_and_the_file_is_in_force_again_once_all_is_repaired(steps):
+    hall = Hall(CablingPolicy.FOLLOW)
+    for step, *ends in steps:
+        getattr(hall, step)(*ends)
+        hall.hear(set(ENDS))
+        hall.follow()
+        assert as_described(hall.driver.fabric).cables == FABRIC.cables
+    for end in ENDS:
+        hall.repair(end)
+    for _ in range(MAX_ROUNDS):
+        hall.hear(set(ENDS))
+        hall.follow()
+    assert hall.driver.fabric == FABRIC
+    assert hall.driver.conditions == {}
+    assert hall.driver.state.out_of_use.whole
+    assert hall.driver.differing() == []

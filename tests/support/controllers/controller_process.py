@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
+
+from heddle.controller.model.fabric import Fabric
 from heddle.foundation.channel import channel_to
 from heddle.foundation.tls_files import Tls
 from heddle.v1 import heddle_pb2 as pb
@@ -68,6 +71,24 @@ class Controller:
                 return topology
             assert time.monotonic() < end, topology.switches
             time.sleep(0.02)
+
+    def wait_in_force(self, fabric: Fabric, timeout_s: float = PATIENCE_S) -> pb.Topology:
+        """Wait until a life of the controller serves a fabric, and each of its switches holds rules."""
+        end = time.monotonic() + timeout_s
+        links = {(each.id, each.capacity_bps) for each in fabric.directed_links}
+        while True:
+            try:
+                found = self.fabric.GetTopology(pb.GetTopologyRequest(), timeout=timeout_s)
+                if {(each.id, each.capacity_bps) for each in found.links} == links and all(
+                    each.connected and each.rules and each.datapath_id == fabric.switch_by_id[each.id].datapath_id
+                    for each in found.switches
+                ):
+                    return found
+            except grpc.RpcError as error:  # a life of the controller has not replied
+                if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+                    raise
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
     def end(self) -> int:
         """Send SIGTERM and return the exit status."""

@@ -81,6 +81,10 @@ class Switches:
 
         asyncio.run_coroutine_threadsafe(connect(), self._loop).result(TIMEOUT_S)
 
+    def hang_up(self, switch: str) -> None:
+        """Let a switch close its connection; it connects again."""
+        self.run(self.by_id[switch].hang_up)
+
     def close(self) -> None:
         """Disconnect and end the thread."""
 

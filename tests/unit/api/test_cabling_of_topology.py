@@ -1,6 +1,7 @@
 """GetTopology, `heddle topology` and the page's state say of each cable what its ports hear."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from heddle.controller.dashboard.documents.state import StateText
 from heddle.controller.model.cabling import Peer
 from heddle.controller.model.event import Heard, Tick
 from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.found_cabling import Rejoined, with_found
 from heddle.controller.model.observed import Reports
 from heddle.programs.console.fabric import cabling_text
 from tests.unit.brain.driver import Driver, small_fabric
@@ -72,3 +74,15 @@ def test_the_state_of_the_page_has_a_number_for_each_link_and_the_sentences(driv
     assert {name for name, mark in marks.items() if mark == 1} == WRONG
     assert sum(mark == 3 for mark in marks.values()) == 8
     assert content["miscablings"] == ["leaf1:1 and leaf1:2 are exchanged"]
+
+
+def test_cables_that_are_used_as_found_say_so():
+    file = small_fabric(spines=4)
+    a, b = file.cable_by_link["leaf1:1>spine1:1"], file.cable_by_link["leaf1:2>spine2:1"]
+    found = Rejoined((a.id, b.id), (replace(a, upper=b.upper), replace(b, upper=a.upper)))
+    driver = Driver(with_found(file, [found]))
+    links = {link.id: link for link in topology_to(driver.state).links}
+    marked = {"leaf1:1>spine2:1", "spine2:1>leaf1:1", "leaf1:2>spine1:1", "spine1:1>leaf1:2"}
+    assert {name for name, link in links.items() if link.as_found} == marked
+    assert cabling_text(links["leaf1:1>spine2:1"]) == "as found"
+    assert cabling_text(links["leaf1:3>spine3:1"]) == ""

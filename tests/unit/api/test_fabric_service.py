@@ -7,9 +7,11 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from heddle.controller.api.translate import request_to
 from heddle.controller.brain.state import wanted
+from heddle.controller.config.load import parse_fabric
 from heddle.controller.config.write import fabric_text
 from heddle.controller.rules.diff import diff
 from heddle.v1 import heddle_pb2 as pb
+from tests.support.fabrics.grown_files import LEAF_MORE, YARD
 from tests.unit.api.conftest import running
 from tests.unit.brain.driver import shift_job
 
@@ -152,7 +154,13 @@ async def test_a_dry_run_says_what_happens_to_each_job_and_changes_nothing(contr
     assert gone.refusal.startswith("cable leaf1:1>spine1:1 is in use: `heddle drain 'leaf1:1>spine1:1'` first")
     assert list(gone.harms) == ["1 cable gone", "leaf1:2>spine2:1 has place 1 among the cables of leaf1, was 2"]
     assert {each.switch for each in gone.rules} >= {"leaf1"}
-    assert controller.application.loop.state is before
+    kinds = [(each.kind, each.id) for each in gone.differences]
+    assert kinds[0] == ("removed_cables", "leaf1:1>spine1:1")
+    assert kinds[1][0] == "displaced"
+    assert [each.what for each in gone.copies] == ["the file that this controller starts with"]
+    after = controller.application.loop.state
+    assert (after.fabric, after.underlay) == (before.fabric, before.underlay)
+    assert after.jobs["a"].flows is before.jobs["a"].flows
 
 
 async def test_one_change_of_the_fabric_or_dry_run_at_a_time(controller):
@@ -163,3 +171,13 @@ async def test_one_change_of_the_fabric_or_dry_run_at_a_time(controller):
     assert {each.code() for each in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
     assert len(refused) < 3
     assert (await controller.fabric.ApplyFabric(request)).harms, "there is room again"
+
+
+async def test_a_file_without_what_the_policy_names_is_refused_before_the_controller_would_begin_again(tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("tenants: {red: {nics: [h8-n0]}}\n")
+    async with running(parse_fabric(LEAF_MORE, "grown"), policy=str(policy)) as found:
+        for dry_run in (True, False):
+            with pytest.raises(grpc.aio.AioRpcError, match="h8-n0") as why:
+                await found.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=YARD, dry_run=dry_run))
+            assert why.value.code() is grpc.StatusCode.INVALID_ARGUMENT

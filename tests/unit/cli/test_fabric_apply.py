@@ -32,7 +32,7 @@ def test_the_same_file_changes_nothing(trial, controller):
     status, out, err = trial(own(controller), "--dry-run")
     assert (status, err) == (0, "")
     assert out == (
-        "running jobs: none\nrules: 0 more and 0 fewer at 0 switches\nit would be in force, with these jobs\n"
+        "nothing differs\nrunning jobs: none\nrules: 0 more and 0 fewer at 0 switches\nit is the fabric in force\n"
     )
     status, out, _ = trial(own(controller), "--dry-run", "--json")
     assert (status, json.loads(out)["exit_status"]) == (0, 0)

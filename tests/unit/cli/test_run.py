@@ -21,14 +21,14 @@ LIFE = Life(fabric=small_fabric())
 class Application:
     """A controller that only starts and ends."""
 
-    is_closed = False
+    is_closed = left_open = False
     reloads = 0
 
     def __init__(self, number):
         self._number = number
 
     @asynccontextmanager
-    async def started(self):
+    async def started(self, *, hands_over=False):
         asyncio.get_running_loop().call_soon(os.kill, os.getpid(), self._number)
         yield {}
         self.is_closed = True
@@ -83,7 +83,7 @@ def test_lines_that_were_left_out_are_summarised_while_the_controller_runs(monke
 
     class Waiting(Application):
         @asynccontextmanager
-        async def started(self):
+        async def started(self, *, hands_over=False):
             yield {}
 
         async def failed(self):

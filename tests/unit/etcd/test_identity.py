@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from heddle.controller.model.error import InputError, InUseError
-from heddle.controller.runtime.journal.fitting import PORTS
+from heddle.controller.runtime.journal.fitting import WHOLE
 from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 from heddle.controller.runtime.ports import EPOCH_SHIFT
 from heddle.controller.store.etcd import state_in_etcd
@@ -59,7 +59,7 @@ class Candidate:
 
     def __init__(self, fabric, endpoints, memory, name="c0"):
         self.leadership = Leadership()
-        own = OwnFile(key=PORTS, is_same=lambda values: True, why_unfit=lambda values, place: "")
+        own = OwnFile(key=WHOLE, follow=lambda values: None, why_unfit=lambda values, place: "")
         me = Leader(name=name, address=f"{name}:1")
         self.member = ClusterMember(
             EtcdClient(endpoints), fabric, me, self.leadership, own, memory, lease_s=2, counts=ClusterCounts()

@@ -1,4 +1,8 @@
-"""Of several controllers one with a fabric file that would take running flows off their paths never leads."""
+"""Of several controllers one with a fabric file that would take running flows off their paths never leads.
+
+The journal here is as controllers of before wrote it: it does not say which fabric is in force, so each has its file.
+`test_one_fabric` has what follows where it does.
+"""
 
 import asyncio
 import contextlib
@@ -11,6 +15,7 @@ import pytest
 
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.error import SteppedDownError
+from heddle.controller.runtime.journal import fitting
 from heddle.controller.store.etcd.candidacy import Candidacy
 from heddle.v1 import heddle_pb2 as pb
 from tests.support.fabrics.grown_files import LEAF_MORE, SPINE_MORE, SPINES_BEYOND, YARD
@@ -18,6 +23,13 @@ from tests.unit.api.conftest import running
 
 WHY = "with this fabric file 1 running job, mesh ("
 CHANGE = "because leaf1 has 5 uplinks, and the ports of running jobs have room for 4"
+
+
+@pytest.fixture(autouse=True)
+def journal_of_before(monkeypatch):
+    """Let no controller write which fabric is in force."""
+    described = fitting.described
+    monkeypatch.setattr(fitting, "described", lambda fabric: described(fabric) | {fitting.WHOLE: None})
 
 
 @pytest.fixture

@@ -17,16 +17,17 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.rules.trace import Packet, Tracer
 from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.support.controllers.controller_process import Controller
 from tests.support.fabrics.grown_files import LEAF_MORE, SPINE_MORE, SPINES_BEYOND, YARD
+from tests.support.fabrics.planned_runs import text_of
 from tests.support.processes.running_switches import Switches
 
 PATIENCE_S = 60.0
 BOTH_MORE = LEAF_MORE + SPINE_MORE.removeprefix(YARD) + '  - {a: "leaf4:9", b: "spine3:4", gbps: 40}\n'
+LISTED = text_of(parse_fabric(YARD, "yard"))
 WITHOUT_SPINE = BOTH_MORE.replace("spines: 2", "spines: 3").split("switches:")[0]
 READ = pb.GetJobRequest(job_id="mesh")
-ENDS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-"""How a call ends that a life of the controller has not answered."""
 
 
 class Site:
@@ -42,27 +43,19 @@ class Site:
     def apply(self, text: str, *, dry_run: bool = False) -> pb.ApplyFabricReply:
         return self.controller.fabric.ApplyFabric(pb.ApplyFabricRequest(fabric=text, dry_run=dry_run))
 
+    def apply_beside_another(self, text: str) -> None:
+        """Apply a file twice at once, while a switch connects again and again: one of the calls is refused."""
+        request = pb.ApplyFabricRequest(fabric=text)
+        calls = [self.controller.fabric.ApplyFabric.future(request) for _ in range(2)]
+        while not all(call.done() for call in calls):
+            self.fakes.hang_up("leaf1")
+            time.sleep(0.5)
+        assert {call.code() for call in calls} == {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}
+
     def refusal(self, text: str) -> tuple[grpc.StatusCode, str]:
         with pytest.raises(grpc.RpcError) as why:
             self.apply(text)
         return why.value.code(), why.value.details() or ""
-
-    def until_in_force(self, fabric: Fabric) -> None:
-        """Wait until a life of the controller serves a fabric, and each of its switches holds its rules."""
-        end = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                found = self.controller.fabric.GetTopology(pb.GetTopologyRequest(), timeout=PATIENCE_S)
-                names = {switch.id for switch in found.switches}
-                if names == fabric.switch_by_id.keys() and all(
-                    each.connected and each.rules for each in found.switches
-                ):
-                    return
-            except grpc.RpcError as error:
-                if error.code() not in ENDS:
-                    raise
-            assert time.monotonic() < end
-            time.sleep(0.05)
 
     def off_their_paths(self, fabric: Fabric, plan: pb.JobPlan) -> list[str]:
         """Return the flows whose data or ACKs the rules that switches hold do not lead over the planned path."""
@@ -110,13 +103,37 @@ def site(folder: Path) -> Iterator[Site]:
         found.fakes.close()
 
 
+@contextmanager
+def reader(found: Site) -> Iterator[list[str | None]]:
+    """Read the job all the time, by a channel of its own, while the context lasts; yields which reads have failed."""
+    failed: list[str | None] = []
+    over = threading.Event()
+
+    def read() -> None:
+        with grpc.insecure_channel(found.controller.grpc) as channel:
+            jobs = rpc.JobServiceStub(channel)
+            while not over.wait(0.01):
+                try:
+                    jobs.GetJob(READ, timeout=PATIENCE_S)
+                except grpc.RpcError as error:
+                    failed.append(error.details())
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    try:
+        yield failed
+    finally:
+        over.set()
+        reading.join()
+
+
 def paths_and_ports(plan: pb.JobPlan) -> list[tuple[object, ...]]:
     return [(tuple(each.links), each.udp_source_port, each.reverse_udp_source_port) for each in plan.flows]
 
 
 def test_a_running_job_keeps_paths_and_ports_while_the_fabric_grows_and_new_hosts_are_planned(tmp_path):
     with site(tmp_path) as found:
-        found.until_in_force(parse_fabric(YARD, "yard"))
+        found.controller.wait_in_force(parse_fabric(YARD, "yard"))
         plan = found.submit("mesh", 1, 2, 3, 4, 5, 6)
         said = found.apply(BOTH_MORE, dry_run=True)
         assert not said.applied
@@ -126,8 +143,12 @@ def test_a_running_job_keeps_paths_and_ports_while_the_fabric_grows_and_new_host
         assert [(job.job_id, job.kind) for job in said.jobs] == [("mesh", pb.JobFate.NOTHING)]
         for text in (LEAF_MORE, BOTH_MORE):
             grown = parse_fabric(text, "grown")
-            assert found.apply(text).applied
-            found.until_in_force(grown)
+            with reader(found) as failed:
+                found.apply_beside_another(text)
+                served = {each.id for each in found.controller.fabric.GetTopology(pb.GetTopologyRequest()).switches}
+                found.controller.wait_in_force(grown)
+            assert served == grown.switch_by_id.keys(), "the reply comes once the new fabric is served"
+            assert len(failed) <= 1, "at most the call that is under way when the former life ends"
             again = found.controller.jobs.GetJob(READ)
             assert paths_and_ports(again) == paths_and_ports(plan)
             assert found.off_their_paths(grown, again) == []
@@ -140,14 +161,21 @@ def test_a_running_job_keeps_paths_and_ports_while_the_fabric_grows_and_new_host
 
 def test_a_file_that_does_not_fit_is_refused_in_one_line_and_nothing_changes(tmp_path):
     with site(tmp_path) as found:
-        found.until_in_force(parse_fabric(YARD, "yard"))
+        found.controller.wait_in_force(parse_fabric(YARD, "yard"))
         plan = found.submit("mesh", 1, 2, 3, 4, 5, 6)
         for text, words in (
-            (YARD.replace("spines: 2", "spines: 1"), "is in use: `heddle drain 'leaf1:2>spine2:1'` first"),
+            (YARD.replace("spines: 2", "spines: 1"), "switch spine2 is in use: `heddle drain spine2` first"),
             (YARD.replace("hosts_per_leaf: 2", "hosts_per_leaf: 3"), "mesh"),
             (SPINES_BEYOND, "mesh"),
             (YARD.replace("name: yard", "name: other"), "name and steering of the fabric in force stay"),
             (YARD.replace("leaves: 3", "leaves: many"), "leaves"),
+            (YARD + 'links: [{a: "leaf9:1", b: "spine1:9", gbps: 40}]\n', "leaf9"),
+            (YARD.replace("hosts_per_leaf: 2", "hosts_per_leaf: 1"), "mesh"),
+            (
+                LISTED.replace("leaf1", "rack1").replace("spine2", "top2"),
+                "switch leaf1 is in use: `heddle drain leaf1` first",
+            ),
+            (LISTED.replace("-n0", "-eth0"), "mesh"),
         ):
             code, details = found.refusal(text)
             assert code is grpc.StatusCode.INVALID_ARGUMENT
@@ -159,17 +187,17 @@ def test_a_file_that_does_not_fit_is_refused_in_one_line_and_nothing_changes(tmp
 
 def test_the_file_of_before_is_refused_while_jobs_run_and_without_a_file_the_fabric_in_force_is_continued(tmp_path):
     with site(tmp_path) as found:
-        found.until_in_force(parse_fabric(YARD, "yard"))
+        found.controller.wait_in_force(parse_fabric(YARD, "yard"))
         plan = found.submit("mesh", 1, 2, 3, 4, 5, 6)
         assert found.apply(LEAF_MORE).applied
-        found.until_in_force(parse_fabric(LEAF_MORE, "grown"))
+        found.controller.wait_in_force(parse_fabric(LEAF_MORE, "grown"))
         found.controller.end()
         command = [sys.executable, "-m", "heddle.programs.console.main", "run", str(found.file)]
         refused = subprocess.run([*command, "--state", str(found.state)], capture_output=True, text=True, timeout=60)
         assert refused.returncode == 2
         assert re.search(r"is not the fabric in force, on which mesh run: .*`heddle fabric apply", refused.stderr)
         found.start_again()
-        found.until_in_force(parse_fabric(LEAF_MORE, "grown"))
+        found.controller.wait_in_force(parse_fabric(LEAF_MORE, "grown"))
         assert paths_and_ports(found.controller.jobs.GetJob(READ)) == paths_and_ports(plan)
 
 
@@ -179,7 +207,7 @@ def test_a_controller_that_is_killed_at_any_moment_of_a_change_has_the_former_fa
     drawn, texts = random.Random(kills), (YARD, LEAF_MORE)
     fabrics = {text: parse_fabric(text, "yard") for text in texts}
     with site(tmp_path) as found:
-        found.until_in_force(fabrics[YARD])
+        found.controller.wait_in_force(fabrics[YARD])
         plan = found.submit("mesh", 1, 2, 3, 4, 5, 6)
         for _ in range(kills):
             if len(found.controller.fabric.GetTopology(pb.GetTopologyRequest()).switches) == 6:
@@ -195,7 +223,7 @@ def test_a_controller_that_is_killed_at_any_moment_of_a_change_has_the_former_fa
             found.start_again()
             names = {each.id for each in found.controller.fabric.GetTopology(pb.GetTopologyRequest()).switches}
             (there,) = [fabric for fabric in fabrics.values() if fabric.switch_by_id.keys() == names]
-            found.until_in_force(there)
+            found.controller.wait_in_force(there)
             again = found.controller.jobs.GetJob(READ)
             assert paths_and_ports(again) == paths_and_ports(plan)
             assert found.off_their_paths(there, again) == []

@@ -137,6 +137,14 @@ def test_a_preview_promises_nothing_also_while_the_journal_fails(performed):
         performed.gate.admit(8, Submit(reply=8, request=request))
 
 
+def test_what_has_ended_admits_nothing_and_says_why_also_a_preview(performed):
+    performed.gate.end("the controller begins again")
+    preview = Submit(reply=4, request=JobRequest(job_id="a", ranks=(), collectives=()), preview=True)
+    for event in (preview, Renew(reply=4, job_id="a")):
+        with pytest.raises(UnavailableError, match="begins again"):
+            performed.gate.admit(4, event)
+
+
 def test_a_reply_whose_caller_has_left_is_not_held(performed):
     performed.gate.forget(1)
     performed.gate.forget(1)  # the caller leaves after its reply

@@ -15,6 +15,7 @@ from heddle.controller.model.effect import (
     Effect,
     EndSession,
     FindPorts,
+    Follow,
     GiveUp,
     Install,
     NetworksChanged,
@@ -40,6 +41,7 @@ from heddle.controller.model.event import (
     InstallFailed,
     InstallLags,
     JudgedCable,
+    NotFollowed,
     PortsFound,
     PortStatus,
     Release,
@@ -56,6 +58,7 @@ from heddle.controller.model.event import (
     Withdraw,
 )
 from heddle.controller.model.fabric import PortRef
+from heddle.controller.model.found_cabling import Rejoined
 from heddle.controller.model.health import Health
 from heddle.controller.model.moves import MAX_MOVES, MoveLimit, Whose
 from heddle.controller.model.network_event import ApplyNetwork, DropUnknownVpcs, ForgetGateway
@@ -127,6 +130,7 @@ EVENTS = [
     (Heard(changes={PortRef("leaf1", 1): None}), "1 ports hear another neighbour", ""),
     (Diagnosed(token=1, verdict=None), "cabling: no causes found", ""),
     (Diagnosed(token=1, verdict=Verdict(causes=(some(),))), "cabling: 1 causes found", ""),
+    (NotFollowed(token=1, reason="no journal"), "the cabling as found is not followed: no journal", ""),
     (Tick(), None, ""),
 ]
 EFFECTS = [
@@ -178,6 +182,7 @@ EFFECTS = [
         "diagnose the cabling from what 0 ports hear",
         "",
     ),
+    (Follow(token=1, found=(Rejoined(("a", "b"), ()),)), "follow 2 cables as found", ""),
     (Condition(kind="cabling", subject="cabling", text="x", raised=True), "cabling raised: x", ""),
     (Condition(kind="cabling", subject="cabling", text="x", raised=False), "cabling cleared: x", ""),
 ]  # fmt: skip

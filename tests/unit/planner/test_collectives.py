@@ -11,7 +11,7 @@ from heddle.controller.model.job import CollectiveKind
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.expand import ARRAYS, expand
 from heddle.v1 import heddle_pb2 as pb
-from tests.oracles import collective_data, contract_flows
+from tests.oracles import contract_flows
 from tests.support.fabrics.planner_cases import fabric_of, job_of
 from tests.support.kinds_of_collective import PAGE, with_kinds
 
@@ -54,7 +54,7 @@ def test_the_bytes_of_a_kind_are_what_its_formula_gives_for_nccls_call(kind: str
     found = dict(
         zip(zip(flows.src_rank.tolist(), flows.dst_rank.tolist(), strict=True), flows.size_bytes.tolist(), strict=True)
     )
-    assert found == collective_data.sent_bytes(kind, n, count, size, tree=pairs)
+    assert found == contract_flows.sent_bytes(kind, n, count, size, tree=pairs)
 
 
 def bytes_of(formula: str, n: int, count: int, size: int) -> int:

@@ -24,6 +24,15 @@ def excluded(monkeypatch):
     gc.unfreeze()
 
 
+@pytest.fixture
+def settings():
+    """Restore the interpreter's settings."""
+    before, interval_s = gc.get_threshold(), sys.getswitchinterval()
+    yield
+    gc.set_threshold(*before)
+    sys.setswitchinterval(interval_s)
+
+
 class Cycle:
     """An object that only the garbage collector frees."""
 
@@ -60,12 +69,28 @@ def test_cycles_that_are_dropped_after_they_were_excluded_are_freed_before_the_p
     assert sum(each() is not None for each in dropped) <= 6
 
 
-def test_young_objects_are_collected_as_often_as_python_does_whatever_the_start_has_set(excluded):
-    before, interval_s = gc.get_threshold(), sys.getswitchinterval()
-    try:
-        gc.set_threshold(50_000)
-        interpreter.shorten_pauses()
-        assert gc.get_threshold()[:2] == (700, 10)
-    finally:
-        gc.set_threshold(*before)
-        sys.setswitchinterval(interval_s)
+def test_what_is_made_to_stay_begins_no_pass_and_is_excluded(excluded):
+    before = excluded()
+    with interpreter.growing():
+        assert not gc.isenabled()
+        made = [[number] for number in range(5_000)]
+    assert gc.isenabled()
+    assert excluded() - before >= len(made)
+
+
+def test_what_former_lives_leave_in_cycles_is_walked_once_it_is_a_quarter_of_all(excluded, settings):
+    gc.unfreeze()
+    interpreter.shorten_pauses()
+    first = gc.get_freeze_count()
+    for share, is_whole in ((0.1, False), (0.3, True)):
+        with interpreter.growing():
+            left = [Cycle() for _ in range(int(share * first))]
+        interpreter.shorten_pauses(collects=False)
+        assert (gc.get_freeze_count() == 0) is is_whole
+        del left
+
+
+def test_young_objects_are_collected_as_often_as_python_does_whatever_the_start_has_set(excluded, settings):
+    gc.set_threshold(50_000)
+    interpreter.shorten_pauses()
+    assert gc.get_threshold()[:2] == (700, 10)

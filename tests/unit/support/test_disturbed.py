@@ -12,7 +12,7 @@ from tests.support.disturbed import MIN_STOLEN_S, TRIES, machine, stolen_s
 
 pytest_plugins = ["pytester"]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CONFTEST = """
 import sys
 sys.path.insert(0, {root!r})
