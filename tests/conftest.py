@@ -20,6 +20,7 @@ LONGEST_FIRST = (
     "test_packet_mutations",
     "test_balancer_mutations",
     "test_tenants_stay_apart",
+    "test_fabric_apply",
     "test_vpc",
     "test_supervisor",
     "test_planner_pool",
@@ -69,6 +70,7 @@ LONGEST_FIRST = (
     "test_gateway_refusals",
     "test_gateway_spread",
     "test_lab_fabric",
+    "test_cabling",
     "test_nic_pair",
     "test_ports_carry",
     "test_gateway_attached",
@@ -84,6 +86,8 @@ LONGEST_FIRST = (
     "test_pfc_storm",
     "test_closed_loop",
     "test_lab_congestion",
+    "test_lab_measured_flows",
+    "test_fabric_grows",
     "test_routed_cuts",
 )
 """Files of tests that take long. Workers begin with them: one that a worker takes last leaves the others idle."""

@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-from contextlib import suppress
 from pathlib import Path
 
 SETTINGS = ("net/core/rmem_default", "net/core/wmem_default")
@@ -43,16 +42,6 @@ def assert_settings_as_before(before: dict[str, str]) -> None:
     assert {name: after[name] for name in before if name in after} == {
         name: value for name, value in before.items() if name in after
     }
-
-
-def namespaces() -> set[str]:
-    """Return the network namespaces that any process is in."""
-    found = set()
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with suppress(OSError):
-                found.add(os.readlink(f"/proc/{name}/ns/net"))
-    return found
 
 
 def _belongs_to(process: str, lab_id: str) -> bool:

@@ -23,6 +23,7 @@ from heddle.controller.runtime.leadership import ClusterCounts
 from heddle.controller.runtime.limits.log_limit import SUMMARY_S, LogLimit
 from heddle.controller.store.etcd.identity.memory import Memory, file_in
 from heddle.controller.store.state_directory import NONE, default_directory, has_journal, read
+from heddle.programs.ending import end_service
 
 _LOG = logging.getLogger("heddle.controller")
 
@@ -61,6 +62,7 @@ def run_controller(
             return application
 
         asyncio.run(_serve(made, config, limit, Life(fabric=first)))
+    end_service()
 
 
 def _first_fabric(path: Path | None, config: ServiceConfig) -> Fabric:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -27,6 +26,7 @@ from heddle.dataplane.control.process.messages import Options
 from heddle.dataplane.control.process.supervisor import DataProcessError
 from heddle.dataplane.control.session.attachment import Apply, Attachment, Sources
 from heddle.dataplane.control.status_socket import StatusServer, socket_path
+from heddle.programs.ending import end_service
 from heddle.v1 import heddle_pb2 as pb
 
 Made = TypeVar("Made", bound=Gateway)
@@ -59,10 +59,7 @@ def run_service(service: Service[Made], config: GatewayConfig) -> None:
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     asyncio.run(_serve(service, config))
-    # Everything is closed and logged. Interpreter shutdown would take 0.5 s to free compiled code page by page.
-    logging.shutdown()
-    sys.stdout.flush()
-    os._exit(0)
+    end_service()
 
 
 async def _serve(service: Service[Made], config: GatewayConfig) -> None:
