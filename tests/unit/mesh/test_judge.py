@@ -7,6 +7,7 @@ import numpy as np
 from heddle.controller.mesh.cover import Cover, Ground
 from heddle.controller.mesh.evidence import LOST_US, UNKNOWN_US, Crossed, Turn, account_of
 from heddle.controller.mesh.judge import RELINK_S, Judge, Relinks
+from heddle.controller.mesh.location import Explained
 from heddle.controller.model.health import Health
 from heddle.controller.planner.ground.clos import Live, topology_of
 from tests.support.fabrics.small_fabrics import spine_leaf
@@ -31,13 +32,11 @@ class Mesh:
     def __init__(self):
         self.judge, self.probes = Judge(TOPOLOGY), cycle(PROBES)
 
-    def turn(self, one_in=0, only_from=None, rtt_us=500, busy=CALM, seconds=3.0):
+    def turn(self, one_in=0, rtt_us=500, busy=CALM, seconds=3.0):
         probes = next(self.probes)
         crossing = (np.column_stack((probes.hops, probes.reply_hops)) == LINK).any(axis=1)
         rtts = np.full(len(probes), 500)
         rtts[crossing] = rtt_us
-        if only_from is not None:
-            crossing &= probes.src_nic == only_from
         if one_in:
             rtts[np.flatnonzero(crossing)[::one_in]] = LOST_US
         self.judge.take(Turn(probes, np.zeros(len(probes), dtype=np.int64), rtts, busy, seconds))
@@ -77,7 +76,20 @@ def test_one_burst_accuses_no_link():
 
 
 def test_what_one_agent_alone_reports_accuses_no_link():
-    assert Mesh().turns(20, one_in=1, only_from=2).judge.raised == {}
+    """On a leaf of its own: what an agent there makes up about one of its uplinks, its NIC explains far less well."""
+    fabric = spine_leaf(4, 4, 4)
+    topology = topology_of(fabric)
+    ground = Ground(
+        fabric=fabric, topology=topology, live=Live.of(topology, Health()), nics=np.ones(topology.nics, dtype=np.bool_)
+    )
+    cover, judge = Cover(ground, np.random.default_rng(1).random), Judge(topology)
+    for _ in range(6):
+        probes = cover.next(200)
+        rtts = np.where((probes.src_nic == 0) & (probes.hops == 1).any(axis=1), LOST_US, 500)
+        busy = np.zeros(judge.crossed.parts, dtype=np.bool_)
+        judge.take(Turn(probes, np.zeros(len(probes), dtype=np.int64), rtts, busy, 3.0))
+    assert judge.raised == {}
+    assert judge.others[Explained.UNSURE] > 20
 
 
 def test_losses_over_a_link_whose_queue_is_full_are_congestion_by_delay_or_by_telemetry():
@@ -86,6 +98,17 @@ def test_losses_over_a_link_whose_queue_is_full_are_congestion_by_delay_or_by_te
     busy[LINK] = True
     mesh = Mesh().turns(5, one_in=4, busy=busy)
     assert (mesh.judge.raised, mesh.judge.queued > 20) == ({}, True)
+
+
+def test_no_probe_over_a_full_queue_is_evidence_whether_it_got_through_or_not():
+    busy = CALM.copy()
+    busy[LINK] = True
+    probes = PROBES[0]
+    crossing = (np.column_stack((probes.hops, probes.reply_hops)) == LINK).any(axis=1)
+    rtts = np.where(np.arange(len(probes)) % 3 == 0, LOST_US, 500)
+    account = account_of(Crossed(TOPOLOGY), Turn(probes, np.zeros(len(probes), dtype=np.int64), rtts, busy, 3.0), 1)
+    assert (account.sent[LINK], account.probes) == (0, int((~crossing).sum()))
+    assert account.queued == int((crossing & (rtts == LOST_US)).sum())
 
 
 def test_a_host_that_answered_nobody_in_a_slot_is_no_evidence_in_it():
