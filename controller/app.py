@@ -34,7 +34,7 @@ from heddle.controller.config.tls import opened
 from heddle.controller.dashboard.leader_metrics import Cluster
 from heddle.controller.dashboard.server import Dashboard
 from heddle.controller.dashboard.sources import Sources
-from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
+from heddle.controller.model.error import HeddleError, PrerequisiteError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import address_text, is_socket, split_address
 from heddle.controller.model.steering_traits import traits_of
@@ -64,15 +64,11 @@ from heddle.controller.runtime.ports import Compiler, Planner, PortFinder, State
 from heddle.controller.southbound.posting import Inbound
 from heddle.controller.southbound.server import OpenFlowServer
 from heddle.controller.southbound.settings import SouthboundSettings
-from heddle.controller.store.etcd.client import EtcdClient
 from heddle.controller.store.etcd.identity.memory import Memory
 from heddle.controller.store.etcd.member import ClusterMember
-from heddle.controller.store.etcd.term import Leader
-from heddle.controller.store.etcd.tls import EtcdTls
 from heddle.controller.store.history import SqliteHistory
 from heddle.controller.store.state_directory import StateDirectory
 from heddle.controller.views.port_room import room_line
-from heddle.foundation.certificate import CertificateError
 from heddle.foundation.tls_files import Tls
 from heddle.telemetry.warm import warm as warm_telemetry
 
@@ -165,7 +161,7 @@ class Application:
         """
         leadership = Leadership()
         with parts.state_directory(self._config) as directory:
-            member = self._member(leadership)
+            member = parts.member(self._config, self.loop.state.fabric, leadership, self._counts, self._memory)
             try:
                 async with self._started(directory, leadership, member) as addresses:
                     self._hands_over = hands_over and member is None and not is_socket(self._config.grpc)
@@ -337,22 +333,6 @@ class Application:
         if self._looping is not None and self._looping.done():
             self._looping.result()
         raise SteppedDownError(leadership.why_over)
-
-    def _member(self, leadership: Leadership) -> ClusterMember | None:
-        """Return this controller's part in a cluster, None where it is alone."""
-        cluster = self._config.cluster
-        if cluster.name is None or cluster.advertise is None:
-            return None
-        me = Leader(name=cluster.name, address=cluster.advertise)
-        fabric, files = self.loop.state.fabric, cluster.tls_files(self._config.tls)
-        try:
-            tls = EtcdTls(files, _LOG.error) if files is not None else None
-        except CertificateError as error:
-            raise InputError(f"cluster: {error}") from None
-        return ClusterMember(
-            EtcdClient(cluster.endpoints, tls, self._counts), fabric.name, me, leadership, parts.own_file(fabric),
-            self._memory, lease_s=cluster.lease_s, counts=self._counts,
-        )  # fmt: skip
 
     def _sources(self) -> Sources:
         """Return what the HTTP interface reads."""

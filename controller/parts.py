@@ -20,7 +20,7 @@ from heddle.controller.config.telemetry import broker_of, detector_settings, por
 from heddle.controller.dashboard.access.login import AccessRules
 from heddle.controller.dashboard.page_tls import PageFiles, PageTls
 from heddle.controller.model.effect import Note
-from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.controller.model.event import Heard
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
@@ -36,6 +36,7 @@ from heddle.controller.runtime.heard import HeardPeers, ReportedPeers
 from heddle.controller.runtime.journal import fitting
 from heddle.controller.runtime.journal.restart import why_unfit
 from heddle.controller.runtime.judged_cables import JudgedCables
+from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.planning.pool import PlannerPool
 from heddle.controller.runtime.telemetry import Telemetry
@@ -43,6 +44,11 @@ from heddle.controller.southbound.lldp.discovery import Discovery
 from heddle.controller.southbound.lldp.frame import KEY_BYTES
 from heddle.controller.store.database import Retention
 from heddle.controller.store.etcd.candidacy import OwnFile
+from heddle.controller.store.etcd.client import EtcdClient
+from heddle.controller.store.etcd.identity.memory import Memory
+from heddle.controller.store.etcd.member import ClusterMember
+from heddle.controller.store.etcd.term import Leader
+from heddle.controller.store.etcd.tls import EtcdTls
 from heddle.controller.store.history import SqliteHistory
 from heddle.controller.store.state_directory import NONE, StateDirectory
 from heddle.controller.views.fabric_differences import Setup
@@ -139,9 +145,27 @@ def reported_peers(state: State, peers: HeardPeers) -> ReportedPeers | None:
     return ReportedPeers(state.fabric, peers)
 
 
-def own_file(fabric: Fabric) -> OwnFile:
+def _own_file(fabric: Fabric) -> OwnFile:
     """Return what one of several controllers compares with the journal before it stands for election."""
     return OwnFile(key=fitting.WHOLE, follow=partial(follow, fabric), why_unfit=partial(why_unfit, fabric))
+
+
+def member(
+    config: ServiceConfig, fabric: Fabric, leadership: Leadership, counts: ClusterCounts, memory: Memory
+) -> ClusterMember | None:
+    """Return a controller's part in a cluster, None where it is alone; raises InputError."""
+    cluster = config.cluster
+    if cluster.name is None or cluster.advertise is None:
+        return None
+    files = cluster.tls_files(config.tls)
+    try:
+        tls = EtcdTls(files, _LOG.error) if files is not None else None
+    except CertificateError as error:
+        raise InputError(f"cluster: {error}") from None
+    return ClusterMember(
+        EtcdClient(cluster.endpoints, tls, counts), fabric.name, Leader(name=cluster.name, address=cluster.advertise),
+        leadership, _own_file(fabric), memory, lease_s=cluster.lease_s, counts=counts,
+    )  # fmt: skip
 
 
 def setup_of(config: ServiceConfig) -> Setup:
