@@ -185,12 +185,9 @@ class Application:
         lines = self._lines = await asyncio.to_thread(parts.audit_file, config)
         audit = Audit(self.feeds.telemetry, time.time_ns, lines)
         applying = self._applying = FabricApply(
-            loop,
-            self.gate,
-            partial(fabric_under, config.policy),
-            parts.processes,
+            loop, self.gate, partial(fabric_under, config.policy), parts.processes,
             partial(begin, settings=config.of_brain()),
-        )
+        )  # fmt: skip
         access = self._access = Access(loop, self.feeds.owners, audit, self._policy)
         api = self._api = ApiServer(
             loop,
