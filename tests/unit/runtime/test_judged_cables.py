@@ -1,6 +1,7 @@
 """Bad cables by several sources, over a restart."""
 
 from types import SimpleNamespace
+from typing import Any
 
 from heddle.controller.brain.begin import begin
 from heddle.controller.brain.durable import KnownBadCable, restored
@@ -16,9 +17,9 @@ PROBED = JudgedCable(cable="leaf1:1>spine1:1", loss=0.02, probed=("spine1:1>leaf
 def started_again(**settings):
     """Return what judges cables after a restart, and what it posts."""
     known = {each.cable: KnownBadCable(found=each, left_out=False) for each in (COUNTED, PROBED)}
-    values = {"known_bad_cable": known, "bad_cable": dict.fromkeys(known, 10**8)}
-    posted = []
-    loop = SimpleNamespace(state=restored(begin(small_fabric(), Settings(**settings)), values, 0), post=posted.append)
+    values: dict[str, Any] = {"known_bad_cable": known, "bad_cable": dict.fromkeys(known, 10**8)}
+    posted: list[CablesJudged] = []
+    loop: Any = SimpleNamespace(state=restored(begin(small_fabric(), Settings(**settings)), values, 0), post=posted.append)
     judged = JudgedCables(loop)
     judged.begin()
     return judged, posted
