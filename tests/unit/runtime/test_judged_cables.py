@@ -19,7 +19,9 @@ def started_again(**settings):
     known = {each.cable: KnownBadCable(found=each, left_out=False) for each in (COUNTED, PROBED)}
     values: dict[str, Any] = {"known_bad_cable": known, "bad_cable": dict.fromkeys(known, 10**8)}
     posted: list[CablesJudged] = []
-    loop: Any = SimpleNamespace(state=restored(begin(small_fabric(), Settings(**settings)), values, 0), post=posted.append)
+    loop: Any = SimpleNamespace(
+        state=restored(begin(small_fabric(), Settings(**settings)), values, 0), post=posted.append
+    )
     judged = JudgedCables(loop)
     judged.begin()
     return judged, posted
