@@ -4,7 +4,7 @@ A part is what a probe can be lost at: a directed link between switches, a NIC w
 every probe without a reply is evidence:
 
     no report, or a host that was late itself       nothing is known about its probes
-    a host that in a slot answered nobody, and      it stood still; its probes of that slot, and those to it, say
+    a host that in a slot answered none, and        it stood still; its probes of that slot, and those to it, say
     got no answer                                   nothing about the fabric
     a link whose queue is full                      what was lost over it is congestion, if the probes that got
                                                     through were slow, or telemetry says so

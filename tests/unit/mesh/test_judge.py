@@ -111,7 +111,7 @@ def test_no_probe_over_a_full_queue_is_evidence_whether_it_got_through_or_not():
     assert account.queued == int((crossing & (rtts == LOST_US)).sum())
 
 
-def test_a_host_that_answered_nobody_in_a_slot_is_no_evidence_in_it():
+def test_a_host_that_answered_none_in_a_slot_is_no_evidence_in_it():
     probes = PROBES[0]
     slot = np.arange(400) // 200
     of_host = (probes.src_nic == 3) | (probes.dst_nic == 3)

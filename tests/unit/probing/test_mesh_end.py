@@ -114,7 +114,7 @@ async def test_an_agent_that_stood_still_says_so(monkeypatch):
     assert (await a.run(order(*[MeshProbe(B, 50_000, 60_000)] * 2))).late
 
 
-async def test_replies_that_nobody_asked_for_and_other_datagrams_are_counted_and_change_nothing():
+async def test_replies_that_were_not_asked_for_and_other_datagrams_are_counted_and_change_nothing():
     wire = Wire(lost={60_000})
     a = wire.end(A)
     wire.end(B)
