@@ -29,11 +29,12 @@ from heddle.controller.brain.begin import begin, started_at
 from heddle.controller.brain.state import State
 from heddle.controller.config.policy_file import fabric_under, load_policy
 from heddle.controller.config.service import ServiceConfig
+from heddle.controller.config.telemetry import why_alarms_only
 from heddle.controller.config.tls import opened
 from heddle.controller.dashboard.leader_metrics import Cluster
 from heddle.controller.dashboard.server import Dashboard
 from heddle.controller.dashboard.sources import Sources
-from heddle.controller.model.error import HeddleError, InputError, PrerequisiteError, SteppedDownError
+from heddle.controller.model.error import HeddleError, PrerequisiteError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.server_address import address_text, is_socket, split_address
 from heddle.controller.model.steering_traits import traits_of
@@ -44,6 +45,7 @@ from heddle.controller.runtime.attached import Attached
 from heddle.controller.runtime.clock import SystemClock
 from heddle.controller.runtime.fabric_apply import FabricApply, use_that_in_force
 from heddle.controller.runtime.feeds import Feeds
+from heddle.controller.runtime.heard import HeardPeers
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.isolation.checks import IsolationChecks
 from heddle.controller.runtime.journal.fitting import UnfitFabricError
@@ -56,20 +58,17 @@ from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import MAX_PREVIEWS, Shares
 from heddle.controller.runtime.link_history import LinkHistory
 from heddle.controller.runtime.loop import Loop, Performers
+from heddle.controller.runtime.meshing import Meshing
 from heddle.controller.runtime.port_search import PortSearch
 from heddle.controller.runtime.ports import Compiler, Planner, PortFinder, StateStore, StoreError
 from heddle.controller.southbound.posting import Inbound
 from heddle.controller.southbound.server import OpenFlowServer
 from heddle.controller.southbound.settings import SouthboundSettings
-from heddle.controller.store.etcd.client import EtcdClient
 from heddle.controller.store.etcd.identity.memory import Memory
 from heddle.controller.store.etcd.member import ClusterMember
-from heddle.controller.store.etcd.term import Leader
-from heddle.controller.store.etcd.tls import EtcdTls
 from heddle.controller.store.history import SqliteHistory
 from heddle.controller.store.state_directory import StateDirectory
 from heddle.controller.views.port_room import room_line
-from heddle.foundation.certificate import CertificateError
 from heddle.foundation.tls_files import Tls
 from heddle.telemetry.warm import warm as warm_telemetry
 
@@ -116,8 +115,12 @@ class Application:
         self.port_search.finder = finder
         if traits_of(fabric).is_probed and finder is None:
             self.port_search.use(parts.probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
-        self.collecting = parts.collecting(fabric, config, self.feeds.telemetry, self.loop)
-        self.discovery = parts.discovery(self.loop)
+        self.peers = HeardPeers(self.loop.post, self.limited)
+        self.discovery = parts.discovery(fabric, self.peers)
+        self.meshing = Meshing(self.loop, self.attached.probe_agents, nic_pps=config.mesh_probes_pps)
+        self.collecting = parts.collecting(
+            fabric, config, self.feeds.telemetry, self.loop, self.peers, self.meshing.judged
+        )
         self.isolation = IsolationChecks(self.loop, self.attached.gateways)
         self._links = LinkHistory(self.loop, self.feeds)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
@@ -158,7 +161,7 @@ class Application:
         """
         leadership = Leadership()
         with parts.state_directory(self._config) as directory:
-            member = self._member(leadership)
+            member = parts.member(self._config, self.loop.state.fabric, leadership, self._counts, self._memory)
             try:
                 async with self._started(directory, leadership, member) as addresses:
                     self._hands_over = hands_over and member is None and not is_socket(self._config.grpc)
@@ -182,12 +185,9 @@ class Application:
         lines = self._lines = await asyncio.to_thread(parts.audit_file, config)
         audit = Audit(self.feeds.telemetry, time.time_ns, lines)
         applying = self._applying = FabricApply(
-            loop,
-            self.gate,
-            partial(fabric_under, config.policy),
-            parts.processes,
+            loop, self.gate, partial(fabric_under, config.policy), parts.processes,
             partial(begin, settings=config.of_brain()),
-        )
+        )  # fmt: skip
         access = self._access = Access(loop, self.feeds.owners, audit, self._policy)
         api = self._api = ApiServer(
             loop,
@@ -249,6 +249,7 @@ class Application:
         """End what listens, then the loop, then what it writes to."""
         if self.collecting is not None:
             await self.collecting.close()
+        await self.meshing.close()
         await self.isolation.close()
         await self._links.close()
         await http.close()
@@ -302,8 +303,11 @@ class Application:
     async def _serve(self, api: ApiServer, http: Dashboard) -> None:
         """Serve as the controller that leads."""
         await api.serve()
+        self.meshing.start()
         if self.collecting is not None:
             self.collecting.start()
+            if line := why_alarms_only(self._config.telemetry, self._config.tls):
+                _LOG.warning("%s", line)
         self.isolation.start()
         self._links.start()
         http.begin()
@@ -327,27 +331,11 @@ class Application:
             self._looping.result()
         raise SteppedDownError(leadership.why_over)
 
-    def _member(self, leadership: Leadership) -> ClusterMember | None:
-        """Return this controller's part in a cluster, None where it is alone."""
-        cluster = self._config.cluster
-        if cluster.name is None or cluster.advertise is None:
-            return None
-        me = Leader(name=cluster.name, address=cluster.advertise)
-        fabric, files = self.loop.state.fabric, cluster.tls_files(self._config.tls)
-        try:
-            tls = EtcdTls(files, _LOG.error) if files is not None else None
-        except CertificateError as error:
-            raise InputError(f"cluster: {error}") from None
-        return ClusterMember(
-            EtcdClient(cluster.endpoints, tls, self._counts), fabric.name, me, leadership, parts.own_file(fabric),
-            self._memory, lease_s=cluster.lease_s, counts=self._counts,
-        )  # fmt: skip
-
     def _sources(self) -> Sources:
         """Return what the HTTP interface reads."""
         return Sources(
             loop=self.loop, feeds=self.feeds, attached=self.attached, previews=self.previews, gate=self.gate,
-            limited=self.limited, probing=self.port_search.probing,
+            limited=self.limited, probing=self.port_search.probing, mesh=self.meshing.mesh,
             frames=self.discovery.counts,
             unrecorded=lambda: self._recorder.lost if self._recorder is not None else 0,
             suppressed_lines=lambda: self.suppressed_lines(),

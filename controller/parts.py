@@ -11,25 +11,32 @@ from pathlib import Path
 
 from heddle.controller.access.audit_file import AuditFile
 from heddle.controller.access.guard import Access
+from heddle.controller.brain.state import State
 from heddle.controller.brain.steering.table import steering_of
+from heddle.controller.cabling.merging import HeardBy
 from heddle.controller.config.load import parse_jobs
 from heddle.controller.config.service import ServiceConfig
 from heddle.controller.config.telemetry import broker_of, detector_settings, ports_of
 from heddle.controller.dashboard.access.login import AccessRules
 from heddle.controller.dashboard.page_tls import PageFiles, PageTls
 from heddle.controller.model.effect import Note
-from heddle.controller.model.error import PrerequisiteError
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.controller.model.event import Heard
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.server_address import split_address
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.probe_sessions.service import Probing, probing_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.recording.recorder import Recorder
 from heddle.controller.runtime.collecting import Collecting
 from heddle.controller.runtime.compiling.compiler import ProcessCompiler
 from heddle.controller.runtime.fabric_apply import follow
+from heddle.controller.runtime.heard import HeardPeers, ReportedPeers
 from heddle.controller.runtime.journal import fitting
 from heddle.controller.runtime.journal.restart import why_unfit
+from heddle.controller.runtime.judged_cables import JudgedCables
+from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.planning.pool import PlannerPool
 from heddle.controller.runtime.telemetry import Telemetry
@@ -37,6 +44,11 @@ from heddle.controller.southbound.lldp.discovery import Discovery
 from heddle.controller.southbound.lldp.frame import KEY_BYTES
 from heddle.controller.store.database import Retention
 from heddle.controller.store.etcd.candidacy import OwnFile
+from heddle.controller.store.etcd.client import EtcdClient
+from heddle.controller.store.etcd.identity.memory import Memory
+from heddle.controller.store.etcd.member import ClusterMember
+from heddle.controller.store.etcd.term import Leader
+from heddle.controller.store.etcd.tls import EtcdTls
 from heddle.controller.store.history import SqliteHistory
 from heddle.controller.store.state_directory import NONE, StateDirectory
 from heddle.controller.views.fabric_differences import Setup
@@ -117,14 +129,43 @@ def probing(loop: Loop, agents: ProbeAgents, note: Callable[[Note], None], confi
     )  # fmt: skip
 
 
-def discovery(loop: Loop) -> Discovery:
+def discovery(fabric: Fabric, peers: HeardPeers) -> Discovery:
     """Return what hears the cabling of switches; its frames are signed by a key that only this process has."""
-    return Discovery(loop.state.fabric, secrets.token_bytes(KEY_BYTES), loop.post, time.monotonic)
+
+    def post(event: Heard) -> bool:
+        return peers.hear(HeardBy.OPENFLOW, event.changes)
+
+    return Discovery(fabric, secrets.token_bytes(KEY_BYTES), post, time.monotonic)
 
 
-def own_file(fabric: Fabric) -> OwnFile:
+def reported_peers(state: State, peers: HeardPeers) -> ReportedPeers | None:
+    """Return what takes the neighbours that agents report, None where OpenFlow hears and the broker is not trusted."""
+    if traits_of(state.fabric).has_sessions and not state.settings.acts_on_telemetry:
+        return None
+    return ReportedPeers(state.fabric, peers)
+
+
+def _own_file(fabric: Fabric) -> OwnFile:
     """Return what one of several controllers compares with the journal before it stands for election."""
     return OwnFile(key=fitting.WHOLE, follow=partial(follow, fabric), why_unfit=partial(why_unfit, fabric))
+
+
+def member(
+    config: ServiceConfig, fabric: Fabric, leadership: Leadership, counts: ClusterCounts, memory: Memory
+) -> ClusterMember | None:
+    """Return a controller's part in a cluster, None where it is alone; raises InputError."""
+    cluster = config.cluster
+    if cluster.name is None or cluster.advertise is None:
+        return None
+    files = cluster.tls_files(config.tls)
+    try:
+        tls = EtcdTls(files, _LOG.error) if files is not None else None
+    except CertificateError as error:
+        raise InputError(f"cluster: {error}") from None
+    return ClusterMember(
+        EtcdClient(cluster.endpoints, tls, counts), fabric.name, Leader(name=cluster.name, address=cluster.advertise),
+        leadership, _own_file(fabric), memory, lease_s=cluster.lease_s, counts=counts,
+    )  # fmt: skip
 
 
 def setup_of(config: ServiceConfig) -> Setup:
@@ -136,14 +177,16 @@ def setup_of(config: ServiceConfig) -> Setup:
     )
 
 
-def collecting(fabric: Fabric, config: ServiceConfig, telemetry: Telemetry, loop: Loop) -> Collecting | None:
+def collecting(
+    fabric: Fabric, config: ServiceConfig, telemetry: Telemetry, loop: Loop, peers: HeardPeers, judged: JudgedCables
+) -> Collecting | None:
     """Return the telemetry collector, None if no broker is configured; raises InputError."""
     broker = broker_of(config.telemetry, config.tls)
     if broker is None:
         return None
     telemetry.configured = True
     observer = Observer(fabric.name, ports_of(fabric), detector_settings(config.telemetry))
-    return Collecting(observer, MqttBus(broker), telemetry, loop)
+    return Collecting(observer, MqttBus(broker), telemetry, loop, reported_peers(loop.state, peers), judged)
 
 
 def jobs_in(text: str, fabric: Fabric) -> tuple[JobRequest, ...]:

@@ -4,6 +4,7 @@ A message of any content is stored or counted and never raises. The same message
 results, so a recorded stream can be replayed offline.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from heddle.telemetry.complaint import UNKNOWN, Complaint, Complaints
@@ -11,7 +12,9 @@ from heddle.telemetry.detection.detector import Detector
 from heddle.telemetry.detection.signal import Signal
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.detection.window import LinkChange, Period, Snapshot, Window, settings_for
-from heddle.telemetry.samples.decode import BatchDecoder
+from heddle.telemetry.neighbours.heard import Heard
+from heddle.telemetry.neighbours.table import HeardTable
+from heddle.telemetry.samples.decode import Batch, BatchDecoder
 from heddle.telemetry.samples.ports import PortTable
 from heddle.telemetry.samples.sample import Refusal, Rejected
 from heddle.telemetry.samples.topic import OFFLINE, ONLINE, Source, Topic, parse
@@ -36,7 +39,7 @@ class AgentStatus:
 class Scan:
     """The result of a scan: signals, changed agents and links, complaints to log, and the number of new samples.
 
-    is_whole: the scan ends a sampling period.
+    is_whole: the scan ends a sampling period. heard: what all ports hear of their neighbours, None if nothing changed.
     """
 
     number: int
@@ -47,6 +50,7 @@ class Scan:
     complaints: tuple[Complaint, ...]
     samples: int
     links: tuple[LinkChange, ...] = ()
+    heard: Mapping[str, Heard] | None = None
 
 
 class Observer:
@@ -62,6 +66,7 @@ class Observer:
         self._others: set[str] = set()
         self.messages = 0
         self.samples = 0
+        self._heard = HeardTable()
         self._reader = BatchDecoder()
         self._changed: list[AgentStatus] = []
         self._reported_samples = 0
@@ -95,6 +100,7 @@ class Observer:
             complaints=self.complaints.due(now_ns),
             samples=samples,
             links=self.window.link_changes(),
+            heard=self._heard.changed(),
         )
 
     def active(self) -> tuple[Signal, ...]:
@@ -153,10 +159,19 @@ class Observer:
             return
         stored = self.window.store(batch.rows, found.positions, found.rows, now_ns)
         self.samples += stored.taken
+        self._take_heard(batch, stored.positions.tolist() if batch.heard else (), source)
         for refusal, count in stored.refused.items():
             self.complaints.add(refusal, source, "samples dropped", count)
         for notice, count in stored.noticed.items():
             self.complaints.add(notice, source, _NOTICES[notice], count)
+
+    def _take_heard(self, batch: Batch, positions: Iterable[int], source: str) -> None:
+        """Keep what ports hear of their neighbours, of samples that are taken."""
+        for position in positions:
+            report = batch.heard.get(position)
+            if report is not None and not self._heard.store(batch.names[position], report):
+                text = f"what {batch.names[position]} hears of its neighbours is malformed or too long"
+                self.complaints.add(Refusal.NEIGHBOURS, source, text)
 
 
 _NOTICES = {

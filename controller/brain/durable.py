@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
+from heddle.controller.brain.cabling.hearing import policy_of
 from heddle.controller.brain.intent import dead_links, pin_rules_of
-from heddle.controller.brain.state import Job, ReplanWork, State
+from heddle.controller.brain.state import BadCable, Job, ReplanWork, State
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.switches import health_of
 from heddle.controller.brain.virtual_networks import Gateway, Networks
 from heddle.controller.model.cabling import Cabling, CablingPolicy, Verdict
 from heddle.controller.model.effect import Persist
+from heddle.controller.model.event import JudgedCable
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import Certificate
-from heddle.controller.model.steering_traits import traits_of
 from heddle.dataplane.config.balancers import LoadBalancer
 from heddle.dataplane.config.check import claims_of, neighbours_of
 from heddle.dataplane.config.desired import Kind
@@ -38,6 +39,14 @@ class KnownGateway:
     host_vtep: IPv4Address | None
     pools: Mapping[str, tuple[Address, ...]]
     ports: tuple[GatewayPort, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownBadCable:
+    """What telemetry said of a bad cable, and whether plans do without it; "bad_cable" has what it has left."""
+
+    found: JudgedCable
+    left_out: bool
 
 
 class Table(NamedTuple):
@@ -82,8 +91,16 @@ TABLES = (
     Table("drain", str, lambda state: state.drained, lambda names: {name: name for name in names}),
     Table("cabling", str, lambda state: state.cabling.verdict.left_out, lambda names: {name: name for name in names}),
     Table("follow", int, lambda state: state.cabling.followed, lambda times: {str(time): time for time in times}),
+    Table("joining", str, lambda state: state.cabling.joining, lambda names: {name: name for name in names}),
     Table("port", PortRef, lambda state: state.down_ports, lambda ports: {str(port): port for port in ports}),
     Table("bad_cable", int, lambda state: state.bad_cables, lambda bad: {name: bad[name].left_bps for name in bad}),
+    Table(
+        "known_bad_cable",
+        KnownBadCable,
+        lambda state: state.bad_cables,
+        lambda bad: bad,
+        lambda bad: KnownBadCable(found=bad.found, left_out=bad.left_out),
+    ),
     Table("vpc", Vpc, lambda state: state.networks.vpcs, lambda vpcs: vpcs, is_same=is_unchanged),
     Table("peering", Peering, lambda state: state.networks.peerings, lambda all_: {f"{e.a} {e.b}": e for e in all_}),
     Table("border", tuple[BorderRule, ...], lambda state: state.networks.border, lambda rules: {"": rules}),
@@ -139,6 +156,7 @@ def restored(state: State, values: Values, now: int) -> State:
         certificate=found["certificate"].get("", state.certificate),
         networks=_networks(found),
         started_unix_ms=None,
+        bad_cables=_bad_cables(state, found),
     )
     state = replace(state, health=health_of(state), cabling=_cabling(state, found))
     if state.out_of_use != state.compiled_for:
@@ -146,22 +164,36 @@ def restored(state: State, values: Values, now: int) -> State:
         state = replace(state, underlay=underlay, compiled_for=state.out_of_use)
     dead = dead_links(state.fabric, state.out_of_use)
     jobs = sorted(found["job"].values(), key=lambda job: job.number)
-    if jobs and found["bad_cable"]:
-        # They were planned with what these cables had left; telemetry says again which are bad.
+    if jobs and found["bad_cable"].keys() - state.bad_cables.keys():
+        # They were planned with what these cables had left, which is not known any more.
         state = replace(state, queue=(ReplanWork(cause=Cause.RECOVERY, reason="the controller has started again"),))
     return replace(state, jobs={job.request.job_id: _begun_again(state, job, dead, now) for job in jobs})
+
+
+def _bad_cables(state: State, found: Values) -> Mapping[str, BadCable]:
+    """Return the bad cables at a start: they stay so until their source says otherwise, which starts with them too.
+
+    Those that flows will not be moved for, or of a journal from before they were kept, are sound at first.
+    """
+    cables, left = state.fabric.cable_by_link, found["bad_cable"]
+    return {
+        name: BadCable(found=known.found, left_bps=left[name], left_out=known.left_out)
+        for name, known in found["known_bad_cable"].items()
+        if name in cables and name in left and state.settings.acts_on(known.found)
+    }
 
 
 def _cabling(state: State, found: Values) -> Cabling:
     """Return the cabling at a start: what was out of use for it stays so until it is heard to be right.
 
-    Where nothing will be heard, or nothing is to be left out, it returns to use.
+    Where nothing is to be left out, it returns to use.
     """
     followed = tuple(sorted(found["follow"].values()))
-    if state.settings.cabling is CablingPolicy.IGNORE or not traits_of(state.fabric).has_sessions:
+    if policy_of(state) is CablingPolicy.IGNORE:
         return Cabling(followed=followed)
-    left_out = frozenset(found["cabling"].values()) & state.fabric.cable_by_link.keys()
-    return Cabling(verdict=Verdict(left_out=left_out), followed=followed)
+    joining = frozenset(found["joining"].values())
+    left_out = (joining | frozenset(found["cabling"].values())) & state.fabric.cable_by_link.keys()
+    return Cabling(verdict=Verdict(left_out=left_out), followed=followed, joining=joining)
 
 
 def _begun_again(state: State, job: Job, dead: frozenset[str], now: int) -> Job:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from heddle.controller.model.cabling import CablingPolicy
+from heddle.controller.model.event import JudgedCable
 from heddle.controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
 
 
@@ -78,6 +79,10 @@ class Settings:
     cabling_max_percent: int = _setting(
         25, 0, 100, "wrong cables stay in use where more than this share of all cables would be out of use, percent"
     )
+
+    def acts_on(self, found: JudgedCable) -> bool:
+        """Return whether plans follow what is known of a bad cable: what probes show, in any case."""
+        return self.acts_on_telemetry or bool(found.probed)
 
 
 RANGES: Mapping[str, Range] = {

@@ -368,7 +368,7 @@ class State:
     @property
     def degraded(self) -> dict[str, int]:
         """Return the rate in bit/s that each bad cable has left, by id."""
-        return {name: bad.left_bps for name, bad in self.bad_cables.items() if self.settings.acts_on_telemetry}
+        return {name: bad.left_bps for name, bad in self.bad_cables.items() if self.settings.acts_on(bad.found)}
 
     @property
     def left_out(self) -> frozenset[str]:

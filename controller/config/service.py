@@ -99,6 +99,13 @@ class ServiceConfig(BaseModel):
         le=1_000_000,
         description="on a fabric that hashes: those of them that sample running flows, to find a changed hash; 0: none",
     )
+    mesh_probes_pps: int = Field(
+        default=10,  # of 110 bytes: a millionth of a link of 10 Gbit/s
+        ge=0,
+        le=1_000,
+        description="on a fabric with rules: the probes per second that each NIC with a probe agent sends to others, "
+        "to find cables that lose packets; 0: none",
+    )
     quarantine_ms: int = _of_brain("quarantine_ms")
     congestion_pause_ms: int = _of_brain("congestion_pause_ms")
     cabling: str = Field(

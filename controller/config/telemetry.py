@@ -101,6 +101,16 @@ def acts_on(config: TelemetryConfig, tls: TlsConfig) -> bool:
     )
 
 
+def why_alarms_only(config: TelemetryConfig, tls: TlsConfig) -> str | None:
+    """Return the line that says that telemetry moves nothing; None where it may, or there is none."""
+    if config.broker is None or acts_on(config, tls):
+        return None
+    return (
+        f"telemetry raises alarms only: the broker at {config.broker} is not on this machine and requires neither a "
+        "password (telemetry.username) nor TLS (telemetry.ca_file, or tls), so that no plan follows what it says"
+    )
+
+
 def broker_of(config: TelemetryConfig, tls: TlsConfig = WITHOUT) -> Broker | None:
     """Return the broker, with the password read from its file; raises InputError if a file cannot be read.
 

@@ -7,7 +7,7 @@ from itertools import chain
 from heddle.controller.brain.cabling.following import followed_lately
 from heddle.controller.brain.lacking import missing
 from heddle.controller.brain.state import State
-from heddle.controller.dashboard import fabric_metrics, steering_metrics
+from heddle.controller.dashboard import fabric_metrics, mesh_metrics, steering_metrics
 from heddle.controller.dashboard.exposition import Family, label_text, lines
 from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.found_cabling import as_found
@@ -161,7 +161,7 @@ FAMILIES = (
     REFUSED_PREVIEWS,
     *REPORTED.values(), *MEASURED.values(), LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
     CABLES, FRAMES,
-    *steering_metrics.FAMILIES,
+    *steering_metrics.FAMILIES, *mesh_metrics.FAMILIES,
     CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
@@ -186,6 +186,7 @@ def metrics_text(sources: Sources, limited: Counter[Limit], unaudited: int = 0) 
         lines(LIMITED, [(_limit_label(limit), limited[limit]) for limit in Limit]),
         _probe_lines(attached.probe_agents),
         steering_metrics.steering_lines(sources.probing),
+        mesh_metrics.mesh_lines(sources.mesh),
         _cabling_lines(loop.state, sources.frames, loop.now_unix_ms()),
         _telemetry_lines(telemetry, len(loop.state.cabling.conditions)),
         fabric,

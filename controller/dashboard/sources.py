@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from heddle.controller.probe_sessions.mesh import PingMesh
 from heddle.controller.probe_sessions.service import Probing
 from heddle.controller.runtime.attached import Attached
 from heddle.controller.runtime.feeds import Feeds
@@ -27,6 +28,7 @@ class Sources:
     """What became of LLDP frames, by `Hearing` of the southbound."""
     probing: Probing | None = None
     """What probes are used for on a fabric that hashes."""
+    mesh: PingMesh | None = None
     unrecorded: Callable[[], int] = int
     """Returns how many turns a recording lacks."""
     suppressed_lines: Callable[[], int] = int

@@ -75,7 +75,8 @@ class Cabling:
     `token` is that of the verdict under way, and `stale` whether something has changed that the last one does not know.
     The next is not begun before `pause_until_unix_ms`. What the verdict has `found` is so since `found_unix_ms`.
     `following` is the token of the change of the fabric under way, `followed` when such changes were begun lately, and
-    `unfollowed` why the last one was not made, "" where it was.
+    `unfollowed` why the last one was not made, "" where it was. `joining` are cables of the fabric that is to be in
+    force: left out until they are heard there, so that no flow takes them before all switches have their rules.
     """
 
     heard: Heard = field(default_factory=dict)
@@ -88,6 +89,7 @@ class Cabling:
     found_unix_ms: int = 0
     following: int | None = None
     followed: tuple[int, ...] = ()
+    joining: frozenset[str] = frozenset()
     unfollowed: str = ""
 
     @property

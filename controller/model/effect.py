@@ -82,13 +82,17 @@ class Compile(Printed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place(Printed):
-    """Find places for a job beside the jobs in `kept`, in a worker thread; `event.Suggested` returns the result."""
+    """Find places for a job beside the jobs in `kept`, in a worker thread; `event.Suggested` returns the result.
+
+    `degraded` are the rates in bit/s that bad cables have left, by id.
+    """
 
     line: ClassVar[Wording] = lambda e: Line(f"find places for {e.shape.ranks} ranks beside {len(e.kept)} jobs")
     token: int
     shape: Shape
     kept: tuple[tuple[JobRequest, JobFlows], ...]
     health: Health
+    degraded: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

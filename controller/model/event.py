@@ -190,17 +190,24 @@ class Congested(Printed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedCable:
-    """A bad cable by its id: the share of frames that it loses, the share of its rate that it has, its bad ports."""
+    """A bad cable by its id: the share of frames that it loses, the share of its rate that it has, its bad ports.
+
+    Of these, those that lose frames, and those that are slow. `probed` are its directions in which probes of the ping
+    mesh were lost.
+    """
 
     cable: str
     loss: float = 0.0
     rate_share: float = 1.0
     ports: tuple[str, ...] = ()
+    lossy: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+    probed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CablesJudged(Printed):
-    """All cables that telemetry says are bad, the worst first; a cable that is not named is a sound one."""
+    """All cables that telemetry or probes say are bad, the worst first; a cable that is not named is a sound one."""
 
     line: ClassVar[Wording] = lines.cables_judged
     cables: tuple[JudgedCable, ...]

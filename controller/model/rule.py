@@ -13,6 +13,8 @@ ETH_PFC = 0x8808
 ETH_LLDP = 0x88CC
 IP_UDP = 17
 ROCE_PORT = 4791
+PROBE_PORT = 4796
+"""Where agents of the ping mesh listen (`heddle.probing.datagram`): NICs keep packets to ROCE_PORT for themselves."""
 CONTROLLER_PORT = 0xFFFF_FFFD
 """The reserved port that leads to the controller (OpenFlow 1.3, section 4.5)."""
 

@@ -17,7 +17,7 @@ class Lie(StrEnum):
     UNASKED_ORDER = "unasked_order"
     UNASKED_QUESTION = "unasked_question"
     SURPLUS = "surplus"
-    """More replies than probes: none of them is read."""
+    """More replies than probes, or not one round trip for each mesh probe: none of them is read."""
     CONTRADICTION = "contradiction"
     """Two routers for one probe: neither is believed."""
     MALFORMED = "malformed"

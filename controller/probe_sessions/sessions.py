@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from heddle.controller.model.effect import Note
 from heddle.controller.probe_sessions.assembly import Lie, Reply, heard
+from heddle.probing.agent.orders import MeshProbe
 from heddle.probing.probe import Question
 
 MAX_QUESTIONS = 4_096
@@ -48,13 +49,25 @@ class Order(NamedTuple):
     rate_pps: float
     timeout_s: float
     header: Header = NO_HEADER
+    mesh: tuple[MeshProbe, ...] = ()
+    """Probes to other agents, instead of questions."""
+
+    @property
+    def probes(self) -> int:
+        """Return how many probes it has."""
+        return len(self.questions) + len(self.mesh)
 
 
 class ProbeResult(NamedTuple):
-    """The report of an order: by probe the address of the router that replied, and the probes sent."""
+    """The report of an order: by probe the address of the router that replied, and the probes sent.
+
+    Of mesh probes: the round trip of each in µs, as the contract defines it, and whether the agent stood still.
+    """
 
     replies: dict[Question, int]
     sent: int
+    rtt_us: Sequence[int] = ()
+    late: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +77,8 @@ class ProbeSession:
     host: str
     ips: frozenset[int]
     rate_pps: float
+    mesh_ips: frozenset[int] = frozenset()
+    """The addresses from which it sends and answers mesh probes."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     ended: str = ""
     """The reason for which the stream has to end; empty while it runs."""
@@ -130,20 +145,28 @@ class ProbeAgents:
             timeout_s: a probe without a reply for so long is silent.
             header: of every probe.
         """
-        session = self.by_ip.get(src_ip)
+        return await self._ordered(Order(0, src_ip, tuple(questions), rate_pps, timeout_s, header))
+
+    async def send_mesh(
+        self, src_ip: int, probes: Sequence[MeshProbe], rate_pps: float, timeout_s: float, header: Header
+    ) -> ProbeResult:
+        """Order mesh probes from the agent of a NIC, and return its report; raises AgentError."""
+        return await self._ordered(Order(0, src_ip, (), rate_pps, timeout_s, header, tuple(probes)))
+
+    async def _ordered(self, order: Order) -> ProbeResult:
+        session = self.by_ip.get(order.src_ip)
         if session is None:
             raise AgentError("no probe agent is attached for this NIC")
         if len(session.open) >= MAX_ORDERS * len(session.ips):
             self.counts["orders_refused"] += 1
             raise AgentError(f"{len(session.open)} orders of the probe agent at {session.host} are open already")
         number, self._next_order = self._next_order, self._next_order + 1
-        order = Order(number, src_ip, tuple(questions), rate_pps, timeout_s, header)
         future: asyncio.Future[ProbeResult] = asyncio.get_running_loop().create_future()
-        session.open[number] = order, future
-        session.to_send.append(order)
+        session.open[number] = order._replace(number=number), future
+        session.to_send.append(session.open[number][0])
         session.wake.set()
         self.counts["orders"] += 1
-        limit_s = len(questions) / rate_pps + timeout_s + GRACE_S
+        limit_s = order.probes / order.rate_pps + order.timeout_s + GRACE_S
         try:
             async with asyncio.timeout(limit_s):
                 return await future
@@ -156,7 +179,10 @@ class ProbeAgents:
             if future.cancelled():
                 session.overdue.append(number)
 
-    def report(self, session: ProbeSession, number: int, sent: int, refused: str, replies: Sequence[Reply]) -> None:
+    def report(
+        self, session: ProbeSession, number: int, sent: int, refused: str, replies: Sequence[Reply],
+        rtt_us: Sequence[int] = (), late: bool = False,
+    ) -> None:  # fmt: skip
         """Take a report: end the order that it belongs to, and count what cannot be so."""
         order, future = session.open.get(number, (None, None))
         if order is None or future is None or future.done():
@@ -170,16 +196,16 @@ class ProbeAgents:
             self.counts["orders_refused"] += 1
             future.set_exception(AgentError(f"the probe agent at {session.host} refuses: {refused}"))
             return
-        if len(replies) > len(order.questions) or sent > len(order.questions):
+        if len(replies) > len(order.questions) or sent > order.probes or len(rtt_us) != len(order.mesh):
             self.lied(session, Lie.SURPLUS)
-            future.set_result(ProbeResult({}, 0))
+            future.set_result(ProbeResult({}, 0, late=True))
             return
         accepted, lies = heard(frozenset(order.questions), replies)
         for lie, times in lies.items():
             self.lied(session, lie, times)
         self.counts["probes"] += sent
         self.counts["replies"] += len(accepted)
-        future.set_result(ProbeResult(accepted, sent))
+        future.set_result(ProbeResult(accepted, sent, rtt_us, late))
 
     def lied(self, session: ProbeSession, lie: Lie, times: int = 1) -> None:
         """Count what an agent reported and cannot be so; name it once for each kind."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import IO, Any
 
-from heddle.controller.model.effect import Compile, Effect, Persist, Solve
+from heddle.controller.model.effect import Compile, Effect, Persist, Place, Solve
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.job import JobRequest
 from heddle.controller.planner.ground.flow_table import FlowTable
@@ -79,7 +79,7 @@ class _Reduced:
             return str, (value.job_id,)
         if isinstance(value, HeddleError):
             return str, (type(value).__name__, str(value))
-        if isinstance(value, Solve) and not value.degraded:  # the last field, as it was before there was one
+        if isinstance(value, Solve | Place) and not value.degraded:  # the last field, as it was before there was one
             reduced: Any = value.__reduce_ex__(5)
             return reduced[0], reduced[1], reduced[2][:-1]
         return NotImplemented

@@ -31,11 +31,13 @@ from heddle.foundation.regular_file import open_regular
 SUFFIX = ".heddle"
 VERSION = 2
 FORMER = 1
+_TABLES_SINCE = frozenset({"known_bad_cable", "follow", "joining"})
+_CABLES_SINCE = _TABLES_SINCE | {"cabling", "bad_cable"}
 EARLIER: Mapping[str, frozenset[str]] = {
-    "577ff877f193e68c": frozenset({"network_known_since", "network_ended", "cabling", "bad_cable", "follow"}),
-    "8d99dd88f4e6a754": frozenset({"cabling", "bad_cable", "follow"}),
-    "02a5be1ce16ddc62": frozenset({"cabling", "bad_cable", "follow"}),
-    "f89a8341bc29ede6": frozenset({"follow"}),
+    "577ff877f193e68c": _CABLES_SINCE | {"network_known_since", "network_ended"},
+    "8d99dd88f4e6a754": _CABLES_SINCE,
+    "02a5be1ce16ddc62": _CABLES_SINCE,
+    "f89a8341bc29ede6": _TABLES_SINCE,
 }
 """Fingerprints of classes that have got nothing since but fields with defaults, at their ends: such files are read. To
 each the tables of the journal that have come since."""

@@ -16,6 +16,7 @@ from heddle.controller.model.rule import (
     ETH_LLDP,
     ETH_PFC,
     IP_UDP,
+    PROBE_PORT,
     ROCE_PORT,
     Action,
     CookieKind,
@@ -90,14 +91,14 @@ def _classify_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule,
 
 
 def _classes(by_port: bool) -> list[FlowRule]:
-    roce = Match(eth_type=ETH_IPV4, ip_proto=IP_UDP, udp_dst=ROCE_PORT)
+    steered = [Match(eth_type=ETH_IPV4, ip_proto=IP_UDP, udp_dst=port) for port in (ROCE_PORT, PROBE_PORT)]
     rules = [
         _rule(Table.CLASSIFY, PFC_PRIORITY, Match(eth_type=ETH_PFC), (), CookieKind.PFC_DROP),
         _rule(Table.CLASSIFY, LLDP_PRIORITY, Match(eth_type=ETH_LLDP), (Output(CONTROLLER_PORT),), CookieKind.LLDP),
         _classify(IPV4_PRIORITY, Match(eth_type=ETH_IPV4), Table.OTHER_IPV4),
         _classify(ARP_PRIORITY, Match(eth_type=ETH_ARP), Table.ARP),
     ]
-    return [*rules, _classify(ROCE_PRIORITY, roce, Table.PINS)] if by_port else rules
+    return rules + [_classify(ROCE_PRIORITY, match, Table.PINS) for match in steered if by_port]
 
 
 def _misses(goes_up: bool, by_port: bool) -> list[FlowRule]:

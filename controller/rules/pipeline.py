@@ -122,7 +122,7 @@ PIPELINE: tuple[TableSpec, ...] = (
                 "eth_type ip_proto udp_dst",
                 "goto",
                 CookieKind.CLASSIFY,
-                "RoCEv2, UDP port 4791",
+                "RoCEv2, UDP port 4791; probes of the ping mesh, port 4796",
             ),
             _entry(IPV4_PRIORITY, IPV4_PRIORITY, "eth_type", "goto", CookieKind.CLASSIFY, "any other IPv4"),
             _entry(ARP_PRIORITY, ARP_PRIORITY, "eth_type", "goto", CookieKind.CLASSIFY, "ARP"),

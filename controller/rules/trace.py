@@ -11,6 +11,7 @@ from heddle.controller.model.rule import (
     ETH_ARP,
     ETH_IPV4,
     IP_UDP,
+    PROBE_PORT,
     ROCE_PORT,
     FlowRule,
     GotoTable,
@@ -43,6 +44,11 @@ class Packet(NamedTuple):
     def roce(*, src_ip: int, dst_ip: int, udp_src: int) -> "Packet":
         """Return a RoCEv2 packet between two addresses."""
         return Packet(ETH_IPV4, IP_UDP, src_ip, dst_ip, udp_src, ROCE_PORT)
+
+    @staticmethod
+    def probe(*, src_ip: int, dst_ip: int, udp_src: int) -> "Packet":
+        """Return a packet of the ping mesh between two addresses."""
+        return Packet(ETH_IPV4, IP_UDP, src_ip, dst_ip, udp_src, PROBE_PORT)
 
     @staticmethod
     def ipv4(*, src_ip: int, dst_ip: int, ip_proto: int = IP_ICMP) -> "Packet":

@@ -6,15 +6,18 @@ A fault in the collector ends telemetry, not the controller: plans and rules sta
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
 from heddle.controller.model.event import PortStatus
 from heddle.controller.model.log_event import LogEvent
 from heddle.controller.model.steering_traits import traits_of
+from heddle.controller.runtime.heard import ReportedPeers
+from heddle.controller.runtime.judged_cables import JudgedBy, JudgedCables
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.telemetry import Telemetry
-from heddle.controller.views.bad_cables import judged_cables
+from heddle.controller.views.bad_cables import judged_cables, known_conditions
 from heddle.controller.views.hot_links import hot_links, is_hot
 from heddle.controller.views.measured import Totals
 from heddle.controller.views.signal_events import signal_events
@@ -32,9 +35,15 @@ _LOG = logging.getLogger("heddle.controller")
 class Collecting:
     """The collector of one fabric."""
 
-    def __init__(self, observer: Observer, bus: Bus, telemetry: Telemetry, loop: Loop | None = None) -> None:
+    def __init__(
+        self, observer: Observer, bus: Bus, telemetry: Telemetry, loop: Loop | None = None,
+        reported: ReportedPeers | None = None, judged: JudgedCables | None = None,
+    ) -> None:  # fmt: skip
+        """Prepare it; `reported` takes what ports hear of their neighbours, None for what does not count."""
         self.failed = False
-        self._loop = loop
+        self._observer = observer
+        self._loop, self._reported = loop, reported
+        self._judged = judged or (JudgedCables(loop) if loop is not None else None)
         self.collector = Collector(observer, bus, self._publish)
         self._telemetry = telemetry
         self._ports = observer.window.ports
@@ -45,7 +54,11 @@ class Collecting:
         self._totals: deque[Totals] = deque(maxlen=observer.detector.settings.raise_periods)
 
     def start(self) -> None:
-        """Start the collector."""
+        """Start the collector; cables that were bad before the start are so until their counters say otherwise."""
+        if self._loop is not None:
+            bad = (bad.found for bad in self._loop.state.bad_cables.values())
+            for kind, port, value in known_conditions(bad):
+                self._observer.detector.keep(kind, port, value, time.time_ns())
         self._running = asyncio.create_task(self._run())
 
     async def close(self) -> None:
@@ -54,10 +67,14 @@ class Collecting:
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
+        if self._reported is not None:
+            await self._reported.close()
 
     def _publish(self, scan: Scan, readers: Readers | None) -> None:
         self._telemetry.counts = self.collector.totals()
         self._post_links(scan.links)
+        if self._reported is not None:
+            self._reported.report(scan.heard)
         if readers is not None:
             self._report(*readers)
         if readers is not None and scan.is_whole:
@@ -80,10 +97,8 @@ class Collecting:
         """Post which cables are bad, and what is congested, at least once per sampling period; one report at a time."""
         loop, busy = self._loop, self._reporting is not None and not self._reporting.done()
         before = self._totals[0] if self._totals else None
-        if loop is not None:
-            cables = judged_cables(loop.state.fabric, active)
-            if cables.cables != tuple(bad.found for bad in loop.state.bad_cables.values()):
-                loop.post(cables)
+        if loop is not None and self._judged is not None:
+            self._judged.report(JudgedBy.TELEMETRY, judged_cables(loop.state.fabric, active).cables)
         if loop is not None and not busy and (is_hot(active) or loop.state.hot_ports):
             self._reporting = asyncio.create_task(_reported(loop, snapshot, active, before))
 

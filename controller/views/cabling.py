@@ -15,7 +15,7 @@ class CableMark(IntEnum):
 
 
 def cable_marks(state: State) -> list[CableMark]:
-    """Return the mark of every directed link, in the order of `Fabric.directed_links`; links of NICs are not heard."""
+    """Return the mark of every directed link, in the order of `Fabric.directed_links`; a NIC's is never unknown."""
     verdict = state.cabling.verdict
     sets = (
         (verdict.wrong, CableMark.WRONG),
@@ -23,5 +23,5 @@ def cable_marks(state: State) -> list[CableMark]:
         (verdict.unknown, CableMark.UNKNOWN),
     )
     of_cable = {cable: mark for cables, mark in reversed(sets) for cable in cables}
-    marks = [of_cable.get(cable.id, CableMark.AS_DESCRIBED) for cable in state.fabric.cables for _ in range(2)]
-    return marks + [CableMark.AS_DESCRIBED] * (2 * len(state.fabric.nics))
+    ids = (*(cable.id for cable in state.fabric.cables), *(nic.up_link for nic in state.fabric.nics))
+    return [of_cable.get(name, CableMark.AS_DESCRIBED) for name in ids for _ in range(2)]

@@ -36,6 +36,12 @@ def link_states(state: State) -> LinkStates:
     return LinkStates(*(np.repeat(np.array(flags, dtype=np.bool_), 2) for flags in (up, out)))
 
 
+def bad_links(state: State) -> Flags:
+    """Return which links are those of bad cables."""
+    bad = [cable.id in state.bad_cables for cable in state.fabric.cables] + [False] * len(state.fabric.nics)
+    return np.repeat(np.array(bad, dtype=np.bool_), 2)
+
+
 def left_by_link(state: State) -> dict[str, int]:
     """Return the rate in bit/s that plans count with for each direction of a bad cable."""
     cables = state.fabric.cable_by_link

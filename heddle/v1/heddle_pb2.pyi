@@ -711,7 +711,7 @@ class PortSampleBatch(_message.Message):
     def __init__(self, samples: _Optional[_Iterable[_Union[PortSample, _Mapping]]] = ...) -> None: ...
 
 class PortSample(_message.Message):
-    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale", "carrier", "rx_crc_errors", "fec_corrected_codewords", "fec_uncorrectable_codewords", "flaps", "speed_bps", "lanes")
+    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale", "carrier", "rx_crc_errors", "fec_corrected_codewords", "fec_uncorrectable_codewords", "flaps", "speed_bps", "lanes", "lldp")
     class NicCountersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -738,6 +738,7 @@ class PortSample(_message.Message):
     FLAPS_FIELD_NUMBER: _ClassVar[int]
     SPEED_BPS_FIELD_NUMBER: _ClassVar[int]
     LANES_FIELD_NUMBER: _ClassVar[int]
+    LLDP_FIELD_NUMBER: _ClassVar[int]
     port: str
     timestamp_unix_ns: int
     sequence: int
@@ -757,7 +758,26 @@ class PortSample(_message.Message):
     flaps: int
     speed_bps: int
     lanes: int
-    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ..., carrier: _Optional[bool] = ..., rx_crc_errors: _Optional[int] = ..., fec_corrected_codewords: _Optional[int] = ..., fec_uncorrectable_codewords: _Optional[int] = ..., flaps: _Optional[int] = ..., speed_bps: _Optional[int] = ..., lanes: _Optional[int] = ...) -> None: ...
+    lldp: HeardAtPort
+    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ..., carrier: _Optional[bool] = ..., rx_crc_errors: _Optional[int] = ..., fec_corrected_codewords: _Optional[int] = ..., fec_uncorrectable_codewords: _Optional[int] = ..., flaps: _Optional[int] = ..., speed_bps: _Optional[int] = ..., lanes: _Optional[int] = ..., lldp: _Optional[_Union[HeardAtPort, _Mapping]] = ...) -> None: ...
+
+class HeardAtPort(_message.Message):
+    __slots__ = ("interface", "neighbours")
+    INTERFACE_FIELD_NUMBER: _ClassVar[int]
+    NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
+    interface: str
+    neighbours: _containers.RepeatedCompositeFieldContainer[HeardNeighbour]
+    def __init__(self, interface: _Optional[str] = ..., neighbours: _Optional[_Iterable[_Union[HeardNeighbour, _Mapping]]] = ...) -> None: ...
+
+class HeardNeighbour(_message.Message):
+    __slots__ = ("system", "chassis", "ports")
+    SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    CHASSIS_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
+    system: str
+    chassis: str
+    ports: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, system: _Optional[str] = ..., chassis: _Optional[str] = ..., ports: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class QueueSample(_message.Message):
     __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes", "packets", "bytes", "dropped_packets", "watchdog_dropped_packets", "watchdog_active")
@@ -1435,15 +1455,17 @@ class ProbeHello(_message.Message):
     def __init__(self, host: _Optional[str] = ..., nics: _Optional[_Iterable[_Union[ProbeNic, _Mapping]]] = ..., rate_pps: _Optional[int] = ...) -> None: ...
 
 class ProbeNic(_message.Message):
-    __slots__ = ("ip", "device")
+    __slots__ = ("ip", "device", "mesh")
     IP_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
+    MESH_FIELD_NUMBER: _ClassVar[int]
     ip: str
     device: str
-    def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ...) -> None: ...
+    mesh: bool
+    def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ..., mesh: _Optional[bool] = ...) -> None: ...
 
 class ProbeOrder(_message.Message):
-    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms", "qpn", "dscp")
+    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms", "qpn", "dscp", "mesh")
     ORDER_ID_FIELD_NUMBER: _ClassVar[int]
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -1451,6 +1473,7 @@ class ProbeOrder(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     QPN_FIELD_NUMBER: _ClassVar[int]
     DSCP_FIELD_NUMBER: _ClassVar[int]
+    MESH_FIELD_NUMBER: _ClassVar[int]
     order_id: int
     src_ip: str
     questions: _containers.RepeatedCompositeFieldContainer[ProbeQuestion]
@@ -1458,7 +1481,18 @@ class ProbeOrder(_message.Message):
     timeout_ms: int
     qpn: int
     dscp: int
-    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ..., qpn: _Optional[int] = ..., dscp: _Optional[int] = ...) -> None: ...
+    mesh: _containers.RepeatedCompositeFieldContainer[MeshProbe]
+    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ..., qpn: _Optional[int] = ..., dscp: _Optional[int] = ..., mesh: _Optional[_Iterable[_Union[MeshProbe, _Mapping]]] = ...) -> None: ...
+
+class MeshProbe(_message.Message):
+    __slots__ = ("dst_ip", "port", "reply_port")
+    DST_IP_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    REPLY_PORT_FIELD_NUMBER: _ClassVar[int]
+    dst_ip: str
+    port: int
+    reply_port: int
+    def __init__(self, dst_ip: _Optional[str] = ..., port: _Optional[int] = ..., reply_port: _Optional[int] = ...) -> None: ...
 
 class ProbeQuestion(_message.Message):
     __slots__ = ("dst_ip", "port", "ttl")
@@ -1471,16 +1505,20 @@ class ProbeQuestion(_message.Message):
     def __init__(self, dst_ip: _Optional[str] = ..., port: _Optional[int] = ..., ttl: _Optional[int] = ...) -> None: ...
 
 class ProbeReplies(_message.Message):
-    __slots__ = ("order_id", "sent", "replies", "refused")
+    __slots__ = ("order_id", "sent", "replies", "refused", "mesh_rtt_us", "late")
     ORDER_ID_FIELD_NUMBER: _ClassVar[int]
     SENT_FIELD_NUMBER: _ClassVar[int]
     REPLIES_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
+    MESH_RTT_US_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
     order_id: int
     sent: int
     replies: _containers.RepeatedCompositeFieldContainer[ProbeReply]
     refused: str
-    def __init__(self, order_id: _Optional[int] = ..., sent: _Optional[int] = ..., replies: _Optional[_Iterable[_Union[ProbeReply, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
+    mesh_rtt_us: _containers.RepeatedScalarFieldContainer[int]
+    late: bool
+    def __init__(self, order_id: _Optional[int] = ..., sent: _Optional[int] = ..., replies: _Optional[_Iterable[_Union[ProbeReply, _Mapping]]] = ..., refused: _Optional[str] = ..., mesh_rtt_us: _Optional[_Iterable[int]] = ..., late: _Optional[bool] = ...) -> None: ...
 
 class ProbeReply(_message.Message):
     __slots__ = ("question", "router_ip")

@@ -1845,7 +1845,7 @@ class ProbeServiceServicer:
     """
 
     def Attach(self, request_iterator, context):
-        """The probe agent of a host, on a fabric that hashes. It says which NICs it has; then it sends the probes of each order and reports once
+        """The probe agent of a host. It says which NICs it has; then it sends the probes of each order and reports once
         per order what it saw. It decides nothing, and the controller locates. A second session of a host ends the first one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

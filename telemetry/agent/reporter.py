@@ -20,6 +20,7 @@ from heddle.foundation.backoff import Backoff
 from heddle.foundation.channel import aio_channel_to
 from heddle.foundation.leader_address import LeaderAddress
 from heddle.foundation.tls_files import Tls
+from heddle.telemetry.agent.program import ProgramError, output
 from heddle.telemetry.agent.sources.ethtool import rdma_devices
 from heddle.telemetry.agent.sources.rdma_cm import CmConnection, NotCmIdsError, cm_connections
 from heddle.telemetry.agent.sources.rdma_queue_pairs import ListedQueuePair, NotQueuePairsError, queue_pairs
@@ -29,7 +30,6 @@ from heddle.v1 import heddle_pb2_grpc as rpc
 
 PERIOD_S = 5.0
 TIMEOUT_S = 5.0
-MAX_LIST_BYTES = 16 << 20
 MAX_QUEUE_PAIRS = 16_384
 """The controller reads so many of one report."""
 OPTIONS = (("grpc.max_reconnect_backoff_ms", 5_000),)
@@ -135,7 +135,9 @@ class QueuePairReporter:
         """Return the queue pairs of this host's NICs; raises ListError."""
         program = self._programs.queue_pairs
         try:
-            listed = queue_pairs(await _output(program))
+            listed = queue_pairs(await output(program))
+        except ProgramError as fault:
+            raise ListError(str(fault)) from None
         except NotQueuePairsError as fault:
             raise ListError(f"{program[0]}: {fault}") from None
         address = {rdma: ip for device, ip in self._address_of.items() for rdma in rdma_devices(self._root, device)}
@@ -155,8 +157,8 @@ class QueuePairReporter:
         """Return the CM's connections, none where this machine cannot list them; raises ListError where it could."""
         program = self._programs.cm_ids
         try:
-            found = cm_connections(await _output(program))
-        except (ListError, NotCmIdsError) as fault:
+            found = cm_connections(await output(program))
+        except (ProgramError, NotCmIdsError) as fault:
             if self._has_cm:  # without the list, their ports would be reported wrongly
                 raise ListError(f"{program[0]}: the connections of the CM: {fault}") from None
             self.without_cm += 1
@@ -181,38 +183,3 @@ def _flow(pair: ListedQueuePair, address: str, connection: CmConnection | None) 
     if connection is not None:
         flow.src_ip, flow.dst_ip, flow.udp_source_port = connection
     return flow
-
-
-async def _output(program: Sequence[str]) -> str:
-    """Run a program and return what it prints; raises ListError."""
-    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    try:
-        process = await asyncio.create_subprocess_exec(*program, stdin=null, stdout=pipe, stderr=null)
-    except OSError as fault:
-        raise ListError(f"{program[0]}: {fault.strerror}") from None
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            text = await _bounded(process.stdout)
-            status = await process.wait()
-    except TimeoutError:
-        raise ListError(f"{program[0]}: no list within {TIMEOUT_S:g} s") from None
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            with suppress(TimeoutError):  # a paused pipe would never end: what is left in it is read
-                async with asyncio.timeout(TIMEOUT_S):
-                    await process.communicate()
-    if status:
-        raise ListError(f"{program[0]}: exit status {status}")
-    return text
-
-
-async def _bounded(stream: asyncio.StreamReader) -> str:
-    """Read to the end; raises ListError for more than MAX_LIST_BYTES."""
-    try:
-        await stream.readexactly(MAX_LIST_BYTES + 1)
-    except asyncio.IncompleteReadError as whole:
-        return whole.partial.decode(errors="replace")
-    raise ListError(f"the list of queue pairs has more than {MAX_LIST_BYTES:,} bytes")

@@ -89,6 +89,16 @@ class Detector:
             SignalKind.SLOW: lambda fresh: _whole_port(self._links.slow(fresh.link)),
         }
 
+    def keep(self, kind: SignalKind, port: str, value: float, since_ns: int) -> None:
+        """Begin with a condition of a link that was raised before the start: it stays so until it is cleared."""
+        row = self.ports.row(port)
+        if row is not None:
+            number = KINDS.index(kind)
+            self.raised[number, row, WHOLE_PORT] = True
+            self.since_ns[number, row, WHOLE_PORT] = since_ns
+            self.value[number, row, WHOLE_PORT] = value
+            self._links.keep(kind, row, value)
+
     def step(self, period: Period) -> tuple[Signal, ...]:
         """Scan one period; return the signals that it raised and cleared."""
         signals: list[Signal] = []

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from heddle.telemetry.detection.signal import SignalKind
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.samples.counters import LINK_AT, link_column
 
@@ -79,6 +80,10 @@ class LinkJudge:
         self._down_since_ns = np.zeros(ports, dtype=np.int64)
         self._most_lanes = np.zeros(ports, dtype=np.uint64)
         self._slow_share = np.ones(ports)
+
+    def keep(self, kind: SignalKind, row: int, value: float) -> None:
+        """Begin with the share that a port was last judged by."""
+        (self._loss if kind is SignalKind.LOSS else self._slow_share)[row] = value
 
     def loss(self, new: LinkSamples) -> Judged:
         """Return which share of frames is lost on the way into each port."""

@@ -85,11 +85,15 @@ class LinkChange:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The result for one message: rows taken, and rows refused and anomalies by kind."""
+    """The result for one message: rows taken, and rows refused and anomalies by kind.
+
+    `positions` are those of the rows taken, in the message.
+    """
 
     taken: int
     refused: dict[Refusal, int]
     noticed: dict[Notice, int]
+    positions: Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +239,7 @@ class Window:
         self.watchdog_dropped_packets[at] = rows.gauges[positions, :, 2]
         self.watchdog_active[at] = rows.gauges[positions, :, 3] > 0
         noticed = {Notice.GAP: gaps, Notice.RESET: resets + fell, Notice.WRAP: wraps}
-        return Stored(int(at.size), refused, {kind: count for kind, count in noticed.items() if count})
+        return Stored(int(at.size), refused, {kind: count for kind, count in noticed.items() if count}, positions)
 
     def roll(self, now_ns: int) -> Period:
         """Return the growth since the last roll, and start a new one."""

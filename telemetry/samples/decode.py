@@ -8,8 +8,8 @@ holds the GIL meanwhile. The wire format is protobuf's (https://protobuf.dev/pro
     kind 1   eight bytes         kind 5   four bytes; 3, 4 (groups) and 6, 7 are refused
 
 Stricter than protobuf where that is safe: a known field of another kind, a varint past 64 bits, a name outside the
-contract's pattern, a priority past 7 or given twice, a port given twice are refused. Unknown fields are
-skipped, for later versions of the contract. Time is linear in the number of bytes, which is checked first. Tests
+contract's pattern, a priority past 7 or given twice, a port or what it hears given twice are refused. Unknown fields
+are skipped, for later versions of the contract. Time is linear in the number of bytes, which is checked first. Tests
 compare the results with protobuf's own parser.
 """
 
@@ -66,7 +66,7 @@ _TEXTS = (
     "a sample has no timestamp",
     "a NIC counter has no name of 1 to 64 letters, digits, '_', '.' or '-'",
     f"more than {MAX_NIC_COUNTERS} NIC counters in one sample",
-    "a port is given twice",
+    "a port, or what it hears, is given twice",
 )
 _OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTER, _COUNTERS, _PORT_TWICE = range(13)
 
@@ -74,9 +74,9 @@ _OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTE
 class Rows(NamedTuple):
     """Decoded samples, one row per port. A `BatchDecoder` reuses one instance for each message.
 
-    names (ports, 2): begin and end of a name in the payload; heads (ports, 6): timestamp, sequence, boot id,
-    carrier (0 unknown, 1 none, 2 up), rate of the link in bit/s, its lanes (0 unknown); values, present (ports,
-    COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 4).
+    names, heard (ports, 2): begin and end of a name, and of what the port hears (0: none); heads (ports, 6): timestamp,
+    sequence, boot id, carrier (0 unknown, 1 none, 2 up), rate of the link in bit/s, its lanes (0 unknown); values,
+    present (ports, COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 4).
     """
 
     names: Ints
@@ -84,6 +84,7 @@ class Rows(NamedTuple):
     values: Words
     present: Flags
     gauges: Words
+    heard: Ints
 
 
 class Tables(NamedTuple):
@@ -104,12 +105,13 @@ class Tables(NamedTuple):
 class Batch(NamedTuple):
     """A decoded message: port names in order, the first `len(names)` rows, the number of unknown NIC counters.
 
-    The arrays belong to the reader and are valid until its next message.
+    The arrays belong to the reader and are valid until its next message. `heard`: what ports hear, as bytes, by row.
     """
 
     names: tuple[str, ...]
     rows: Rows
     unknown_counters: int
+    heard: dict[int, bytes]
 
 
 @kernel
@@ -282,11 +284,17 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
     rows.present[row, :] = False
     rows.present[row, : tables.port_counters] = True
     rows.gauges[row, :, :] = np.uint64(0)
+    rows.heard[row, :] = 0
     unknown = entries = 0
     while at < end:
         number, kind, word, start, at = _field(data, at, end)
         if number < 0:
             return -number, unknown
+        if number == 90:
+            if kind != 2 or rows.heard[row, 1] > 0:
+                return _KIND if kind != 2 else _PORT_TWICE, unknown
+            rows.heard[row, 0], rows.heard[row, 1] = start, at
+            continue
         link = number - _LINK_FIELD
         if (number > 13 and not 0 <= link < tables.link_counters + tables.link_gauges) or number == 12:
             continue
@@ -371,6 +379,7 @@ class BatchDecoder:
             values=np.zeros((MAX_PORTS, COLUMNS), dtype=np.uint64),
             present=np.zeros((MAX_PORTS, COLUMNS), dtype=np.bool_),
             gauges=np.zeros((MAX_PORTS, PRIORITIES, len(QUEUE_GAUGES)), dtype=np.uint64),
+            heard=np.zeros((MAX_PORTS, 2), dtype=np.int64),
         )
 
     def read(self, payload: bytes) -> Batch | Rejected:
@@ -379,7 +388,7 @@ class BatchDecoder:
             return Rejected(Refusal.OVERSIZED, f"{len(payload)} bytes, over the limit of {MAX_PAYLOAD_BYTES}")
         rows = self._rows
         if not payload:
-            return Batch((), rows, 0)
+            return Batch((), rows, 0, {})
         data = np.frombuffer(payload, dtype=np.uint8)
         code, count, at, unknown = _batch(data, rows, self._tables, self._found)
         if code != _OK:
@@ -387,4 +396,5 @@ class BatchDecoder:
         names = tuple([payload[begin:end].decode("ascii") for begin, end in rows.names[:count].tolist()])
         if len(set(names)) != count:
             return Rejected(Refusal.MALFORMED, _TEXTS[_PORT_TWICE])
-        return Batch(names, rows, unknown)
+        heard = {row: payload[slice(*span)] for row, span in enumerate(rows.heard[:count].tolist()) if span[1]}
+        return Batch(names, rows, unknown, heard)

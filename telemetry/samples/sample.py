@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from heddle.telemetry.neighbours.heard import Heard, add_heard
 from heddle.telemetry.samples.counters import LINK_COUNTERS, LINK_GAUGES, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
 from heddle.v1 import heddle_pb2
 
@@ -31,6 +32,7 @@ class Refusal(StrEnum):
     REPLAYED_TIMESTAMP = "replayed_timestamp"
     FUTURE_SEQUENCE = "future_sequence"
     REPLAYED_SEQUENCE = "replayed_sequence"
+    NEIGHBOURS = "neighbours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class PortSample:
     """One port or NIC at one time; `boot_id` changes when the counters restart.
 
     `carrier` and what follows are None where unknown: cumulative errors and flaps of the link, its rate and its lanes.
+    `heard` is what the port hears of its neighbours, None where that is not known or is as last sent.
     """
 
     port: str
@@ -84,6 +87,7 @@ class PortSample:
     flaps: int | None = None
     speed_bps: int | None = None
     lanes: int | None = None
+    heard: Heard | None = None
 
 
 def encode(samples: Iterable[PortSample]) -> bytes:
@@ -104,6 +108,8 @@ def _add(batch: heddle_pb2.PortSampleBatch, sample: PortSample) -> None:
         carrier=sample.carrier,
         **{name: getattr(sample, name) for name in PORT_COUNTERS + LINK_COUNTERS + LINK_GAUGES},
     )
+    if sample.heard is not None:
+        add_heard(written.lldp, sample.heard)
     for queue in sample.queues:
         values = {name: getattr(queue, name) for name in QUEUE_COUNTERS + QUEUE_GAUGES}
         written.queues.add(priority=queue.priority, **values)

@@ -1,5 +1,6 @@
 """Convert a decoded message to values: slow, for printing and tests."""
 
+from heddle.telemetry.neighbours.heard import heard_of
 from heddle.telemetry.samples.counters import (
     LINK_AT,
     LINK_COUNTERS,
@@ -46,6 +47,7 @@ def _port_sample(batch: Batch, row: int) -> PortSample:
         nic_counters={name: values[NIC_AT + i] for i, name in enumerate(NIC_COUNTERS) if present[NIC_AT + i]},
         **dict(zip(PORT_COUNTERS, values, strict=False)),
         **link,
+        heard=heard_of(batch.heard[row]) if row in batch.heard else None,
     )
 
 

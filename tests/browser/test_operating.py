@@ -90,7 +90,7 @@ def test_a_past_moment_is_shown_by_the_views_that_history_holds_and_by_no_other(
         asked.append(query)
         state = site.documents["/api/state"]
         links = {"utilisation": [1.0] * len(state["links"]["up"]), "pause_share": None}
-        not_recorded = dict.fromkeys(("planned", "up", "drained", "cabling"))
+        not_recorded = dict.fromkeys(("planned", "up", "drained", "cabling", "bad"))
         links |= not_recorded
         return {**state, **UNRECORDED, "congested": [], "links": links}
 
@@ -124,7 +124,7 @@ def test_a_past_moment_marks_the_links_that_were_down_and_drained(browser: Brows
 
     def recorded(_: str) -> object:
         figures: dict[str, object] = {"utilisation": [0.1] * len(links), "pause_share": None, "planned": None}
-        figures |= {"up": flags(down, 0), "drained": flags(drained, 1), "cabling": None}
+        figures |= {"up": flags(down, 0), "drained": flags(drained, 1), "cabling": None, "bad": None}
         return {**state, **UNRECORDED, "congested": [], "links": figures}
 
     site.documents["/api/at"] = recorded

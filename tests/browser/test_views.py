@@ -1,5 +1,6 @@
 """Every view in Chromium: it shows its document, raises no error, asks no other host, fits, and is accessible."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -86,15 +87,28 @@ def test_an_address_that_names_nothing_is_a_sentence_not_an_empty_page(browser: 
             page.wait_for_text(text)
 
 
-def test_a_wrong_a_missing_and_an_unknown_cable_are_different_pictures(browser: Browser, site: DashboardSite) -> None:
+def test_telemetry_that_raises_alarms_only_needs_attention(browser: Browser, site: DashboardSite) -> None:
+    state = copy.deepcopy(site.documents["/api/state"])
+    state["telemetry"]["acts"] = False
+    with browser.page() as page:
+        page.open(site.url)
+        page.wait_for_text("Cabling: leaf1:1")
+        assert "raises alarms only" not in page.run("document.body.innerText")
+        site.publish("state", state)
+        page.wait_for_text("Telemetry raises alarms only")
+
+
+def test_wrong_missing_bad_and_unknown_cables_are_different_pictures(browser: Browser, site: DashboardSite) -> None:
     with browser.page() as page:
         page.open(site.url)
         page.wait_for_text("Cabling: leaf1:1 and leaf1:2 are exchanged")
         marks = "[...document.querySelectorAll('.mark path')].map(p => [p.className.baseVal, p.getAttribute('d')])"
         shapes = page.run(f"Object.fromEntries({marks})")
-        assert {"wrong", "missing", "unknown", "down", "drained"} == shapes.keys()
-        assert len(set(shapes.values())) == 5
+        assert {"wrong", "missing", "bad", "unknown", "down", "drained"} == shapes.keys()
+        assert len(set(shapes.values())) == 6
         dash = "getComputedStyle(document.querySelector('.half.' + kind)).strokeDasharray"
-        assert len(set(page.run(f"['wrong', 'missing', 'unknown'].map(kind => {dash})"))) == 3
-        for kind in ("wrong", "missing", "unknown"):
+        assert len(set(page.run(f"['wrong', 'missing', 'bad', 'unknown'].map(kind => {dash})"))) == 4
+        legend = "[...document.querySelectorAll('.legend path')].map(p => [p.className.baseVal, p.getAttribute('d')])"
+        assert page.run(f"Object.fromEntries({legend})") == shapes
+        for kind in ("wrong", "missing", "bad", "unknown"):
             assert page.run(f"document.querySelectorAll('.half.{kind}').length") == 2

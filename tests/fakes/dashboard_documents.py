@@ -58,6 +58,8 @@ def troubled_state(fabric: dict[str, Any]) -> dict[str, Any]:
     for mark, way in ((1, "leaf1:1>spine1:1"), (2, "leaf3:1>spine1:3"), (3, "leaf4:2>spine2:4")):
         for link in (way, ">".join(reversed(way.split(">")))):
             links["cabling"][ids[link]] = mark
+    for link in ("leaf2:1>spine1:2", "spine1:2>leaf2:1"):
+        links["bad"][ids[link]] = 1
     state["miscablings"] = ["leaf1:1 and leaf1:2 are exchanged"]
     links["utilisation"][ids["leaf3:3>h5-n0"]] = 0.97
     links["pause_share"][ids["spine2:3>leaf3:2"]] = 0.9
@@ -180,7 +182,8 @@ def health_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
     return {
         "version": "0.1.0", "leader": True, "uptime_ms": 4_000_000, "switches": switches,
         "probe_agents": None,
-        "telemetry": {"configured": True, "age_ms": 300}, "install_ms": {"p50": 3.2, "p99": 9.0, "count": 14},
+        "telemetry": {"configured": True, "age_ms": 300, "acts": True},
+        "install_ms": {"p50": 3.2, "p99": 9.0, "count": 14},
         "loop_lag_ms": {"p50": 0.1, "p99": 2.0, "max": 11.0}, "http": {"clients": 1, "refused": 0},
     }  # fmt: skip
 

@@ -67,7 +67,7 @@ def drawn_state(document: dict[str, Json], seed: int, *, jobs: int = 2, flows: i
         "links": {
             "utilisation": load, "planned": [round(0.9 * value, 3) for value in load],
             "pause_share": [0.0] * links, "up": [1] * links, "drained": [0] * links,
-            "cabling": [0] * links,
+            "cabling": [0] * links, "bad": [0] * links,
         },
         "switches": {"connected": [1] * switches, "rules": [20] * switches, "rule_limit": [None] * switches,
                      "faults": {}},
@@ -82,7 +82,7 @@ def drawn_state(document: dict[str, Json], seed: int, *, jobs: int = 2, flows: i
         "miscablings": [],
         "counts": {"jobs": jobs, "flows": flows, "switches_connected": switches, "links_down": 0, "hot_links": 0,
                    "vpcs_violated": 0, "vpcs_kept": 0},
-        "telemetry": {"configured": True, "age_ms": 400},
+        "telemetry": {"configured": True, "age_ms": 400, "acts": True},
     }  # fmt: skip
 
 

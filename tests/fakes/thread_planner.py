@@ -42,8 +42,9 @@ class ThreadPlanner:
         """Find places in a thread."""
         try:
             return await asyncio.to_thread(
-                suggest, self._fabric, problem.shape, health=problem.health, kept=problem.kept
-            )
+                suggest, self._fabric, problem.shape, health=problem.health, kept=problem.kept,
+                degraded=problem.degraded,
+            )  # fmt: skip
         except HeddleError as error:
             return error
 

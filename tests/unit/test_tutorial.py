@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^`([\w./-]+)`(, a new file)?:\n\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```(?:python|diff)$", re.MULTILINE)
-COPIED = ("heddle", "controller", "dataplane", "foundation", "kernels", "probing", "telemetry", "pyproject.toml")
+COPIED = ("heddle", "controller", "dataplane", "mininet_topos", "telemetry", "pyproject.toml")
 LEFT_OUT = shutil.ignore_patterns("*.nbi", "*.nbc", "*.lock", "static")
 RUN = [sys.executable, "-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", "-p", "no:randomly"]
 

@@ -75,12 +75,13 @@ class ProbeService(rpc.ProbeServiceServicer):
             if report.WhichOneof("report") != "replies":
                 raise InputError(f"host {session.host}: a session sends hello once, then replies")
             found = report.replies
-            if len(found.replies) > MAX_QUESTIONS:
+            if max(len(found.replies), len(found.mesh_rtt_us)) > MAX_QUESTIONS:
                 agents.lied(session, Lie.SURPLUS)
                 continue
             replies = await in_worker(_replies_in, found)
             refused = shown(found.refused[:MAX_REFUSAL])[1:-1]
-            agents.report(session, found.order_id, found.sent, refused, replies)
+            rtt_us = tuple(found.mesh_rtt_us)
+            agents.report(session, found.order_id, found.sent, refused, replies, rtt_us, found.late)
 
 
 async def _received_hello(reports: AsyncIterator[pb.ProbeReport]) -> pb.ProbeHello:
@@ -100,7 +101,7 @@ def _session_of(hello: pb.ProbeHello, fabric: Fabric) -> ProbeSession:
     if not 0 < len(hello.nics) <= MAX_NICS or hello.rate_pps > MAX_RATE_PPS:
         raise InputError(f"hello: must have 1 to {MAX_NICS:,} nics, and a rate_pps of {MAX_RATE_PPS:,} at most")
     host_of = {nic.ip: nic.host for nic in fabric.nics}
-    ips = set()
+    ips, mesh = set[int](), set[int]()
     for number, nic in enumerate(hello.nics):
         place = f"hello.nics[{number}].ip"
         try:
@@ -113,7 +114,8 @@ def _session_of(hello: pb.ProbeHello, fabric: Fabric) -> ProbeSession:
         if host != hello.host:
             raise DeniedError(f"{place}: {nic.ip} is of another host than {quoted(hello.host)}")
         ips.add(address)
-    return ProbeSession(hello.host, frozenset(ips), float(hello.rate_pps or RATE_PPS))
+        mesh.update({address} if nic.mesh else ())
+    return ProbeSession(hello.host, frozenset(ips), float(hello.rate_pps or RATE_PPS), frozenset(mesh))
 
 
 def _order_to(order: Order) -> pb.ProbeOrder:
@@ -128,6 +130,10 @@ def _order_to(order: Order) -> pb.ProbeOrder:
         timeout_ms=round(order.timeout_s * 1000),
         qpn=order.header.qpn,
         dscp=order.header.dscp,
+        mesh=[
+            pb.MeshProbe(dst_ip=ip_text(probe.dst_ip), port=probe.port, reply_port=probe.reply_port)
+            for probe in order.mesh
+        ],
     )
 
 

@@ -34,7 +34,9 @@ def topology_to(state: State, snapshot: Snapshot | None = None, hidden: frozense
             )
             for switch in fabric.switches
         ],
-        links=[link for link in _links(state) if link.src not in hidden and link.dst not in hidden],
+        links=[
+            link for link in _links(state, names_nics=not hidden) if link.src not in hidden and link.dst not in hidden
+        ],
         nics=[_nic(nic) for nic in fabric.nics if nic.id not in hidden],
     )
     if not hidden:
@@ -63,10 +65,10 @@ def _held(state: State, switch: str) -> int:
     return len(installed.rules) if installed else 0
 
 
-def _links(state: State) -> list[pb.Link]:
+def _links(state: State, *, names_nics: bool) -> list[pb.Link]:
     states = link_states(state)
     columns = (states.up.tolist(), states.drained.tolist(), planned_utilisation(state).tolist())
-    heard = {str(port): str(peer) for port, peer in state.cabling.heard.items()}
+    heard = {str(port): str(peer) for port, peer in state.cabling.heard.items() if names_nics or not peer.nic}
     cables = state.fabric.cable_by_link
     elsewhere = {way for name in as_found(state.fabric) for way in (name, cables[name].down_link)}
     left_out = {way for cable in state.cabling.verdict.left_out for way in (cable, cables[cable].down_link)}

@@ -42,7 +42,9 @@ def tick(state: State, now: int) -> Outcome:
         return _unfollowed(state, f"running flows cross {_named(held)}" if held else "", now)
     state, token = take_token(state)
     text = f"plans are to follow the cabling as found: {_named(cable.id for each in able for cable in each.cables)}"
-    cabling = replace(cabling, following=token, followed=(*lately, now))
+    out = [each for each in able if cabling.verdict.left_out.issuperset(each.gone)]
+    joining = frozenset(cable.id for each in out for cable in each.cables)
+    cabling = replace(cabling, following=token, followed=(*lately, now), joining=joining)
     effects: tuple[Effect, ...] = (
         Note(severity="warning", subject="cabling", text=text),
         Follow(token=token, found=able),
@@ -59,7 +61,8 @@ def not_followed(state: State, event: NotFollowed, now: int) -> Outcome:
     """Say why the fabric was not changed; the next attempt waits twice as long."""
     if state.cabling.following != event.token:
         return state, ()
-    return _unfollowed(replace(state, cabling=replace(state.cabling, following=None)), event.reason, now)
+    cabling = replace(state.cabling, following=None, joining=frozenset())
+    return _unfollowed(replace(state, cabling=cabling), event.reason, now)
 
 
 def _unfollowed(state: State, why: str, now: int) -> Outcome:

@@ -10,11 +10,12 @@ from heddle.controller.brain.install import Outcome, changed_topology, take_toke
 from heddle.controller.brain.state import ReplanWork, State
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.transactions.replan import enqueue_replan
-from heddle.controller.model.cabling import Cabling, Verdict
+from heddle.controller.model.cabling import Cabling, CablingPolicy, Verdict
 from heddle.controller.model.effect import Condition, Diagnose, Effect, Wake
 from heddle.controller.model.event import Diagnosed, Heard
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.moves import Cause
+from heddle.controller.model.steering_traits import traits_of
 
 KIND = "cabling"
 SETTLE_MS = 100
@@ -29,11 +30,11 @@ MAX_CONDITIONS = 64
 
 
 def heard(state: State, event: Heard, now: int) -> Outcome:
-    """Record what ports hear; those of hosts and of unknown switches do not count."""
+    """Record what ports hear; those of unknown switches do not count."""
     cabling = state.cabling
     known, before = dict(cabling.heard), dict(cabling.before)
     for port, peer in event.changes.items():
-        if port.switch not in state.switches or port in state.fabric.nic_by_port:
+        if port.switch not in state.switches:
             continue
         if peer is not None:
             known[port] = peer
@@ -70,9 +71,15 @@ def start_diagnosis(before: State, state: State, now: int) -> Outcome:
     cabling, settings = replace(cabling, token=token, since_unix_ms=now, stale=False), state.settings
     work = Diagnose(
         token=token, heard=cabling.heard, before=cabling.before, down=_down(state), health=state.without_cabling,
-        left_out=cabling.verdict.left_out, policy=settings.cabling, max_percent=settings.cabling_max_percent,
+        left_out=cabling.verdict.left_out, policy=policy_of(state), max_percent=settings.cabling_max_percent,
     )  # fmt: skip
     return replace(state, cabling=cabling), (work,)
+
+
+def policy_of(state: State) -> CablingPolicy:
+    """Return what follows from a verdict: nothing where all is heard by agents, and telemetry raises alarms only."""
+    is_trusted = traits_of(state.fabric).has_sessions or state.settings.acts_on_telemetry
+    return state.settings.cabling if is_trusted else CablingPolicy.IGNORE
 
 
 def _down(state: State) -> frozenset[PortRef]:
@@ -93,6 +100,8 @@ def diagnosed(state: State, event: Diagnosed, now: int) -> Outcome:
     if verdict is None or verdict == was:
         return replace(state, cabling=cabling), _wake(state, pause_ms)
     before, cabling = cabling, replace(cabling, verdict=verdict)
+    if cabling.following is None:  # else they are of the fabric that is to be in force
+        cabling = replace(cabling, joining=cabling.joining & verdict.left_out)
     if verdict.found != was.found:
         cabling = replace(cabling, found_unix_ms=now, unfollowed="")
     state, effects = _planned_around(replace(state, cabling=cabling), was, now)

@@ -40,8 +40,9 @@ def judged(state: State, event: CablesJudged, now: int) -> Outcome:
     if not worse and not better:
         return state, ()
     notes: list[Effect] = [Note(severity="warning", subject=name, text=describe(after[name])) for name in worse]
-    notes += [Note(severity="info", subject=name, text=_better(after.get(name))) for name in better]
-    if state.settings.acts_on_telemetry:
+    notes += [Note(severity="info", subject=name, text=_better(before[name], after.get(name))) for name in better]
+    changed_ones = [bad for name in (*worse, *better) for bad in (before.get(name), after.get(name)) if bad is not None]
+    if any(state.settings.acts_on(bad.found) for bad in changed_ones):
         what = [f"{name} is bad" for name in worse] + [f"{name} is better" for name in better]
         more = f" (+{len(what) - MAX_NAMED} more)" if len(what) > MAX_NAMED else ""
         reason = f"cable {', '.join(what[:MAX_NAMED])}{more}"
@@ -71,7 +72,8 @@ def _bad_cables(state: State, event: CablesJudged) -> Mapping[str, BadCable]:
 def describe(bad: BadCable) -> str:
     """Say what is wrong with a cable, what it has left, and what repairs it."""
     found = bad.found
-    faults = [f"loses {found.loss:.1g} of its frames"] if found.loss else []
+    of = f"probes over {' and '.join(found.probed)}" if found.probed else "frames"
+    faults = [f"loses {found.loss:.1g} of its {of}"] if found.loss else []
     faults += [f"has {found.rate_share:.0%} of its rate"] if found.rate_share < 1 else []
     return f"{' and '.join(faults)}: {bad.left_bps / 1e9:.4g} Gbit/s are left; {repair(found)}"
 
@@ -87,18 +89,21 @@ def repair(found: JudgedCable) -> str:
     return f"clean or replace the optics of {ends[0]} and {ends[-1]}, or the cable"
 
 
-def _better(bad: BadCable | None) -> str:
-    return "repaired: its counters are sound, it has its rate again" if bad is None else f"is better: {describe(bad)}"
+def _better(was: BadCable, bad: BadCable | None) -> str:
+    if bad is not None:
+        return f"is better: {describe(bad)}"
+    return f"repaired: its {'probes' if was.found.probed else 'counters'} are sound, it has its rate again"
 
 
 def tick(state: State, now: int) -> Outcome:
     """Ask for a plan without a bad cable, or with one that is left out, where other jobs run than for the last one."""
     idle = state.active is None and not state.queue
-    if not state.bad_cables or not state.jobs or not idle or not state.settings.acts_on_telemetry:
+    if not state.bad_cables or not state.jobs or not idle:
         return state, ()
     jobs, away = frozenset(state.jobs), state.health.down_cables | state.drained
     for name, bad in state.bad_cables.items():
-        if bad.judged == jobs or now < bad.judged_unix_ms + JUDGE_PAUSE_MS or name in away:
+        too_soon = bad.judged == jobs or now < bad.judged_unix_ms + JUDGE_PAUSE_MS
+        if too_soon or name in away or not state.settings.acts_on(bad.found):
             continue
         work = DrainWork(reply=None, target=name, undrain=bad.left_out, by_rule=True)
         bad = replace(bad, judged=jobs, judged_unix_ms=now)

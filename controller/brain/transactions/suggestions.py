@@ -61,5 +61,5 @@ def _start(state: State) -> Outcome:
             *kept,
             (_withholding(first.withheld), JobFlows(job_id=WITHHELD, flows=(), link_loads_bps={}, pinned=False)),
         )
-    place = Place(token=token, shape=first.shape, kept=kept, health=state.health)
+    place = Place(token=token, shape=first.shape, kept=kept, health=state.out_of_use, degraded=state.degraded)
     return replace(state, suggestions=(replace(first, token=token), *left)), (place,)

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from heddle.controller.cabling.heard import Neighbour
-from heddle.controller.cabling.sources.advertised import Advertised, Collected
 from heddle.controller.model.address import parse_mac
 from heddle.controller.model.fabric import Fabric, Nic, PortRef
+from heddle.telemetry.neighbours.advertised import Advertised, Collected
 
 NumberOf = Callable[[str], int | None]
 """Returns the port number of an interface's name; None for one that is no port of the fabric."""
+OwnNames = Mapping[str, Mapping[str, int]]
+"""By switch the numbers of its ports by the names that it gives them itself, where these are known."""
 _LOW_48_BITS = (1 << 48) - 1
 _NO_MAC = -1
 
@@ -27,9 +29,12 @@ class Resolved(NamedTuple):
     notes: tuple[str, ...]
 
 
-def resolve(fabric: Fabric, collected: Collected, number_of: NumberOf) -> Resolved:
-    """Return what the ports of a fabric's switches hear. A port that hears two known neighbours hears none."""
-    names = _Names(fabric, collected.advertised, number_of)
+def resolve(fabric: Fabric, collected: Collected, number_of: NumberOf, own_names: OwnNames | None = None) -> Resolved:
+    """Return what the ports of a fabric's switches hear. A port that hears two known neighbours hears none.
+
+    `own_names` go before `number_of`.
+    """
+    names = Names(fabric, collected.advertised, number_of, own_names or {})
     found: dict[PortRef, dict[Neighbour, Advertised]] = {}
     notes = list(collected.unread)
     foreign = dict.fromkeys(frame.node for frame in collected.advertised if names.switch(frame.node) is None)
@@ -63,7 +68,7 @@ def _newest(frames: Mapping[Neighbour, Advertised]) -> Neighbour | None:
     return list(frames)[ages[0][1]]
 
 
-def _up(fabric: Fabric, carrier: Mapping[tuple[str, str], bool], names: "_Names") -> frozenset[PortRef] | None:
+def _up(fabric: Fabric, carrier: Mapping[tuple[str, str], bool], names: "Names") -> frozenset[PortRef] | None:
     """Return all ports but those without carrier: one of which it is not known must not count as down."""
     if not carrier:
         return None
@@ -73,11 +78,11 @@ def _up(fabric: Fabric, carrier: Mapping[tuple[str, str], bool], names: "_Names"
     return frozenset(port for port in lit if port is not None and port not in down)
 
 
-class _Names:
+class Names:
     """The names of a fabric's switches and NICs, and those that frames teach."""
 
-    def __init__(self, fabric: Fabric, frames: Iterable[Advertised], number_of: NumberOf) -> None:
-        self._number_of = number_of
+    def __init__(self, fabric: Fabric, frames: Iterable[Advertised], number_of: NumberOf, own_names: OwnNames) -> None:
+        self._number_of, self._own_names = number_of, own_names
         self._switches = _shortened({switch.id.lower(): switch.id for switch in fabric.switches})
         self._nic_by_id = fabric.nic_by_id
         self._nic_by_mac = {nic.mac: nic for nic in fabric.nics}
@@ -94,7 +99,8 @@ class _Names:
 
     def port(self, node: str, interface: str) -> PortRef | None:
         """Return the port of a switch's interface."""
-        switch, number = self.switch(node), self._number_of(interface)
+        switch = self.switch(node)
+        number = self._number(switch, (interface,)) if switch is not None else None
         return None if switch is None or number is None else PortRef(switch, number)
 
     def has(self, neighbour: Neighbour) -> bool:
@@ -107,11 +113,10 @@ class _Names:
             nic = self._nic_by_id.get(text) or self._nic_by_mac.get(_mac(text))
             if nic is not None:
                 return Neighbour(switch="", port=None, nic=nic.id)
-        number = next(filter(None, map(self._number_of, frame.ports)), None)
         for system in self._systems(frame):
             switch = self.switch(system)
             if switch is not None:
-                return Neighbour(switch=switch, port=number)
+                return Neighbour(switch=switch, port=self._number(switch, frame.ports))
             host = _known(self._hosts, system)
             if host is not None:
                 return self._of_host(host)
@@ -119,8 +124,15 @@ class _Names:
         if mac in self._nic_by_mac:
             return self._of_host(self._nic_by_mac[mac].host)
         if mac in self._switch_by_mac:
-            return Neighbour(switch=self._switch_by_mac[mac], port=number)
-        return Neighbour(switch=frame.system or frame.chassis or frame.ports[0], port=number)
+            switch = self._switch_by_mac[mac]
+            return Neighbour(switch=switch, port=self._number(switch, frame.ports))
+        stranger = frame.system or frame.chassis or frame.ports[0]
+        return Neighbour(switch=stranger, port=self._number(stranger, frame.ports))
+
+    def _number(self, switch: str, interfaces: Iterable[str]) -> int | None:
+        """Return the number of a switch's port by the first of its names that has one."""
+        own = self._own_names.get(switch, {})
+        return next(filter(None, (own.get(name) or self._number_of(name) for name in interfaces)), None)
 
     def _of_host(self, host: str) -> Neighbour:
         """Return the NIC of a host that has one only; else the host, since a chassis' MAC may be that of any."""

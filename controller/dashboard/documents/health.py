@@ -34,7 +34,7 @@ def health_document(
         "uptime_ms": max(0, moment.now_unix_ms - (state.started_unix_ms or moment.now_unix_ms)),
         "switches": _switches(state, since_ms),
         "probe_agents": _probe_agents(state.fabric, probing),
-        "telemetry": {"configured": moment.telemetry_configured, "age_ms": moment.age_ms},
+        "telemetry": moment.telemetry(moment.age_ms),
         "install_ms": _install_ms(state),
         "loop_lag_ms": lag_document(lags_ms),
         "http": http,

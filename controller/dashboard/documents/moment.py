@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from heddle.controller.brain.state import State
+from heddle.controller.dashboard.documents.shapes.state import TelemetryAge
 from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.observed import Reports
 from heddle.controller.runtime.feeds import Announced
@@ -46,6 +47,11 @@ class Moment(NamedTuple):
             for name, session in attached.gateways.by_id.items()
         }
         return found._replace(announced=tuple(feeds.announced), gateways=gateways)
+
+    def telemetry(self, age_ms: int | None) -> TelemetryAge:
+        """Return what the page says of telemetry of this age."""
+        acts = self.state.settings.acts_on_telemetry
+        return {"configured": self.telemetry_configured, "age_ms": age_ms, "acts": acts}
 
     @property
     def age_ms(self) -> int | None:

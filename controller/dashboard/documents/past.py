@@ -65,11 +65,12 @@ def past_state_text(moment: Moment, telemetry: Telemetry, boot: str, at_ms: int)
     up, drained = _link_flags(moment.state, telemetry, at_ms)
     end_ms = (found.start_s + found.length_s) * 1_000
     congested = conditions_at(telemetry.past((at_ms - NEAR_S * 1_000) * MS, MAX_EVENTS, at_ms * MS + MS - 1))
-    links = f'"utilisation":{used},"planned":null,"pause_share":{paused},"up":{up},"drained":{drained},"cabling":null'
+    links = f'"utilisation":{used},"planned":null,"pause_share":{paused},"up":{up},"drained":{drained}'
+    links += ',"cabling":null,"bad":null'
     rest = document_text({
         "at_ms": at_ms, "boot": boot, "sequence": 0, "switches": None, "jobs": None, "congested": congested,
         "miscablings": None, "counts": None,
-        "telemetry": {"configured": moment.telemetry_configured, "age_ms": max(0, at_ms - end_ms)},
+        "telemetry": moment.telemetry(max(0, at_ms - end_ms)),
     })  # fmt: skip
     return f'{rest[:-1]},"links":{{{links}}}}}'
 

@@ -18,7 +18,7 @@ from heddle.controller.runtime.telemetry import TelemetryTick
 from heddle.controller.views.cabling import cable_marks
 from heddle.controller.views.congestion import Congested, congestion
 from heddle.controller.views.isolation import Checked
-from heddle.controller.views.link_states import link_states, planned_utilisation
+from heddle.controller.views.link_states import bad_links, link_states, planned_utilisation
 from heddle.controller.views.measured import LinkRows, pause_share_of_links, pfc_queues, utilisation_of_links
 from heddle.controller.views.switch_faults import fault_of
 from heddle.telemetry.detection.signal import SignalKind
@@ -83,10 +83,13 @@ class StateText:
 
     def _links(self, state: State, snapshot: Snapshot | None) -> str:
         kept = self._kept.value
-        planned = kept("planned", lambda: shares_text(planned_utilisation(state)), state.jobs)
+        bad_cables = state.bad_cables
+        planned = kept("planned", lambda: shares_text(planned_utilisation(state)), state.jobs, bad_cables)
         up, drained = kept(
-            "up", lambda: tuple(map(flags_text, link_states(state))), state.health, state.drained, state.quarantines
-        )
+            "up", lambda: tuple(map(flags_text, link_states(state))), state.health, state.drained, state.quarantines,
+            bad_cables,
+        )  # fmt: skip
+        bad = kept("bad", lambda: flags_text(bad_links(state)), bad_cables)
         cabling = kept("cabling", lambda: json_text(list(map(int, cable_marks(state)))), state.cabling.verdict)
         used = paused = "null"
         if snapshot is not None:
@@ -95,7 +98,7 @@ class StateText:
             paused = shares_text(pause_share_of_links(rows, snapshot))
         return (
             f'{{"utilisation":{used},"planned":{planned},"pause_share":{paused},"up":{up},"drained":{drained},'
-            f'"cabling":{cabling}}}'
+            f'"cabling":{cabling},"bad":{bad}}}'
         )
 
     def _switches(self, state: State) -> str:
@@ -118,7 +121,7 @@ class StateText:
 
 def state_head(moment: Moment, boot: str, sequence: int) -> str:
     """Return the fields that `Content` lacks."""
-    telemetry = {"configured": moment.telemetry_configured, "age_ms": moment.age_ms}
+    telemetry = moment.telemetry(moment.age_ms)
     head = {"at_ms": moment.now_unix_ms, "boot": boot, "sequence": sequence, "telemetry": telemetry}
     return json_text(head)[1:-1]
 

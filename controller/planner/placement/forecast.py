@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible
 from heddle.controller.planner.beside import base_loads, paths_beside, priorities
-from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.expand import expand, joined_flows
 from heddle.controller.planner.ground.jit import Floats
 from heddle.controller.planner.ground.loads import link_loads, utilisation
@@ -35,9 +34,9 @@ class Predicted:
 class Forecast:
     """The running jobs, prepared for any number of predictions; `loads_bps` is their load per directed link."""
 
-    def __init__(self, fabric: Fabric, *, health: Health, kept: Sequence[Placed] = ()) -> None:
-        """Read the paths of the running jobs and add up their loads."""
-        self._topology = topology = topology_of(fabric)
+    def __init__(self, topology: Topology, *, health: Health, kept: Sequence[Placed] = ()) -> None:
+        """Read the paths of the running jobs and add up their loads; `topology` may have degraded cables."""
+        self._topology = topology
         self.live = Live.of(topology, health)
         self._router = Router(topology=topology, live=self.live)
         self._jobs = [request for request, _ in kept]

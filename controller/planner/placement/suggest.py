@@ -3,7 +3,7 @@
 The planner itself evaluates each candidate, so the prediction is what a submission of the same ranks would get.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -47,16 +47,19 @@ class _Judged:
 
 
 def suggest(
-    fabric: Fabric, shape: Shape, *, health: Health, kept: Sequence[Placed] = ()
-) -> tuple[Placement, ...] | Infeasible:
+    fabric: Fabric, shape: Shape, *, health: Health, kept: Sequence[Placed] = (),
+    degraded: Mapping[str, int] | None = None,
+) -> tuple[Placement, ...] | Infeasible:  # fmt: skip
     """Return placements for a job on different sets of NICs, best first and at most `shape.limit`.
 
-    Raises InputError for a shape that is wrong or too large for any place. `Infeasible` where too little is free.
+    `degraded` are the rates in bit/s that bad cables, by id, have left. Raises InputError for a shape that is wrong or
+    too large for any place. `Infeasible` where too little is free.
     """
     if problems := placement_problems(shape):
         raise InputError(*(f"{problem.path}: {problem.text}" for problem in problems))
     running = [request for request, _ in kept]
-    topology, gpus, forecast = topology_of(fabric), gpus_of(fabric), Forecast(fabric, health=health, kept=kept)
+    topology, gpus = topology_of(fabric).lowered(degraded or {}), gpus_of(fabric)
+    forecast = Forecast(topology, health=health, kept=kept)
     room_milli = gpus.room_milli(running)
     zones = zones_of(topology, forecast.live, gpus, room_milli, shape.share_milli, forecast.loads_bps)
     if not zones or sum(block.size for block in zones[0]) < shape.ranks:

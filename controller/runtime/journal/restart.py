@@ -37,19 +37,7 @@ def continued(state: State, store: StateStore, now: int) -> State:
     if not state.jobs or fitting.PORTS not in stored or fitting.is_of(state.fabric, stored):
         return state
     step = steering_of(state.fabric).continued(state, now)
-    if step.replan is None:
-        return step.state
-    if _is_rejoined(state.fabric, values.decode(tuple[str, ...], stored[fitting.CABLES])):
-        reason = "cables are used as they were found"
-        return enqueue_replan(step.state, replace(step.replan, reason=reason, moves=True))
-    return enqueue_replan(step.state, step.replan)
-
-
-def _is_rejoined(fabric: Fabric, cables: tuple[str, ...]) -> bool:
-    """Return whether what differs from former cables is how they join the same ports: they were out of use."""
-    now = {cable.id for cable in fabric.cables}
-    gone, new = ({port for name in ids for port in name.split(">")} for ids in ({*cables} - now, now - {*cables}))
-    return bool(gone) and gone == new
+    return enqueue_replan(step.state, step.replan) if step.replan is not None else step.state
 
 
 def numbered(state: State, generation: int) -> State:

@@ -19,3 +19,4 @@ class Limit(Enum):
     WEB_GAVE_WAY = ("http", "gave_way")
     WEB_TIMEOUT = ("http", "timeout")
     INBOX = ("inbox", "share")
+    HEARD_PORTS = ("cabling", "heard_ports")

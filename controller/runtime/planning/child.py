@@ -44,7 +44,7 @@ class Child:
                 return self._solved(message)
             assert isinstance(message, PlaceMessage)
             kept = self._kept(message.jobs)
-            return suggest(self._fabric, message.shape, health=message.health, kept=kept)
+            return suggest(self._fabric, message.shape, health=message.health, kept=kept, degraded=message.degraded)
         except HeddleError as error:
             return error
 

@@ -82,6 +82,7 @@ class PlaceMessage(NamedTuple):
     jobs: Jobs
     shape: Shape
     health: Health
+    degraded: Mapping[str, int]
 
 
 class ReplanMessage(NamedTuple):

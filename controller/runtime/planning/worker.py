@@ -92,7 +92,10 @@ class Worker:
 
     def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
         """Return places, best first, or an error as a value; raises WorkerLostError."""
-        message = PlaceMessage(jobs=self._changes(problem.kept), shape=problem.shape, health=problem.health)
+        message = PlaceMessage(
+            jobs=self._changes(problem.kept), shape=problem.shape, health=problem.health,
+            degraded=dict(problem.degraded),
+        )  # fmt: skip
         return self._exchange(message)[0]  # type: ignore[return-value]
 
     def _exchange(self, message: object) -> tuple[object, int]:

@@ -1,7 +1,8 @@
 """Keep a gRPC session with the controller: take orders, send probes from the NIC that each names, report the replies.
 
-The agent decides nothing. Each NIC has a thread and carries out one order at a time; orders of a session that has ended
-end with it. A lost session is retried with exponential back-off, at the leader where that is known.
+The agent decides nothing. Each NIC has a thread and carries out one order at a time, and beside them orders of mesh
+probes (`mesh.py`); orders of a session that has ended end with it. Requests of other agents are answered all the time.
+A lost session is retried with exponential back-off, at the leader where that is known.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Address
+from types import MappingProxyType
 from typing import Any
 
 import grpc
@@ -24,7 +26,8 @@ from heddle.foundation.channel import aio_channel_to
 from heddle.foundation.keepalive import KEEPALIVE_MS, client_options
 from heddle.foundation.leader_address import LeaderAddress
 from heddle.foundation.tls_files import Tls
-from heddle.probing.agent.orders import Order, OrderError, order_in, replies_to
+from heddle.probing.agent.mesh import MAX_OPEN_ORDERS, MeshEnd
+from heddle.probing.agent.orders import MeshOrder, Order, OrderError, mesh_order_in, order_in, replies_to
 from heddle.probing.prober import Prober
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
@@ -32,6 +35,7 @@ from heddle.v1 import heddle_pb2_grpc as rpc
 MAX_WAITING = 4
 """Orders that wait for a NIC; one more is refused."""
 MAX_REPORTS = 64
+NO_MESH: Mapping[int, MeshEnd] = MappingProxyType({})
 log = logging.getLogger("heddle.probe")
 
 
@@ -40,7 +44,7 @@ class ProbeAgent:
 
     def __init__(
         self, server: str, host: str, nics: Mapping[int, tuple[str, Prober]], *, rate_pps: int, tls: Tls | None = None,
-        backoff: Backoff | None = None,
+        backoff: Backoff | None = None, mesh: Mapping[int, MeshEnd] = NO_MESH,
     ) -> None:  # fmt: skip
         """Prepare a session; nothing is sent before `run`.
 
@@ -51,6 +55,7 @@ class ProbeAgent:
             rate_pps: the most probes per second from one NIC.
             tls: the certificate for the controller, of which each session uses the files of its moment; None: none.
             backoff: the delays between sessions.
+            mesh: open ends of the ping mesh by address, of the NICs that take part.
         """
         self._server, self._host, self._nics, self._rate_pps, self._tls = (
             LeaderAddress(server),
@@ -59,13 +64,23 @@ class ProbeAgent:
             rate_pps,
             tls,
         )
-        self._backoff = backoff or Backoff()
+        self._backoff, self._mesh = backoff or Backoff(), mesh
         self._pool = ThreadPoolExecutor(len(nics), thread_name_prefix="prober")
         self._named: set[str] = set()
         self.counts: Counter[str] = Counter()
 
     async def run(self) -> None:
         """Attach, and attach again after each failure, until cancelled."""
+        for end in self._mesh.values():
+            end.listen()
+        try:
+            await self._attached()
+        finally:
+            for end in self._mesh.values():
+                end.unlisten()
+                self.counts.update(end.counts)
+
+    async def _attached(self) -> None:
         attempt, logged = 1, ""
         while True:
             called, trailers, began_s = self._server.current, None, time.monotonic()
@@ -89,7 +104,7 @@ class ProbeAgent:
         reports: asyncio.Queue[pb.ProbeReport] = asyncio.Queue(MAX_REPORTS)
         reports.put_nowait(pb.ProbeReport(hello=self._hello()))
         queues: dict[int, asyncio.Queue[Order]] = {ip: asyncio.Queue(MAX_WAITING) for ip in self._nics}
-        over = threading.Event()
+        over, meshing = threading.Event(), set[asyncio.Task[None]]()
         async with aio_channel_to(self._server.current, client_options(KEEPALIVE_MS), self._tls) as channel:
             call = rpc.ProbeServiceStub(channel).Attach()
             tasks = [asyncio.create_task(_send(call, reports))]
@@ -100,16 +115,24 @@ class ProbeAgent:
                     self.counts["sessions"] += 1
                     log.info("attached to controller %s", self._server.current)
                 async for message in call:
-                    await self._take(message, queues, reports)
+                    if message.mesh:
+                        await self._take_mesh(message, meshing, reports)
+                    else:
+                        await self._take(message, queues, reports)
             finally:
                 over.set()
                 call.cancel()
-                for task in tasks:
+                for task in (*tasks, *meshing):
                     task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)  # what failed them has ended the call as well
+                await asyncio.gather(
+                    *tasks, *meshing, return_exceptions=True
+                )  # what failed them has ended the call as well
 
     def _hello(self) -> pb.ProbeHello:
-        nics = [pb.ProbeNic(ip=str(IPv4Address(ip)), device=device) for ip, (device, _) in self._nics.items()]
+        nics = [
+            pb.ProbeNic(ip=str(IPv4Address(ip)), device=device, mesh=ip in self._mesh)
+            for ip, (device, _) in self._nics.items()
+        ]
         return pb.ProbeHello(host=self._host, nics=nics, rate_pps=self._rate_pps)
 
     async def _take(
@@ -124,12 +147,36 @@ class ProbeAgent:
             queues[order.src_ip].put_nowait(order)
             self.counts["orders"] += 1
         except OrderError as refused:
-            self.counts["refused_orders"] += 1
-            if str(refused) not in self._named and len(self._named) < MAX_REPORTS:
-                self._named.add(str(refused))
-                log.warning("controller %s: an order is refused: %s", self._server.current, refused)
-            replies = pb.ProbeReplies(order_id=message.order_id, refused=str(refused))
-            await reports.put(pb.ProbeReport(replies=replies))
+            await self._refuse(message.order_id, refused, reports)
+
+    async def _take_mesh(
+        self, message: pb.ProbeOrder, meshing: set["asyncio.Task[None]"], reports: "asyncio.Queue[pb.ProbeReport]"
+    ) -> None:
+        """Begin an order of mesh probes, or report why it is refused."""
+        try:
+            order = mesh_order_in(message, self._mesh, self._rate_pps)
+            if self._mesh[order.src_ip].is_full:
+                raise OrderError(f"{MAX_OPEN_ORDERS} orders of mesh probes are open at this NIC already")
+        except OrderError as refused:
+            await self._refuse(message.order_id, refused, reports)
+            return
+        self.counts["orders"] += 1
+        task = asyncio.create_task(self._run_mesh(order, reports))
+        meshing.add(task)
+        task.add_done_callback(meshing.discard)
+
+    async def _run_mesh(self, order: MeshOrder, reports: "asyncio.Queue[pb.ProbeReport]") -> None:
+        rtt_us, sent, late = await self._mesh[order.src_ip].run(order)
+        replies = pb.ProbeReplies(order_id=order.number, sent=sent, mesh_rtt_us=rtt_us, late=late)
+        await reports.put(pb.ProbeReport(replies=replies))
+
+    async def _refuse(self, number: int, refused: OrderError, reports: "asyncio.Queue[pb.ProbeReport]") -> None:
+        """Count and report an order that is not carried out; log each reason once."""
+        self.counts["refused_orders"] += 1
+        if str(refused) not in self._named and len(self._named) < MAX_REPORTS:
+            self._named.add(str(refused))
+            log.warning("controller %s: an order is refused: %s", self._server.current, refused)
+        await reports.put(pb.ProbeReport(replies=pb.ProbeReplies(order_id=number, refused=str(refused))))
 
     async def _carry_out(
         self, ip: int, orders: "asyncio.Queue[Order]", reports: "asyncio.Queue[pb.ProbeReport]", over: threading.Event

@@ -1,18 +1,22 @@
 """Find the IPv4 addresses of network devices, and open raw sockets on them; what is missing is named."""
 
 import fcntl
+import logging
 import socket
 import struct
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from ipaddress import IPv4Address
 
+from heddle.probing.agent.mesh import MeshEnd
+from heddle.probing.datagram import MESH_PORT
 from heddle.probing.prober import Prober
 
 _SIOCGIFADDR = 0x8915
 _IFREQ = struct.Struct("16s24x")
 _ADDRESS_AT = 20
 MAX_NAME_BYTES = 15
+log = logging.getLogger("heddle.probe")
 
 
 class DeviceError(Exception):
@@ -53,4 +57,17 @@ def probers(devices: Iterable[str]) -> Iterator[dict[int, tuple[str, Prober]]]:
                 ) from None
             except OSError as error:
                 raise DeviceError(f"{device}: {error.strerror}") from None
+        yield found
+
+
+@contextmanager
+def mesh_ends(nics: Mapping[int, tuple[str, Prober]]) -> Iterator[dict[int, MeshEnd]]:
+    """Open an end of the ping mesh for each device of `probers`; one whose port is in use takes no part."""
+    with ExitStack() as stack:
+        found: dict[int, MeshEnd] = {}
+        for address, (device, _) in nics.items():
+            try:
+                found[address] = stack.enter_context(closing(MeshEnd(address, device)))
+            except OSError as error:
+                log.warning("%s takes no part in the ping mesh: UDP port %d: %s", device, MESH_PORT, error.strerror)
         yield found

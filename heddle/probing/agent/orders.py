@@ -20,6 +20,25 @@ class OrderError(ValueError):
     """An order that this agent does not carry out; the text says why."""
 
 
+class MeshProbe(NamedTuple):
+    """A request to another agent: the UDP source ports by which it and its reply take their paths."""
+
+    dst_ip: int
+    port: int
+    reply_port: int
+
+
+class MeshOrder(NamedTuple):
+    """The requests to send from one address, and how long to wait for the last reply."""
+
+    number: int
+    src_ip: int
+    probes: tuple[MeshProbe, ...]
+    rate_pps: float
+    timeout_s: float
+    dscp: int
+
+
 class Order(NamedTuple):
     """The probes to send from one address, how fast, and the queue pair number and DSCP of the probes."""
 
@@ -33,11 +52,34 @@ class Order(NamedTuple):
 
 def order_in(message: pb.ProbeOrder, own: Container[int], max_rate_pps: float) -> Order:
     """Return a checked order; raises OrderError."""
+    src_ip = _checked(message, own)
+    if not 0 < len(message.questions) <= MAX_QUESTIONS:
+        raise OrderError(f"questions: must be 1 to {MAX_QUESTIONS:,}")
+    questions = tuple(_question(f"questions[{number}]", each) for number, each in enumerate(message.questions))
+    pace = Pace(min(message.rate_pps, max_rate_pps), message.timeout_ms / 1000)
+    return Order(message.order_id, src_ip, questions, pace, message.qpn, message.dscp)
+
+
+def mesh_order_in(message: pb.ProbeOrder, own: Container[int], max_rate_pps: float) -> MeshOrder:
+    """Return a checked order of mesh probes; raises OrderError."""
+    src_ip = _checked(message, own)
+    if len(message.mesh) > MAX_QUESTIONS:
+        raise OrderError(f"mesh: must be {MAX_QUESTIONS:,} at most")
+    probes = []
+    for number, each in enumerate(message.mesh):
+        place = f"mesh[{number}]"
+        for name, port in (("port", each.port), ("reply_port", each.reply_port)):
+            _check_port(f"{place}.{name}", port)
+        probes.append(MeshProbe(_nic_address(f"{place}.dst_ip", each.dst_ip), each.port, each.reply_port))
+    rate_pps, timeout_s = min(message.rate_pps, max_rate_pps), message.timeout_ms / 1000
+    return MeshOrder(message.order_id, src_ip, tuple(probes), rate_pps, timeout_s, message.dscp)
+
+
+def _checked(message: pb.ProbeOrder, own: Container[int]) -> int:
+    """Check what all orders have; return the address from which to send. Raises OrderError."""
     src_ip = _address("src_ip", message.src_ip)
     if src_ip not in own:
         raise OrderError(f"src_ip: {IPv4Address(src_ip)} is no address of this agent")
-    if not 0 < len(message.questions) <= MAX_QUESTIONS:
-        raise OrderError(f"questions: must be 1 to {MAX_QUESTIONS:,}")
     if not isfinite(message.rate_pps) or message.rate_pps < MIN_RATE_PPS:
         raise OrderError(f"rate_pps: must be at least {MIN_RATE_PPS}")
     if not 0 < message.timeout_ms <= MAX_TIMEOUT_MS:
@@ -45,9 +87,7 @@ def order_in(message: pb.ProbeOrder, own: Container[int], max_rate_pps: float) -
     for name, value, most in (("qpn", message.qpn, MAX_QPN), ("dscp", message.dscp, MAX_DSCP)):
         if value > most:
             raise OrderError(f"{name}: must be 0 to {most:,}")
-    questions = tuple(_question(f"questions[{number}]", each) for number, each in enumerate(message.questions))
-    pace = Pace(min(message.rate_pps, max_rate_pps), message.timeout_ms / 1000)
-    return Order(message.order_id, src_ip, questions, pace, message.qpn, message.dscp)
+    return src_ip
 
 
 def replies_to(order: Order, found: Mapping[Question, int], sent: int) -> pb.ProbeReplies:
@@ -63,14 +103,22 @@ def replies_to(order: Order, found: Mapping[Question, int], sent: int) -> pb.Pro
 
 
 def _question(place: str, message: pb.ProbeQuestion) -> Question:
-    if not FIRST_PORT <= message.port < FIRST_PORT + PORTS:
-        raise OrderError(f"{place}.port: must be {FIRST_PORT} to {FIRST_PORT + PORTS - 1}")
+    _check_port(f"{place}.port", message.port)
     if not 0 < message.ttl <= MAX_TTL:
         raise OrderError(f"{place}.ttl: must be 1 to {MAX_TTL}")
-    address = _address(f"{place}.dst_ip", message.dst_ip)
+    return Question(_nic_address(f"{place}.dst_ip", message.dst_ip), message.port, message.ttl)
+
+
+def _check_port(place: str, port: int) -> None:
+    if not FIRST_PORT <= port < FIRST_PORT + PORTS:
+        raise OrderError(f"{place}: must be {FIRST_PORT} to {FIRST_PORT + PORTS - 1}")
+
+
+def _nic_address(place: str, text: str) -> int:
+    address = _address(place, text)
     if IPv4Address(address).is_multicast or address in (0, 0xFFFFFFFF):
-        raise OrderError(f"{place}.dst_ip: {IPv4Address(address)} is no address of a NIC")
-    return Question(address, message.port, message.ttl)
+        raise OrderError(f"{place}: {IPv4Address(address)} is no address of a NIC")
+    return address
 
 
 def _address(place: str, text: str) -> int:

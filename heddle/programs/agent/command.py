@@ -38,6 +38,12 @@ PortMap = Annotated[
 Nics = Annotated[
     list[str] | None, typer.Option(metavar="NIC=DEVICE", help="ethtool: a NIC's id and its network device.")
 ]
+Lldpd = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SOCKET", help="linux, ethtool: publish what lldpd hears too: its socket; in a lab ROUTER=SOCKET."
+    ),
+]
 Controller = Annotated[
     str | None, typer.Option(metavar="ADDR:PORT", help="ethtool: report the host's queue pairs to this controller.")
 ]
@@ -70,6 +76,7 @@ def publish(
     lanes: Lanes = 4,
     port_map: PortMap = None,
     nic: Nics = None,
+    lldpd: Lldpd = None,
     controller: Controller = None,
     user: User = None,
     password_file: PasswordFile = None,
@@ -90,6 +97,8 @@ def publish(
 
     On a host:  heddle agent --fabric pod1 --source ethtool --host h1 --nic h1-n0=eth2 --nic h1-n1=eth3
 
+    With --lldpd /run/lldpd.socket it also publishes what the ports hear of their neighbours; on SONiC it always does.
+
     With --controller, and --fabric FILE, the host's RDMA queue pairs are reported too (`rdma -j resource show qp` and
     `cm_id`).
     """
@@ -102,7 +111,7 @@ def publish(
     options = AgentOptions(
         fabric=fabric, source=source, broker=broker, period=period, agent=agent_id, switches=switch or (),
         hosts=host or (), lab=lab, redis=redis, lanes=lanes, port_map=port_map, nics=nic or (),
-        controller=controller, user=user,
+        lldpd=lldpd or (), controller=controller, user=user,
         password_file=password_file, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key,
     )  # fmt: skip
     run_agent(options)
@@ -110,10 +119,12 @@ def publish(
 
 @agent.command()
 def probe(host: Host, device: Devices, controller: Controllers = "127.0.0.1:50051", rate_pps: Rate = 1_000) -> None:
-    """Send the probes that the controller orders, and report which routers replied: for fabrics that hash.
+    """Send the probes that the controller orders, and report which routers or agents replied.
 
-    Probes leave from the addresses of --device alone. Prints one JSON line when its sockets are open; logs go to
-    standard error. SIGINT and SIGTERM end it. Needs CAP_NET_RAW. With certificates HEDDLE_TLS names their directory.
+    On a fabric that hashes probes find source ports. On one with rules they find cables that lose packets: agents reply
+    to each other on UDP port 4796. Probes leave from the addresses of --device alone. Prints one JSON line when its
+    sockets are open; logs go to standard error. SIGINT and SIGTERM end it. Needs CAP_NET_RAW. With certificates
+    HEDDLE_TLS names their directory.
 
     Exit status: 0; 2 for bad options; 1 if it cannot run on this host, with a one-line reason.
 

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from heddle.foundation.identity import TLS_VARIABLE
 from heddle.foundation.regular_file import read_regular
 from heddle.foundation.tls_files import named_tls
 from heddle.telemetry.agent.agent import Agent, AgentSettings
+from heddle.telemetry.agent.neighbours.beside import WithNeighbours
+from heddle.telemetry.agent.neighbours.lldpd import LldpdNeighbours
 from heddle.telemetry.agent.reporter import QueuePairReporter
 from heddle.telemetry.agent.session import Broker
 from heddle.telemetry.agent.source import CounterSource
@@ -65,6 +67,7 @@ class AgentOptions:
     port_map: Path | None = None
     lanes: int = 0
     nics: Sequence[str] = ()
+    lldpd: Sequence[str] = ()
     controller: str | None = None
 
 
@@ -112,7 +115,7 @@ def _emulated(options: AgentOptions, host_of: dict[str, str]) -> Sequence[Counte
         raise InputError("--source emulated needs --lab DIR: the lab's directory, with the files of its counters")
     sources: list[CounterSource] = []
     if (options.lab / ROUTERS).exists():
-        sources += _routers(options.lab / ROUTERS)
+        sources += _routers(options.lab / ROUTERS, _lldpds(options))
     elif options.switches or not options.hosts:
         sources.append(EmulatedSwitches(options.lab / "counters", options.switches))
     if options.hosts or not options.switches:
@@ -121,19 +124,44 @@ def _emulated(options: AgentOptions, host_of: dict[str, str]) -> Sequence[Counte
     return sources
 
 
-def _routers(path: Path) -> Sequence[CounterSource]:
-    """Return the routers of a lab; raises InputError."""
+def _routers(path: Path, lldpds: Mapping[str, Path]) -> Sequence[CounterSource]:
+    """Return the routers of a lab, with what their lldpd hears; raises InputError."""
     try:
         listed = json.loads(read_regular(path, MAX_LAB_BYTES))
-        return [LinuxSwitch(switch, router["ports"], int(router["pid"])) for switch, router in listed.items()]
+        return [_router(switch, each["ports"], lldpds.get(switch), int(each["pid"])) for switch, each in listed.items()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as fault:
         raise InputError(f"--lab: {path.name} does not name the routers of a running lab: {fault!r}") from None
+
+
+def _router(switch: str, number_of: Mapping[str, int], lldpd: Path | None, process: int | None = None) -> CounterSource:
+    router = LinuxSwitch(switch, number_of, process)
+    if lldpd is None:
+        return router
+    port_of = {interface: f"{switch}:{number}" for interface, number in number_of.items()}
+    return WithNeighbours(router, LldpdNeighbours(lldpd, port_of))
+
+
+def _lldpds(options: AgentOptions) -> dict[str, Path]:
+    """Return the socket of the lldpd of each device."""
+    socket_of = {}
+    only = [*options.switches, *options.hosts]
+    for text in options.lldpd:
+        node, equals, path = text.partition("=")
+        if not equals and len(only) == 1:
+            node, path = only[0], text
+        if not node or not path or node in socket_of:
+            raise InputError(
+                f"--lldpd {one_line(text)}: must be lldpd's socket, or in a lab ROUTER=SOCKET, each router once"
+            )
+        socket_of[node] = Path(path)
+    return socket_of
 
 
 def _linux(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
     if len(options.switches) != 1 or options.port_map is None:
         raise InputError("--source linux needs one --switch NAME, and --port-map FILE with a line `swp1 1` per port")
-    return [LinuxSwitch(options.switches[0], port_numbers(options.port_map))]
+    switch = options.switches[0]
+    return [_router(switch, port_numbers(options.port_map), _lldpds(options).get(switch))]
 
 
 def _sonic(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
@@ -145,14 +173,19 @@ def _sonic(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSo
         raise InputError("--redis: must be a URL such as unix:///var/run/redis/redis.sock or redis://10.0.0.1:6379")
     number_of = port_numbers(options.port_map).get if options.port_map else by_lanes(options.lanes)
     try:
-        return [SonicSwitch(options.switches[0], options.redis, number_of)]
+        switch = SonicSwitch(options.switches[0], options.redis, number_of)
+        return [WithNeighbours(switch, switch.neighbours)]
     except ValueError as fault:
         raise InputError(f"--redis: {fault}") from None
 
 
 def _ethtool(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
     device_of = _devices(options)
-    return [HostNics(options.hosts[0], device_of)]
+    lldpd = _lldpds(options).get(options.hosts[0])
+    nics = HostNics(options.hosts[0], device_of)
+    if lldpd is None:
+        return [nics]
+    return [WithNeighbours(nics, LldpdNeighbours(lldpd, {device: nic for nic, device in device_of.items()}))]
 
 
 def _devices(options: AgentOptions) -> dict[str, str]:

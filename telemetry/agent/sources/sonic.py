@@ -25,6 +25,8 @@ from redis.exceptions import RedisError
 
 from heddle.telemetry.agent.restart import Restarts
 from heddle.telemetry.agent.source import DeviceSamples, SourceError
+from heddle.telemetry.neighbours.heard import Heard, heard_at
+from heddle.telemetry.neighbours.sonic import ENTRY, neighbours
 from heddle.telemetry.samples.counters import PRIORITIES
 from heddle.telemetry.samples.sample import MAX_PORTS, PortSample, QueueSample
 from heddle.telemetry.samples.topic import Source
@@ -130,6 +132,24 @@ class SonicSwitch:
                 f"COUNTERS_DB has no counters of a known port: does {_PORT_MAP} name them, and the port map?"
             )
         return [DeviceSamples(Source.SWITCH, self._switch, samples)]
+
+    async def neighbours(self) -> dict[str, Heard]:
+        """Return what the ports hear, by port, as lldp_syncd has it; none before the first `read`. Raises SourceError.
+
+        LLDP_ENTRY_TABLE:Ethernet0 in APPL_DB has the newest neighbour of a port; lldp_syncd writes it every 10 seconds.
+        """
+        ports = self._ports
+        rows = [("HGETALL", f"{ENTRY}{port.alias}") for port in ports]
+        try:
+            replies = await self._query([("SELECT", str(APPL_DB)), *rows, ("SELECT", str(self._counters_db))])
+        except (RedisError, OSError, TimeoutError) as fault:
+            raise SourceError(f"Redis: {fault or type(fault).__name__}") from None
+        of_port = zip(ports, replies[1:-1], strict=True)
+        return {
+            port.name: heard_at(port.alias, neighbours(self._switch, {f"{ENTRY}{port.alias}": _text(row)}).advertised)
+            for port, row in of_port
+            if not isinstance(row, Exception)
+        }
 
     async def close(self) -> None:
         """Close the connections."""

@@ -95,9 +95,12 @@ class Hall:
             assert self.far[cable.lower] == cable.upper
         fabric = with_found(before.fabric, found[-1])
         self.driver = Driver(fabric, before.settings, now=before.now)
-        followed = {str(at): at for at in before.state.cabling.followed}
-        down = {str(port): port for port in before.state.down_ports}
-        self.driver.state = restored(self.driver.state, {"follow": followed, "port": down}, before.now)
+        values: dict[str, dict[str, object]] = {
+            "follow": {str(at): at for at in before.state.cabling.followed},
+            "port": {str(port): port for port in before.state.down_ports},
+            "joining": {name: name for name in before.state.cabling.joining},
+        }
+        self.driver.state = restored(self.driver.state, values, before.now)
         self.driver.connect_all()
         self.driver.feed(Heard(changes=dict(before.state.cabling.heard)))
         return True

@@ -53,7 +53,7 @@ class Controller:
         line = self._out.readline()
         assert line, f"it ended with status {self.process.wait(PATIENCE_S)}: {Path(self.log.name).read_text()}"
         ready = json.loads(line)
-        self.openflow, self.grpc, self.http = ready["openflow"], ready["grpc"], ready.get("http", "")
+        self.openflow, self.grpc, self.http = ready.get("openflow", ""), ready["grpc"], ready.get("http", "")
         self.channel = channel_to(self.grpc, (), tls)
         self.jobs, self.fabric = rpc.JobServiceStub(self.channel), rpc.FabricServiceStub(self.channel)
         self.telemetry = rpc.TelemetryServiceStub(self.channel)

@@ -6,15 +6,16 @@ from dataclasses import replace
 import pytest
 
 from heddle.controller.api.services.topology import topology_to
+from heddle.controller.brain.transactions.bad_cables import JUDGE_PAUSE_MS
 from heddle.controller.dashboard.documents.moment import Moment
 from heddle.controller.dashboard.documents.state import StateText
 from heddle.controller.model.cabling import Peer
-from heddle.controller.model.event import Heard, Tick
+from heddle.controller.model.event import CablesJudged, Heard, JudgedCable, Submit, Tick
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.found_cabling import Rejoined, with_found
 from heddle.controller.model.observed import Reports
 from heddle.programs.console.fabric import cabling_text
-from tests.unit.brain.driver import Driver, small_fabric
+from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 WRONG = {"leaf1:1>spine1:1", "spine1:1>leaf1:1", "leaf1:2>spine2:1", "spine2:1>leaf1:2"}
 
@@ -52,8 +53,11 @@ def test_links_have_what_is_heard_and_the_causes_are_named(driver):
     assert not found.wrong_in_use
 
 
-def test_who_does_not_see_all_nics_gets_no_causes_as_they_may_name_them(driver):
+def test_who_does_not_see_all_nics_gets_no_causes_and_no_nic_that_is_heard(driver):
+    driver.feed(Heard(changes={PortRef("leaf1", 6): Peer("", None, "h1-n0")}))
+    assert "h1-n0" in {link.heard for link in topology_to(driver.state).links}
     found = topology_to(driver.state, hidden=frozenset(("h1-n0",)))
+    assert "h1-n0" not in {link.heard for link in found.links}
     assert not found.miscablings
     assert {link.id for link in found.links if link.cabling == "wrong"} == WRONG
 
@@ -63,6 +67,30 @@ def test_a_wrong_and_an_unknown_cable_are_different_texts(driver):
     assert texts["leaf1:1>spine1:1"] == "WRONG, spine2:1 is heard, not used"
     assert texts["leaf2:1>spine1:2"] == "not heard"
     assert texts["leaf3:1>spine1:3"] == ""
+
+
+def page_of(text, driver):
+    """Return the links of the page's state, and their names."""
+    moment = Moment(driver.now, driver.state, None, False, Reports(by_host={}))
+    return json.loads("{" + text.content(moment).text + "}")["links"]
+
+
+def test_the_page_follows_a_cable_that_goes_bad_is_left_out_and_is_repaired(driver):
+    text, names = StateText(), [link.id for link in driver.fabric.directed_links]
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    cable = "leaf3:3>spine3:3"
+    both = {cable, "spine3:3>leaf3:3"}
+    assert sum(page_of(text, driver)["bad"]) == 0
+    driver.feed(CablesJudged(cables=(JudgedCable(cable=cable, loss=0.2),)))
+    driver.now += JUDGE_PAUSE_MS
+    driver.feed(Tick())
+    assert driver.state.left_out == {cable}
+    links = page_of(text, driver)
+    for flag in ("bad", "drained"):
+        assert {name for name, is_set in zip(names, links[flag], strict=True) if is_set} == both
+    driver.feed(CablesJudged(cables=()))
+    links = page_of(text, driver)
+    assert (sum(links["bad"]), sum(links["drained"])) == (0, 0)
 
 
 def test_the_state_of_the_page_has_a_number_for_each_link_and_the_sentences(driver):

@@ -12,6 +12,7 @@ from heddle.controller.model.address import parse_ip
 from heddle.controller.model.observed import QueuePair
 from heddle.foundation.backoff import Backoff
 from heddle.foundation.kernel_port import cm_source_port
+from heddle.telemetry.agent import program
 from heddle.telemetry.agent import reporter as module
 from heddle.telemetry.agent.reporter import Programs, QueuePairReporter
 from tests.unit.api.conftest import running
@@ -139,7 +140,7 @@ async def test_a_list_that_cannot_be_read_is_a_fault_and_the_stream_stays(contro
 
 
 async def test_a_list_without_end_is_a_fault(controller, host, monkeypatch):
-    monkeypatch.setattr(module, "MAX_LIST_BYTES", 1 << 16)
+    monkeypatch.setattr(program, "MAX_OUTPUT_BYTES", 1 << 16)
     async with reporting(controller.addresses["grpc"], host, program=("yes",)) as reporter:
         await until(lambda: reporter.faults >= 1)
     assert reporter.reports == 0

@@ -198,7 +198,9 @@ class Driver:
 
     def _place(self, effect: Place) -> list[Event]:
         try:
-            outcome = suggest(self.fabric, effect.shape, health=effect.health, kept=effect.kept)
+            outcome = suggest(
+                self.fabric, effect.shape, health=effect.health, kept=effect.kept, degraded=effect.degraded
+            )
         except HeddleError as error:
             return [Suggested(token=effect.token, outcome=error)]
         return [Suggested(token=effect.token, outcome=outcome)]

@@ -6,7 +6,7 @@ import pytest
 
 from heddle.controller.api.services.topology import topology_to
 from heddle.controller.brain.begin import begin
-from heddle.controller.brain.durable import restored
+from heddle.controller.brain.durable import KnownBadCable, restored
 from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.state import ReplanWork
 from heddle.controller.brain.transactions.bad_cables import JUDGE_PAUSE_MS, MAX_BAD_CABLES
@@ -15,7 +15,7 @@ from heddle.controller.model.event import CablesJudged, Drain, JudgedCable, Port
 from heddle.controller.model.goodput import goodput_share, left_bps
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.steering import layout_of
-from heddle.controller.views.bad_cables import judged_cables
+from heddle.controller.views.bad_cables import judged_by_all, judged_cables
 from heddle.controller.views.view import explain
 from heddle.telemetry.detection.signal import Signal, SignalKind
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
@@ -147,8 +147,8 @@ def test_a_cable_that_was_left_out_is_used_again_when_a_job_arrives_that_needs_i
     assert driver.differing() == []
 
 
-def test_a_restart_plans_jobs_again_that_were_planned_with_a_bad_cable():
-    """Telemetry says again which cables are bad; one that was repaired meanwhile must not cost a job its rate."""
+def test_a_journal_of_before_bad_cables_were_kept_plans_jobs_again_that_were_planned_with_one():
+    """What telemetry said of the cable is not known; one that was repaired meanwhile must not cost a job its rate."""
     driver = running(is_journaled=True)
     bad(driver, rate_share=0.8)
     written = [effect.values for effect in driver.effects if isinstance(effect, Persist)]
@@ -161,6 +161,45 @@ def test_a_restart_plans_jobs_again_that_were_planned_with_a_bad_cable():
     driver.connect_all()
     assert driver.state.jobs["a"].state == "running"
     assert {flow.rate_bps for flow in driver.state.jobs["a"].flows.flows} == {10**9}
+
+
+@pytest.mark.parametrize("spines", [2, 4])
+def test_a_restart_keeps_bad_cables_as_they_were_and_plans_nothing_again(spines):
+    driver = running(spines=spines, is_journaled=True)
+    bad(driver, loss=0.2)
+    later(driver)
+    values: dict[str, dict[str, Any]] = {}
+    for each in (effect for effect in driver.effects if isinstance(effect, Persist)):
+        for (kind, name), value in each.values.items():
+            values.setdefault(kind, {})[name] = value
+    before = driver.state
+    again = restored(begin(driver.fabric, before.settings), values, driver.now)
+    assert again.degraded == before.degraded
+    assert again.left_out == before.left_out == (set() if spines == 2 else {CABLE})
+    assert again.out_of_use == before.out_of_use == again.compiled_for
+    assert again.queue == ()
+    assert {name: each.found for name, each in again.bad_cables.items()} == {CABLE: before.bad_cables[CABLE].found}
+    driver.state = again
+    driver.connect_all()
+    later(driver)
+    assert driver.state.left_out == before.left_out
+    repaired(driver)
+    assert driver.state.out_of_use.whole
+    assert driver.differing() == []
+
+
+def test_where_telemetry_raises_alarms_only_a_restart_forgets_bad_cables_and_plans_again():
+    driver = running(is_journaled=True)
+    bad(driver, rate_share=0.8)
+    known = KnownBadCable(found=driver.state.bad_cables[CABLE].found, left_out=True)
+    values: dict[str, dict[str, Any]] = {
+        "job": {"a": driver.state.jobs["a"]}, "bad_cable": {CABLE: 800_000_000}, "known_bad_cable": {CABLE: known},
+    }  # fmt: skip
+    again = restored(begin(driver.fabric, Settings(acts_on_telemetry=False)), values, driver.now)
+    assert (again.bad_cables, again.left_out) == ({}, frozenset())
+    assert [work.cause for work in again.queue if isinstance(work, ReplanWork)] == [Cause.RECOVERY]
+    values["known_bad_cable"] = {"leaf9:1>spine1:9": known}
+    assert restored(begin(driver.fabric), values, driver.now).bad_cables == {}, "the file has no such cable any more"
 
 
 def test_the_same_finding_plans_nothing_again_and_a_much_worse_one_does():
@@ -250,6 +289,39 @@ def test_conditions_at_both_ends_are_one_cable_the_worst_first_and_nics_are_none
         ],
     )
     assert found.cables == (
-        JudgedCable(cable="leaf2:2>spine2:2", loss=0.02, ports=("leaf2:2",)),
-        JudgedCable(cable=CABLE, loss=1e-3, rate_share=0.25, ports=("leaf1:1", "spine1:1")),
+        JudgedCable(cable="leaf2:2>spine2:2", loss=0.02, ports=("leaf2:2",), lossy=("leaf2:2",)),
+        JudgedCable(
+            cable=CABLE, loss=1e-3, rate_share=0.25, ports=("leaf1:1", "spine1:1"), lossy=("leaf1:1", "spine1:1"),
+            slow=("leaf1:1",),
+        ),
+    )  # fmt: skip
+
+
+def test_what_probes_show_lowers_a_cable_also_where_telemetry_may_not_move_flows():
+    driver = running(acts_on_telemetry=False)
+    bad(driver, rate_share=0.5)
+    assert driver.state.degraded == {}
+    assert min(flow.rate_bps for flow in driver.state.jobs["a"].flows.flows) == 10**9
+    found = JudgedCable(cable=CABLE, loss=0.02, probed=("spine1:1>leaf1:1",))
+    driver.feed(CablesJudged(cables=(found,)))
+    assert driver.state.degraded == {CABLE: left_bps(10**9, 0.02, 1.0)}
+    assert min(flow.rate_bps for flow in driver.state.jobs["a"].flows.flows) < 10**9
+    later(driver)
+    assert driver.state.bad_cables[CABLE].verdict.startswith("kept at what it has left")
+    assert "loses 0.02 of its probes over spine1:1>leaf1:1: " in texts(driver)[1]
+    repaired(driver)
+    assert texts(driver)[-1] == "repaired: its probes are sound, it has its rate again"
+    assert min(flow.rate_bps for flow in driver.state.jobs["a"].flows.flows) == 10**9
+
+
+def test_of_a_cable_that_several_sources_judge_the_worse_counts():
+    counters = (
+        JudgedCable(cable=CABLE, loss=1e-3, rate_share=0.5, ports=("leaf1:1",)),
+        JudgedCable(cable="b", loss=0.5),
     )
+    probes = (JudgedCable(cable=CABLE, loss=0.02, probed=("spine1:1>leaf1:1",)), JudgedCable(cable="c", loss=0.1))
+    together = JudgedCable(
+        cable=CABLE, loss=0.02, rate_share=0.5, ports=("leaf1:1",), probed=("spine1:1>leaf1:1",)
+    )  # fmt: skip
+    found = judged_by_all([counters, probes]).cables
+    assert found == (counters[1], probes[1], together) == judged_by_all([probes, counters]).cables

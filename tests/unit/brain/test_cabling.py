@@ -157,11 +157,33 @@ def test_a_later_failure_returns_a_wrong_cable_that_is_needed():
     assert [text for text in driver.conditions if "cut off" in text]
 
 
-def test_ports_of_hosts_and_of_unknown_switches_do_not_count(driver):
+def test_ports_of_unknown_switches_do_not_count(driver):
     before = driver.state.cabling
-    nic = driver.fabric.nics[0].port
-    driver.feed(Heard(changes={nic: Peer("spine1", 1), PortRef("leaf99", 1): Peer("spine1", 1)}))
+    driver.feed(Heard(changes={PortRef("leaf99", 1): Peer("spine1", 1)}))
     assert driver.state.cabling == before
+
+
+def test_exchanged_nics_are_named_and_stay_in_use(driver):
+    first, second = driver.fabric.nics[:2]
+    hear(driver, {first.port: Peer("", None, second.id), second.port: Peer("", None, first.id)})
+    assert [text for text in driver.conditions if "are exchanged" in text]
+    assert driver.state.cabling.verdict.wrong == {first.up_link, second.up_link}
+    assert driver.state.out_of_use.whole
+    hear(driver, {first.port: Peer("", None, first.id), second.port: Peer("", None, second.id)})
+    assert driver.conditions == {}
+
+
+@pytest.mark.parametrize(("acts", "out"), [(True, ON_LEAF1), (False, set())])
+def test_on_a_fabric_that_hashes_wrong_cables_are_left_out_where_telemetry_may_move_flows(acts, out):
+    fabric = replace(small_fabric(spines=4), steered_by=SteeredBy.HASH)
+    driver = Driver(fabric, Settings(acts_on_telemetry=acts))
+    hear(driver, as_built(driver))
+    hear(driver, exchanged(driver, LEAF1_1, LEAF1_2))
+    assert driver.conditions == {EXCHANGED: "cabling"}
+    assert driver.state.out_of_use.down_cables == out
+    kept = {"cabling": {name: name for name in out}}
+    again = restored(begin(fabric, driver.state.settings), kept, driver.now)
+    assert again.out_of_use.down_cables == out
 
 
 def test_one_diagnosis_is_under_way_at_a_time_and_an_old_reply_changes_nothing(driver):
@@ -202,4 +224,5 @@ def test_cables_that_were_left_out_stay_so_over_a_restart_until_they_are_heard_t
     ignoring = Settings(cabling=CablingPolicy.IGNORE)
     assert restored(begin(driver.fabric, ignoring), values, driver.now).out_of_use.whole
     hashes = replace(driver.fabric, steered_by=SteeredBy.HASH)
-    assert restored(begin(hashes, Settings()), values, driver.now).out_of_use.whole, "nothing would be heard there"
+    untrusted = Settings(acts_on_telemetry=False)
+    assert restored(begin(hashes, untrusted), values, driver.now).out_of_use.whole, "what is heard there is not trusted"

@@ -38,8 +38,12 @@ def passes(driver, ms):
 def next_life(driver):
     """Return a driver of the fabric as followed, in which all ports hear what they heard."""
     after = Driver(with_found(driver.fabric, follows(driver)[-1].found), FOLLOW, now=driver.now + 1_000)
+    joining = {name: name for name in driver.state.cabling.joining}
+    after.state = restored(after.state, {"joining": joining}, after.now)
+    assert after.state.out_of_use.down_cables == driver.state.cabling.joining
     after.connect_all()
     hear(after, dict(driver.state.cabling.heard))
+    assert after.state.cabling.joining == frozenset()
     return after
 
 

@@ -5,7 +5,15 @@ import pytest
 from heddle.controller.brain.settings import Settings
 from heddle.controller.model.effect import Install, Place
 from heddle.controller.model.error import BudgetExceededError, InputError, NoAdmissiblePlanError
-from heddle.controller.model.event import PortStatus, Submit, Suggest, Suggested
+from heddle.controller.model.event import (
+    CablesJudged,
+    Drain,
+    JudgedCable,
+    PortStatus,
+    Submit,
+    Suggest,
+    Suggested,
+)
 from heddle.controller.model.job import Collective, CollectiveKind
 from heddle.controller.model.placement import Shape
 from heddle.controller.model.plan import JobPlan
@@ -49,6 +57,19 @@ def test_a_suggestion_sees_the_ports_that_are_down_when_it_starts(driver):
     driver.release_held()
     assert "h1-n0" in driver.reply_to(1)[0].nics
     assert all("h1-n0" not in place.nics for place in driver.reply_to(2))
+
+
+def test_a_suggestion_sees_what_is_drained_left_out_and_degraded(driver):
+    driver.hold = (Place,)
+    driver.feed(Drain(reply=1, target="leaf1", undrain=False, dry_run=False))
+    cable = "leaf2:1>spine1:2"
+    driver.feed(CablesJudged(cables=(JudgedCable(cable=cable, rate_share=0.5),)))
+    driver.feed(Suggest(reply=2, shape=RING))
+    (place,) = driver.waiting
+    assert place.health == driver.state.out_of_use
+    assert place.degraded == driver.state.degraded == {cable: 500_000_000}
+    driver.release_held()
+    assert not {"h1-n0", "h2-n0"} & {nic for place in driver.reply_to(2) for nic in place.nics}
 
 
 def test_one_request_is_active_at_a_time_and_all_get_a_reply(driver):

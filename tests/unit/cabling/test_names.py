@@ -5,12 +5,11 @@ import json
 import pytest
 
 from heddle.controller.cabling.heard import Neighbour
-from heddle.controller.cabling.sources import lldpd, sonic
-from heddle.controller.cabling.sources.advertised import Advertised, Collected
 from heddle.controller.cabling.sources.names import resolve
 from heddle.controller.config.port_map import by_name
-from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric, PortRef, Role, Switch
+from heddle.telemetry.neighbours import lldpd, sonic
+from heddle.telemetry.neighbours.advertised import Advertised, Collected, NeighboursError
 from tests.support.fabrics.small_fabrics import rails, spine_leaf
 
 FABRIC = spine_leaf(2, 3, 3)
@@ -153,7 +152,7 @@ def test_nodes_that_did_not_reply_are_notes():
     [[], {}, {"lldp": {}}, {"lldp": [3]}, {"lldp": [{"interface": {"swp1": {}}}]}, {"lldp": [{"interface": [1]}]}],
 )
 def test_another_document_than_lldpds_is_refused_in_one_line(document):
-    with pytest.raises(InputError, match=r"\Aleaf1: ") as error:
+    with pytest.raises(NeighboursError, match=r"\Aleaf1: ") as error:
         lldpd.neighbours("leaf1", document)
     assert "\n" not in str(error.value)
 

@@ -47,6 +47,7 @@ def agent(*arguments):
         (["--source", "linux", "--switch", "a"], "needs one --switch NAME, and --port-map FILE"),
         (["--source", "ethtool"], "needs one --host"),
         (["--source", "ethtool", "--host", "h1"], "needs --nic NIC=DEVICE"),
+        (["--source", "ethtool", "--host", "h1", "--nic", "a=eth0", "--lldpd", "h1="], "--lldpd h1=: must be lldpd's"),
         (["--source", "ethtool", "--host", "h1", "--nic", "eth0"], "--nic eth0: must be NIC=DEVICE"),
         (
             ["--source", "ethtool", "--host", "h1", "--nic", "a=eth0", "--controller", "a:1"],

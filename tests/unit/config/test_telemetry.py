@@ -3,7 +3,14 @@
 import pytest
 
 from heddle.controller.config.service import ServiceConfig, load_service
-from heddle.controller.config.telemetry import TelemetryConfig, acts_on, broker_of, detector_settings, ports_of
+from heddle.controller.config.telemetry import (
+    TelemetryConfig,
+    acts_on,
+    broker_of,
+    detector_settings,
+    ports_of,
+    why_alarms_only,
+)
 from heddle.controller.model.error import InputError
 from heddle.foundation.identity import Role
 from heddle.telemetry.broker_tls import BrokerTls
@@ -90,6 +97,22 @@ def test_with_tls_the_broker_sees_the_controllers_certificate_unless_telemetry_h
         assert broker is not None
         assert broker.tls == BrokerTls(ca=files.ca, certificate=files.certificate, key=files.key)
         assert acts_on(config.telemetry, config.tls)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("broker: 10.0.0.9", "the broker at 10.0.0.9 is not on this machine and requires neither a password"),
+        ("broker: 10.0.0.9, username: heddle", None),
+        ("broker: 127.0.0.1", None),
+        ("period_ms: 100", None),
+    ],
+)
+def test_a_broker_that_telemetry_may_not_act_on_is_said_in_one_line(tmp_path, text, says):
+    config = loaded(tmp_path, f"telemetry: {{{text}}}")
+    line = why_alarms_only(config.telemetry, config.tls)
+    assert (line is None) is (says is None)
+    assert says is None or says in str(line)
 
 
 def test_a_certificate_without_its_key_or_ca_is_refused(tmp_path):

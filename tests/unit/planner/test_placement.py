@@ -40,6 +40,18 @@ def refusal(fabric, ranks, **more) -> str:
     return found.why
 
 
+def test_a_cable_that_has_half_its_rate_left_is_counted_with_that():
+    fabric = fabric_of(spines=1, leaves=2, hosts_per_leaf=1)
+    (sound,) = places(fabric, 2)
+    found = suggest(
+        fabric, Shape(ranks=2, collectives=RING), health=fabric.failed,
+        degraded={fabric.cables[0].id: fabric.cables[0].capacity_bps // 2},
+    )  # fmt: skip
+    assert not isinstance(found, Infeasible)
+    (best,) = found
+    assert best.own_max_link_utilisation == 2 * sound.own_max_link_utilisation > 0
+
+
 def leaves_of(fabric, place) -> set[str]:
     return {fabric.nic_by_id[nic].port.switch for nic in place.nics}
 

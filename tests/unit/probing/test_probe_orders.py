@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from heddle.probing.agent.orders import MAX_QUESTIONS, OrderError, order_in
+from heddle.probing.agent.orders import MAX_QUESTIONS, MeshProbe, OrderError, mesh_order_in, order_in
 from heddle.probing.probe import Question
 from heddle.v1 import heddle_pb2 as pb
 
@@ -56,3 +56,30 @@ def test_an_agent_asks_no_faster_than_its_own_rate():
 def test_an_order_that_an_agent_does_not_carry_out_is_refused(changed, text):
     with pytest.raises(OrderError, match=text):
         order_in(order(**changed), OWN, 1_000)
+
+
+def mesh_order(count: int = 1, **changed: Any) -> pb.ProbeOrder:
+    probe: dict[str, Any] = {"dst_ip": "10.0.0.2", "port": 50_000, "reply_port": 60_000} | changed
+    return order(questions=[], mesh=[pb.MeshProbe(**probe)] * count, dscp=26)
+
+
+def test_an_order_of_mesh_probes_is_read():
+    found = mesh_order_in(mesh_order(), OWN, 20.0)
+    assert found.probes == (MeshProbe(0x0A000002, 50_000, 60_000),)
+    assert (found.number, found.src_ip, found.rate_pps, found.timeout_s, found.dscp) == (7, 0x0A000001, 20.0, 0.25, 26)
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"port": 4791}, r"mesh\[0\].port: must be 49152"),
+        ({"reply_port": 0}, r"mesh\[0\].reply_port: must be 49152"),
+        ({"dst_ip": "255.255.255.255"}, r"mesh\[0\].dst_ip: 255.255.255.255 is no address of a NIC"),
+        ({"count": MAX_QUESTIONS + 1}, "mesh: must be 4,096 at most"),
+    ],
+)
+def test_other_orders_of_mesh_probes_are_refused(changed, text):
+    with pytest.raises(OrderError, match=text):
+        mesh_order_in(mesh_order(**changed), OWN, 1_000)
+    with pytest.raises(OrderError, match="is no address of this agent"):
+        mesh_order_in(mesh_order(), {0x0A000009}, 1_000)

@@ -206,9 +206,11 @@ def test_a_dead_parallel_cable_down_is_split_over_the_others_at_its_own_switch_o
     assert taken == {"spine1:4>leaf2:1", "spine1:6>leaf2:3"}
 
 
-def test_only_what_goes_to_roces_udp_port_is_steered_as_roce():
+def test_only_what_goes_to_the_udp_ports_of_roce_and_of_probes_is_steered_as_roce():
     for switch, held in compiled(clos3(2, 2, 2, 1)).items():
         steered = [rule for rule in in_table(held, Table.CLASSIFY) if rule.priority == ROCE_PRIORITY]
         assert [(match_of(rule), rule.actions) for rule in steered] == [
-            (Match(eth_type=0x0800, ip_proto=17, udp_dst=4791), (GotoTable(Table.PINS),))
-        ] * ("core" not in switch)
+            (Match(eth_type=0x0800, ip_proto=17, udp_dst=port), (GotoTable(Table.PINS),))
+            for port in (4791, 4796)
+            if "core" not in switch
+        ]

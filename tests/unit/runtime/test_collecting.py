@@ -45,6 +45,14 @@ async def test_a_controller_receives_samples_of_its_switches_over_a_broker():
             assert telemetry.counts["samples"] == 2
 
 
+async def test_a_start_says_that_telemetry_raises_alarms_only(caplog):
+    """0.0.0.0 is this machine, but no name of it that telemetry trusts."""
+    config = TelemetryConfig.model_validate({"broker": "0.0.0.0:1", "period_ms": 1_000})
+    async with running(small_fabric(), telemetry=config) as controller:
+        assert not controller.application.loop.state.settings.acts_on_telemetry
+    assert caplog.text.count("telemetry raises alarms only: the broker at 0.0.0.0:1 is not on this machine") == 1
+
+
 async def test_bad_input_is_in_the_event_log():
     fabric, bus, telemetry = small_fabric(), FakeBus(), Telemetry(configured=True)
     settings = DetectorSettings(period_ms=20)

@@ -23,6 +23,7 @@ async def test_what_a_process_says_is_what_the_controllers_functions_say_and_the
     async with Trial(LEAF_MORE, READ) as trial:
         assert await trial.name() == "yard"
         process = trial._process
+        assert process is not None
         assert await trial.judge(state) == judged(running_of(state), fabric_of(LEAF_MORE))
         small = await trial.check(state, kept=frozenset(("mesh",)))  # the journal's job crosses once
         assert (small.refusal, small.gone) == ("", frozenset())
@@ -46,6 +47,7 @@ async def test_a_fabric_needs_no_file_and_a_process_that_is_killed_or_late_is_on
         trial._limit_s = 0.0
         with pytest.raises(UnavailableError, match=r"ended \(TimeoutError\); nothing was changed: try again"):
             await trial.judge(begin(fabric_of(YARD)))
+        assert trial._process is not None
         trial._process.kill()
         with pytest.raises(UnavailableError, match="nothing was changed: try again"):
             await trial.judge(begin(fabric_of(YARD)))

@@ -5,6 +5,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heddle.telemetry.neighbours.heard import Heard, Sender
 from heddle.telemetry.samples import sample as limits
 from heddle.telemetry.samples.counters import LINK_COUNTERS, NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
 from heddle.telemetry.samples.decode import BatchDecoder
@@ -23,9 +24,12 @@ QUEUES = st.lists(
     max_size=8,
     unique_by=lambda queue: queue.priority,
 ).map(lambda queues: tuple(sorted(queues, key=lambda queue: queue.priority)))
+TEXTS = st.text(max_size=12)
+HEARD = st.builds(Heard, TEXTS, st.lists(st.builds(Sender, TEXTS, TEXTS, st.lists(TEXTS).map(tuple))).map(tuple))
 SAMPLES = st.builds(
     PortSample,
     port=NAMES,
+    heard=st.none() | HEARD,
     timestamp_unix_ns=st.integers(1, 2**64 - 1),
     sequence=WORDS,
     boot_id=WORDS,
@@ -65,6 +69,11 @@ def batch(**fields):
     return message.SerializeToString()
 
 
+def batch_of(sample):
+    """Return a message with the bytes of one sample."""
+    return b"\x0a" + bytes((len(sample),)) + sample
+
+
 WRONG = {
     "name": batch(port=""),
     "space": batch(port="leaf 1:1"),
@@ -77,6 +86,8 @@ WRONG = {
     "priority 8": batch(queues=[heddle_pb2.QueueSample(priority=8)]),
     "priority twice": batch(queues=[heddle_pb2.QueueSample(priority=3)] * 2),
     "port twice": batch() * 2,
+    "what a port hears twice": batch_of(b"\x0a\x07leaf1:1\x10\x01\xd2\x05\x00\xd2\x05\x00"),
+    "what a port hears as a number": batch_of(b"\x0a\x07leaf1:1\x10\x01\xd0\x05\x01"),
     "torn": batch(tx_bytes=5)[:-1],
     "length past the end": b"\x0a\x7f" + batch()[2:],
     "varint of eleven bytes": b"\x0a\x0c\x10" + b"\xff" * 10 + b"\x01",

@@ -164,3 +164,16 @@ def test_other_lanes_at_full_speed_and_the_speed_of_a_port_that_is_down_accuse_n
 )  # fmt: skip
 def test_thresholds_that_make_no_sense_are_named(name, value):
     assert name in complaints(DetectorSettings(**{name: value}))
+
+
+def test_what_was_bad_before_a_start_stays_so_until_its_counters_clear_it():
+    """A detector that starts has no evidence, and none is no repair."""
+    port = Port1()
+    port.detector.keep(SignalKind.LOSS, "leaf1:1", 0.02, 0)
+    port.detector.keep(SignalKind.SLOW, "leaf1:1", 0.5, 0)
+    port.detector.keep(SignalKind.LOSS, "leaf9:9", 0.02, 0)
+    assert port.seconds(3) == []
+    assert port.raised() == pytest.approx({SignalKind.LOSS: 0.02, SignalKind.SLOW: 0.5})
+    assert port.seconds(2, speed_bps=RATE_BPS) == [(SignalKind.SLOW, False)]
+    assert port.seconds(12, rx_packets=PACKETS) == [(SignalKind.LOSS, False)]
+    assert port.raised() == {}

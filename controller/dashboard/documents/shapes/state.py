@@ -10,7 +10,10 @@ Flag = int
 
 
 class LinkFigures(TypedDict):
-    """What changes of each link; `cabling` is 0 as described, 1 wrong, 2 missing, 3 unknown by what its ports hear."""
+    """What changes of each link; `cabling` is 0 as described, 1 wrong, 2 missing, 3 unknown by what its ports hear.
+
+    `bad` is 1 where its cable loses frames or is slow.
+    """
 
     utilisation: list[float | None] | None
     planned: list[float] | None
@@ -18,6 +21,7 @@ class LinkFigures(TypedDict):
     up: list[Flag] | None
     drained: list[Flag] | None
     cabling: list[int] | None
+    bad: list[Flag] | None
 
 
 class SwitchFigures(TypedDict):
@@ -72,10 +76,11 @@ class Counts(TypedDict):
 
 
 class TelemetryAge(TypedDict):
-    """Whether telemetry is collected, and the age of its newest period."""
+    """Whether telemetry is collected, the age of its newest period, and whether plans follow it, or it alarms only."""
 
     configured: bool
     age_ms: int | None
+    acts: bool
 
 
 class StateOf(TypedDict):

@@ -199,7 +199,10 @@ function badJobs({ jobs }) {
 }
 
 function telemetry({ telemetry: state }) {
-  if (!state?.configured || (state.age_ms !== null && state.age_ms < STALE_MS)) return [];
+  if (!state?.configured) return [];
+  const found = [];
+  if (state.acts === false) found.push({ severity: "warning", text: "Telemetry raises alarms only", detail: "its broker requires neither password nor TLS, so that no plan follows it", href: "/health" });
+  if (state.age_ms !== null && state.age_ms < STALE_MS) return found;
   const text = state.age_ms === null ? "No telemetry has arrived" : `Telemetry is ${duration(state.age_ms)} old`;
-  return [{ severity: "warning", text, detail: "measured figures are not current", href: "/health" }];
+  return [...found, { severity: "warning", text, detail: "measured figures are not current", href: "/health" }];
 }

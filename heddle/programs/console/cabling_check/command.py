@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TextIO
 
 from heddle.controller.cabling.diagnosis import diagnose
-from heddle.controller.cabling.sources.advertised import Collected
 from heddle.controller.cabling.sources.listed import listed
 from heddle.controller.cabling.sources.names import Resolved, resolve
 from heddle.controller.config.load import load_fabric
@@ -19,6 +18,7 @@ from heddle.controller.model.fabric import Fabric
 from heddle.programs.console.cabling_check.reading import read_lldpd, read_path, read_sonic
 from heddle.programs.console.cabling_check.report import as_json as document_of
 from heddle.programs.console.cabling_check.report import print_report
+from heddle.telemetry.neighbours.advertised import Collected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

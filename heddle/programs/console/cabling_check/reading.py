@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from heddle.controller.cabling.sources import listed, lldpd, sonic
-from heddle.controller.cabling.sources.advertised import Collected
+from heddle.controller.cabling.sources import listed
 from heddle.controller.config.text.complaint import MAX_LINES, one_line, shown
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, parse_document, read_text
 from heddle.controller.model.error import InputError, PrerequisiteError, UnavailableError
+from heddle.telemetry.agent.neighbours.sonic import read_neighbours
 from heddle.telemetry.agent.source import SourceError
-from heddle.telemetry.agent.sources.sonic_neighbours import read_neighbours
+from heddle.telemetry.neighbours import lldpd, sonic
+from heddle.telemetry.neighbours.advertised import Collected, NeighboursError
 
 SUFFIXES = (".json", ".yaml", ".yml")
 MAX_FILES = 20_000
@@ -75,6 +76,8 @@ def _gathered(targets: Mapping[str, str], read: Reader) -> Collected:
             return read(*target)
         except SourceError as error:
             return Collected(unread=[one_line(f"{target[0]}: {error}")])
+        except NeighboursError as error:
+            raise InputError(one_line(str(error))) from None
         except ValueError as error:
             raise InputError(one_line(f"{target[0]}: {error}")) from None
 
@@ -149,9 +152,10 @@ def _document(node: str, value: Mapping[str, object], name: str) -> Collected | 
                 raise InputError(f"{each}: a list by the fabric's names is a file of its own")
             found.add(read)
         return found
-    except InputError as error:
+    except (InputError, NeighboursError) as error:
+        problems = error.problems if isinstance(error, InputError) else (str(error),)
         raise InputError(
-            *(one_line(text if text.startswith(name) else f"{name}: {text}") for text in error.problems)
+            *(one_line(text if text.startswith(name) else f"{name}: {text}") for text in problems)
         ) from None
 
 

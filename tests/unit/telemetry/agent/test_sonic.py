@@ -8,7 +8,8 @@ import redis
 
 from heddle.controller.config.port_map import by_lanes
 from heddle.telemetry.agent.source import SourceError
-from heddle.telemetry.agent.sources.sonic import SLOW_PERIOD_NS, SonicSwitch
+from heddle.telemetry.agent.sources.sonic import APPL_DB, SLOW_PERIOD_NS, SonicSwitch
+from heddle.telemetry.neighbours.heard import Heard, Sender
 from heddle.telemetry.samples.topic import Source
 from tests.support.processes.redis_server import PROGRAM, SonicCounters, redis_server
 
@@ -276,3 +277,21 @@ async def test_carrier_is_the_ports_state_in_the_application_database(running, c
             ports.flushdb()
     assert [found[f"leaf1:{number}"].carrier for number in (1, 2, 3, 4)] == [True, False, None, None]
     assert found["leaf1:1"].tx_bytes == (await samples(switch, NOW + S))["leaf1:1"].tx_bytes
+
+
+async def test_what_ports_hear_is_read_from_lldp_syncds_rows(running, counters, switch):
+    filled(counters)
+    row = {"lldp_rem_sys_name": "spine1", "lldp_rem_port_id": "Ethernet8", "lldp_rem_port_desc": "to leaf1",
+           "lldp_rem_chassis_id": "0c:42:a1:00:00:01", "lldp_rem_time_mark": "12"}  # fmt: skip
+    assert await switch.neighbours() == {}, "no port is known before the counters are read"
+    await samples(switch)
+    with redis.Redis(unix_socket_path=str(running.socket), db=APPL_DB) as appl:
+        appl.hset("LLDP_ENTRY_TABLE:Ethernet4", mapping=row)
+        appl.set("LLDP_ENTRY_TABLE:Ethernet8", "not a hash")
+        found = await switch.neighbours()
+        appl.delete("LLDP_ENTRY_TABLE:Ethernet4", "LLDP_ENTRY_TABLE:Ethernet8")
+    sender = Sender("spine1", "0c:42:a1:00:00:01", ("Ethernet8", "to leaf1"))
+    assert found == {
+        "leaf1:1": Heard("Ethernet0"), "leaf1:2": Heard("Ethernet4", (sender,)), "leaf1:4": Heard("Ethernet12"),
+    }  # fmt: skip
+    assert (await samples(switch, NOW + S))["leaf1:1"].tx_packets > 0, "counters are read from their own database"

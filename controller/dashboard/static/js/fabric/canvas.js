@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { heat } from "../load.js";
 import { layout } from "./layout.js";
-import { cablingOf, isDown, isDrained, isLost, linkLoad, neighbour, nodeDrained, nodeLabel } from "./marks.js";
+import { isDown, isLost, linkLoad, MARKS, markOf, neighbour, nodeDrained, nodeLabel } from "./marks.js";
 
 /** Cables that are drawn above the ground: the hottest of those above MIN_LOAD. More would hide each other. */
 export const MAX_DRAWN = 1500;
@@ -46,7 +46,7 @@ function steer(event, drawing, onPick) {
 function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
-  return { heat: HEAT_NAMES.map(of), text: of("--text"), muted: of("--muted"), surface: of("--surface"), accent: of("--accent"), bad: of("--bad"), line: of("--line") };
+  return { heat: HEAT_NAMES.map(of), text: of("--text"), muted: of("--muted"), surface: of("--surface"), accent: of("--accent"), bad: of("--bad"), warn: of("--warn"), page: of("--page"), line: of("--line") };
 }
 
 const HEAT_NAMES = [0, 1, 2, 3, 4, 5].map((at) => `--heat-${at}`);
@@ -130,29 +130,42 @@ function drawLit(pen, { placed, scene, colours }) {
   for (const at of scene.lit) stroke(pen, placed, scene.fabric.links[at]);
 }
 
+/** The lines below the marks of heddle.css: dashes, colour, width. */
+const LINES = {
+  down: [[6, 4], "bad", 2], wrong: [[14, 3, 3, 3], "bad", 2], missing: [[2, 8], "bad", 2],
+  bad: [[20, 5], "warn", 2], drained: [[2, 3], "muted", 1], unknown: [[5, 4], "muted", 1],
+};
+/** The marks of cables of which nothing is heard, or which are drained, up to which they are drawn: more would hide the fabric. */
+const MAX_QUIET_MARKS = 200;
+
 function drawBroken(pen, { placed, scene, colours }) {
-  for (const at of scene.tables.cables) {
-    const cabling = cablingOf(scene, at);
-    const down = isDown(scene, at) || cabling === "wrong" || cabling === "missing";
-    if (!down && !isDrained(scene, at) && !cabling) continue;
+  const marked = new Map(scene.tables.cables.map((at) => [at, markOf(scene, at)]).filter(([, kind]) => kind));
+  const isQuiet = (kind) => kind === "unknown" || kind === "drained";
+  const quiet = [...marked.values()].filter(isQuiet).length;
+  for (const [at, kind] of marked) {
     const link = scene.fabric.links[at];
-    pen.setLineDash(cabling === "wrong" ? [] : cabling === "missing" ? [2, 8] : down ? [6, 4] : [2, 3]);
-    pen.strokeStyle = cabling === "wrong" ? colours.accent : down ? colours.bad : colours.muted;
-    pen.lineWidth = down ? 2 : 1;
+    const [dashes, colour, width] = LINES[kind];
+    pen.setLineDash(dashes);
+    pen.strokeStyle = colours[colour];
+    pen.lineWidth = width;
     stroke(pen, placed, link);
     pen.setLineDash([]);
-    const [a, b] = [placed.nodes.get(link.from.node), placed.nodes.get(link.to.node)];
-    if (down && a.tier >= 0 && b.tier >= 0) cross(pen, (a.x + b.x) / 2, (a.y + b.y) / 2);
+    if (quiet <= MAX_QUIET_MARKS || !isQuiet(kind)) mark(pen, placed, link, kind, colours);
   }
 }
 
-function cross(pen, x, y) {
+function mark(pen, placed, { from, to }, kind, colours) {
+  const [a, b] = [placed.nodes.get(from.node), placed.nodes.get(to.node)];
+  if (a.tier < 0 || b.tier < 0) return;
+  pen.save();
+  pen.translate((a.x + b.x) / 2, (a.y + b.y) / 2);
+  pen.fillStyle = colours.page;
   pen.beginPath();
-  pen.moveTo(x - 5, y - 5);
-  pen.lineTo(x + 5, y + 5);
-  pen.moveTo(x + 5, y - 5);
-  pen.lineTo(x - 5, y + 5);
-  pen.stroke();
+  pen.arc(0, 0, 8, 0, 2 * Math.PI);
+  pen.fill();
+  pen.lineWidth = 1.8;
+  pen.stroke(new Path2D(MARKS[kind]));
+  pen.restore();
 }
 
 function drawNics(pen, { placed, scene, colours }) {

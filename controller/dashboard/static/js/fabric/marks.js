@@ -29,6 +29,7 @@ export function linkClass(scene, at) {
   if (scene.show === "measured" && !scene.preview && isPaused(links, at)) name += " paused";
   if (isDown(scene, at)) name += " down";
   else if (isDrained(scene, at)) name += " drained";
+  if (isBad(scene, at)) name += " bad";
   const cabling = cablingOf(scene, at);
   if (cabling) name += ` ${cabling}`;
   if (scene.lit?.has(at)) name += " lit";
@@ -48,6 +49,39 @@ const CABLING = ["", "wrong", "missing", "unknown"];
 
 /** Return what the ports of a cable hear: "wrong", "missing", "unknown", or "" where it is as described. */
 export const cablingOf = (scene, at) => CABLING[scene.state?.links?.cabling?.[at] ?? 0];
+
+/** Say if a cable is up and loses frames or is slow. */
+export const isBad = (scene, at) => scene.state?.links?.bad?.[at] === 1;
+
+/**
+ * The shapes of marks in the middle of cables, which differ without their colours: a cross, a rhomb, two arrows that
+ * cross, a gap, a zigzag, a question mark.
+ */
+export const MARKS = {
+  down: "M-5-5L5 5M5-5L-5 5",
+  drained: "M0-5L5 0L0 5L-5 0Z",
+  wrong: "M-5-3.5L5 3.5M1.5 4L5 3.5L4.5 0M-5 3.5L5-3.5M1.5-4L5-3.5L4.5 0",
+  missing: "M-6 0H-2.5M-2.5-3.5V3.5M6 0H2.5M2.5-3.5V3.5",
+  bad: "M-6 2L-3.5-3.5L-1 3.5L1.5-3.5L4 3.5L6-1",
+  unknown: "M-2.8-2.4A2.8 2.8 0 1 1 0 .6V2M0 4.4V5",
+};
+
+/**
+ * Return the mark of a cable, "" for none. What is wrong with the cabling goes before what follows from it: a missing
+ * cable is down as well, and a bad one that plans do without counts as drained.
+ */
+export function markOf(scene, at) {
+  const cabling = cablingOf(scene, at);
+  if (cabling && cabling !== "unknown") return cabling;
+  if (isDown(scene, at)) return "down";
+  return isBad(scene, at) ? "bad" : isDrained(scene, at) ? "drained" : cabling;
+}
+
+/** Return what is said of a cable beside its load: "cable wrong", or "". */
+export function cableText(scene, at) {
+  const kind = cablingOf(scene, at) || (isBad(scene, at) ? "bad" : "");
+  return kind && `cable ${kind}`;
+}
 
 export const isDrained = (scene, at) => scene.state?.links?.drained?.[at] === 1;
 

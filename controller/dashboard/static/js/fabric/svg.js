@@ -3,7 +3,7 @@
 import { svg } from "../dom.js";
 import { portName } from "./index.js";
 import { layout, line, offsets, widths } from "./layout.js";
-import { cablingOf, isDown, isDrained, isLost, linkClass, linkLoad, neighbour, nodeDrained, nodeLabel } from "./marks.js";
+import { cableText, isLost, linkClass, linkLoad, MARKS, markOf, neighbour, nodeDrained, nodeLabel } from "./marks.js";
 import { percent } from "../format.js";
 
 const NODE_HEIGHT = 26;
@@ -76,24 +76,13 @@ function updateHalf(part, scene) {
   const look = linkClass(scene, part.at);
   if (look !== part.look) part.seen.setAttribute("class", (part.look = look));
   const { from, to } = scene.fabric.links[part.at];
-  const cabling = cablingOf(scene, part.at);
-  const text = `${portName(from, scene.tables.nicAt)} → ${portName(to, scene.tables.nicAt)}: ${percent(linkLoad(scene, part.at))}${cabling ? `, cable ${cabling}` : ""}`;
+  const cable = cableText(scene, part.at);
+  const text = `${portName(from, scene.tables.nicAt)} → ${portName(to, scene.tables.nicAt)}: ${percent(linkLoad(scene, part.at))}${cable && `, ${cable}`}`;
   if (part.text !== text) part.title.textContent = part.text = text;
 }
 
-/** The shapes of marks, which differ without their colours: a cross, a rhomb, two arrows that cross, a gap, a question mark. */
-const MARKS = {
-  down: "M-5-5L5 5M5-5L-5 5",
-  drained: "M0-5L5 0L0 5L-5 0Z",
-  wrong: "M-5-3.5L5 3.5M1.5 4L5 3.5L4.5 0M-5 3.5L5-3.5M1.5-4L5-3.5L4.5 0",
-  missing: "M-6 0H-2.5M-2.5-3.5V3.5M6 0H2.5M2.5-3.5V3.5",
-  unknown: "M-2.8-2.4A2.8 2.8 0 1 1 0 .6V2M0 4.4V5",
-};
-
-/** What is wrong with the cabling goes before what follows from it: a missing cable is down as well. */
 function mark(cable, scene) {
-  const cabling = cablingOf(scene, cable.at);
-  const marked = cabling && cabling !== "unknown" ? cabling : isDown(scene, cable.at) ? "down" : isDrained(scene, cable.at) ? "drained" : cabling;
+  const marked = markOf(scene, cable.at);
   if (marked === cable.marked) return;
   cable.marked = marked;
   const shape = MARKS[marked];

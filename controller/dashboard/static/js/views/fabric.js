@@ -1,9 +1,10 @@
 /** The fabric: what needs attention, the picture, and beside it the selected port, switch or job. */
 
-import { h, morph } from "../dom.js";
+import { h, morph, svg } from "../dom.js";
 import { fabricDrawing } from "../fabric/drawing.js";
 import { linkOfPort, splitPort } from "../fabric/index.js";
 import { hottest, MAX_DRAWN } from "../fabric/canvas.js";
+import { MARKS } from "../fabric/marks.js";
 import { MAX_SVG_LINKS } from "../fabric/layout.js";
 import { bestShow, HEAT } from "../load.js";
 import { isPast, picture, shown } from "../picture.js";
@@ -96,13 +97,20 @@ function toolbar(scene, { query }, job) {
   ];
 }
 
+/** The marks of cables: those of faults that this fabric has, and always the two that an operator makes or meets daily. */
+function markedCables({ links }) {
+  const cabled = (kind) => links?.cabling?.includes(kind);
+  return [["down", "down", true], ["drained", "drained", true], ["wrong", "wrong cable", cabled(1)], ["missing", "missing", cabled(2)],
+    ["bad", "bad: loses frames or is slow", links?.bad?.includes(1)], ["unknown", "not heard", cabled(3)]].filter(([, , has]) => has);
+}
+
 function legend(scene) {
-  const cabled = scene.state?.links?.cabling?.some((mark) => mark > 0);
   const names = HEAT.slice(1).map((least) => (least < 0.05 ? "> 0" : `≥ ${Math.round(least * 100)} %`));
   return h("ul", { class: "legend", "aria-label": "Colours" },
     names.map((name, at) => h("li", { class: `heat-${at + 1}` }, name)),
-    h("li", { class: "paused" }, "paused"), h("li", { class: "down" }, "✕ down"), h("li", { class: "drained" }, "◇ drained"),
-    cabled ? [h("li", { class: "down" }, "⤨ wrong cable"), h("li", { class: "down" }, "⊣⊢ missing"), h("li", { class: "drained" }, "? not heard")] : null);
+    h("li", { class: "paused" }, "paused"),
+    markedCables(scene.state ?? {}).map(([kind, text]) => h("li", { class: `of-mark ${kind}` },
+      svg("svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" }, svg("path", { d: MARKS[kind], class: kind })), text)));
 }
 
 function note(scene) {

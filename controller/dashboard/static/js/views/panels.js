@@ -3,7 +3,7 @@
 import { actionButton } from "../actions.js";
 import { h } from "../dom.js";
 import { portName } from "../fabric/index.js";
-import { cablingOf, isDown, isDrained, isLost, linkLoad, nodeDrained } from "../fabric/marks.js";
+import { cableText, cablingOf, isDown, isDrained, isLost, linkLoad, nodeDrained } from "../fabric/marks.js";
 import { count, rate } from "../format.js";
 import { isPaused } from "../load.js";
 import { isPast } from "../picture.js";
@@ -72,13 +72,15 @@ function portRow(scene, link) {
   return [name, h("a", { href: withQuery({ port: name, switch: null }) }, String(from.port)), portName(to, scene.tables.nicAt), portState(scene, link)];
 }
 
+const CABLE_SEVERITY = { wrong: "error", missing: "error", unknown: "quiet" };
+
 /** Return the load of a port, or that it is down or drained. */
 export function portState(scene, link) {
   if (isDown(scene, link)) return verdict("error", cablingOf(scene, link) === "missing" ? "missing" : "down");
   const load = bar(linkLoad(scene, link));
   const drained = isDrained(scene, link) ? verdict("warning", "drained") : null;
-  const cabling = cablingOf(scene, link);
-  return [cabling ? verdict(cabling === "unknown" ? "quiet" : "error", `cable ${cabling}`) : null, load, isPaused(scene.state?.links, link) ? verdict("error", "paused") : null, drained];
+  const cable = cableText(scene, link);
+  return [cable ? verdict(CABLE_SEVERITY[cablingOf(scene, link)] ?? "warning", cable) : null, load, isPaused(scene.state?.links, link) ? verdict("error", "paused") : null, drained];
 }
 
 export function nicPanel(scene, id) {

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from heddle.controller.cabling.sources.advertised import MAX_NEIGHBOURS, Advertised, Collected
-from heddle.controller.model.error import InputError
+from heddle.telemetry.neighbours.advertised import MAX_NEIGHBOURS, Advertised, Collected, NeighboursError
 
 KEY = "lldp"
 """The only key of a document."""
@@ -12,12 +11,12 @@ _AGE = re.compile(r"([0-9]{1,6}) days?, ([0-9]{2}):([0-9]{2}):([0-9]{2})\Z")
 
 
 def neighbours(node: str, document: object) -> Collected:
-    """Return the frames that a node's daemon has; raises InputError for another document."""
+    """Return the frames that a node's daemon has; raises NeighboursError for another document."""
     found = Collected()
     for interface in _interfaces(node, document):
         chassis, port = _first(interface.get("chassis")), _first(interface.get("port"))
         if len(found.advertised) >= MAX_NEIGHBOURS:
-            raise InputError(f"{node}: more than {MAX_NEIGHBOURS:,} neighbours")
+            raise NeighboursError(f"{node}: more than {MAX_NEIGHBOURS:,} neighbours")
         found.advertised.append(
             Advertised(
                 node=node,
@@ -34,13 +33,13 @@ def neighbours(node: str, document: object) -> Collected:
 def _interfaces(node: str, document: object) -> Iterator[dict[str, object]]:
     blocks = document.get(KEY) if isinstance(document, dict) else None
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        raise InputError(
+        raise NeighboursError(
             f"{node}: must be what `lldpcli -f json0 show neighbors` prints: an object with a list `{KEY}`"
         )
     for block in blocks:
         interfaces = block.get("interface", [])
         if not isinstance(interfaces, list) or not all(isinstance(each, dict) for each in interfaces):
-            raise InputError(f"{node}: {KEY}.interface: must be a list of objects, as json0 has it")
+            raise NeighboursError(f"{node}: {KEY}.interface: must be a list of objects, as json0 has it")
         yield from interfaces
 
 

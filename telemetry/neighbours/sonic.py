@@ -8,25 +8,24 @@ The same rows are in a dump by `sonic-db-dump -n APPL_DB -y`, there below the ke
 
 from collections.abc import Mapping
 
-from heddle.controller.cabling.sources.advertised import MAX_NEIGHBOURS, Advertised, Collected
-from heddle.controller.model.error import InputError
+from heddle.telemetry.neighbours.advertised import MAX_NEIGHBOURS, Advertised, Collected, NeighboursError
 
 ENTRY, PORT = "LLDP_ENTRY_TABLE:", "PORT_TABLE:"
 _CARRIER = {"up": True, "down": False}
 
 
 def neighbours(node: str, rows: Mapping[str, object]) -> Collected:
-    """Return the frames and carriers of a switch's rows; rows of other tables are skipped. Raises InputError."""
+    """Return the frames and carriers of a switch's rows; rows of other tables are skipped. Raises NeighboursError."""
     found = Collected()
     if len(rows) > MAX_NEIGHBOURS:
-        raise InputError(f"{node}: more than {MAX_NEIGHBOURS:,} rows")
+        raise NeighboursError(f"{node}: more than {MAX_NEIGHBOURS:,} rows")
     for key, row in rows.items():
         table, _, interface = key.partition(":")
         fields = row.get("value", row) if isinstance(row, Mapping) else None
         if table + ":" not in (ENTRY, PORT):
             continue
         if not isinstance(fields, Mapping):
-            raise InputError(f"{node}: {key}: must be an object of fields")
+            raise NeighboursError(f"{node}: {key}: must be an object of fields")
         if table + ":" == PORT:
             carrier = _CARRIER.get(_text(fields, "oper_status"))
             if carrier is not None:

@@ -8,6 +8,10 @@ MAX_NEIGHBOURS = 200_000
 """Frames that are read: more than twice as many as the ports of the largest fabric of a test."""
 
 
+class NeighboursError(ValueError):
+    """A document is not what a daemon prints of its neighbours; the text is one line."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advertised:
     """A frame that `node` heard at `interface`; `ports` are the ids and descriptions of the port that sent it.

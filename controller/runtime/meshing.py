@@ -1,0 +1,31 @@
+"""Run the ping mesh beside the loop, and hold what telemetry and probes say about cables."""
+
+from functools import partial
+
+from numpy.random import default_rng
+
+from heddle.controller.probe_sessions.mesh import PingMesh
+from heddle.controller.probe_sessions.sessions import ProbeAgents
+from heddle.controller.runtime.background import Background
+from heddle.controller.runtime.judged_cables import JudgedBy, JudgedCables
+from heddle.controller.runtime.loop import Loop
+
+
+class Meshing:
+    """The ping mesh of one controller."""
+
+    def __init__(self, loop: Loop, agents: ProbeAgents, *, nic_pps: int) -> None:
+        """Prepare it; each NIC sends `nic_pps` probes a second, 0: none."""
+        self.judged = JudgedCables(loop)
+        report = partial(self.judged.report, JudgedBy.PROBES)
+        self.mesh = PingMesh(agents, lambda: loop.state, report, default_rng().random, nic_pps=nic_pps)
+        self._background = Background()
+
+    def start(self) -> None:
+        """Begin, with the cables that were bad before the start."""
+        self.judged.begin()
+        self._background.start(self.mesh.run())
+
+    async def close(self) -> None:
+        """Stop."""
+        await self._background.close()

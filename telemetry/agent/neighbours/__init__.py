@@ -1,0 +1,1 @@
+"""Read what the ports of a device hear of their neighbours, from the daemons that run there."""

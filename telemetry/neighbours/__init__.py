@@ -1,0 +1,1 @@
+"""What devices hear of their neighbours by LLDP: what daemons store, what agents report, what a collector keeps."""
