@@ -42,7 +42,7 @@ def machine(*, by_itself: bool) -> Iterator[None]:
 
 
 def _opened(path: Path) -> IO[str]:
-    """Open a file for its lock alone, as nobody may open another user's to write in a directory of all users."""
+    """Open a file to lock it: not to write, which Linux refuses for another user's file in a directory of all."""
     with suppress(FileExistsError):
         path.touch(exist_ok=False)
     return path.open()

@@ -32,7 +32,6 @@ from heddle.telemetry.agent.source import CounterSource
 from heddle.telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
 from heddle.telemetry.agent.sources.ethtool import HostNics
 from heddle.telemetry.agent.sources.linux_switch import LinuxSwitch
-from heddle.telemetry.agent.sources.sonic import SonicSwitch
 from heddle.telemetry.broker_tls import BrokerTls
 
 MIN_PERIOD_NS, MAX_PERIOD_NS = 10_000_000, 3_600_000_000_000
@@ -166,6 +165,8 @@ def _linux(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSo
 
 
 def _sonic(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
+    from heddle.telemetry.agent.sources.sonic import SonicSwitch  # Redis takes a seventh of an agent's start
+
     if len(options.switches) != 1:
         raise InputError("--source sonic needs one --switch NAME: the id of this switch in the fabric")
     if not options.redis.startswith(("redis://", "rediss://", "unix://")):
