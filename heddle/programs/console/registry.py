@@ -42,7 +42,9 @@ COMMANDS = {
         "Convert other formats to a fabric file.", "heddle.programs.console.options.offline", "import_file"
     ),
     "export": Source(
-        "Write what a plan assumes as SONiC's config_db.", "heddle.programs.console.options.export", "export"
+        "Write topologies for schedulers, settings for SONiC.",
+        "heddle.programs.console.options.export",
+        "export",
     ),
     "run": Source("Run the controller.", "heddle.programs.console.options.service", "run"),
     "state": Source(
