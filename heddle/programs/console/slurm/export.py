@@ -3,10 +3,10 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from heddle.controller.config.load import load_fabric
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_text
@@ -20,6 +20,7 @@ from heddle.controller.schedulers.tree import Group, tree_of
 from heddle.programs.console.slurm.commands import run_slurm
 from heddle.programs.console.slurm.topology_file import checked, content_of, replace_file, restore
 
+Note = Callable[[str], None]
 STANDARD_INPUT = "-"
 MAX_NAMED = 3
 LOADED_WITHIN_S = 10.0
@@ -27,36 +28,50 @@ LOADED_POLL_S = 0.5
 """Slurm 24.11 starts a new slurmctld to reconfigure, which replies after the command has ended."""
 
 
+class Put(NamedTuple):
+    """What was done with a topology file: a line, and whether the file was written or Slurm has loaded it."""
+
+    line: str
+    is_new: bool
+
+
 def export_slurm(fabric: Fabric, form: Format, nodes: str | None, out: Path | None, *, reconfigure: bool) -> None:
-    """Write the topology of Slurm's nodes to a file, or to standard output; with `reconfigure` make Slurm load it.
+    """Write the topology of Slurm's nodes to standard output, or as `put_topology` does, and print what was done."""
+    named = _named(nodes)
+    if out is not None:
+        print(put_topology(fabric, form, named, out, reconfigure=reconfigure, note=_warn).line)
+    elif reconfigure:
+        raise InputError("--reconfigure needs -o FILE: the topology.conf or topology.yaml beside slurm.conf")
+    else:
+        root, wanted = _tree(fabric, named, _warn)
+        sys.stdout.write(checked(slurm_text(root, form), form, wanted, form))
+
+
+def put_topology(
+    fabric: Fabric, form: Format, named: Sequence[str] | None, out: Path, *, reconfigure: bool, note: Note
+) -> Put:
+    """Write the topology of Slurm's nodes to a file; with `reconfigure` add the nodes of sinfo, and make Slurm load it.
 
     Raises InputError for nodes that are none, or a file that Slurm could not read; HeddleError where Slurm does not
     load it, with the file as it was before.
     """
-    if reconfigure and out is None:
-        raise InputError("--reconfigure needs -o FILE: the topology.conf or topology.yaml beside slurm.conf")
-    named, known = _named(nodes), list[str]()
+    known = list[str]()
     if reconfigure:  # a node of Slurm that the file lacks could run nothing
         known = _nodes_of(run_slurm("sinfo", "-h", "-a", "-N", "-o", "%N"), "sinfo")
         named = list(dict.fromkeys([*(named or ()), *known]))
-    root = _tree(fabric, named)
-    wanted = named if named is not None else [node for chain in root.leaves() for node in chain[0].nodes]
+    root, wanted = _tree(fabric, named, note)
     text = slurm_text(root, form)
-    if out is None:
-        sys.stdout.write(checked(text, form, wanted, form))
-        return
     before = content_of(out)
     changed = replace_file(out, text, form, wanted)
-    done = ["written" if changed else "not changed"]
-    if reconfigure and _load(out, text, form, known, before):
-        done.append("loaded by Slurm")
+    loaded = reconfigure and _load(out, text, form, known, before)
+    done = ("written" if changed else "not changed") + (", loaded by Slurm" if loaded else "")
     groups = sum(1 for _ in root.walk())
-    print(f"{out}: {groups:,} switches, {len(wanted):,} nodes: {', '.join(done)}")
+    return Put(f"{out}: {groups:,} switches, {len(wanted):,} nodes: {done}", changed or loaded)
 
 
 def export_topograph(fabric: Fabric, nodes: str | None, out: Path | None, *, labels: bool) -> None:
     """Write Topograph's list of instances, or labels of nodes, as JSON; raises InputError for nodes that are none."""
-    root = _tree(fabric, _named(nodes))
+    root, _ = _tree(fabric, _named(nodes), _warn)
     document: dict[str, Any] = node_labels(root) if labels else instances(root)
     text = json.dumps(document, indent=2) + "\n"
     if out is None:
@@ -93,16 +108,19 @@ def _nodes_of(text: str, name: str) -> list[str]:
     return list(dict.fromkeys(hosts_of(" ".join(dict.fromkeys(text.split())), name)))
 
 
-def _tree(fabric: Fabric, nodes: Sequence[str] | None) -> Group:
-    """Return the tree of the nodes, and say on standard error which of them the fabric does not know."""
+def _tree(fabric: Fabric, nodes: Sequence[str] | None, note: Note) -> tuple[Group, Sequence[str]]:
+    """Return the tree and the nodes that it must have; note which of them the fabric does not know."""
     tree = tree_of(fabric, nodes)
     if not tree.root.groups:
         raise InputError("the fabric has no host with a NIC of the compute network")
     if tree.unknown:
         more = ", …" if len(tree.unknown) > MAX_NAMED else ""
-        names = f"{', '.join(tree.unknown[:MAX_NAMED])}{more}"
-        print(f"heddle: {len(tree.unknown):,} nodes are no hosts of the fabric: {names}", file=sys.stderr)
-    return tree.root
+        note(f"{len(tree.unknown):,} nodes are no hosts of the fabric: {', '.join(tree.unknown[:MAX_NAMED])}{more}")
+    return tree.root, [node for chain in tree.root.leaves() for node in chain[0].nodes] if nodes is None else nodes
+
+
+def _warn(line: str) -> None:
+    print(f"heddle: {line}", file=sys.stderr)
 
 
 def _is_loaded(text: str, known: Sequence[str]) -> bool:
