@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.schedulers.slurm_drains import REASON
+from heddle.programs.console.slurm.drainer import PERIOD_S, Drainer
 from tests.support.examples import examples
 from tests.support.schedulers.slurm_cluster import MISSING
-from tests.support.schedulers.slurm_site import TIMEOUT_S, slurm_site, wait_until
+from tests.support.schedulers.slurm_site import FABRIC, TIMEOUT_S, slurm_site, wait_until
 
 pytestmark = [
     pytest.mark.e2e,
@@ -122,11 +125,43 @@ def test_a_hung_controller_delays_a_job_by_its_hook_s_deadline_alone(site):
         site.controller.process.send_signal(signal.SIGCONT)
 
 
+class _Links:
+    """What the controller says of links."""
+
+    def __init__(self, fabric):
+        self.known, self.down = fabric, set()
+
+    def fabric(self):
+        return self.known
+
+    def down_links(self):
+        return self.down
+
+
+def test_a_node_without_a_nic_that_is_up_gets_no_job_until_it_is_back(site, monkeypatch):
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, site.slurm.environment[name])
+    site.slurm.run("scontrol", "update", "NodeName=h9", "State=DRAIN", "Reason=disk")
+    lines, links = [], _Links(parse_fabric(FABRIC, "fabric"))
+    drainer = Drainer(lines.append)
+    links.down = {nic.up_link for nic in links.known.nics if nic.host in ("h3", "h9")}
+    for now_s in (0, PERIOD_S):
+        drainer.check(links, now_s)
+    assert "drain" in site.slurm.run("sinfo", "-h", "-n", "h3", "-o", "%T")
+    assert REASON in site.slurm.run("sinfo", "-h", "-n", "h3", "-o", "%E")
+    links.down = set()
+    drainer.check(links, 2 * PERIOD_S)
+    assert site.slurm.run("sinfo", "-h", "-n", "h3", "-o", "%T|%E").strip() in ("idle|none", "idle*|none")
+    assert site.slurm.run("sinfo", "-h", "-n", "h9", "-o", "%E").strip() == "disk"
+    site.slurm.run("scontrol", "update", "NodeName=h9", "State=RESUME")
+    assert lines == [f"h3: State=DRAIN Reason={REASON}", "h3: State=RESUME"]
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_of_two_hundred_jobs_beside_kills_and_stops_none_fails_or_is_left(site):
     draw, tasks, jobs = random.Random(7), [], []
-    for number in range(examples(40)):
+    for number in range(examples(20)):
         what = draw.choice(["nothing", "nothing", "stop agent", "kill agent", "stop controller"])
         if what == "stop agent":
             site.agent.send_signal(signal.SIGSTOP)
