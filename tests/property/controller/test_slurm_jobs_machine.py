@@ -23,6 +23,7 @@ class Reconciling(RuleBasedStateMachine):
         self.ranks: dict[str, tuple[str, ...]] = {}
         self.reconciler = Reconciler(LEASE_S)
         self.next_job = 1
+        self.submitted = 0
         self.refuses = False
         self.is_reached = True
 
@@ -99,6 +100,7 @@ class Reconciling(RuleBasedStateMachine):
                 continue
             self.controller[request.job_id] = self.now + LEASE_S
             self.ranks[request.job_id] = request.ranks
+            self.submitted += 1
             self.reconciler.held(request.job_id, self.now)
 
     def planned_ranks(self, job):
@@ -115,10 +117,11 @@ class Reconciling(RuleBasedStateMachine):
         self.reconcile(None)
         wanted = {job: ranks for job in self.slurm if (ranks := self.planned_ranks(job)) is not None}
         assert self.planned() == wanted
-        for _ in range(4):  # with a pass every third of a lease none of them is lost
+        submitted = self.submitted
+        for _ in range(4):  # with a pass every third of a lease none of them is lost, and submitted again
             self.time_passes(LEASE_S / 3)
             self.reconcile(None)
-            assert self.planned() == wanted
+            assert (self.planned(), self.submitted) == (wanted, submitted)
 
     def planned(self):
         """Return the ranks of the jobs that the agent has submitted."""
