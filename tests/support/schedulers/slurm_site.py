@@ -39,8 +39,8 @@ class SlurmSite:
 
     def start_agent(self) -> None:
         """Start the agent, and wait until it listens."""
-        command = (*HEDDLE, "slurm", "agent", "--server", self.controller.grpc)
-        command += ("--socket", str(self.socket), "--period", str(PERIOD_S), "--lease", "60")
+        command = [*HEDDLE, "slurm", "agent", "--server", self.controller.grpc]
+        command += ["--socket", str(self.socket), "--period", str(PERIOD_S), "--lease", "60"]
         with open(self.log, "a") as log:
             self.agent = subprocess.Popen(command, env=self.slurm.environment, stdout=log, stderr=log)
         before = self.text().count("listening")

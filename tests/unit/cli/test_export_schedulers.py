@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from heddle.controller.model.error import InputError
+from heddle.controller.model.error import InputError, PrerequisiteError, UnavailableError
 from heddle.controller.schedulers.slurm_files import Format
 from heddle.programs.console.slurm import commands
 from heddle.programs.console.slurm import export as export_module
@@ -203,14 +203,14 @@ def test_a_sinfo_that_prints_no_nodes_is_one_line_and_the_file_stays(heddle, fil
 def test_a_command_that_hangs_or_prints_without_end_is_one_line(slurm, monkeypatch, script, line):
     monkeypatch.setattr(commands, "MAX_BYTES", 1_000)
     (slurm / "sinfo").write_text(f"#!/bin/sh\n{script}\n")
-    with pytest.raises(commands.UnavailableError) as caught:
+    with pytest.raises(UnavailableError) as caught:
         commands.run_slurm("sinfo", "-h", timeout_s=0.2 if "no end" in line else 60)
     assert str(caught.value) == line
 
 
 def test_where_slurm_is_not_installed_the_line_says_so(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(commands.PrerequisiteError, match=r"^sinfo: No such file .*: run this where Slurm's commands"):
+    with pytest.raises(PrerequisiteError, match=r"^sinfo: No such file .*: run this where Slurm's commands"):
         commands.run_slurm("sinfo")
 
 

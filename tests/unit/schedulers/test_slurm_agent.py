@@ -25,6 +25,7 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         self.ranks = {"train": ()}
         self.renewed = []
         self.refuses = None
+        self.address = ""
 
     def GetTopology(self, request, context):
         kinds = [(n, kind) for n in range(1, 5) for kind in ("compute", "storage")]
@@ -64,6 +65,14 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         return {int(job.split("-")[1]): ranks for job, ranks in self.ranks.items() if job != "train"}
 
 
+class LoggedAgent(Agent):
+    """An agent that keeps what it logs."""
+
+    def __init__(self, calls):
+        self.lines: list[str] = []
+        super().__init__(calls, 90_000, self.lines.append)
+
+
 @pytest.fixture
 def jobs():
     server, found = grpc.server(futures.ThreadPoolExecutor(2)), Jobs()
@@ -93,11 +102,8 @@ def squeue(tmp_path, monkeypatch):
 
 @pytest.fixture
 def agent(jobs, squeue):
-    lines = []
     calls = PlannedJobs(jobs.address, 90_000)
-    found = Agent(calls, 90_000, lines.append)
-    found.lines = lines
-    yield found
+    yield LoggedAgent(calls)
     calls.close()
 
 

@@ -48,7 +48,7 @@ class Links:
     """Sixteen hosts of a fabric; those of `down` have no link."""
 
     def __init__(self):
-        self.down = set()
+        self.down: set[str] | None = set()
 
     def fabric(self):
         return fabric_of(leaves=4, hosts_per_leaf=4)

@@ -30,6 +30,7 @@ def test_a_list_without_end_is_refused():
 
 def test_a_job_that_says_nothing_is_a_ring_on_each_rail_in_the_order_of_its_nodes():
     request = request_of(7, ["h3", "login", "h1"], NICS, 90_000)
+    assert request is not None
     assert request.ranks == ("h3-n0", "h3-n1", "h1-n0", "h1-n1")
     assert [each.members for each in request.collectives] == [(0, 2), (1, 3)]
     assert request.lease_ms == 90_000
@@ -42,7 +43,7 @@ def test_a_job_on_fewer_than_two_hosts_of_the_fabric_is_not_planned(nodes):
 
 
 def test_a_job_on_other_nodes_is_another_planned_job_and_one_on_the_same_nodes_the_same():
-    ids = [request_of(7, nodes, NICS, 1_000).job_id for nodes in (["h1", "h2"], ["h1", "h3"], ["h1", "h2"])]
+    ids = [*(job for last in "232" for job in wanted_jobs({7: ["h1", f"h{last}"]}, NICS, 1_000))]
     assert ids[0] == ids[2] != ids[1]
     assert all(each.startswith("slurm-7-") for each in ids)
 

@@ -9,6 +9,15 @@ from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
 from tests.support.fabrics.planner_cases import fabric_of
 
 
+class LoggedKeeper(TopologyKeeper):
+    """A keeper that keeps what it logs, and what its calls do."""
+
+    def __init__(self, path):
+        self.lines: list[str] = []
+        self.results: list[Put | Exception] = []
+        super().__init__(path, self.lines.append)
+
+
 @pytest.fixture
 def keeper(tmp_path, monkeypatch):
     """A keeper whose every call does the next of `results`; `lines` are those that it logged."""
@@ -21,10 +30,7 @@ def keeper(tmp_path, monkeypatch):
         return result
 
     monkeypatch.setattr(topology_keeper, "put_topology", put)
-    lines = []
-
-    found = TopologyKeeper(tmp_path / "topology.conf", lines.append)
-    found.results, found.lines = [], lines
+    found = LoggedKeeper(tmp_path / "topology.conf")
     return found
 
 
