@@ -61,7 +61,7 @@ def groups_by_hand(fabric, *, with_aggs):
     }
 
 
-@hypothesis_settings(max_examples=examples(150), deadline=None)
+@hypothesis_settings(max_examples=examples(80), deadline=None)
 @given(fabrics(), NODES)
 def test_every_node_is_in_the_file_once_below_one_root(fabric, nodes):
     tree = tree_of(fabric, nodes)
@@ -75,7 +75,7 @@ def test_every_node_is_in_the_file_once_below_one_root(fabric, nodes):
         assert problems_of(slurm_text(tree.root, form), form, dict.fromkeys(nodes)) == ()
 
 
-@hypothesis_settings(max_examples=examples(150), deadline=None)
+@hypothesis_settings(max_examples=examples(80), deadline=None)
 @given(fabrics(), NODES)
 def test_nodes_are_together_exactly_where_leaves_or_aggregation_switches_join_them(fabric, nodes):
     layers = {each["id"]: each["network_layers"] for each in instances(tree_of(fabric, nodes).root)["instances"]}
@@ -88,7 +88,7 @@ def test_nodes_are_together_exactly_where_leaves_or_aggregation_switches_join_th
                 assert (layers[one][1:-1] == layers[other][1:-1] != []) == (pod_of[one] == pod_of[other])
 
 
-@hypothesis_settings(max_examples=examples(60), deadline=None)
+@hypothesis_settings(max_examples=examples(40), deadline=None)
 @given(fabrics(), NODES)
 def test_blocks_and_labels_say_the_same_as_the_tree(fabric, nodes):
     root = tree_of(fabric, nodes).root

@@ -1,9 +1,11 @@
 """Whatever Slurm, the controller and the agent do, the planned jobs become those that run, and no other is touched."""
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from heddle.controller.schedulers.slurm_jobs import NicOfHost, Reconciler, running_jobs, wanted_jobs
+from tests.support.examples import examples
 
 LEASE_S = 90
 HOSTS = [f"h{number}" for number in range(1, 7)]
@@ -133,3 +135,4 @@ class Reconciling(RuleBasedStateMachine):
 
 
 TestReconciling = Reconciling.TestCase
+TestReconciling.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -31,7 +31,7 @@ def test_hosts_are_compressed_by_the_last_number_of_their_names(hosts, text):
     assert host_list(hosts) == text
 
 
-@hypothesis_settings(max_examples=examples(200))
+@hypothesis_settings(max_examples=examples(80))
 @given(st.lists(NAMES, min_size=1, max_size=30))
 def test_a_compressed_list_has_the_same_hosts_each_once(hosts):
     text = host_list(hosts)

@@ -22,7 +22,7 @@ def test_a_host_is_down_if_all_of_its_compute_nics_are():
     assert down_hosts(fabric, {min(links)}) == set()
 
 
-@hypothesis_settings(max_examples=examples(200))
+@hypothesis_settings(max_examples=examples(60))
 @given(
     st.dictionaries(
         st.sampled_from([f"h{n}" for n in range(40)]), st.sampled_from([NONE, REASON, "disk", "heddle: x"])
