@@ -16,6 +16,7 @@ from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
 from heddle.controller.schedulers.host_list import hosts_of
+from heddle.controller.schedulers.slurm_said import ASSUMED_BYTES
 from heddle.foundation.network import Network
 
 SQUEUE = ("squeue", "--noheader", "--all", "--states=R,CF,S,ST,SI,RS", "--format=%A|%i|%N")
@@ -23,7 +24,6 @@ SQUEUE = ("squeue", "--noheader", "--all", "--states=R,CF,S,ST,SI,RS", "--format
 MAX_LISTED = 20_000
 MAX_JOBS = 4_096
 """The maximum of jobs that are planned; those with the lowest ids, which have run longest."""
-ASSUMED_BYTES = 1_000_000_000
 FIRST_RETRY_S, MAX_RETRY_S = 10.0, 600.0
 _LINE = re.compile(r"([0-9]{1,10})\|([0-9]{1,10})(?:\+([0-9]{1,5})|_[0-9]{1,10})?\|(\S*)")
 _JOB_ID = re.compile(r"(slurm-[0-9]{1,10})-[0-9a-f]{12}")
@@ -84,6 +84,11 @@ def wanted_jobs(
     found = (request_of(job, running[job], nics, lease_ms) for job in sorted(running))
     requests = [request for request in found if request is not None]
     return {request.job_id: request for request in requests[:MAX_JOBS]}
+
+
+def number_of(job_id: str) -> str:
+    """Return Slurm's id of a planned job."""
+    return job_id.split("-")[1]
 
 
 def request_of(

@@ -75,6 +75,7 @@ def test_of_thirty_broken_files_none_ends_slurm_or_replaces_the_file(cluster):
 
 def test_where_slurm_does_not_take_a_file_that_of_before_is_in_its_place(cluster, monkeypatch):
     cluster.stop_controller()
+    monkeypatch.setattr(export_module, "LOADED_WITHIN_S", 0.0)
     # `sinfo` is asked before anything is written; a list of nodes stands for one that replied a moment before.
     monkeypatch.setattr(
         export_module, "run_slurm", lambda *command: "h[1-16]" if command[0] == "sinfo" else run_slurm(*command)
@@ -86,6 +87,7 @@ def test_where_slurm_does_not_take_a_file_that_of_before_is_in_its_place(cluster
     assert shown(cluster)["leaf4"].nodes == {"h13", "h14", "h15", "h16"}
 
 
+@pytest.mark.soak
 def test_four_thousand_hosts_are_loaded(tmp_path, monkeypatch):
     fabric = fabric_of(kind="clos3", spines=8, pods=16, aggs_per_pod=2, leaves=16, hosts_per_leaf=16)
     with slurm_cluster(tmp_path, "SwitchName=all Nodes=h[1-4096]\n", nodes=4096) as cluster:

@@ -48,8 +48,14 @@ def test_a_job_is_planned_before_its_first_task_starts_and_released_after_the_la
     seen = site.slurm.run("srun", "-N", "3", "sh", "-c", first_task)
     job = seen.split()[0]
     assert f"slurm-{job}-" in seen
-    assert "planned, 3 flows" in seen
+    assert "planned as assumed, 3 flows" in seen
     site.wait_for({})
+
+
+def test_a_job_is_planned_as_its_comment_says(site):
+    job = site.submit("-N", "4", "--comment", "night run\nheddle: collective=ALL_TO_ALL qps=2")
+    site.wait_for({job: 4 * 3 * 2})
+    assert "planned as it says, 24 flows" in site.text()
 
 
 def test_arrays_and_heterogeneous_jobs_are_planned_and_jobs_on_one_node_are_not(site):

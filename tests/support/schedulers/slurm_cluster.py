@@ -44,7 +44,7 @@ AccountingStorageType=accounting_storage/none
 MpiDefault=none
 SwitchType=switch/none
 ReturnToService=2
-MessageTimeout=3
+MessageTimeout={timeout_s}
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
@@ -74,8 +74,9 @@ class SlurmCluster:
         (folder / "munge/key").chmod(0o600)
         port, *ports = free_ports(1 + (slurmds or 1))  # where no slurmd runs, all nodes have a port without a listener
         listed = f"Port=[{','.join(map(str, ports))}]" if slurmds else f"Port={ports[0]}"
-        values = {"folder": folder, "host": socket.gethostname(), "port": port, "ports": listed}
-        self.conf.write_text(CONF.format(**values, nodes=nodes, name="h", extra=extra))
+        values = {"folder": folder, "host": socket.gethostname(), "port": port, "ports": listed, "nodes": nodes}
+        timeout_s = 3 if nodes <= 16 else 60
+        self.conf.write_text(CONF.format(**values, timeout_s=timeout_s, name="h", extra=extra))
         self.topology.write_text(topology)
 
     def start(self) -> None:

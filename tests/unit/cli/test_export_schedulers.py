@@ -172,6 +172,15 @@ def test_where_slurm_is_not_reconfigured_the_file_is_as_before(heddle, files, sl
     assert not out.exists()
 
 
+def test_a_reconfiguration_that_fails_for_its_time_and_is_done_is_one(heddle, files, slurm, tmp_path):
+    out = files("topology.conf", SOUND)
+    (slurm / "dead").touch()
+    (slurm / "scontrol").write_text(SCONTROL.replace("[ ! -e dead ]", "mv next shown; [ ! -e dead ]"))
+    status, text, _ = heddle("export", "slurm", tmp_path / "fabric.yaml", "-o", out, "--reconfigure")
+    assert (status, text) == (0, f"{out}: 5 switches, 8 nodes: written, loaded by Slurm\n")
+    assert out.read_text() != SOUND
+
+
 def test_a_slurm_that_shows_another_topology_is_reported(heddle, files, slurm, tmp_path):
     (slurm / "next").write_text("SwitchName=other Nodes=h1\nNo switches\nSwitchName=broken Nodes=h1 Switches=\n")
     status, _, said = heddle(

@@ -24,6 +24,7 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
     def __init__(self):
         self.ranks = {"train": ()}
         self.renewed = []
+        self.requests = []
         self.refuses = None
         self.address = ""
 
@@ -43,6 +44,7 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
     def SubmitJob(self, request, context):
         if self.refuses is not None:
             context.abort(self.refuses, "no\nroom")
+        self.requests.append(request)
         self.ranks[request.job_id] = tuple(request.ranks)
         return pb.JobPlan(job_id=request.job_id, flow_count=len(request.ranks))
 
@@ -92,9 +94,14 @@ def squeue(tmp_path, monkeypatch):
 
     def prints(text, status=0):
         (folder / "text").write_text(text)
-        (folder / "squeue").write_text(f'#!/bin/sh\ncat "$(dirname "$0")/text"\nexit {status}\n')
+        (folder / "squeue").write_text(
+            f'#!/bin/sh\ncase "$*" in *--jobs*) echo "$*" | tail -c 2 | xargs -I N cat "$(dirname "$0")/N";;\n'
+            f'*) cat "$(dirname "$0")/text"; exit {status};;\nesac\n'
+        )
         (folder / "squeue").chmod(0o755)
 
+    for number in (7, 8):
+        (folder / str(number)).write_text("(null)|(null)\n")
     prints("")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return prints
@@ -118,7 +125,10 @@ def test_a_job_is_planned_once_renewed_at_once_by_the_next_agent_and_released_at
     squeue("8|8|h4\n")
     agent.run_pass()
     assert list(jobs.ranks) == ["train"]
-    assert [line.partition(": ")[2] for line in agent.lines] == ["planned, 3 flows, its fullest link 0.00", "released"]
+    assert [line.partition(": ")[2] for line in agent.lines] == [
+        "planned as assumed, 3 flows, its fullest link 0.00",
+        "released",
+    ]
 
 
 def test_a_job_that_is_requeued_to_other_nodes_is_released_and_planned_anew(agent, jobs, squeue):
@@ -171,7 +181,7 @@ def test_a_controller_that_does_not_reply_is_one_line_and_the_next_pass_goes_on(
 
 def test_a_lease_that_would_end_between_two_passes_is_refused(tmp_path):
     with pytest.raises(InputError, match="--lease: must be at least 3 times --period, 30 s"):
-        run_agent("127.0.0.1:1", tmp_path / "s", 10.0, 29.0, print, None, drain=False)
+        run_agent("127.0.0.1:1", tmp_path / "s", 10.0, 29.0, print)
 
 
 # Hooks
@@ -258,3 +268,21 @@ def heddle_output(capsys, monkeypatch):
         return capsys.readouterr().out
 
     return run
+
+
+# What jobs say of themselves
+
+
+def test_a_job_is_planned_as_its_comment_says_and_for_its_account_s_tenant(jobs, squeue, tmp_path):
+    (tmp_path / "bin" / "7").write_text("ml|heddle: collective=ALL_TO_ALL bytes=5000 qps=2\n")
+    (tmp_path / "bin" / "8").write_text("ml|heddle: collective=NONE\n9|9|h[1-4]\n")
+    squeue("7|7|h[1-2]\n8|8|h[3-4]\n")
+    calls, lines = PlannedJobs(jobs.address, 90_000), []
+    Agent(calls, 90_000, lines.append, tenants=True).run_pass()
+    calls.close()
+    assert {request.tenant for request in jobs.requests} == {"ml"}
+    said, assumed = (request.collectives[0] for request in sorted(jobs.requests, key=lambda each: each.job_id))
+    assert (said.kind, said.bytes, said.qps_per_flow) == (pb.Collective.ALL_TO_ALL, 5_000, 2)
+    assert (assumed.kind, assumed.qps_per_flow) == (pb.Collective.RING_ALL_REDUCE, 1)
+    assert "collective='NONE' is no collective" in "".join(lines)
+    assert len(jobs.planned) == 2

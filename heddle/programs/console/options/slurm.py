@@ -33,17 +33,30 @@ def agent(
     drain: Annotated[
         bool, typer.Option("--drain", help="Drain nodes without a compute NIC that is up; resume those alone.")
     ] = False,
+    tenants: Annotated[
+        bool, typer.Option("--tenants", help="Submit jobs for the tenant of their account's name.")
+    ] = False,
 ) -> None:
     """Plan every job that Slurm runs on two or more hosts of the fabric, and release it when it has ended.
 
-    A job is planned as a ring on each rail, in the order of its nodes. Slurm's jobs never wait for a plan but for at
+    A job is planned as its comment says (`heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4`), else as a ring on
+    each rail; ranks are in the order of its nodes. Slurm's jobs never wait for a plan but for at
     most 3 s in the hook, and run without one where there is none.
 
     Example: heddle slurm agent --server 10.0.0.1:50051
     """
     from heddle.programs.console.slurm.agent import run_agent
 
-    run_agent(server, Path(socket), period_s, lease_s, lambda line: print(line, flush=True), topology, drain=drain)
+    run_agent(
+        server,
+        Path(socket),
+        period_s,
+        lease_s,
+        lambda line: print(line, flush=True),
+        topology,
+        drain=drain,
+        tenants=tenants,
+    )
 
 
 @slurm.command("prolog")

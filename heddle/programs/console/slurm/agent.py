@@ -8,11 +8,21 @@ next one goes on from what is found. An agent that ends leaves its jobs to the n
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
-from heddle.controller.schedulers.slurm_jobs import SQUEUE, Reconciler, nics_of_hosts, running_jobs, wanted_jobs
+from heddle.controller.model.job import JobRequest
+from heddle.controller.schedulers.slurm_jobs import (
+    SQUEUE,
+    Reconciler,
+    nics_of_hosts,
+    number_of,
+    running_jobs,
+    wanted_jobs,
+)
+from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_said, said_of
 from heddle.programs.console.slurm.commands import run_slurm
 from heddle.programs.console.slurm.drainer import Drainer
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
@@ -28,8 +38,9 @@ Log = Callable[[str], None]
 class Agent:
     """One pass at a time; `failing` is why the last one failed, empty where it did not."""
 
-    def __init__(self, jobs: PlannedJobs, lease_ms: int, log: Log) -> None:
+    def __init__(self, jobs: PlannedJobs, lease_ms: int, log: Log, *, tenants: bool = False) -> None:
         self._jobs = jobs
+        self._tenants = tenants
         self._lease_ms = lease_ms
         self._log = log
         self._reconciler = Reconciler(lease_ms / 1000)
@@ -59,17 +70,37 @@ class Agent:
         for job in steps.renew:
             self._renewed(job)
         for request in steps.submit:
-            try:
-                plan = self._jobs.submit(request)
-            except UnavailableError:
-                raise
-            except HeddleError as error:
-                self._reconciler.refused(request.job_id, time.monotonic())
-                self._log(one_line(f"{request.job_id}: not planned: {error}"))
-                continue
-            self._reconciler.held(request.job_id, time.monotonic())
-            fullest = f"{plan.certificate.own_max_link_utilisation:.2f}"
-            self._log(f"{request.job_id}: planned, {plan.flow_count:,} flows, its fullest link {fullest}")
+            self._submitted(request)
+
+    def _submitted(self, assumed: JobRequest) -> None:
+        """Submit a job as it says it is, else as assumed; raises UnavailableError."""
+        text = run_slurm(*DESCRIBE, number_of(assumed.job_id), timeout_s=SQUEUE_TIMEOUT_S)
+        if not text:
+            return  # it has ended meanwhile
+        request, how = self._described(assumed, said_of(text))
+        try:
+            plan = self._jobs.submit(request)
+        except UnavailableError:
+            raise
+        except HeddleError as error:
+            self._reconciler.refused(request.job_id, time.monotonic())
+            self._log(one_line(f"{request.job_id}: not planned: {error}"))
+            return
+        self._reconciler.held(request.job_id, time.monotonic())
+        fullest = f"{plan.certificate.own_max_link_utilisation:.2f}"
+        self._log(f"{request.job_id}: planned {how}, {plan.flow_count:,} flows, its fullest link {fullest}")
+
+    def _described(self, assumed: JobRequest, said: Said) -> tuple[JobRequest, str]:
+        """Return the request by what the job says of itself, and a word for it."""
+        request = replace(assumed, tenant=said.account) if self._tenants else assumed
+        try:
+            collective = collective_said(said.comment)
+        except InputError as error:
+            self._log(one_line(f"{assumed.job_id}: {error}"))
+            return request, "as assumed"
+        if collective is None:
+            return request, "as assumed"
+        return replace(request, collectives=(collective,)), "as it says"
 
     def _released(self, job: str) -> None:
         try:
@@ -87,7 +118,15 @@ class Agent:
 
 
 def run_agent(
-    server: str, socket: Path, period_s: float, lease_s: float, log: Log, topology: Path | None, *, drain: bool
+    server: str,
+    socket: Path,
+    period_s: float,
+    lease_s: float,
+    log: Log,
+    topology: Path | None = None,
+    *,
+    drain: bool = False,
+    tenants: bool = False,
 ) -> None:
     """Run passes until SIGTERM or SIGINT; keep a topology file and drain nodes beside them.
 
@@ -97,7 +136,7 @@ def run_agent(
         raise InputError(f"--lease: must be at least {MIN_PERIODS} times --period, {MIN_PERIODS * period_s:g} s")
     hooks = WakeSocket(socket)
     jobs = PlannedJobs(server, round(lease_s * 1000))
-    agent = Agent(jobs, round(lease_s * 1000), log)
+    agent = Agent(jobs, round(lease_s * 1000), log, tenants=tenants)
     keeper = None if topology is None else TopologyKeeper(topology, log)
     drainer = Drainer(log) if drain else None
     log(f"listening at {socket}, a pass every {period_s:g} s")
