@@ -1,4 +1,4 @@
-"""Jobs of a real Slurm are planned before they start, and released when they have ended; Slurm waits for nobody."""
+"""Jobs of a real Slurm are planned before they start and released at their end; no failure of ours fails one."""
 
 import random
 import signal
@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from heddle.controller.config.load import parse_fabric
+from heddle.controller.schedulers.slurm_check import problems_of
 from heddle.controller.schedulers.slurm_drains import REASON
+from heddle.controller.schedulers.slurm_files import Format
 from heddle.programs.console.slurm.drainer import PERIOD_S, Drainer
 from tests.support.examples import examples
 from tests.support.schedulers.slurm_cluster import MISSING
@@ -129,6 +131,16 @@ def test_a_hung_controller_delays_a_job_by_its_hook_s_deadline_alone(site):
         assert site.slurm.run("srun", "-N", "2", "echo", "done").startswith("done\ndone\n")
     finally:
         site.controller.process.send_signal(signal.SIGCONT)
+
+
+def test_an_agent_that_starts_repairs_a_topology_file_that_somebody_broke(site):
+    site.agent.kill()
+    site.agent.wait(TIMEOUT_S)
+    site.slurm.topology.write_text("SwitchName=leaf[A-B]\n")
+    site.start_agent()
+    wait_until(lambda: problems_of(site.slurm.topology.read_text(), Format.TREE, site.slurm.nodes) == (), site.text)
+    assert site.slurm.topology.with_name("topology.conf.unsound").read_text() == "SwitchName=leaf[A-B]\n"
+    assert site.slurm.controller.poll() is None
 
 
 class _Links:

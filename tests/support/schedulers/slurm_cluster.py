@@ -101,7 +101,7 @@ class SlurmCluster:
         self.controller.terminate()
         self.controller.wait(END_TIMEOUT_S)
 
-    def run(self, *command: str, check: bool = True, timeout_s: float = 60.0) -> str:
+    def run(self, *command: str, check: bool = True, timeout_s: float = 120.0) -> str:
         """Run a command of Slurm; return its output, errors last."""
         done = subprocess.run(
             command, capture_output=True, text=True, env=self.environment, timeout=timeout_s, stdin=subprocess.DEVNULL

@@ -22,7 +22,7 @@ generate: {kind: spine_leaf, spines: 2, leaves: 4, hosts_per_leaf: 4, gbps: 100}
 TOPOLOGY = "".join(f"SwitchName=leaf{n} Nodes=h[{4 * n - 3}-{4 * n}]\n" for n in range(1, 5))
 TOPOLOGY += "SwitchName=fabric Switches=leaf[1-4]\n"
 PERIOD_S = 0.5
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
 
 
@@ -41,6 +41,7 @@ class SlurmSite:
         """Start the agent, and wait until it listens."""
         command = [*HEDDLE, "slurm", "agent", "--server", self.controller.grpc]
         command += ["--socket", str(self.socket), "--period", str(PERIOD_S), "--lease", "60"]
+        command += ["--topology", str(self.slurm.topology)]
         with open(self.log, "a") as log:
             self.agent = subprocess.Popen(command, env=self.slurm.environment, stdout=log, stderr=log)
         before = self.text().count("listening")
