@@ -167,6 +167,17 @@ def test_a_refused_job_is_one_line_and_keeps_no_other_from_being_planned(agent, 
     assert agent.lines[0].endswith("not planned: SubmitJob: no\\nroom")
 
 
+def test_of_too_many_jobs_the_oldest_are_planned_and_one_line_says_so(agent, jobs, squeue, monkeypatch):
+    for module in ("heddle.programs.console.slurm.agent", "heddle.controller.schedulers.slurm_jobs"):
+        monkeypatch.setattr(f"{module}.MAX_JOBS", 1)
+    squeue("8|8|h[3-4]\n7|7|h[1-2]\n")
+    for _ in range(2):
+        agent.run_pass()
+    assert list(jobs.planned) == [7]
+    assert agent.lines[0] == "the first 1 jobs are planned, others are not"
+    assert len(agent.lines) == 2
+
+
 def test_a_controller_that_does_not_reply_is_one_line_and_the_next_pass_goes_on(agent, jobs, squeue):
     squeue("7|7|h[1-2]\n")
     jobs.refuses = grpc.StatusCode.UNAVAILABLE
@@ -216,7 +227,7 @@ def test_of_many_hooks_the_oldest_are_released(sockets, tmp_path, monkeypatch):
         ends.append(socket.socket(socket.AF_UNIX))
         ends[-1].connect(str(tmp_path / "run" / "s"))
     waiting = sockets.wait(60)
-    assert len(waiting) == 3
+    assert (len(waiting), sockets.turned_away) == (3, 2)
     assert [end.recv(1) for end in ends[:2]] == [b"", b""]
     ends[2].close()  # a hook that has gone
     sockets.release(waiting)

@@ -15,6 +15,7 @@ from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
 from heddle.controller.model.job import JobRequest
 from heddle.controller.schedulers.slurm_jobs import (
+    MAX_JOBS,
     SQUEUE,
     Reconciler,
     nics_of_hosts,
@@ -27,7 +28,7 @@ from heddle.programs.console.slurm.commands import run_slurm
 from heddle.programs.console.slurm.drainer import Drainer
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
 from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
-from heddle.programs.console.slurm.wake_socket import WakeSocket
+from heddle.programs.console.slurm.wake_socket import MAX_WAITING, WakeSocket
 
 SQUEUE_TIMEOUT_S = 10.0
 MIN_PERIODS = 3
@@ -44,6 +45,7 @@ class Agent:
         self._lease_ms = lease_ms
         self._log = log
         self._reconciler = Reconciler(lease_ms / 1000)
+        self._is_full = False
         self.failing = ""
 
     def run_pass(self) -> None:
@@ -64,6 +66,9 @@ class Agent:
         """Do what `Reconciler` says; raises HeddleError, and the rest is left to the next pass."""
         running = running_jobs(run_slurm(*SQUEUE, timeout_s=SQUEUE_TIMEOUT_S))
         wanted = wanted_jobs(running, nics_of_hosts(self._jobs.fabric()), self._lease_ms)
+        if (is_full := len(wanted) == MAX_JOBS) and not self._is_full:
+            self._log(f"the first {MAX_JOBS:,} jobs are planned, others are not")
+        self._is_full = is_full
         steps = self._reconciler.steps(wanted, self._jobs.known(), time.monotonic())
         for job in steps.release:
             self._released(job)
@@ -143,7 +148,10 @@ def run_agent(
     next_s = time.monotonic()
     with closing(hooks), closing(jobs), suppress(KeyboardInterrupt):
         while True:
+            turned_away = hooks.turned_away
             waiting = hooks.wait(next_s - time.monotonic())
+            if hooks.turned_away > turned_away:
+                log(f"{hooks.turned_away - turned_away} hooks did not wait: more than {MAX_WAITING} at once")
             next_s = time.monotonic() + period_s
             agent.run_pass()
             hooks.release(waiting)

@@ -18,10 +18,14 @@ DONE = b"\n"
 
 
 class WakeSocket:
-    """A listening socket file of this process's user alone; raises PrerequisiteError where another agent has it."""
+    """A listening socket file of this process's user alone; raises PrerequisiteError where another agent has it.
+
+    `turned_away` counts the hooks that did not wait, as too many did.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.turned_away = 0
         if is_listening(path):
             raise PrerequisiteError(f"{path}: another agent listens there")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,6 +50,7 @@ class WakeSocket:
                     found.append(self._listener.accept()[0])
                     if len(found) > MAX_WAITING:
                         found.pop(0).close()
+                        self.turned_away += 1
         return found
 
     def release(self, waiting: Iterable[socket.socket]) -> None:
