@@ -66,6 +66,7 @@ LONGEST_FIRST = (
     "test_nat_under_load",
     "test_balancer_under_change",
     "test_vpc_lab_pair",
+    "test_slurm_jobs",
     "test_gateway_pair",
     "test_gateway_refusals",
     "test_gateway_spread",

@@ -27,6 +27,8 @@ FOREIGN = {
     "grpc.max_allowed_incoming_connections", "grpc.max_connection_idle_ms", "grpc.resource_quota",
     "grpc.server_handshake_timeout_ms", "shmem_enabled", "docs/reference/yang", "src/sonic-yang-models", "tc_type",
     "yang-templates/sonic-types.yang.j2",
+    # plugins of Slurm, keys of Kubernetes
+    "fabric.topograph.run/tier-0", "topology/block", "topology/tree",
     # below the prefix of an installation; a value in a file
     ".venv/bin", "share/heddle", "share/heddle/systemd", "heddle.demo/1",
     # in the repository of others

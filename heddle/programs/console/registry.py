@@ -42,7 +42,9 @@ COMMANDS = {
         "Convert other formats to a fabric file.", "heddle.programs.console.options.offline", "import_file"
     ),
     "export": Source(
-        "Write what a plan assumes as SONiC's config_db.", "heddle.programs.console.options.export", "export"
+        "Write topologies for schedulers, settings for SONiC.",
+        "heddle.programs.console.options.export",
+        "export",
     ),
     "run": Source("Run the controller.", "heddle.programs.console.options.service", "run"),
     "state": Source(
@@ -51,6 +53,7 @@ COMMANDS = {
     "pki": Source("Issue, rotate and deny certificates.", "heddle.programs.console.options.pki", "pki"),
     "job": Source("Submit, show and release jobs.", "heddle.programs.console.options.job", "job"),
     "exec": Source("Run a job's command with planned paths.", "heddle.programs.console.launch.options", "exec_command"),
+    "slurm": Source("Plan the jobs of a Slurm cluster.", "heddle.programs.console.options.slurm", "slurm"),
     "topology": Source(
         "Show switches and links with their load.", "heddle.programs.console.options.service", "topology"
     ),

@@ -8,8 +8,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from heddle.controller.model.error import InputError
+from heddle.controller.schedulers.host_list import MAX_HOSTS, hosts_of, tasks_of_nodes
 from heddle.programs.console.launch.command import share_of
-from heddle.programs.console.launch.host_list import MAX_HOSTS, hosts_of, tasks_of_nodes
 from heddle.programs.console.launch.membership import Membership, membership_of
 from tests.support.examples import examples
 

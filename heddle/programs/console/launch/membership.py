@@ -12,7 +12,7 @@ from typing import NamedTuple
 from heddle.controller.config.text.complaint import shown
 from heddle.controller.model.admission import is_job_id
 from heddle.controller.model.error import InputError
-from heddle.programs.console.launch.host_list import hosts_of, tasks_of_nodes
+from heddle.controller.schedulers.host_list import hosts_of, tasks_of_nodes
 
 MAX_NODES = 65_536
 

@@ -1,18 +1,26 @@
-"""`heddle export …` as commands: their options. They need no controller, no network and no root."""
+"""`heddle export …` as commands: their options. With a fabric file they need no controller, no network and no root."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from heddle.controller.schedulers.slurm_files import Format
+from heddle.programs.console.option import DEFAULT_SERVER, Server
+
 export = typer.Typer(
-    help="Write what a plan assumes in the form that switches read.", no_args_is_help=True, rich_markup_mode=None
+    help="Write the fabric as schedulers and switches read it.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
-@export.callback()
-def _export() -> None:
-    """Make `sonic` a subcommand even while it is the only one."""
+Fabric = Annotated[
+    Path | None, typer.Argument(metavar="[FABRIC]", help="The fabric file; left out, that of the running controller.")
+]
+Nodes = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="A file with the scheduler's nodes, such as n[1-8]; - is standard input."),
+]
+Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Standard output if left out.")]
 
 
 @export.command("sonic")
@@ -36,3 +44,48 @@ def export_sonic(
     from heddle.programs.console.sonic import run_export
 
     run_export(fabric, out, PortNames(first_port, port_step), cable_metres)
+
+
+@export.command("slurm")
+def export_slurm(
+    fabric: Fabric = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="topology.conf as tree or block, or topology.yaml of Slurm 25.05.")
+    ] = Format.TREE,
+    nodes: Nodes = None,
+    out: Out = None,
+    reconfigure: Annotated[
+        bool, typer.Option("--reconfigure", help="Add the nodes of sinfo, and make Slurm load FILE if it is another.")
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+) -> None:
+    """Write Slurm's topology: every node once below one root, a switch for each leaf or for the leaves of its rails.
+
+    FILE is replaced only by what Slurm can read; FILE.last is the sound one before. Nodes that the fabric does not know
+    are below a switch of their own, as a node in no switch could run nothing. Exit status: 0; 1 if Slurm does not load
+    it, and FILE is as it was before; 2 malformed.
+
+    Example: sinfo -h -a -N -o %N | heddle export slurm fabric.yaml --nodes - -o /etc/slurm/topology.conf
+    """
+    from heddle.programs.console.slurm.export import export_slurm as command
+    from heddle.programs.console.slurm.export import fabric_from
+
+    command(fabric_from(fabric, server), form, nodes, out, reconfigure=reconfigure)
+
+
+@export.command("topograph")
+def export_topograph(
+    fabric: Fabric = None,
+    labels: Annotated[bool, typer.Option("--labels", help="Labels of Kubernetes nodes for `kubectl apply`.")] = False,
+    nodes: Nodes = None,
+    out: Out = None,
+    server: Server = DEFAULT_SERVER,
+) -> None:
+    """Write every node with its network layers, nearest first, as Topograph does: JSON of its instances or labels.
+
+    Example: heddle export topograph fabric.yaml --labels | kubectl apply --server-side --field-manager heddle -f -
+    """
+    from heddle.programs.console.slurm.export import export_topograph as command
+    from heddle.programs.console.slurm.export import fabric_from
+
+    command(fabric_from(fabric, server), nodes, out, labels=labels)

@@ -1,0 +1,61 @@
+"""What a job of Slurm says of itself: its account, and in its comment what it sends.
+
+    sbatch --comment "heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4" …
+
+`squeue` prints both as they are, newlines included. So they are read for one job at a time: no job speaks for another.
+"""
+
+import re
+from typing import NamedTuple
+
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import OFFERED_KINDS, Collective, CollectiveKind
+from heddle.controller.model.limit import MAX_QPS_PER_FLOW
+from heddle.controller.model.suggest import did_you_mean
+
+DESCRIBE = ("squeue", "--noheader", "--format=%a|%k", "--jobs")
+"""The command, before the id of one job."""
+ASSUMED_BYTES = 1_000_000_000
+MAX_BYTES_DIGITS = 18
+NO_ACCOUNT = "(null)"
+_SAID = re.compile(r"(?:^|\s)heddle:([^\n]*)")
+_NUMBER = re.compile(r"[1-9][0-9]*")
+_KEYS = ("collective", "bytes", "qps")
+
+
+class Said(NamedTuple):
+    """The account, empty without one, and the comment."""
+
+    account: str
+    comment: str
+
+
+def said_of(text: str) -> Said:
+    """Return what DESCRIBE printed for one job; of a heterogeneous one the first component speaks."""
+    account, _, comment = text.partition("|")
+    return Said("" if account == NO_ACCOUNT or not account.isprintable() else account, comment)
+
+
+def collective_said(comment: str) -> Collective | None:
+    """Return the collective over all ranks that a comment describes, None where it says nothing to us.
+
+    Raises InputError for a key or value that is none.
+    """
+    match = _SAID.search(comment)
+    if match is None:
+        return None
+    values = {"collective": "RING_ALL_REDUCE", "bytes": str(ASSUMED_BYTES), "qps": "1"}
+    for word in match[1].split():
+        key, _, value = word.partition("=")
+        if key not in _KEYS:
+            raise InputError(f"comment: {word[:60]!r} is none of {', '.join(f'{each}=' for each in _KEYS)}")
+        values[key] = value
+    kind, size, qps = values.values()
+    if kind not in OFFERED_KINDS:
+        guess = did_you_mean(kind[:60], OFFERED_KINDS) or f"; one of {', '.join(OFFERED_KINDS)}"
+        raise InputError(f"comment: collective={kind[:60]!r} is no collective over all ranks{guess}")
+    if not _NUMBER.fullmatch(size) or len(size) > MAX_BYTES_DIGITS:
+        raise InputError(f"comment: bytes={size[:60]!r} is no number of bytes")
+    if not _NUMBER.fullmatch(qps) or len(qps) > 2 or int(qps) > MAX_QPS_PER_FLOW:
+        raise InputError(f"comment: qps={qps[:60]!r} is no number from 1 to {MAX_QPS_PER_FLOW}")
+    return Collective(kind=CollectiveKind[kind], size_bytes=int(size), qps_per_flow=int(qps))

@@ -1,0 +1,90 @@
+"""`heddle slurm …` as commands: their options. What they do is in `heddle/programs/console/slurm`."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heddle.programs.console.option import DEFAULT_SERVER, Server
+from heddle.programs.console.slurm.hook import SOCKET, TIMEOUT_S, wake
+
+slurm = typer.Typer(
+    help="Plan the jobs of a Slurm cluster, on the host of slurmctld.", no_args_is_help=True, rich_markup_mode=None
+)
+Socket = Annotated[str, typer.Option(metavar="FILE", envvar="HEDDLE_SLURM_SOCKET", help="Where hooks reach the agent.")]
+
+
+@slurm.command("agent")
+def agent(
+    server: Server = DEFAULT_SERVER,
+    socket: Socket = SOCKET,
+    period_s: Annotated[
+        float, typer.Option("--period", min=0.1, max=60, help="Seconds between two comparisons with squeue.")
+    ] = 5.0,
+    lease_s: Annotated[
+        float, typer.Option("--lease", min=10, max=3_600, help="Seconds after which jobs end without an agent.")
+    ] = 120.0,
+    topology: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep this topology.conf as `heddle export slurm --reconfigure` writes it."),
+    ] = None,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Drain nodes without a compute NIC that is up; resume those alone.")
+    ] = False,
+    tenants: Annotated[
+        bool, typer.Option("--tenants", help="Submit jobs for the tenant of their account's name.")
+    ] = False,
+) -> None:
+    """Plan every job that Slurm runs on two or more hosts of the fabric, and release it when it has ended.
+
+    A job is planned as its comment says (`heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4`), else as a ring on
+    each rail; ranks are in the order of its nodes. Slurm's jobs never wait for a plan but for at
+    most 3 s in the hook, and run without one where there is none.
+
+    Example: heddle slurm agent --server 10.0.0.1:50051
+    """
+    from heddle.programs.console.slurm.agent import run_agent
+
+    run_agent(
+        server,
+        Path(socket),
+        period_s,
+        lease_s,
+        lambda line: print(line, flush=True),
+        topology,
+        drain=drain,
+        tenants=tenants,
+    )
+
+
+@slurm.command("prolog")
+def prolog(socket: Socket = SOCKET) -> None:
+    """Wake the agent, and wait until it has planned the job, at most 3 s; the exit status is 0, always."""
+    wake(socket)
+
+
+@slurm.command("epilog")
+def epilog(socket: Socket = SOCKET) -> None:
+    """Wake the agent, so that the job that has ended is released at once; the exit status is 0, always."""
+    wake(socket)
+
+
+@slurm.command("hooks")
+def hooks(
+    socket: Socket = SOCKET,
+    deadline_s: Annotated[
+        float, typer.Option("--deadline", min=0.1, max=60, help="Seconds that a job waits for its plan at most.")
+    ] = TIMEOUT_S,
+) -> None:
+    """Print the script that slurm.conf names as PrologSlurmctld and EpilogSlurmctld: as `prolog`, in some 20 ms.
+
+    Slurm 22.05 runs hooks that were added by `scontrol reconfigure` only once slurmctld was started anew.
+
+    Example: heddle slurm hooks > /etc/slurm/heddle-hook; chmod 755 /etc/slurm/heddle-hook
+    """
+    from heddle.programs.console.slurm import hook
+
+    command = shlex.join([sys.executable, "-I", "-S", hook.__file__, socket, f"{deadline_s:g}"])
+    print(f"#!/bin/sh\n{command} >/dev/null 2>&1\nexit 0")

@@ -1,0 +1,1 @@
+"""Heddle beside Slurm: the topology that Slurm places jobs by."""

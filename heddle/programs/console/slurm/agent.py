@@ -1,0 +1,168 @@
+"""`heddle slurm agent`: plan every job that Slurm runs on several hosts of the fabric, release it when it has ended.
+
+A pass compares `squeue` with the controller's jobs; it runs every period, and at once for a hook, which only wakes it:
+no job depends on a hook having run. A pass that fails, of Slurm or of the controller, changes nothing more, and the
+next one goes on from what is found. An agent that ends leaves its jobs to the next one; without one their leases end.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from heddle.controller.config.text.complaint import one_line
+from heddle.controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
+from heddle.controller.model.job import JobRequest
+from heddle.controller.schedulers.slurm_jobs import (
+    MAX_JOBS,
+    SQUEUE,
+    Reconciler,
+    nics_of_hosts,
+    number_of,
+    running_jobs,
+    wanted_jobs,
+)
+from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_said, said_of
+from heddle.programs.console.slurm.commands import run_slurm
+from heddle.programs.console.slurm.drainer import Drainer
+from heddle.programs.console.slurm.planned_jobs import PlannedJobs
+from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
+from heddle.programs.console.slurm.wake_socket import MAX_WAITING, WakeSocket
+
+SQUEUE_TIMEOUT_S = 10.0
+MIN_PERIODS = 3
+"""Of a lease: it is renewed after a third."""
+Log = Callable[[str], None]
+
+
+class Agent:
+    """One pass at a time; `failing` is why the last one failed, empty where it did not."""
+
+    def __init__(self, jobs: PlannedJobs, lease_ms: int, log: Log, *, tenants: bool = False) -> None:
+        self._jobs = jobs
+        self._tenants = tenants
+        self._lease_ms = lease_ms
+        self._log = log
+        self._reconciler = Reconciler(lease_ms / 1000)
+        self._is_full = False
+        self.failing = ""
+
+    def run_pass(self) -> None:
+        """Compare and act; an error is logged when it begins and when it has passed."""
+        try:
+            self._reconcile()
+        except HeddleError as error:
+            why = one_line(str(error).partition("\n")[0])
+            if why != self.failing:
+                self._log(f"no pass: {why}")
+            self.failing = why
+            return
+        if self.failing:
+            self._log("passes go on")
+        self.failing = ""
+
+    def _reconcile(self) -> None:
+        """Do what `Reconciler` says; raises HeddleError, and the rest is left to the next pass."""
+        running = running_jobs(run_slurm(*SQUEUE, timeout_s=SQUEUE_TIMEOUT_S))
+        wanted = wanted_jobs(running, nics_of_hosts(self._jobs.fabric()), self._lease_ms)
+        if (is_full := len(wanted) == MAX_JOBS) and not self._is_full:
+            self._log(f"the first {MAX_JOBS:,} jobs are planned, others are not")
+        self._is_full = is_full
+        steps = self._reconciler.steps(wanted, self._jobs.known(), time.monotonic())
+        for job in steps.release:
+            self._released(job)
+        for job in steps.renew:
+            self._renewed(job)
+        for request in steps.submit:
+            self._submitted(request)
+
+    def _submitted(self, assumed: JobRequest) -> None:
+        """Submit a job as it says it is, else as assumed; raises UnavailableError."""
+        text = run_slurm(*DESCRIBE, number_of(assumed.job_id), timeout_s=SQUEUE_TIMEOUT_S)
+        if not text:
+            return  # it has ended meanwhile
+        request, how = self._described(assumed, said_of(text))
+        try:
+            plan = self._jobs.submit(request)
+        except UnavailableError:
+            raise
+        except HeddleError as error:
+            self._reconciler.refused(request.job_id, time.monotonic())
+            self._log(one_line(f"{request.job_id}: not planned: {error}"))
+            return
+        self._reconciler.held(request.job_id, time.monotonic())
+        fullest = f"{plan.certificate.own_max_link_utilisation:.2f}"
+        self._log(f"{request.job_id}: planned {how}, {plan.flow_count:,} flows, its fullest link {fullest}")
+
+    def _described(self, assumed: JobRequest, said: Said) -> tuple[JobRequest, str]:
+        """Return the request by what the job says of itself, and a word for it."""
+        request = replace(assumed, tenant=said.account) if self._tenants else assumed
+        try:
+            collective = collective_said(said.comment)
+        except InputError as error:
+            self._log(one_line(f"{assumed.job_id}: {error}"))
+            return request, "as assumed"
+        if collective is None:
+            return request, "as assumed"
+        return replace(request, collectives=(collective,)), "as it says"
+
+    def _released(self, job: str) -> None:
+        try:
+            self._jobs.release(job)
+        except NotFoundError:
+            return  # its lease has ended meanwhile
+        self._log(f"{job}: released")
+
+    def _renewed(self, job: str) -> None:
+        try:
+            self._jobs.renew(job)
+        except NotFoundError:
+            return  # submitted by the next pass
+        self._reconciler.held(job, time.monotonic())
+
+
+def run_agent(
+    server: str,
+    socket: Path,
+    period_s: float,
+    lease_s: float,
+    log: Log,
+    topology: Path | None = None,
+    *,
+    drain: bool = False,
+    tenants: bool = False,
+) -> None:
+    """Run passes until SIGTERM or SIGINT; keep a topology file and drain nodes beside them.
+
+    Raises PrerequisiteError where another agent has the socket, InputError for a lease that ends between two passes.
+    """
+    if lease_s < MIN_PERIODS * period_s:
+        raise InputError(f"--lease: must be at least {MIN_PERIODS} times --period, {MIN_PERIODS * period_s:g} s")
+    hooks = WakeSocket(socket)
+    jobs = PlannedJobs(server, round(lease_s * 1000))
+    agent = Agent(jobs, round(lease_s * 1000), log, tenants=tenants)
+    keeper = None if topology is None else TopologyKeeper(topology, log)
+    drainer = Drainer(log) if drain else None
+    log(f"listening at {socket}, a pass every {period_s:g} s")
+    next_s = time.monotonic()
+    with closing(hooks), closing(jobs), suppress(KeyboardInterrupt):
+        while True:
+            turned_away = hooks.turned_away
+            waiting = hooks.wait(next_s - time.monotonic())
+            if hooks.turned_away > turned_away:
+                log(f"{hooks.turned_away - turned_away} hooks did not wait: more than {MAX_WAITING} at once")
+            next_s = time.monotonic() + period_s
+            agent.run_pass()
+            hooks.release(waiting)
+            if not agent.failing:
+                _beside_passes(jobs, keeper, drainer)
+
+
+def _beside_passes(jobs: PlannedJobs, keeper: TopologyKeeper | None, drainer: Drainer | None) -> None:
+    """Do what has a period of its own, where the last pass reached Slurm and the controller."""
+    with suppress(HeddleError):  # the next pass says why the controller is not reached
+        if keeper is not None:
+            keeper.keep(jobs.fabric(), time.monotonic())
+        if drainer is not None:
+            drainer.check(jobs, time.monotonic())

@@ -1,0 +1,92 @@
+"""The controller's jobs as the agent needs them: a connection that is opened anew after an error."""
+
+from contextlib import ExitStack
+from typing import Any
+
+import grpc
+
+from heddle.controller.api.translate import request_to
+from heddle.controller.model.error import HeddleError, NotFoundError, UnavailableError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import JobRequest
+from heddle.programs.console.client import Client, connected, fabric_of
+from heddle.v1 import heddle_pb2 as pb
+
+CALL_TIMEOUT_S = 3.0
+SUBMIT_TIMEOUT_S = 30.0
+"""A plan of a large job takes seconds; the hook that waits for it has a deadline of its own."""
+UNREACHED = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+
+
+class PlannedJobs:
+    """Calls of one controller. Each raises UnavailableError where it is not reached, and the next one connects anew."""
+
+    def __init__(self, server: str, lease_ms: int) -> None:
+        self._server = server
+        self._lease_ms = lease_ms
+        self._stack = ExitStack()
+        self._client: Client | None = None
+        self._fabric: Fabric | None = None
+
+    def fabric(self) -> Fabric:
+        """Return the fabric as it was when the connection was opened: a controller with another one begins again."""
+        self._connected()
+        assert self._fabric is not None
+        return self._fabric
+
+    def down_links(self) -> set[str]:
+        """Return the directed links that are down now."""
+        topology = self._call("GetTopology", pb.GetTopologyRequest())
+        return {link.id for link in topology.links if not link.up}
+
+    def known(self) -> set[str]:
+        """Return the ids of all jobs."""
+        found: set[str] = set()
+        request = pb.ListJobsRequest(without_flows=True)
+        while True:
+            reply = self._call("ListJobs", request)
+            found.update(job.job_id for job in reply.jobs)
+            if not reply.next_page_token:
+                return found
+            request.page_token = reply.next_page_token
+
+    def submit(self, request: JobRequest) -> pb.JobPlan:
+        """Submit a job and return its plan; raises HeddleError where it is refused."""
+        return self._call("SubmitJob", request_to(request), SUBMIT_TIMEOUT_S)
+
+    def renew(self, job: str) -> None:
+        """Extend a lease; a job that has ended meanwhile is submitted by the next pass."""
+        self._call("RenewJob", pb.RenewJobRequest(job_id=job, lease_ms=self._lease_ms))
+
+    def release(self, job: str) -> None:
+        """Release a job."""
+        self._call("ReleaseJob", pb.ReleaseJobRequest(job_id=job))
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        self._client = None
+        self._stack.close()
+
+    def _call(self, name: str, request: object, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+        client = self._connected()
+        service = client.fabric if name == "GetTopology" else client.jobs
+        try:
+            return getattr(service, name)(request, timeout=timeout_s)
+        except grpc.RpcError as error:
+            text = f"{name}: {error.details() or error.code().name}"
+            if error.code() in UNREACHED:
+                self.close()
+                raise UnavailableError(text) from None
+            raise (NotFoundError if error.code() is grpc.StatusCode.NOT_FOUND else HeddleError)(text) from None
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            client = self._stack.enter_context(connected(self._server))
+            try:
+                topology = client.fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S)
+            except grpc.RpcError as error:
+                self.close()
+                raise UnavailableError(f"GetTopology: {error.details()}") from None
+            self._fabric = fabric_of(topology)
+            self._client = client
+        return self._client

@@ -1,0 +1,208 @@
+"""Jobs of a real Slurm are planned before they start and released at their end; no failure of ours fails one."""
+
+import random
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.schedulers.slurm_check import problems_of
+from heddle.controller.schedulers.slurm_drains import REASON
+from heddle.controller.schedulers.slurm_files import Format
+from heddle.programs.console.slurm.drainer import PERIOD_S, Drainer
+from tests.support.examples import examples
+from tests.support.schedulers.slurm_cluster import MISSING
+from tests.support.schedulers.slurm_site import FABRIC, TIMEOUT_S, slurm_site, wait_until
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(MISSING is not None, reason=f"{MISSING} of Debian's Slurm is not installed (scripts/setup all)"),
+]
+
+
+@pytest.fixture(scope="module")
+def running():
+    with tempfile.TemporaryDirectory(prefix="hdslurm") as folder, slurm_site(Path(folder)) as found:
+        yield found
+
+
+@pytest.fixture
+def site(running):
+    """The site of all tests, without jobs, and with an agent."""
+    if running.agent.poll() is not None:
+        running.start_agent()
+    yield running
+    running.deadline.write_text("3")
+    running.agent.send_signal(signal.SIGCONT)
+    running.slurm.run("scancel", "--user=root", check=False)
+    wait_until(lambda: running.slurm.run("squeue", "-h") == "", lambda: running.slurm.run("squeue"))
+    if running.agent.poll() is None:
+        running.wait_for({})
+
+
+def test_a_job_is_planned_before_its_first_task_starts_and_released_after_the_last(site):
+    site.deadline.write_text("60")  # on a busy machine too
+    first_task = f"[ $SLURM_PROCID != 0 ] || {{ echo $SLURM_JOB_ID; cat {site.log}; }}"
+    seen = site.slurm.run("srun", "-N", "3", "sh", "-c", first_task)
+    job = seen.split()[0]
+    assert f"slurm-{job}-" in seen
+    assert "planned as assumed, 3 flows" in seen
+    site.wait_for({})
+
+
+def test_a_job_is_planned_as_its_comment_says(site):
+    job = site.submit("-N", "4", "--comment", "night run\nheddle: collective=ALL_TO_ALL qps=2")
+    site.wait_for({job: 4 * 3 * 2})
+    assert "planned as it says, 24 flows" in site.text()
+
+
+def test_arrays_and_heterogeneous_jobs_are_planned_and_jobs_on_one_node_are_not(site):
+    one = site.submit("-N", "1")
+    array = site.submit("-N", "2", "--array=1-2")
+    both = site.slurm.run(
+        "sbatch", "--parsable", "-N2", "-o", "/dev/null", ":", "-N2", "-w", "h16,h15", "--wrap", "sleep 60"
+    )
+    wait_until(lambda: len(site.planned()) == 3, lambda: f"{site.planned()} {site.slurm.run('squeue')}")
+    planned = site.planned()
+    assert one not in planned
+    assert planned[int(both.split(";")[0])] == 4
+    assert sorted(planned.values()) == [2, 2, 4]
+    assert array in planned
+
+
+def test_a_job_that_is_requeued_or_cancelled_is_released(site):
+    jobs = [site.submit("-N", "2", "--requeue") for _ in range(2)]
+    site.wait_for(dict.fromkeys(jobs, 2))
+    site.slurm.run("scontrol", "requeue", str(jobs[0]))
+    site.slurm.run("scancel", str(jobs[1]))
+    site.wait_for({})
+
+
+def test_without_an_agent_jobs_run_and_the_next_agent_plans_and_releases_them(site):
+    first = site.submit("-N", "2")
+    site.wait_for({first: 2})
+    site.agent.kill()
+    site.agent.wait(TIMEOUT_S)
+    site.slurm.run("scancel", str(first))
+    second = site.submit("-N", "4")
+    site.slurm.run("srun", "-N", "2", "true")
+    site.start_agent()
+    site.wait_for({second: 4})
+
+
+def test_an_agent_that_is_ended_leaves_its_jobs_and_no_socket(site):
+    job = site.submit("-N", "2")
+    site.wait_for({job: 2})
+    site.agent.terminate()
+    assert site.agent.wait(TIMEOUT_S) == 0
+    assert not site.socket.exists()
+    assert site.planned() == {job: 2}
+    site.start_agent()
+
+
+def test_slurm_started_anew_ends_no_planned_job(site):
+    job = site.submit("-N", "3")
+    site.wait_for({job: 3})
+    generation = site.text().count("planned")
+    site.slurm.stop_controller()
+    time.sleep(1.5)  # a few passes without slurmctld
+    site.slurm.start_controller()
+    site.slurm.run("srun", "-N", "2", "true")
+    assert job in site.planned()
+    assert f"slurm-{job}" not in "".join(line for line in site.text().splitlines() if "released" in line)
+    assert site.text().count(f"slurm-{job}-") == 1, generation
+
+
+def test_a_hung_agent_delays_a_job_by_its_hook_s_deadline_alone(site):
+    site.agent.send_signal(signal.SIGSTOP)
+    try:
+        assert site.slurm.run("srun", "-N", "2", "echo", "done").startswith("done\ndone\n")
+    finally:
+        site.agent.send_signal(signal.SIGCONT)
+
+
+def test_a_hung_controller_delays_a_job_by_its_hook_s_deadline_alone(site):
+    site.controller.process.send_signal(signal.SIGSTOP)
+    try:
+        assert site.slurm.run("srun", "-N", "2", "echo", "done").startswith("done\ndone\n")
+    finally:
+        site.controller.process.send_signal(signal.SIGCONT)
+
+
+def test_an_agent_that_starts_repairs_a_topology_file_that_somebody_broke(site):
+    site.agent.kill()
+    site.agent.wait(TIMEOUT_S)
+    site.slurm.topology.write_text("SwitchName=leaf[A-B]\n")
+    site.start_agent()
+    wait_until(lambda: problems_of(site.slurm.topology.read_text(), Format.TREE, site.slurm.nodes) == (), site.text)
+    assert site.slurm.topology.with_name("topology.conf.unsound").read_text() == "SwitchName=leaf[A-B]\n"
+    assert site.slurm.controller.poll() is None
+
+
+class _Links:
+    """What the controller says of links."""
+
+    def __init__(self, fabric):
+        self.known, self.down = fabric, set()
+
+    def fabric(self):
+        return self.known
+
+    def down_links(self):
+        return self.down
+
+
+def test_a_node_without_a_nic_that_is_up_gets_no_job_until_it_is_back(site, monkeypatch):
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, site.slurm.environment[name])
+    site.slurm.run("scontrol", "update", "NodeName=h9", "State=DRAIN", "Reason=disk")
+    lines, links = [], _Links(parse_fabric(FABRIC, "fabric"))
+    drainer = Drainer(lines.append)
+    links.down = {nic.up_link for nic in links.known.nics if nic.host in ("h3", "h9")}
+    for now_s in (0, PERIOD_S):
+        drainer.check(links, now_s)
+    assert "drain" in site.slurm.run("sinfo", "-h", "-n", "h3", "-o", "%T")
+    assert REASON in site.slurm.run("sinfo", "-h", "-n", "h3", "-o", "%E")
+    links.down = set()
+    drainer.check(links, 2 * PERIOD_S)
+    assert site.slurm.run("sinfo", "-h", "-n", "h3", "-o", "%T|%E").strip() in ("idle|none", "idle*|none")
+    assert site.slurm.run("sinfo", "-h", "-n", "h9", "-o", "%E").strip() == "disk"
+    site.slurm.run("scontrol", "update", "NodeName=h9", "State=RESUME")
+    assert lines == [f"h3: State=DRAIN Reason={REASON}", "h3: State=RESUME"]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_of_two_hundred_jobs_beside_kills_and_stops_none_fails_or_is_left(site):
+    draw, tasks, jobs = random.Random(7), [], []
+    for number in range(examples(20)):
+        what = draw.choice(["nothing", "nothing", "stop agent", "kill agent", "stop controller"])
+        if what == "stop agent":
+            site.agent.send_signal(signal.SIGSTOP)
+        elif what == "kill agent":
+            site.agent.kill()
+            site.agent.wait(TIMEOUT_S)
+        elif what == "stop controller":
+            site.controller.process.send_signal(signal.SIGSTOP)
+        nodes = str(draw.choice([2, 3, 4, 6]))
+        if number % 3:
+            jobs.append(site.submit("-N", nodes, sleep_s=draw.uniform(0.2, 1.5)))
+        else:
+            command = ["srun", "-N", nodes, "sleep", f"{draw.uniform(0.2, 1.0):.2f}"]
+            tasks.append(subprocess.Popen(command, env=site.slurm.environment))
+        time.sleep(draw.uniform(0.2, 1.0))
+        site.agent.send_signal(signal.SIGCONT)
+        site.controller.process.send_signal(signal.SIGCONT)
+        if what == "kill agent":
+            site.start_agent()
+    assert [task.wait(TIMEOUT_S) for task in tasks] == [0] * len(tasks)
+    wait_until(lambda: site.slurm.run("squeue", "-h") == "", lambda: site.slurm.run("squeue"))
+    for job in jobs:
+        shown = site.slurm.run("scontrol", "show", "job", str(job))
+        assert "JobState=COMPLETED" in shown
+        assert "Restarts=0" in shown
+    site.wait_for({})

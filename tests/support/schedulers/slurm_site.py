@@ -1,0 +1,101 @@
+"""A real Slurm whose nodes are the hosts of a fabric, a controller with fake switches, the agent between the two."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from heddle.controller.config.load import load_fabric
+from heddle.programs.console.slurm import hook
+from heddle.v1 import heddle_pb2 as pb
+from tests.support.controllers.controller_process import Controller
+from tests.support.processes.running_switches import Switches
+from tests.support.schedulers.slurm_cluster import SlurmCluster, slurm_cluster
+
+FABRIC = """\
+version: 1
+name: slurm
+generate: {kind: spine_leaf, spines: 2, leaves: 4, hosts_per_leaf: 4, gbps: 100}
+"""
+TOPOLOGY = "".join(f"SwitchName=leaf{n} Nodes=h[{4 * n - 3}-{4 * n}]\n" for n in range(1, 5))
+TOPOLOGY += "SwitchName=fabric Switches=leaf[1-4]\n"
+PERIOD_S = 0.5
+TIMEOUT_S = 120.0
+HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
+
+
+class SlurmSite:
+    """`slurm` has 16 nodes, `controller` a fabric of hosts of these names; `agent` is a process that tests may end."""
+
+    def __init__(self, folder: Path, slurm: SlurmCluster, controller: Controller) -> None:
+        self.slurm, self.controller = slurm, controller
+        self.log = folder / "agent.log"
+        self.socket = folder / "agent.sock"
+        self.deadline = folder / "deadline"
+        """The seconds that hooks wait."""
+        self.start_agent()
+
+    def start_agent(self) -> None:
+        """Start the agent, and wait until it listens."""
+        command = [*HEDDLE, "slurm", "agent", "--server", self.controller.grpc]
+        command += ["--socket", str(self.socket), "--period", str(PERIOD_S), "--lease", "60"]
+        command += ["--topology", str(self.slurm.topology)]
+        with open(self.log, "a") as log:
+            self.agent = subprocess.Popen(command, env=self.slurm.environment, stdout=log, stderr=log)
+        before = self.text().count("listening")
+        wait_until(lambda: self.text().count("listening") > before, lambda: self.text())
+
+    def text(self) -> str:
+        """Return what the agent has printed."""
+        return self.log.read_text()
+
+    def planned(self) -> dict[int, int]:
+        """Return the jobs of Slurm that the controller has, with their numbers of flows."""
+        jobs = self.controller.jobs.ListJobs(pb.ListJobsRequest(without_flows=True), timeout=TIMEOUT_S).jobs
+        return {int(job.job_id.split("-")[1]): job.flow_count for job in jobs}
+
+    def submit(self, *options: str, sleep_s: float = 60.0) -> int:
+        """Submit a batch job that sleeps; return its id."""
+        command = ("sbatch", "--parsable", "-o", "/dev/null", *options, "--wrap", f"sleep {sleep_s:g}")
+        return int(self.slurm.run(*command).split(";")[0])
+
+    def wait_for(self, planned: dict[int, int]) -> None:
+        """Wait until exactly these jobs are planned."""
+        wait_until(lambda: self.planned() == planned, lambda: f"{self.planned()}, not {planned}: {self.text()[-2000:]}")
+
+
+def wait_until(holds: Callable[[], bool], what: Callable[[], str]) -> None:
+    """Wait for a condition; `what` says what is found instead."""
+    end = time.monotonic() + TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < end, what()
+        time.sleep(0.05)
+
+
+@contextmanager
+def slurm_site(folder: Path) -> Iterator[SlurmSite]:
+    """Run all of it; the hooks of slurmctld wake the agent."""
+    (folder / "fabric.yaml").write_text(FABRIC)
+    script = folder / "hook"
+    command = f"{sys.executable} -I -S {hook.__file__} {folder}/agent.sock $(/bin/cat {folder}/deadline)"
+    script.write_text(f"#!/bin/sh\n{command} >/dev/null 2>&1\nexit 0\n")
+    script.chmod(0o755)
+    (folder / "deadline").write_text("3")
+    (folder / "slurm").mkdir()
+    hooks = [f"PrologSlurmctld={script}", f"EpilogSlurmctld={script}"]
+    with ExitStack() as stack:
+        switches = Switches(load_fabric(folder / "fabric.yaml"))
+        stack.callback(switches.close)
+        controller = Controller(folder / "fabric.yaml")
+        stack.callback(controller.kill)
+        switches.connect(controller.openflow)
+        cluster = stack.enter_context(slurm_cluster(folder / "slurm", TOPOLOGY, slurmds=16, extra=hooks))
+        controller.wait_for_rules()
+        site = SlurmSite(folder, cluster, controller)
+        try:
+            yield site
+        finally:
+            site.agent.kill()
+            site.agent.wait(TIMEOUT_S)

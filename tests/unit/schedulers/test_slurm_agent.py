@@ -1,0 +1,299 @@
+"""`heddle slurm agent` with a squeue that prints a file, and real hooks: what each failure changes, which is little."""
+
+import os
+import socket
+import subprocess
+import threading
+from concurrent import futures
+
+import grpc
+import pytest
+
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.programs.console.slurm import hook
+from heddle.programs.console.slurm.agent import Agent, run_agent
+from heddle.programs.console.slurm.planned_jobs import PlannedJobs
+from heddle.programs.console.slurm.wake_socket import WakeSocket
+from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
+
+
+class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
+    """A controller of h1 to h4 that keeps jobs, one page for each, and refuses what `refuses` names."""
+
+    def __init__(self):
+        self.ranks = {"train": ()}
+        self.renewed = []
+        self.requests = []
+        self.refuses = None
+        self.address = ""
+
+    def GetTopology(self, request, context):
+        kinds = [(n, kind) for n in range(1, 5) for kind in ("compute", "storage")]
+        return pb.Topology(
+            switches=[pb.Switch(id="leaf1", role="leaf")],
+            nics=[
+                pb.Nic(
+                    id=f"h{n}-{'n' if kind == 'compute' else 's'}0", host=f"h{n}", network=kind,
+                    ip=f"10.0.0.{n}", mac=f"02:00:00:00:00:0{n}", leaf_port=f"leaf1:{n}",
+                )
+                for n, kind in kinds
+            ],
+        )  # fmt: skip
+
+    def SubmitJob(self, request, context):
+        if self.refuses is not None:
+            context.abort(self.refuses, "no\nroom")
+        self.requests.append(request)
+        self.ranks[request.job_id] = tuple(request.ranks)
+        return pb.JobPlan(job_id=request.job_id, flow_count=len(request.ranks))
+
+    def ListJobs(self, request, context):
+        names = sorted(self.ranks)
+        at = names.index(request.page_token) if request.page_token else 0
+        after = names[at + 1] if at + 1 < len(names) else ""
+        return pb.ListJobsReply(jobs=[pb.JobPlan(job_id=names[at])], next_page_token=after)
+
+    def RenewJob(self, request, context):
+        self.renewed.append(request.job_id)
+        return pb.JobPlan()
+
+    def ReleaseJob(self, request, context):
+        del self.ranks[request.job_id]
+        return pb.ReleaseJobReply()
+
+    @property
+    def planned(self):
+        return {int(job.split("-")[1]): ranks for job, ranks in self.ranks.items() if job != "train"}
+
+
+class LoggedAgent(Agent):
+    """An agent that keeps what it logs."""
+
+    def __init__(self, calls):
+        self.lines: list[str] = []
+        super().__init__(calls, 90_000, self.lines.append)
+
+
+@pytest.fixture
+def jobs():
+    server, found = grpc.server(futures.ThreadPoolExecutor(2)), Jobs()
+    rpc.add_JobServiceServicer_to_server(found, server)
+    rpc.add_FabricServiceServicer_to_server(found, server)
+    found.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    yield found
+    server.stop(None).wait(10)
+
+
+@pytest.fixture
+def squeue(tmp_path, monkeypatch):
+    """Return a function that sets what squeue prints, and its exit status."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def prints(text, status=0):
+        (folder / "text").write_text(text)
+        (folder / "squeue").write_text(
+            f'#!/bin/sh\ncase "$*" in *--jobs*) echo "$*" | tail -c 2 | xargs -I N cat "$(dirname "$0")/N";;\n'
+            f'*) cat "$(dirname "$0")/text"; exit {status};;\nesac\n'
+        )
+        (folder / "squeue").chmod(0o755)
+
+    for number in (7, 8):
+        (folder / str(number)).write_text("(null)|(null)\n")
+    prints("")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return prints
+
+
+@pytest.fixture
+def agent(jobs, squeue):
+    calls = PlannedJobs(jobs.address, 90_000)
+    yield LoggedAgent(calls)
+    calls.close()
+
+
+def test_a_job_is_planned_once_renewed_at_once_by_the_next_agent_and_released_at_its_end(agent, jobs, squeue):
+    squeue("7|7|h[1-3]\n8|8|h4\n")
+    for _ in range(3):
+        agent.run_pass()
+    assert jobs.planned == {7: ("h1-n0", "h2-n0", "h3-n0")}
+    assert jobs.renewed == []
+    Agent(agent._jobs, 90_000, print).run_pass()
+    assert len(jobs.renewed) == 1
+    squeue("8|8|h4\n")
+    agent.run_pass()
+    assert list(jobs.ranks) == ["train"]
+    assert [line.partition(": ")[2] for line in agent.lines] == [
+        "planned as assumed, 3 flows, its fullest link 0.00",
+        "released",
+    ]
+
+
+def test_a_job_that_is_requeued_to_other_nodes_is_released_and_planned_anew(agent, jobs, squeue):
+    squeue("7|7|h[1-2]\n")
+    agent.run_pass()
+    squeue("7|7|h[3-4]\n")
+    agent.run_pass()
+    assert jobs.planned == {7: ("h3-n0", "h4-n0")}
+    assert len(jobs.ranks) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "status"), [("", 1), ("slurm_load_jobs error: Unable to contact\n", 0), ("7|7|h[1-\n", 0), ("\x00", 0)]
+)
+def test_a_squeue_that_fails_or_prints_garbage_ends_no_job_and_is_one_line(agent, jobs, squeue, text, status):
+    squeue("7|7|h[1-2]\n")
+    agent.run_pass()
+    squeue(text, status)
+    for _ in range(3):
+        agent.run_pass()
+    assert list(jobs.planned) == [7]
+    assert [line.startswith("no pass: squeue") for line in agent.lines[1:]] == [True]
+    squeue("7|7|h[1-2]\n")
+    agent.run_pass()
+    assert (agent.lines[-1], agent.failing) == ("passes go on", "")
+
+
+def test_a_refused_job_is_one_line_and_keeps_no_other_from_being_planned(agent, jobs, squeue):
+    squeue("7|7|h[1-2]\n")
+    jobs.refuses = grpc.StatusCode.FAILED_PRECONDITION
+    agent.run_pass()
+    jobs.refuses = None
+    squeue("7|7|h[1-2]\n8|8|h[3-4]\n")
+    agent.run_pass()
+    assert list(jobs.planned) == [8]
+    assert agent.lines[0].endswith("not planned: SubmitJob: no\\nroom")
+
+
+def test_of_too_many_jobs_the_oldest_are_planned_and_one_line_says_so(agent, jobs, squeue, monkeypatch):
+    for module in ("heddle.programs.console.slurm.agent", "heddle.controller.schedulers.slurm_jobs"):
+        monkeypatch.setattr(f"{module}.MAX_JOBS", 1)
+    squeue("8|8|h[3-4]\n7|7|h[1-2]\n")
+    for _ in range(2):
+        agent.run_pass()
+    assert list(jobs.planned) == [7]
+    assert agent.lines[0] == "the first 1 jobs are planned, others are not"
+    assert len(agent.lines) == 2
+
+
+def test_a_controller_that_does_not_reply_is_one_line_and_the_next_pass_goes_on(agent, jobs, squeue):
+    squeue("7|7|h[1-2]\n")
+    jobs.refuses = grpc.StatusCode.UNAVAILABLE
+    for _ in range(3):
+        agent.run_pass()
+    jobs.refuses = None
+    agent.run_pass()
+    assert list(jobs.planned) == [7]
+    assert agent.lines[0] == "no pass: SubmitJob: no"
+    assert len(agent.lines) == 3
+
+
+def test_a_lease_that_would_end_between_two_passes_is_refused(tmp_path):
+    with pytest.raises(InputError, match="--lease: must be at least 3 times --period, 30 s"):
+        run_agent("127.0.0.1:1", tmp_path / "s", 10.0, 29.0, print)
+
+
+# Hooks
+
+
+@pytest.fixture
+def sockets(tmp_path):
+    found = WakeSocket(tmp_path / "run" / "s")
+    yield found
+    found.close()
+
+
+def test_a_hook_waits_until_a_pass_that_began_after_it_has_ended(sockets, tmp_path):
+    started = threading.Thread(target=hook.wake, args=(str(tmp_path / "run" / "s"), 60.0))
+    started.start()
+    waiting = sockets.wait(60)
+    assert len(waiting) == 1
+    assert started.is_alive()
+    sockets.release(waiting)
+    started.join(60)
+    assert not started.is_alive()
+
+
+def test_without_hooks_the_wait_ends_with_the_period(sockets):
+    assert sockets.wait(0.01) == []
+
+
+def test_of_many_hooks_the_oldest_are_released(sockets, tmp_path, monkeypatch):
+    monkeypatch.setattr("heddle.programs.console.slurm.wake_socket.MAX_WAITING", 3)
+    ends = []
+    for _ in range(5):
+        ends.append(socket.socket(socket.AF_UNIX))
+        ends[-1].connect(str(tmp_path / "run" / "s"))
+    waiting = sockets.wait(60)
+    assert (len(waiting), sockets.turned_away) == (3, 2)
+    assert [end.recv(1) for end in ends[:2]] == [b"", b""]
+    ends[2].close()  # a hook that has gone
+    sockets.release(waiting)
+    assert [end.recv(1) for end in ends[3:]] == [b"\n", b"\n"]
+    for end in ends:
+        end.close()
+
+
+def test_the_socket_is_its_user_s_alone_and_a_second_agent_is_refused(sockets, tmp_path):
+    path = tmp_path / "run" / "s"
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(PrerequisiteError, match="another agent listens"):
+        WakeSocket(path)
+
+
+def test_a_stale_socket_file_is_replaced(tmp_path):
+    path = tmp_path / "s"
+    WakeSocket(path)._listener.close()
+    WakeSocket(path).close()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("path", ["none", "a" * 300, "nul\0", "folder"])
+def test_a_hook_without_an_agent_ends_at_once_and_well(tmp_path, path):
+    (tmp_path / "folder").mkdir()
+    hook.wake(str(tmp_path / path))
+
+
+def test_a_hook_ends_by_its_deadline_where_the_agent_hangs(tmp_path):
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "s"))
+        silent.listen(1)
+        hook.wake(str(tmp_path / "s"), 0.1)
+
+
+def test_the_printed_hook_runs_without_path_and_ends_with_0(heddle_output, tmp_path):
+    script = tmp_path / "hook"
+    script.write_text(heddle_output("slurm", "hooks", "--socket", tmp_path / "a b"))
+    script.chmod(0o755)
+    assert subprocess.run([script], env={}, check=False).returncode == 0
+
+
+@pytest.fixture
+def heddle_output(capsys, monkeypatch):
+    from heddle.programs.console.main import app
+
+    def run(*arguments):
+        app([*map(str, arguments)], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
+
+
+# What jobs say of themselves
+
+
+def test_a_job_is_planned_as_its_comment_says_and_for_its_account_s_tenant(jobs, squeue, tmp_path):
+    (tmp_path / "bin" / "7").write_text("ml|heddle: collective=ALL_TO_ALL bytes=5000 qps=2\n")
+    (tmp_path / "bin" / "8").write_text("ml|heddle: collective=NONE\n9|9|h[1-4]\n")
+    squeue("7|7|h[1-2]\n8|8|h[3-4]\n")
+    calls, lines = PlannedJobs(jobs.address, 90_000), []
+    Agent(calls, 90_000, lines.append, tenants=True).run_pass()
+    calls.close()
+    assert {request.tenant for request in jobs.requests} == {"ml"}
+    said, assumed = (request.collectives[0] for request in sorted(jobs.requests, key=lambda each: each.job_id))
+    assert (said.kind, said.bytes, said.qps_per_flow) == (pb.Collective.ALL_TO_ALL, 5_000, 2)
+    assert (assumed.kind, assumed.qps_per_flow) == (pb.Collective.RING_ALL_REDUCE, 1)
+    assert "collective='NONE' is no collective" in "".join(lines)
+    assert len(jobs.planned) == 2

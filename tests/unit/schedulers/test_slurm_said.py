@@ -1,0 +1,65 @@
+"""What a job says of itself is read, whatever it says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from heddle.controller.model.error import InputError
+from heddle.controller.model.job import Collective, CollectiveKind
+from heddle.controller.schedulers.slurm_said import Said, collective_said, said_of
+from tests.support.examples import examples
+
+
+def test_account_and_comment_are_read_as_squeue_prints_them():
+    assert said_of("(null)|(null)\n") == Said("", "(null)\n")
+    assert said_of("ml|a|b\nheddle: qps=2\n") == Said("ml", "a|b\nheddle: qps=2\n")
+    assert said_of("a\nb|x\n").account == ""
+    assert said_of("") == Said("", "")
+
+
+@pytest.mark.parametrize(
+    ("comment", "wanted"),
+    [
+        ("(null)\n", None),
+        ("run 7 of my heddle: no, of myheddle:", (CollectiveKind.RING_ALL_REDUCE, 10**9, 1)),
+        ("heddle:", (CollectiveKind.RING_ALL_REDUCE, 10**9, 1)),
+        ("x heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4\nmore", (CollectiveKind.ALL_TO_ALL, 4 * 10**9, 4)),
+        ("heddle: qps=16\nheddle: qps=2", (CollectiveKind.RING_ALL_REDUCE, 10**9, 16)),
+        ("myheddle: qps=3", None),
+    ],
+)
+def test_a_comment_describes_a_collective_over_all_ranks(comment, wanted):
+    if wanted and "no," in comment:
+        with pytest.raises(InputError, match="'no,' is none of collective=, bytes=, qps="):
+            collective_said(comment)
+        return
+    found = collective_said(comment)
+    assert found == (wanted and Collective(kind=wanted[0], size_bytes=wanted[1], qps_per_flow=wanted[2]))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("collective=ALL_TO_AL", "collective='ALL_TO_AL' is no collective over all ranks, did you mean ALL_TO_ALL?"),
+        ("collective=SEND_RECV", "is no collective over all ranks"),
+        ("bytes=0", "bytes='0' is no number of bytes"),
+        ("bytes=" + "9" * 19, "is no number of bytes"),
+        ("qps=17", "qps='17' is no number from 1 to 16"),
+        ("qps=", "qps='' is no number"),
+        ("ranks=3", "'ranks=3' is none of"),
+    ],
+)
+def test_what_a_comment_says_wrongly_is_one_line(words, line):
+    with pytest.raises(InputError) as caught:
+        collective_said(f"heddle: {words}")
+    assert line in str(caught.value)
+
+
+@hypothesis_settings(max_examples=examples(60), deadline=None)
+@given(st.text(max_size=40))
+def test_any_comment_is_a_collective_nothing_or_one_line(text):
+    try:
+        collective_said(f"heddle: {text}")
+    except InputError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - a collective is as well
