@@ -117,7 +117,7 @@ def _is(fabric: Fabric, wanted: tuple[list[str], set[str]], found: pb.Topology) 
 def test_what_daemons_of_routers_hear_names_plugs_that_are_exchanged_live(
     fabric: Fabric, heard: Heard, tmp_path: Path, real: bool
 ) -> None:
-    with RoutedLab(fabric) as lab, lldp_daemons(lab, tmp_path, real=real) as daemons:
+    with RoutedLab(fabric) as lab, lldp_daemons(lab, real=real) as daemons:
         net = lab.net
         ports: dict[str, dict[str, int]] = {switch.id: {} for switch in fabric.switches}
         for port, interface in net.interface_of.items():

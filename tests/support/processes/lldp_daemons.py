@@ -7,13 +7,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from heddle.mininet_topos.routed.lab import RoutedLab
 
 LLDPD = shutil.which("lldpd") or "/usr/sbin/lldpd"
 SPEAKER = Path(__file__).with_name("lldp_speaker.py")
-PREPARED = "hostname {name}; mount -t tmpfs none /run; mkdir -p /run/lldpd; exec {lldpd} -d -u {socket} -S a-router"
+PREPARED = """hostname {name}; mount -t tmpfs none /run; mkdir -p /run/lldpd
+exec {lldpd} -d -u {socket} -S a-router -O {config}"""
 """lldpd's names and files are of the machine: each router gets its own host name, and a /run of its own."""
 
 
@@ -29,8 +31,20 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def lldp_daemons(lab: RoutedLab, folder: Path, *, real: bool) -> Iterator[Daemons]:
-    """Run a daemon in the namespace of each router while the context lasts."""
+def lldp_daemons(lab: RoutedLab, *, real: bool) -> Iterator[Daemons]:
+    """Run a daemon in the namespace of each router while the context lasts.
+
+    Debian's lldpcli is setuid `_lldpd`: that user must be able to reach the sockets, also where root runs it.
+    """
+    with TemporaryDirectory(prefix="heddle-lldp-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with _running(lab, folder, real=real) as daemons:
+            yield daemons
+
+
+@contextmanager
+def _running(lab: RoutedLab, folder: Path, *, real: bool) -> Iterator[Daemons]:
     socket_of = {switch.id: folder / f"{switch.id}.lldp" for switch in lab.fabric.switches}
     environment = dict(os.environ)
     if not real:
@@ -38,12 +52,15 @@ def lldp_daemons(lab: RoutedLab, folder: Path, *, real: bool) -> Iterator[Daemon
         program.write_text('#!/bin/sh\nexec cat "$2"\n')
         program.chmod(0o755)
         environment["PATH"] = f"{folder}:{environment['PATH']}"
+    config = folder / "lldpd.conf"
+    config.write_text("configure lldp tx-interval 1\n")  # 30 s by default: an exchange takes so long to be heard
     running = []
     try:
         for name, path in socket_of.items():
             words = [sys.executable, str(SPEAKER), name, str(path)]
             if real:
-                words = ["unshare", "-m", "-u", "sh", "-c", PREPARED.format(name=name, lldpd=LLDPD, socket=path)]
+                script = PREPARED.format(name=name, lldpd=LLDPD, socket=path, config=config)
+                words = ["unshare", "-m", "-u", "sh", "-c", script]
             entrance = lab.net.host(name).entrance
             running.append(subprocess.Popen([*entrance, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         yield Daemons(socket_of, environment)
