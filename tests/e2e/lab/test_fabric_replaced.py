@@ -4,6 +4,7 @@
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -45,8 +46,8 @@ SLOWER = replace(
 )
 FLOW_BPS = LINK_BPS * 3 // 10
 """Eight flows of a leaf on four uplinks: 60 %."""
-SIZE_BYTES = 60_000_000
-"""Nearly three minutes: on a busy machine the processes of a life take half a minute to load."""
+SIZE_BYTES = 45_000_000
+"""Two minutes: on a busy machine the processes of a life take half a minute to load."""
 ACT_AT_S = 0.5
 TIMEOUT_S = 400.0
 
@@ -156,8 +157,8 @@ def test_a_spine_replaced_and_a_cable_at_half_its_rate_cost_no_packet_and_only_p
     with ThreadPoolExecutor(1) as threads, JobFollower(stack.controller.channel, plan, paced) as follower:
         result = stack.lab.run_flows(requests_of(plan, SIZE_BYTES), TIMEOUT_S, on_progress, follower)
         done = acting[0].result()
-    reasons = sorted({move.reason for move in result.moves})
-    print(f"FIGURES {done.seconds:.1f} s of {result.duration_ns / 1e9:.1f} s; {len(result.moves)} moves: {reasons}")
+    moves = Counter(move.reason for move in result.moves)
+    print(f"FIGURES {done.seconds:.1f} s of {result.duration_ns / 1e9:.1f} s; moves: {dict(moves)}")
     print(f"FIGURES drained {done.drained}, undrained {done.undrained}; slower: {done.slower.jobs[0].text}")
     generations = [plan.flows, *(each.flows.values() for each in follower.generations)]
     assert_no_packet_lost(result)
@@ -167,9 +168,9 @@ def test_a_spine_replaced_and_a_cable_at_half_its_rate_cost_no_packet_and_only_p
     assert not done.replaced.refusal
     assert [(each.job_id, each.kind) for each in done.slower.jobs] == [("a", pb.JobFate.SLOWER)]
     assert SLOW in done.slower.jobs[0].text
+    assert sorted(moves.values()) == sorted((done.drained, done.undrained)), "neither change of the fabric moves a flow"
+    assert all(SPINE in reason for reason in moves)
     moved = {move.flow_id for move in result.moves}
-    assert len(moved) == done.drained, "the drain alone has moved flows away"
-    assert all(": " in reason for reason in reasons)
     ports = {flow.flow_id: flow.udp_source_port for flow in plan.flows}
     again = stack.controller.jobs.GetJob(pb.GetJobRequest(job_id="a"))
     assert {flow.flow_id for flow in again.flows if flow.udp_source_port != ports[flow.flow_id]} <= moved
