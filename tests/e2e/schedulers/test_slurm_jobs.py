@@ -109,7 +109,7 @@ def test_slurm_started_anew_ends_no_planned_job(site):
     site.wait_for({job: 3})
     generation = site.text().count("planned")
     site.slurm.stop_controller()
-    time.sleep(1.5)  # a few passes without slurmctld
+    time.sleep(1)  # a few passes without slurmctld
     site.slurm.start_controller()
     site.slurm.run("srun", "-N", "2", "true")
     assert job in site.planned()
@@ -118,6 +118,7 @@ def test_slurm_started_anew_ends_no_planned_job(site):
 
 
 def test_a_hung_agent_delays_a_job_by_its_hook_s_deadline_alone(site):
+    site.deadline.write_text("1")
     site.agent.send_signal(signal.SIGSTOP)
     try:
         assert site.slurm.run("srun", "-N", "2", "echo", "done").startswith("done\ndone\n")
@@ -126,6 +127,7 @@ def test_a_hung_agent_delays_a_job_by_its_hook_s_deadline_alone(site):
 
 
 def test_a_hung_controller_delays_a_job_by_its_hook_s_deadline_alone(site):
+    site.deadline.write_text("1")
     site.controller.process.send_signal(signal.SIGSTOP)
     try:
         assert site.slurm.run("srun", "-N", "2", "echo", "done").startswith("done\ndone\n")

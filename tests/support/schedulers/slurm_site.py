@@ -86,10 +86,10 @@ def slurm_site(folder: Path) -> Iterator[SlurmSite]:
     (folder / "slurm").mkdir()
     hooks = [f"PrologSlurmctld={script}", f"EpilogSlurmctld={script}"]
     with ExitStack() as stack:
-        switches = Switches(load_fabric(folder / "fabric.yaml"))
-        stack.callback(switches.close)
         controller = Controller(folder / "fabric.yaml")
         stack.callback(controller.kill)
+        switches = Switches(load_fabric(folder / "fabric.yaml"))
+        stack.callback(switches.close)
         switches.connect(controller.openflow)
         cluster = stack.enter_context(slurm_cluster(folder / "slurm", TOPOLOGY, slurmds=16, extra=hooks))
         controller.wait_for_rules()
