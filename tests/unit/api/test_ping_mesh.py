@@ -33,7 +33,7 @@ class Site:
     """Agents that answer as the switches' rules lead probes, and of `lost` links lose every second packet."""
 
     lost: set[str] = field(default_factory=set)
-    reports: dict[str, object] = field(default_factory=dict)
+    reports: dict[str, dict[str, object]] = field(default_factory=dict)
     """What the agents of some hosts report instead, as fields of the reply."""
     orders: list[pb.ProbeOrder] = field(default_factory=list)
     packets: int = 0
@@ -110,6 +110,7 @@ async def test_a_cable_that_loses_probes_one_way_is_named_with_its_repair_and_a_
     site = Site()
     async with meshed(site) as (controller, mesh):
         await turns(mesh)
+        assert mesh.crossed == 2 * len(FABRIC.cables)
         assert controller.application.loop.state.bad_cables == {}
         site.lost = {LINK}
         topology = await controller.until(lambda topology: any(link.fault for link in topology.links))

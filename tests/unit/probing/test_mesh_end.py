@@ -110,7 +110,7 @@ async def test_an_agent_that_stood_still_says_so(monkeypatch):
     wire = Wire()
     a = wire.end(A)
     wire.end(B)
-    wire.ends[B].arrive = lambda payload, source: clock.__setitem__(0, clock[0] + 1.0)
+    monkeypatch.setattr(wire.ends[B], "arrive", lambda payload, source: clock.__setitem__(0, clock[0] + 1.0))
     assert (await a.run(order(*[MeshProbe(B, 50_000, 60_000)] * 2))).late
 
 
