@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Site:
     """Agents that answer as the switches' rules lead probes, and of `lost` links lose every second packet."""
 
     lost: set[str] = field(default_factory=set)
-    reports: dict[str, dict[str, object]] = field(default_factory=dict)
+    reports: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What the agents of some hosts report instead, as fields of the reply."""
     orders: list[pb.ProbeOrder] = field(default_factory=list)
     packets: int = 0
