@@ -19,6 +19,9 @@ TURNS = Family(
     "Turns of the ping mesh by result; discarded where what is in use changed meanwhile.",
     ("result",),
 )
+CROSSED = Family(
+    "heddle_mesh_crossed_links", "gauge", "Directed links between switches that the probes of the last turn cross."
+)
 LOSSY = Family("heddle_mesh_lossy_links", "gauge", "Directed links between switches that lose probes.")
 EXPLAINED = Family(
     "heddle_mesh_losses",
@@ -26,7 +29,7 @@ EXPLAINED = Family(
     "Lost probes of the last ten minutes that accuse no link, by what explains them.",
     ("by",),
 )
-FAMILIES = (PROBES, TURNS, LOSSY, EXPLAINED)
+FAMILIES = (PROBES, TURNS, CROSSED, LOSSY, EXPLAINED)
 RESULTS = ("answered", "lost", "queued", "unknown")
 """The queued ones are lost, too."""
 
@@ -37,6 +40,7 @@ def mesh_lines(mesh: PingMesh | None) -> Iterator[str]:
     yield from lines(PROBES, [(label_text(("result", result)), counts[result]) for result in RESULTS])
     turns = [("judged", counts["turns"]), ("discarded", counts["turns_discarded"])]
     yield from lines(TURNS, [(label_text(("result", result)), count) for result, count in turns])
+    yield from lines(CROSSED, [("", mesh.crossed if mesh is not None else 0)])
     yield from lines(LOSSY, [("", len(judge.raised) if judge is not None else 0)])
     others = judge.others if judge is not None else Counter[Explained]()
     yield from lines(EXPLAINED, [(label_text(("by", by)), others[by]) for by in Explained])

@@ -54,10 +54,7 @@ class Ground:
 
 
 class Cover:
-    """The rounds of probes on one ground: `next` goes on where the call before has ended.
-
-    `uncovered` counts the links that no pair of agents can cross, by the last attempts.
-    """
+    """The rounds of probes on one ground: `next` goes on where the call before has ended; `rounds` have begun."""
 
     def __init__(self, ground: Ground, noise: Callable[[int], Floats]) -> None:
         """Begin; `noise` draws so many numbers from 0 to 1, which break ties."""
@@ -81,7 +78,6 @@ class Cover:
         self._left: list[int] = []
         self._crossed = np.zeros(2 * topology.cables + 1, dtype=np.bool_)
         self.rounds = 0
-        self.uncovered = 0
 
     def next(self, count: int) -> Probes:
         """Return so many probes, fewer where no link can be crossed at all."""
@@ -94,7 +90,6 @@ class Cover:
             if probe is not None:
                 found.append(probe)
                 self._count(*probe)
-        self.uncovered = failed
         return self._probes(found)
 
     def _next_link(self) -> int:

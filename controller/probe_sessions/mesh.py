@@ -58,7 +58,7 @@ class _Sent(NamedTuple):
 
 
 class PingMesh:
-    """The mesh of one controller. `counts` are cumulative; `uncovered` links had no pair of agents in the last turn."""
+    """The mesh of one controller. `counts` are cumulative; `crossed` is how many links the last turn's probes cross."""
 
     def __init__(
         self, agents: ProbeAgents, state: Callable[[], State], report: Report, noise: Callable[[int], Floats],
@@ -66,7 +66,7 @@ class PingMesh:
     ) -> None:  # fmt: skip
         """Begin; `state` returns the loop's, `report` takes all bad cables; each NIC sends `nic_pps`, 0: no mesh."""
         self.counts: Counter[str] = Counter()
-        self.uncovered = 0
+        self.crossed = 0
         self._agents, self._state, self._report, self._noise = agents, state, report, noise
         self._nic_pps, self._turn_s = nic_pps, turn_s
         self._judge: Judge | None = None
@@ -90,8 +90,9 @@ class PingMesh:
                 began_s, seconds = clock(), self._turn_s
                 nics = self._attached(self._state().fabric)
                 if nics.any():
-                    in_use, probes = await asyncio.to_thread(self._drawn, self._state(), nics)
-                    seconds = self._seconds(in_use.fabric, probes)
+                    seconds = max(self._turn_s, int(nics.sum()) / NICS_A_SECOND)
+                    in_use, probes = await asyncio.to_thread(self._drawn, self._state(), nics, seconds)
+                    seconds = max(seconds, self._least_s(in_use.fabric, probes))
                     if len(probes):
                         turns.create_task(self._turn(in_use, probes, seconds))
                 await asyncio.sleep(max(0.0, began_s + seconds - clock()))
@@ -102,7 +103,7 @@ class PingMesh:
         here = [nic.ip in sessions and nic.ip in sessions[nic.ip].mesh_ips for nic in fabric.nics]
         return np.array(here, dtype=np.bool_)
 
-    def _drawn(self, state: State, nics: Flags) -> tuple[InUse, Probes]:
+    def _drawn(self, state: State, nics: Flags, seconds: float) -> tuple[InUse, Probes]:
         """Return a turn's probes, and for what they are drawn."""
         in_use = in_use_of(state)
         if self._cover is None or self._cover[0] != in_use or self._cover[1] != nics.tobytes():
@@ -110,14 +111,14 @@ class PingMesh:
             live = Live.of(topology, in_use.health)
             ground = Ground(fabric=in_use.fabric, topology=topology, live=live, nics=nics, led=in_use.led)
             self._cover = in_use, nics.tobytes(), Cover(ground, self._noise)
-        cover, count = self._cover[2], int(nics.sum())
-        turn_s = max(self._turn_s, count / NICS_A_SECOND)
-        probes = cover.next(max(1, int(min(self._nic_pps * count, MAX_PPS) * turn_s)))
-        self.uncovered = cover.uncovered
+        pps = min(self._nic_pps * int(nics.sum()), MAX_PPS)
+        probes = self._cover[2].next(max(1, int(pps * seconds)))
+        hops = np.concatenate((probes.hops, probes.reply_hops))
+        self.crossed = len(np.unique(hops[hops >= 0]))
         return in_use, probes
 
-    def _seconds(self, fabric: Fabric, probes: Probes) -> float:
-        """Return how long a turn lasts, so that no link has more than its budget, and no NIC twice its share."""
+    def _least_s(self, fabric: Fabric, probes: Probes) -> float:
+        """Return the least time for a turn in which no link has more than its budget, and no NIC twice its share."""
         topology = topology_of(fabric)
         hops = np.concatenate((probes.hops, probes.reply_hops), axis=None)
         links = np.bincount(hops[hops >= 0], minlength=2 * topology.cables)
@@ -125,7 +126,7 @@ class PingMesh:
         ends = sent + np.bincount(probes.dst_nic, minlength=topology.nics)
         bits = FRAME_BITS * np.concatenate((links, ends, ends))
         by_links = float((bits / (BUDGET * topology.capacity)).max(initial=0.0))
-        return max(self._turn_s, len(probes) / MAX_PPS, by_links, float(sent.max(initial=0)) / (2 * self._nic_pps))
+        return max(by_links, float(sent.max(initial=0)) / (2 * self._nic_pps))
 
     async def _turn(self, in_use: InUse, probes: Probes, seconds: float) -> None:
         """Send a turn's probes, and judge by what is reported."""

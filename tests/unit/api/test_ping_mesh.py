@@ -111,6 +111,7 @@ async def test_a_cable_that_loses_probes_one_way_is_named_with_its_repair_and_a_
     site = Site()
     async with meshed(site) as (controller, mesh):
         await turns(mesh)
+        assert mesh.crossed == 2 * len(FABRIC.cables)
         assert controller.application.loop.state.bad_cables == {}
         site.lost = {LINK}
         topology = await controller.until(lambda topology: any(link.fault for link in topology.links))
