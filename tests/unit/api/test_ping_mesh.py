@@ -62,7 +62,7 @@ class Site:
             target = NIC_OF[parse_ip(probe.dst_ip)]
             arrives = self.passes(source, target, probe.port) and self.passes(target, source, probe.reply_port)
             rtt_us.append(500 if arrives else 0)
-        report = {"sent": len(rtt_us), "mesh_rtt_us": rtt_us} | self.reports.get(source.host, {})
+        report: dict[str, Any] = {"sent": len(rtt_us), "mesh_rtt_us": rtt_us} | self.reports.get(source.host, {})
         return [pb.ProbeReplies(order_id=order.order_id, **report)]
 
 
