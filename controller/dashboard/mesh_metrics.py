@@ -16,7 +16,7 @@ PROBES = Family(
 TURNS = Family(
     "heddle_mesh_turns_total",
     "counter",
-    "Turns of the ping mesh by result; discarded where what is in use changed meanwhile.",
+    "Turns of the ping mesh by result; discarded where what is in use changed, or the one before was still judged.",
     ("result",),
 )
 CROSSED = Family(

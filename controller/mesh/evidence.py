@@ -28,8 +28,8 @@ SLOW_US = 2_000
 """A round trip is slow that takes so many times as long as usual, and so much longer."""
 USUAL_QUANTILE = 0.2
 """In a small fabric most probes may cross one full queue."""
-MIN_ANSWERS = 3
-"""A link counts as slow by half of at least so many probes."""
+MIN_ANSWERS, SLOW_SHARE = 3, 0.5
+"""A link counts as slow by such a share of so many probes, twice the share of those that do not cross it."""
 MAX_LOST = 8_192
 """Lost probes of a turn; of more, those that came last say nothing new."""
 MAX_TURNS = 512
@@ -136,12 +136,14 @@ def _is_evidence(crossed: Crossed, turn: Turn, answered: Flags) -> Flags:
 
 
 def _slow(rows: Ints, rtt_us: Ints, parts: int) -> Flags:
-    """Return the parts that at least half of the answered probes over them crossed slowly."""
+    """Return the parts that probes cross slowly, in large part, and far more often than other parts."""
     usual = float(np.quantile(rtt_us, USUAL_QUANTILE)) if len(rtt_us) else 0.0
     slow = rtt_us > max(SLOW_FACTOR * usual, usual + SLOW_US)
     answers = np.bincount(rows.ravel(), minlength=parts + 1)[:parts]
     late = np.bincount(rows[slow].ravel(), minlength=parts + 1)[:parts]
-    return np.asarray((answers >= MIN_ANSWERS) & (2 * late >= answers), dtype=np.bool_)
+    elsewhere = (slow.sum() - late) / np.maximum(len(rows) - answers, 1)
+    share = late / np.maximum(answers, 1)
+    return np.asarray((answers >= MIN_ANSWERS) & (share >= SLOW_SHARE) & (share >= 2 * elsewhere), dtype=np.bool_)
 
 
 class Evidence:

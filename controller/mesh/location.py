@@ -33,9 +33,9 @@ MIN_TURNS = 2
 """One burst, as a link comes up, accuses no link."""
 MIN_SOURCES = 2
 """What a single agent reports accuses no link."""
-MAX_FITTED = 2_048
+MAX_FITTED = 1_024
 """Of more lost probes every second, third … is looked at, as of all probes."""
-MAX_FAULTS = 64
+MAX_FAULTS = 32
 """So many parts are fitted together; more would rather be a fault of what is measured."""
 STEPS = 60
 SHARES = np.geomspace(1e-4, 1.0, 13)
@@ -88,6 +88,7 @@ class _Losses:
         every = max(1, -(-len(account.lost) // MAX_FITTED))
         rows = account.lost[::every]
         self._parts, self._every = parts, every
+        self._fits: dict[frozenset[int], Floats] = {}
         self.rows: Ints = np.column_stack((rows, np.full(len(rows), parts + 1, dtype=np.int64)))
         self._turn, self._source = account.turn[::every], account.source[::every]
         self._sent: Floats = np.append(account.sent, (1, account.probes)) / every
@@ -109,9 +110,12 @@ class _Losses:
 
     def fitted(self, faults: list[int]) -> Floats:
         """Return the likeliest share of each part, if these are the ones that lose probes."""
-        active = np.zeros(self._parts + 2, dtype=np.bool_)
-        active[faults] = True
-        return self._fit(active)
+        key = frozenset(faults)
+        if key not in self._fits:
+            active = np.zeros(self._parts + 2, dtype=np.bool_)
+            active[faults] = True
+            self._fits[key] = self._fit(active)
+        return self._fits[key]
 
     def blamed_on(self, part: int, faults: list[int]) -> Flags:
         """Return which lost probes were rather lost at a part than at any other."""

@@ -134,7 +134,7 @@ class PingMesh:
         rows = [np.flatnonzero(probes.src_nic == nic)[:MAX_QUESTIONS] for nic in sources]
         results = await asyncio.gather(*(self._ordered(in_use.fabric, probes, mine, seconds) for mine in rows))
         state = self._state()
-        if await asyncio.to_thread(in_use_of, state) != in_use:
+        if self._judging.locked() or await asyncio.to_thread(in_use_of, state) != in_use:
             self.counts["turns_discarded"] += 1
             return
         rtt_us = self._round_trips(probes, rows, results)

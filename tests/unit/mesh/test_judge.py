@@ -100,6 +100,14 @@ def test_losses_over_a_link_whose_queue_is_full_are_congestion_by_delay_or_by_te
     assert (mesh.judge.raised, mesh.judge.queued > 20) == ({}, True)
 
 
+def test_probes_that_are_slow_everywhere_show_no_full_queue():
+    """Hosts that are busy reply late, at random: what is lost beside that is lost at its link."""
+    probes, random = PROBES[0], np.random.default_rng(2)
+    rtts = np.where(random.random(len(probes)) < 0.6, 20_000, 500)
+    account = account_of(Crossed(TOPOLOGY), Turn(probes, np.zeros(len(probes), dtype=np.int64), rtts, CALM, 3.0), 1)
+    assert account.probes == len(probes)
+
+
 def test_no_probe_over_a_full_queue_is_evidence_whether_it_got_through_or_not():
     busy = CALM.copy()
     busy[LINK] = True
