@@ -4,6 +4,10 @@ import subprocess
 import sys
 import textwrap
 
+from heddle.controller.planner.search import joint
+from heddle.controller.planner.search.relax import relax
+from heddle.controller.planner.warm import PLANNING, warm
+
 UNREACHED = textwrap.dedent(
     """
     import importlib, pkgutil
@@ -29,3 +33,17 @@ UNREACHED = textwrap.dedent(
 def test_every_kernel_of_a_session_is_compiled_ahead_of_time():
     found = subprocess.run((sys.executable, "-c", UNREACHED), capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+def test_each_start_of_a_planner_tries_few_paths(monkeypatch):
+    tried = 0
+
+    def counted(net, loads, moving, goal, steps, paths, patience):
+        nonlocal tried
+        missed, left = relax(net, loads, moving, goal, steps, paths, patience)
+        tried += paths - left
+        return missed, left
+
+    monkeypatch.setattr(joint, "relax", counted)
+    warm((*PLANNING, "session"))
+    assert 0 < tried < 100_000, "a process that warms up plans small cases, to load their kernels"
