@@ -27,11 +27,9 @@ from heddle.controller.model.error import (
 from heddle.controller.model.event import NotFollowed
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.found_cabling import with_found
-from heddle.controller.model.job_state import JobState
-from heddle.controller.model.plan import JobFlows
 from heddle.controller.runtime.interpreter import growing
 from heddle.controller.runtime.journal.fitting import WHOLE, Key, UnfitFabricError, as_in_file, encoded, in_force
-from heddle.controller.runtime.journal.foresight import Foresight
+from heddle.controller.runtime.journal.foresight import Foresight, lasting_jobs
 from heddle.controller.runtime.journal.gate import Gate
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.runtime.ports import Compiler, Planner, StateStore
@@ -201,8 +199,8 @@ class FabricApply:
         found = Checked(judged.found.refusal, judged.gone)
         for _ in range(MAX_CHECKS):
             state = self._loop.state
-            jobs, then = _jobs(state), _jobs(before)
-            kept = frozenset(name for name, flows in jobs.items() if flows is then.get(name))
+            jobs, then = lasting_jobs(state), lasting_jobs(before)
+            kept = frozenset(name for name, job in jobs.items() if name in then and job.flows is then[name].flows)
             if kept == jobs.keys() == then.keys() and _parts(state) == _parts(before):
                 return found.gone
             found, before = await trial.check(state, kept), state
@@ -213,11 +211,6 @@ class FabricApply:
 def _check(refusal: str) -> None:
     if refusal:
         raise UnfitFabricError(refusal)
-
-
-def _jobs(state: State) -> Mapping[str, JobFlows]:
-    """Return the paths and ports of the jobs that a journal has."""
-    return {name: job.flows for name, job in state.jobs.items() if job.state is not JobState.PLANNED}
 
 
 def _parts(state: State) -> tuple[object, ...]:

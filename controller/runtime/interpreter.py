@@ -15,6 +15,10 @@ MAX_GROWTH = 1.25
 """Once so many times the excluded objects of the last whole pass are excluded, the next pass is whole."""
 _whole = 0
 """How many objects were excluded after the last whole pass: all of them were in use."""
+_since = 0
+"""How many were excluded since, at most: those that were freed meanwhile count until they are counted again."""
+_is_whole_next = False
+"""Whether nothing is excluded from the next full pass."""
 
 
 def shorten_pauses(*, collects: bool = True) -> None:
@@ -27,16 +31,15 @@ def shorten_pauses(*, collects: bool = True) -> None:
     A full pass of the garbage collector stops all threads: tens of milliseconds for what exists by now (modules, the
     fabric), 300 ms for half a million rules.
     """
-    global _whole
+    global _whole, _since, _is_whole_next
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECTION_THRESHOLDS)
     if collects:
         gc.collect()
     gc.freeze()
     if collects:
-        _whole = gc.get_freeze_count()
-    elif gc.get_freeze_count() > MAX_GROWTH * _whole:
-        gc.unfreeze()
+        _whole, _is_whole_next = gc.get_freeze_count(), False
+    _since = gc.get_freeze_count() - _whole
     if _exclude_survivors not in gc.callbacks:
         gc.callbacks.append(_exclude_survivors)
 
@@ -62,13 +65,17 @@ def _exclude_survivors(phase: str, info: dict[str, Any]) -> None:
     and connections in progress are such cycles. So few survivors are not excluded, however long the pass took, and
     once the excluded objects have grown by a quarter, the next pass walks all of them: a pause that is as rare as that.
     """
-    global _whole
-    if phase == "start" or info["generation"] < 2 or len(gc.get_objects(generation=2)) <= MAX_WALKED:
+    global _whole, _since, _is_whole_next
+    if phase == "start" or info["generation"] < 2:
         return
-    is_whole = not gc.get_freeze_count()
-    gc.freeze()
-    excluded = gc.get_freeze_count()
-    if is_whole:
-        _whole = excluded
-    elif excluded > MAX_GROWTH * _whole:
-        gc.unfreeze()
+    survivors = len(gc.get_objects(generation=2))
+    if survivors > MAX_WALKED:
+        gc.freeze()
+        _since += survivors
+        if _is_whole_next:
+            _whole, _since, _is_whole_next = survivors, 0, False
+    if _since > (MAX_GROWTH - 1) * _whole:
+        _since = gc.get_freeze_count() - _whole  # it walks all of them: 40 ms for a million
+        if _since > (MAX_GROWTH - 1) * _whole:
+            gc.unfreeze()
+            _since, _is_whole_next = 0, True

@@ -69,20 +69,26 @@ class Running:
     down_ports: frozenset[PortRef] = frozenset()
 
 
-def running_of(state: State, *, without: Collection[str] = ()) -> Running:
-    """Return what of a state another fabric is compared with, without some of its jobs."""
+def running_of(state: State) -> Running:
+    """Return what of a state another fabric is compared with."""
     topology = topology_of(state.fabric)
+    return running_with(state, {name: jobs.encode(topology, job) for name, job in lasting_jobs(state).items()})
+
+
+def running_with(state: State, encoded: Mapping[str, bytes]) -> Running:
+    """Return what of a state another fabric is compared with, whose jobs are encoded already."""
     return Running(
         fabric=state.fabric,
-        jobs={
-            name: jobs.encode(topology, job)
-            for name, job in state.jobs.items()
-            if job.state is not JobState.PLANNED and name not in without
-        },
+        jobs=encoded,
         drained=frozenset(state.drained),
         out_of_use=state.out_of_use.union(Health(down_cables=state.cabling.verdict.wrong)),
         down_ports=frozenset(state.down_ports),
     )
+
+
+def lasting_jobs(state: State) -> dict[str, Job]:
+    """Return the jobs that a journal has."""
+    return {name: job for name, job in state.jobs.items() if job.state is not JobState.PLANNED}
 
 
 def why_unfit(running: Running, fabric: Fabric, gone: Collection[fitting.Key] = ()) -> str:

@@ -12,13 +12,17 @@ from typing import Any, Self
 from heddle.controller.brain.state import State
 from heddle.controller.model.error import HeddleError, UnavailableError
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.runtime.child_process import LOST, ChildProcess
-from heddle.controller.runtime.journal.foresight import running_of
+from heddle.controller.runtime.journal import jobs
+from heddle.controller.runtime.journal.foresight import Running, lasting_jobs, running_with
 from heddle.controller.runtime.trial.wire import Begin, Check, Checked, HandedOver, HandOver, Judge, Judged, Reader
 
 MODULE = "heddle.controller.runtime.trial.child"
 LIMIT_S = 120.0
 """A process that takes longer for a reply counts as lost; the largest file takes 30 s to read."""
+MAX_FLOWS_IN_LOOP = 200
+"""Jobs up to so many flows are encoded in the event loop, in about a millisecond each; larger ones in a thread."""
 
 
 class Trial:
@@ -47,13 +51,13 @@ class Trial:
 
     async def judge(self, state: State) -> Judged:
         """Return what the fabric would change of a state; raises UnavailableError."""
-        found = await self._request(await asyncio.to_thread(lambda: Judge(running_of(state))))
+        found = await self._request(Judge(await _running(state)))
         assert isinstance(found, Judged)
         return found
 
     async def check(self, state: State, kept: frozenset[str]) -> Checked:
         """Return whether the fabric may follow a later state, whose jobs in `kept` are as they were judged last."""
-        found = await self._request(await asyncio.to_thread(lambda: Check(running_of(state, without=kept), kept)))
+        found = await self._request(Check(await _running(state, without=kept), kept))
         assert isinstance(found, Checked)
         return found
 
@@ -77,3 +81,21 @@ class Trial:
         if isinstance(found, HeddleError):
             raise found
         return found
+
+
+async def _running(state: State, without: frozenset[str] = frozenset()) -> Running:
+    """Return what of a state crosses, without some jobs.
+
+    Small jobs are encoded in turn with all else: a thread that computes makes each turn of the loop wait for it.
+    """
+    topology = topology_of(state.fabric)
+    found: dict[str, bytes] = {}
+    for name, job in lasting_jobs(state).items():
+        if name in without:
+            continue
+        if len(job.flows.flows) > MAX_FLOWS_IN_LOOP:
+            found[name] = await asyncio.to_thread(jobs.encode, topology, job)
+        else:
+            found[name] = jobs.encode(topology, job)
+            await asyncio.sleep(0)
+    return running_with(state, found)

@@ -16,7 +16,8 @@ def excluded(monkeypatch):
     gc.freeze()
     before = gc.get_freeze_count()
     monkeypatch.setattr(interpreter, "MAX_WALKED", 1_500)
-    monkeypatch.setattr(interpreter, "_whole", before)
+    for name, value in (("_whole", before), ("_since", 0), ("_is_whole_next", False)):
+        monkeypatch.setattr(interpreter, name, value)
     callbacks = list(gc.callbacks)  # a controller of an earlier test has left its own
     gc.callbacks[:] = [interpreter._exclude_survivors]
     yield lambda: gc.get_freeze_count() - before
@@ -57,7 +58,8 @@ def test_few_survivors_and_young_generations_exclude_nothing(excluded):
 def test_cycles_that_are_dropped_after_they_were_excluded_are_freed_before_the_process_has_grown_by_much(excluded):
     """Each pass finds a twentieth of all objects in use, as calls in progress, which end later."""
     gc.unfreeze()
-    gc.collect()  # a whole pass
+    interpreter._is_whole_next = True
+    gc.collect()
     size = gc.get_freeze_count() // 20
     assert size > interpreter.MAX_WALKED
     dropped = []
@@ -86,8 +88,17 @@ def test_what_former_lives_leave_in_cycles_is_walked_once_it_is_a_quarter_of_all
         with interpreter.growing():
             left = [Cycle() for _ in range(int(share * first))]
         interpreter.shorten_pauses(collects=False)
+        gc.collect()
         assert (gc.get_freeze_count() == 0) is is_whole
         del left
+
+
+def test_to_exclude_survivors_does_not_count_all_that_are_excluded(excluded, monkeypatch):
+    """A count walks them: with a million objects that held all threads for 40 ms, twice a pass."""
+    monkeypatch.setattr(interpreter.gc, "get_freeze_count", lambda: pytest.fail("it counts"))
+    held = [[number] for number in range(6_000)]
+    gc.collect()
+    assert held
 
 
 def test_young_objects_are_collected_as_often_as_python_does_whatever_the_start_has_set(excluded, settings):
