@@ -184,10 +184,8 @@ class Application:
         vteps = tuple(IPv4Network(text) for text in config.vteps)
         lines = self._lines = await asyncio.to_thread(parts.audit_file, config)
         audit = Audit(self.feeds.telemetry, time.time_ns, lines)
-        applying = self._applying = FabricApply(
-            loop, self.gate, partial(fabric_under, config.policy), parts.processes,
-            partial(begin, settings=config.of_brain()),
-        )  # fmt: skip
+        read, first = partial(fabric_under, config.policy), partial(begin, settings=config.of_brain())
+        applying = self._applying = FabricApply(loop, self.gate, read, parts.processes, first)
         access = self._access = Access(loop, self.feeds.owners, audit, self._policy)
         api = self._api = ApiServer(
             loop,

@@ -141,15 +141,15 @@ class ApiServer:
         for service in _SERVICES:
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
-    async def close(self, let_go: Callable[[], None] = lambda: None) -> None:
+    async def close(self, release: Callable[[], None] = lambda: None) -> None:
         """Report NOT_SERVING, wait up to half a second for calls to finish, stop.
 
-        `let_go` is called when no call begins any more: one that it lets finish is followed by none here.
+        `release` is called when no call begins any more: one that it lets finish is followed by none here.
         """
         await self._health.enter_graceful_shutdown()
         stopping = asyncio.create_task(self._server.stop(0.5))
         await asyncio.sleep(0)
-        let_go()
+        release()
         await stopping
         if self._watching is not None:
             self._watching.cancel()

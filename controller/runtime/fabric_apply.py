@@ -6,7 +6,7 @@ killed at any moment continues with the former fabric or with the new one, each 
 what they hold, and get the difference.
 
     read and judge (a process) ─► planner, compiler and first state beside ─► admit no change ─► judge again, if jobs
-    have changed ─► write the key ─► the next life begins ─► callers are let go
+    have changed ─► write the key ─► the next life begins ─► callers are released
 """
 
 import asyncio
@@ -106,7 +106,7 @@ class FabricApply:
         self.next: asyncio.Future[Life] = asyncio.get_running_loop().create_future()
         """The next life, once its fabric is in force."""
         self.served = asyncio.Event()
-        """Set once the next life serves, or cannot: callers of this one are let go."""
+        """Set once the next life serves, or cannot: callers of this one are released."""
         loop.follow_with(self.follow)
 
     async def wait(self, running: asyncio.Task[None]) -> None:
