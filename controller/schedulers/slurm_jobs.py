@@ -1,9 +1,9 @@
 """Compare the jobs that Slurm runs with those that the controller has: what is to be submitted, renewed and released.
 
 The id of a planned job is `slurm-JOB-DIGEST`, with a digest of all that is planned. A job that is requeued to other
-nodes has another id, and what ran before is released; one that runs as before is left alone, also one that a user submitted. Jobs
-of `heddle exec` have ids of another form, `slurm-JOB` or `slurm-JOB.STEP`: they say what they send, so that nothing is
-assumed of a job while it has one. All components of a heterogeneous job are planned together.
+nodes has another id, and what ran before is released; one that runs as before is left alone, also one that a user
+submitted. Jobs of `heddle exec` have ids of another form, `slurm-JOB` or `slurm-JOB.STEP`: they say what they send, so
+that nothing is assumed of a job while it has one. All components of a heterogeneous job are planned together.
 """
 
 import re

@@ -95,7 +95,7 @@ def test_what_former_lives_leave_in_cycles_is_walked_once_it_is_a_quarter_of_all
 
 def test_to_exclude_survivors_does_not_count_all_that_are_excluded(excluded, monkeypatch):
     """A count walks them: with a million objects that held all threads for 40 ms, twice a pass."""
-    monkeypatch.setattr(interpreter.gc, "get_freeze_count", lambda: pytest.fail("it counts"))
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: pytest.fail("it counts"))
     held = [[number] for number in range(6_000)]
     gc.collect()
     assert held
