@@ -5,6 +5,7 @@ described, and `fabric_net` creates all of them in a few batches. Mininet's glob
 not used.
 """
 
+import logging
 import subprocess
 from collections.abc import Sequence
 from typing import Any
@@ -13,12 +14,15 @@ from heddle.controller.model.error import PrerequisiteError
 from heddle.mininet_topos.host.registry import LabEntry
 from heddle.mininet_topos.switches.ovs import OpenVSwitch
 
+_LOGGERS = logging.getLoggerClass()
 try:
     from mininet.link import Intf, Link
     from mininet.net import Mininet
     from mininet.node import Node, OVSSwitch
 except ImportError as missing:
     raise PrerequisiteError("Mininet is not installed: run `make setup`") from missing
+finally:
+    logging.setLoggerClass(_LOGGERS)  # Mininet's, for every logger made later, hides lines of level INFO
 
 Mininet.inited = True  # otherwise the first network changes fourteen system settings permanently
 

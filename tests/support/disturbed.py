@@ -2,17 +2,15 @@
 
 A lab keeps its pace in real time. A virtual machine that stands still for 50 ms lets packets come late and in bursts,
 which fill queues that the test demands empty. Linux counts such time as stolen (proc_stat(5)). Two of these tests run
-at a time, since most leave a core idle, and the tests without root behind them (`beside`); one that fails beside others
-is decided by a run with the machine to itself.
+at a time, since most leave a core idle; one that fails beside another is decided by a run with the machine to itself.
 """
 
 import fcntl
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -34,18 +32,11 @@ def stolen_s() -> float:
 @contextmanager
 def machine(*, by_itself: bool) -> Iterator[None]:
     """Hold the machine beside other tests, or by itself; who waits for the latter is next."""
-    with _opened(LOCK.with_suffix(".gate")) as gate, _opened(LOCK.with_suffix(".lock")) as lock:
+    with LOCK.with_suffix(".gate").open("w") as gate, LOCK.with_suffix(".lock").open("w") as lock:
         fcntl.flock(gate, fcntl.LOCK_EX)
         fcntl.flock(lock, fcntl.LOCK_EX if by_itself else fcntl.LOCK_SH)
         fcntl.flock(gate, fcntl.LOCK_UN)
         yield
-
-
-def _opened(path: Path) -> IO[str]:
-    """Open a file to lock it: not to write, which Linux refuses for another user's file in a directory of all."""
-    with suppress(FileExistsError):
-        path.touch(exist_ok=False)
-    return path.open()
 
 
 def tries_of(

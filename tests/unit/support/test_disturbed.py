@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import beside, disturbed
+from tests.support import disturbed
 from tests.support.disturbed import MIN_STOLEN_S, TRIES, machine, stolen_s
 
 pytest_plugins = ["pytester"]
@@ -84,7 +84,6 @@ def test_a_failure_beside_another_worker_runs_again_with_the_machine_to_itself_a
 
 def test_who_waits_for_the_machine_has_it_by_itself_before_others_come(monkeypatch, tmp_path):
     monkeypatch.setattr(disturbed, "LOCK", tmp_path / "machine")
-    (tmp_path / "machine.lock").touch(0o444)  # as that of another user
     order, first_is_there, first_may_go = [], threading.Event(), threading.Event()
 
     def first():
@@ -98,19 +97,11 @@ def test_who_waits_for_the_machine_has_it_by_itself_before_others_come(monkeypat
             order.append(f"{name} begins")
             order.append(f"{name} ends")
 
-    def behind():
-        """Run a test as the plugin of those behind the tests of the whole machine does."""
-        protocol = beside.pytest_runtest_protocol()
-        next(protocol)
-        order.append("behind begins")
-        with pytest.raises(StopIteration):
-            protocol.send(None)
-
     threads = [threading.Thread(target=first)]
     threads[0].start()
     assert first_is_there.wait(20)
-    for target, arguments in ((use, ("alone", True)), (use, ("later", False)), (behind, ())):
-        threads.append(threading.Thread(target=target, args=arguments))
+    for name, by_itself in (("alone", True), ("later", False)):
+        threads.append(threading.Thread(target=use, args=(name, by_itself)))
         threads[-1].start()
         time.sleep(0.1)
     assert order == []
@@ -118,7 +109,6 @@ def test_who_waits_for_the_machine_has_it_by_itself_before_others_come(monkeypat
     for thread in threads:
         thread.join(20)
     assert order[:3] == ["first ends", "alone begins", "alone ends"]
-    assert sorted(order[3:]) == ["behind begins", "later begins", "later ends"]
 
 
 def test_stolen_time_is_the_eighth_number_of_the_line_of_all_processors():
