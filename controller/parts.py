@@ -55,7 +55,6 @@ from heddle.controller.views.fabric_differences import Setup
 from heddle.foundation.certificate import CertificateError
 from heddle.foundation.identity import Role
 from heddle.foundation.tls_files import Tls
-from heddle.telemetry.collector.bus import MqttBus
 from heddle.telemetry.observer import Observer
 
 _LOG = logging.getLogger("heddle.controller")
@@ -184,6 +183,8 @@ def collecting(
     broker = broker_of(config.telemetry, config.tls)
     if broker is None:
         return None
+    from heddle.telemetry.collector.mqtt import MqttBus  # a twentieth of the start, for a broker alone
+
     telemetry.configured = True
     observer = Observer(fabric.name, ports_of(fabric), detector_settings(config.telemetry))
     return Collecting(observer, MqttBus(broker), telemetry, loop, reported_peers(loop.state, peers), judged)

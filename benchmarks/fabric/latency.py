@@ -29,8 +29,9 @@ from heddle.mininet_topos.host.priorities import TELEMETRY_NICENESS, set_nicenes
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.queues.settings import QueueSettings
-from heddle.telemetry.collector.bus import Broker, MqttBus
+from heddle.telemetry.collector.bus import Broker
 from heddle.telemetry.collector.collector import Collector
+from heddle.telemetry.collector.mqtt import MqttBus
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.observer import Observer, Scan
 from heddle.telemetry.samples.decode import TIMESTAMP

@@ -30,8 +30,9 @@ from heddle.controller.dashboard.metrics import metrics_text
 from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.controller.runtime.telemetry import Telemetry
 from heddle.controller.store.history import SqliteHistory
-from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
+from heddle.telemetry.collector.bus import Broker, BusConnectionError
 from heddle.telemetry.collector.collector import Collector, Readers
+from heddle.telemetry.collector.mqtt import MqttBus
 from heddle.telemetry.detection.thresholds import DetectorSettings
 from heddle.telemetry.observer import Observer, Scan
 from heddle.telemetry.samples.counters import PRIORITIES

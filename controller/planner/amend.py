@@ -31,7 +31,7 @@ class Amended:
     stranded: Mapping[str, tuple[str, ...]]
 
 
-def amended(
+def other_paths(
     router: Router, requests: Sequence[JobRequest], kept: Sequence[Placed], amend: Amend
 ) -> Amended | Infeasible:
     """Return the paths of a plan after its amendment; Infeasible where a new flow has no path left."""

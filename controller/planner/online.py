@@ -17,7 +17,7 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import NO_MOVES, MoveLimit
 from heddle.controller.model.plan import Amend, Infeasible, Moved, Replan
-from heddle.controller.planner.amend import amended
+from heddle.controller.planner.amend import other_paths
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
 from heddle.controller.planner.ground.expand import joined_flows
 from heddle.controller.planner.ground.flow_table import FlowTable
@@ -78,7 +78,7 @@ class OnlinePlanner:
             self._health, live = health, Live.of(self._topology, health)
             self._router = Router(topology=self._topology, live=live)
         if amend is not None:
-            return self._amended(requests, health, kept, amend, has_happened)
+            return self._with_other_paths(requests, health, kept, amend, has_happened)
         found: Replan | Infeasible | None = None
         try:
             found = self._solved(requests, health, kept, limit, subject, has_happened)
@@ -159,11 +159,11 @@ class OnlinePlanner:
             router=self._router,
         )
 
-    def _amended(
+    def _with_other_paths(
         self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], amend: Amend, has_happened: bool
     ) -> Replan | Infeasible:
         """Return a plan with other paths for some flows; the session follows with the next plan."""
-        found = amended(self._router, requests, kept, amend)
+        found = other_paths(self._router, requests, kept, amend)
         if isinstance(found, Infeasible):
             return found
         chosen = Chosen(hops=found.hops, moved=found.moved, running=found.running, as_given=True)

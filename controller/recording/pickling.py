@@ -8,10 +8,9 @@ import enum
 import io
 import ipaddress
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import lru_cache
-from hashlib import sha256
 from types import ModuleType
 from typing import IO, Any
 
@@ -131,22 +130,8 @@ class ValueUnpickler(pickle.Unpickler):
 
 
 @lru_cache
-def fingerprint() -> str:
-    """Return a digest of the first names and the fields of all recorded classes: other versions may have others."""
-    classes = sorted(_allowed().items())
-    return sha256("\n".join(f"{key} {_shape(value)}" for key, value in classes).encode()).hexdigest()[:16]
-
-
-def _shape(value: Any) -> str:
-    if is_dataclass(value):
-        return " ".join(field.name for field in fields(value))
-    if isinstance(value, enum.EnumMeta):
-        return " ".join(f"{member.name}={member.value}" for member in value)  # type: ignore[var-annotated]
-    return " ".join(getattr(value, "_fields", ()))
-
-
-@lru_cache
-def _allowed() -> dict[tuple[str, str], Any]:
+def recorded_classes() -> Mapping[tuple[str, str], Any]:
+    """Return the classes and functions that recordings may name, by their recorded names."""
     ours = (Batch, Decided, Flows, FlowTable, Turns, LinkLoads, Network, topology_of, _array, _scalar, _fabric)
     addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
     named: tuple[Any, ...] = (*_classes(), Settings, *addresses, *ours)
@@ -156,7 +141,7 @@ def _allowed() -> dict[tuple[str, str], Any]:
 @lru_cache
 def _readable() -> dict[tuple[str, str], Any]:
     """Return what is allowed, by name; what is read of a dataclass may lack fields that it has got since."""
-    return {key: _with_defaults(each) if is_dataclass(each) else each for key, each in _allowed().items()}
+    return {key: _with_defaults(each) if is_dataclass(each) else each for key, each in recorded_classes().items()}
 
 
 def _with_defaults(kind: Any) -> type:

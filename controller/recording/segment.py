@@ -1,12 +1,13 @@
-r"""The file format of recordings: a header line, then frames: the state, and a batch of events and decisions each.
+r"""The file format of recordings: a header line, then frames: the layout of the classes, the state, and batches.
 
-    heddle recording 2 FINGERPRINT\n
+    heddle recording 3\n
     +--------------+-------------+------------------------------+
     | bytes u32 BE | CRC-32 u32  | a pickle, compressed by zlib |   any number of times
     +--------------+-------------+------------------------------+
 
-A file that ends within a frame was cut short by the end of its process: all frames before it are valid. Files of
-version 1 differ in the digests of decisions, which name classes by opcodes of pickle.
+A batch is events and decisions. A file that ends within a frame was cut short by the end of its process: all frames
+before it are valid. In the place of a layout, files of versions 1 and 2 have a fingerprint of it behind the version.
+Those of version 1 differ in the digests of decisions too, which name classes by opcodes of pickle.
 """
 
 import io
@@ -25,24 +26,30 @@ from heddle.controller.model.event import Event, RulesRead, SwitchUp
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.recording.batch import Batch, Decided, Turn
 from heddle.controller.recording.digest import Digester
-from heddle.controller.recording.pickling import Frame, ValuePickler, ValueUnpickler, fingerprint
+from heddle.controller.recording.layout import TABLES, is_layout, layout, misfits, tables_since
+from heddle.controller.recording.pickling import Frame, ValuePickler, ValueUnpickler
 from heddle.foundation.regular_file import open_regular
 
 SUFFIX = ".heddle"
-VERSION = 2
-FORMER = 1
-_TABLES_SINCE = frozenset({"known_bad_cable", "follow", "joining"})
-_CABLES_SINCE = _TABLES_SINCE | {"cabling", "bad_cable"}
-EARLIER: Mapping[str, frozenset[str]] = {
-    "577ff877f193e68c": _CABLES_SINCE | {"network_known_since", "network_ended"},
-    "8d99dd88f4e6a754": _CABLES_SINCE,
-    "02a5be1ce16ddc62": _CABLES_SINCE,
-    "f89a8341bc29ede6": _TABLES_SINCE,
+HEADER = b"heddle recording 3\n"
+_TABLES = frozenset({
+    "job", "drain", "cabling", "follow", "joining", "port", "bad_cable", "known_bad_cable", "vpc", "peering",
+    "border", "load_balancer", "gateway", "network_generation", "network_known_since", "network_ended",
+    "next_job_number", "certificate",
+})  # fmt: skip
+_WITHOUT_FOLLOWED = _TABLES - {"known_bad_cable", "follow", "joining"}
+_WITHOUT_CABLES = _WITHOUT_FOLLOWED - {"cabling", "bad_cable"}
+FINGERPRINTS: Mapping[str, frozenset[str]] = {
+    "577ff877f193e68c": _WITHOUT_CABLES - {"network_known_since", "network_ended"},
+    "8d99dd88f4e6a754": _WITHOUT_CABLES,
+    "02a5be1ce16ddc62": _WITHOUT_CABLES,
+    "f89a8341bc29ede6": _WITHOUT_FOLLOWED,
+    "40be571750477855": _TABLES,
 }
-"""Fingerprints of classes that have got nothing since but fields with defaults, at their ends: such files are read. To
-each the tables of the journal that have come since."""
+"""Of versions 1 and 2: the fingerprints that are read, whose classes fit those of today, and the journal's tables."""
 MAX_FRAME_BYTES = 1 << 30
 """The size of a record before compression; a larger one is neither written nor read."""
+MAX_HEADER_BYTES = 64
 _FRAME = struct.Struct(">II")
 _LEVEL = 1
 
@@ -64,7 +71,8 @@ class SegmentWriter:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._file = os.fdopen(descriptor, "wb", buffering=0)
         try:
-            self.bytes += self._file.write(header())
+            self.bytes += self._file.write(HEADER)
+            self._write(layout())
             self._write(state)
         except BaseException:
             self.close()
@@ -109,9 +117,9 @@ def decisions(effects: Sequence[Effect], digester: Digester) -> Iterator[Decided
     return (Decided(type(effect).__name__, digester.digest(effect)) for effect in effects)
 
 
-def header(version: int = VERSION, classes: str = "") -> bytes:
-    """Return the first line of a file of a version, by default with the fingerprint of the classes of today."""
-    return f"heddle recording {version} {classes or fingerprint()}\n".encode()
+def former_header(version: int, fingerprint: str) -> bytes:
+    """Return the first line of a file of version 1 or 2."""
+    return f"heddle recording {version} {fingerprint}\n".encode()
 
 
 class SegmentReader:
@@ -130,19 +138,29 @@ class SegmentReader:
             raise InputError(f"{path}: {error.strerror}") from None
         self._frame = Frame()
         self._unpickler = ValueUnpickler(self._frame)
-        first = self._file.read(len(header()))
+        try:
+            self.digester = self._begun(self._file.readline(MAX_HEADER_BYTES))
+        except InputError:
+            self._file.close()
+            raise
+
+    def _begun(self, first: bytes) -> Digester:
+        """Read what is before the state, and return what digests decisions as it was done then; raises InputError."""
         if not first.startswith(b"heddle recording "):
-            self._file.close()
-            raise InputError(f"{path}: no recording of heddle")
-        digesters = {
-            header(version, shape): Digester(former=version == FORMER, without=without)
-            for version in (VERSION, FORMER)
-            for shape, without in {**EARLIER, fingerprint(): frozenset[str]()}.items()
-        }
-        if first not in digesters:
-            self._file.close()
-            raise InputError(f"{path}: recorded by another version of heddle; replay it with that one")
-        self.digester = digesters[first]
+            raise InputError(f"{self.path}: no recording of heddle")
+        for fingerprint, tables in FINGERPRINTS.items():
+            if first in (former_header(1, fingerprint), former_header(2, fingerprint)):
+                return Digester(former=first == former_header(1, fingerprint), without=tables_since(tables))
+        if first != HEADER:
+            raise self._foreign("")
+        recorded = self._next()
+        if recorded is None:  # cut short: there is no state either
+            return Digester()
+        if not is_layout(recorded):
+            raise self._damaged("it begins with no layout of classes")
+        if others := misfits(recorded):
+            raise self._foreign(f", with another {others[0]!r:.100}")
+        return Digester(without=tables_since(recorded[TABLES]))
 
     def state(self) -> State | None:
         """Return the state that the file begins with; None where it was cut short before the state's end."""
@@ -192,6 +210,9 @@ class SegmentReader:
         if not expanding.eof:
             raise self._damaged("a record is incomplete or too large")
         return raw
+
+    def _foreign(self, how: str) -> InputError:
+        return InputError(f"{self.path}: recorded by another version of heddle{how}; replay it with that one")
 
     def _damaged(self, why: str) -> InputError:
         return InputError(f"{self.path}: damaged: {why}".replace("\n", " "))

@@ -34,13 +34,13 @@ from heddle.dataplane.engine.graph import GraphArrays
 from heddle.dataplane.engine.rings import WRITTEN, Ring
 from heddle.dataplane.engine.sleep import is_called, sleep
 from heddle.dataplane.gateway import graph as kinds
-from heddle.dataplane.gateway.elements.admit import admit
+from heddle.dataplane.gateway.elements.admission.admit import admit
 from heddle.dataplane.gateway.elements.check_source import check_source
 from heddle.dataplane.gateway.elements.fragment import fragment
 from heddle.dataplane.gateway.elements.output import output
 from heddle.dataplane.gateway.elements.rewrite import rewrite
 from heddle.dataplane.gateway.elements.sides import customer, untagged
-from heddle.dataplane.gateway.elements.track import track
+from heddle.dataplane.gateway.elements.tracking.track import track
 from heddle.dataplane.gateway.memory.ageing import age
 from heddle.dataplane.gateway.memory.connections import free_ended_pairs
 from heddle.dataplane.gateway.memory.state import State

@@ -4,6 +4,7 @@ import functools
 import itertools
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -81,12 +82,8 @@ def demo_result(fabric: Fabric | None = None, seeds: tuple[int, ...] = (1, 2, 3)
 
 
 def run(fabric: Fabric, workload: Workload, mode: str) -> DemoRun:
-    draw = random.Random(f"{workload.name}/{mode}")
-    spines = len(next(iter(fabric.up_choices[leaf] for leaf in fabric.leaves)))
     pairs = 4 if mode == "e-ecmp" else 1
-    choices = [[draw.randrange(spines) for _ in range(pairs)] for _ in workload.flows]
-    if mode == "planned":
-        choices = [[spine] for spine in _best(fabric, workload, spines)]
+    choices = _choices(fabric, workload, mode, pairs)
     paths = [
         path(fabric, flow.src_nic, flow.dst_nic, spine)
         for flow, of in zip(workload.flows, choices, strict=True)
@@ -94,31 +91,77 @@ def run(fabric: Fabric, workload: Workload, mode: str) -> DemoRun:
     ]
     capacity = {link: RATE_BPS for of in paths for link in of}
     shares = max_min_shares(paths, capacity)
-    flows = []
-    for index, flow in enumerate(workload.flows):
-        mine = [
-            _pair(workload, index, flow, k, paths, shares, pairs) for k in range(pairs * index, pairs * index + pairs)
-        ]
-        duration = max(pair.duration_ns for pair in mine)
-        flows.append(
-            DemoFlow(
-                src_rank=flow.src_rank,
-                dst_rank=flow.dst_rank,
-                src_nic=flow.src_nic,
-                dst_nic=flow.dst_nic,
-                payload_bytes=flow.size_bytes,
-                duration_ns=duration,
-                goodput_bps=flow.size_bytes * 8e9 / duration,
-                demand_bps=RATE_BPS // (7 if workload.kind == "all-to-all" else 1),
-                queue_pairs=tuple(mine),
-            )
-        )
-    loads = utilisation(paths, shares, capacity)
+    flows = tuple(_flow(workload, index, paths, shares, pairs) for index in range(len(workload.flows)))
     demand = Fraction(flows[0].demand_bps, pairs)
     offered = utilisation(paths, [demand] * len(paths), capacity)
     packets = sum(pair.tx_packets for flow in flows for pair in flow.queue_pairs)
-    certificate = {
-        "max_link_utilisation": max(offered.values()),
+    completion_ns = max(flow.duration_ns for flow in flows)
+    return DemoRun(
+        workload=workload.name,
+        kind=workload.kind,
+        seed=workload.seed,
+        mode=mode,
+        attempts=1,
+        flows=flows,
+        links=_links(paths, offered, utilisation(paths, shares, capacity)),
+        predicted=Prediction(
+            source="certificate" if mode == "planned" else "max-min",
+            max_link_utilisation=max(offered.values()),
+            completion_ns=round(completion_ns * 0.97),
+            sum_goodput_bps=float(sum(shares)),
+            worst_goodput_bps=float(min(shares)),
+        ),
+        integrity=Integrity(tx_packets=packets, rx_packets=packets, dropped_packets=0),
+        completion_ns=completion_ns,
+        certificate=_certificate(max(offered.values())) if mode == "planned" else None,
+    )
+
+
+def _choices(fabric: Fabric, workload: Workload, mode: str, pairs: int) -> list[list[int]]:
+    """Return a spine for each queue pair of each flow."""
+    spines = len(next(iter(fabric.up_choices[leaf] for leaf in fabric.leaves)))
+    if mode == "planned":
+        return [[spine] for spine in _best(fabric, workload, spines)]
+    draw = random.Random(f"{workload.name}/{mode}")
+    return [[draw.randrange(spines) for _ in range(pairs)] for _ in workload.flows]
+
+
+def _flow(workload, index, paths, shares: list[Fraction], pairs: int) -> DemoFlow:
+    flow = workload.flows[index]
+    mine = [_pair(workload, index, flow, k, paths, shares, pairs) for k in range(pairs * index, pairs * index + pairs)]
+    duration = max(pair.duration_ns for pair in mine)
+    return DemoFlow(
+        src_rank=flow.src_rank,
+        dst_rank=flow.dst_rank,
+        src_nic=flow.src_nic,
+        dst_nic=flow.dst_nic,
+        payload_bytes=flow.size_bytes,
+        duration_ns=duration,
+        goodput_bps=flow.size_bytes * 8e9 / duration,
+        demand_bps=RATE_BPS // (7 if workload.kind == "all-to-all" else 1),
+        queue_pairs=tuple(mine),
+    )
+
+
+def _links(paths, offered: Mapping[str, float], loads: Mapping[str, float]) -> tuple[LinkResult, ...]:
+    return tuple(
+        LinkResult(
+            id=link,
+            capacity_bps=RATE_BPS,
+            packets=100,
+            wire_bytes=415400,
+            queue_pairs=sum(link in of for of in paths),
+            offered_utilisation=offered[link],
+            predicted_utilisation=load,
+            measured_utilisation=load * 0.984,
+        )
+        for link, load in sorted(loads.items())
+    )
+
+
+def _certificate(max_link_utilisation: float) -> dict[str, object]:
+    return {
+        "max_link_utilisation": max_link_utilisation,
         "lower_bound": 1.0,
         "lower_bound_kind": "cut",
         "ecmp_max_link_utilisation": 2.0,
@@ -127,37 +170,6 @@ def run(fabric: Fabric, workload: Workload, mode: str) -> DemoRun:
         "solve_ns": 1_200_000,
         "install_ns": 3_400_000,
     }
-    return DemoRun(
-        workload=workload.name,
-        kind=workload.kind,
-        seed=workload.seed,
-        mode=mode,
-        attempts=1,
-        flows=tuple(flows),
-        links=tuple(
-            LinkResult(
-                id=link,
-                capacity_bps=RATE_BPS,
-                packets=100,
-                wire_bytes=415400,
-                queue_pairs=sum(link in of for of in paths),
-                offered_utilisation=offered[link],
-                predicted_utilisation=load,
-                measured_utilisation=load * 0.984,
-            )
-            for link, load in sorted(loads.items())
-        ),
-        predicted=Prediction(
-            source="certificate" if mode == "planned" else "max-min",
-            max_link_utilisation=max(offered.values()),
-            completion_ns=round(max(flow.duration_ns for flow in flows) * 0.97),
-            sum_goodput_bps=float(sum(shares)),
-            worst_goodput_bps=float(min(shares)),
-        ),
-        integrity=Integrity(tx_packets=packets, rx_packets=packets, dropped_packets=0),
-        completion_ns=max(flow.duration_ns for flow in flows),
-        certificate=certificate if mode == "planned" else None,
-    )
 
 
 @functools.cache

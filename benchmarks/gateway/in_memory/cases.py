@@ -16,7 +16,7 @@ from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.graph import Graph, GraphArrays, Node, arrays_of
 from heddle.dataplane.gateway.elements.rewrite import rewrite
-from heddle.dataplane.gateway.elements.track import track
+from heddle.dataplane.gateway.elements.tracking.track import track
 from heddle.dataplane.gateway.memory.connections import connect
 from heddle.dataplane.gateway.memory.state import TRANSLATED, State, empty_state
 from heddle.dataplane.io.frames.pool import prefetch_headers

@@ -61,7 +61,7 @@ class Child:
             message.requests, health=message.health, kept=kept, limit=message.limit, subject=message.subject,
             background=message.background, has_happened=message.has_happened,
             degraded=message.degraded,
-            amend=self._amend([*(request for request, _ in kept), *message.requests], message.amend),
+            amend=self._in_flows([*(request for request, _ in kept), *message.requests], message.amend),
         )  # fmt: skip
         if not isinstance(plan, Replan):
             return plan
@@ -80,7 +80,8 @@ class Child:
             stranded=plan.stranded,
         )
 
-    def _amend(self, requests: Sequence[JobRequest], message: AmendMessage | None) -> Amend | None:
+    def _in_flows(self, requests: Sequence[JobRequest], message: AmendMessage | None) -> Amend | None:
+        """Return what is to be amended in the plan, as the planner takes it."""
         if message is None:
             return None
         placed = zip(requests, message.jobs, strict=True)

@@ -83,7 +83,7 @@ class Worker:
             background=problem.background,
             has_happened=problem.has_happened,
             degraded=dict(problem.degraded),
-            amend=self._amend(problem),
+            amend=self._in_columns(problem),
         )
         outcome, solve_ns = self._exchange(message)
         if isinstance(outcome, ReplanMessage):
@@ -117,7 +117,8 @@ class Worker:
         self._jobs = {request.job_id: (request, job) for request, job in kept}
         return Jobs(order=tuple(self._jobs), changed=changed)
 
-    def _amend(self, problem: Solve) -> AmendMessage | None:
+    def _in_columns(self, problem: Solve) -> AmendMessage | None:
+        """Return what is to be amended in the plan, as the process gets it."""
         amend = problem.amend
         if amend is None:
             return None

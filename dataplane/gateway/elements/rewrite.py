@@ -11,7 +11,7 @@ from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, drop
 from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.quoted import translate_error
+from heddle.dataplane.gateway.elements.tracking.quoted import translate_error
 from heddle.dataplane.jit import Bytes, Row, element, inline
 from heddle.dataplane.packet.checksum import folded
 from heddle.dataplane.packet.memory import WORD, load8, load16, load32, store16, store32

@@ -17,7 +17,7 @@ from heddle.controller.model.fabric import PortRef
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import FlowRequest
 from heddle.v1 import heddle_pb2 as pb
-from tests.support.controllers.controller_process import Controller
+from tests.support.controllers.controller_process import Controller, controlling
 from tests.support.fabrics.plugs import exchange_plugs
 
 pytestmark = pytest.mark.e2e  # it measures no rate: beside other tests it only takes longer
@@ -67,13 +67,8 @@ def started(path: Path, text: str, plant: Callable[[Lab], object]) -> Iterator[S
     config.write_text("port_hold_ms: 100\n")
     with Lab(load_fabric(path)) as lab:
         plant(lab)
-        running = Controller(path, more=("--config", str(config)))
-        try:
-            lab.connect_controller(running.openflow_port)
-            running.wait_for_rules()
+        with controlling(lab, path, "--config", str(config)) as running:
             yield Stack(lab, running)
-        finally:
-            running.end()
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from heddle.controller.model.fabric import Fabric
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.job_follower import JobFollower
 from heddle.v1 import heddle_pb2 as pb
-from tests.support.controllers.controller_process import Controller
+from tests.support.controllers.controller_process import Controller, controlling
 from tests.support.fabrics.planned_runs import (
     assert_no_packet_lost,
     assert_on_planned_links,
@@ -87,13 +87,8 @@ def controller(lab: Lab, folder: Path, policy: str) -> Iterator[Stack]:
     path, config = folder / "fabric.yaml", folder / "heddle.yaml"
     path.write_text(text_of(FILE))
     config.write_text(f"cabling: {policy}\n")
-    running = Controller(path, more=("--config", str(config), "--state", str(folder / "state")))
-    try:
-        lab.connect_controller(running.openflow_port)
-        running.wait_for_rules()
+    with controlling(lab, path, "--config", str(config), "--state", str(folder / "state")) as running:
         yield Stack(lab, running)
-    finally:
-        running.end()
 
 
 def measured(stack: Stack, policy: str, cables: tuple[str, str]) -> Found:

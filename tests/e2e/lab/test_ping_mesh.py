@@ -22,7 +22,7 @@ from heddle.controller.config import load_fabric
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import FlowRequest
 from heddle.v1 import heddle_pb2 as pb
-from tests.support.controllers.controller_process import Controller
+from tests.support.controllers.controller_process import Controller, controlling
 from tests.support.lossy_cable import lossy
 
 pytestmark = pytest.mark.e2e  # it measures no rate: beside other tests it only takes longer
@@ -83,14 +83,8 @@ def started(directory: Path, text: str, **config: object) -> Iterator[Stack]:
     path, settings = directory / "fabric.yaml", directory / "heddle.yaml"
     path.write_text(text)
     settings.write_text(json.dumps(config))
-    with Lab(load_fabric(path)) as lab:
-        running = Controller(path, more=("--config", str(settings)))
-        try:
-            lab.connect_controller(running.openflow_port)
-            running.wait_for_rules()
-            yield Stack(lab, running)
-        finally:
-            running.end()
+    with Lab(load_fabric(path)) as lab, controlling(lab, path, "--config", str(settings)) as running:
+        yield Stack(lab, running)
 
 
 def half_load(lab: Lab) -> pb.SubmitJobRequest:

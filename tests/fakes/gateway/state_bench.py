@@ -11,9 +11,9 @@ from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import BURST, DROPPED, FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, PACKET, PUNTED
 from heddle.dataplane.engine.graph import Graph, Node, arrays_of
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.elements.admit import admit
+from heddle.dataplane.gateway.elements.admission.admit import admit
 from heddle.dataplane.gateway.elements.rewrite import rewrite
-from heddle.dataplane.gateway.elements.track import track
+from heddle.dataplane.gateway.elements.tracking.track import track
 from heddle.dataplane.gateway.memory.state import empty_state
 from heddle.dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import UNDERLAY_PORT, wide, words

@@ -4,7 +4,8 @@ import asyncio
 import time
 from contextlib import asynccontextmanager, suppress
 
-from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
+from heddle.telemetry.collector.bus import Broker, BusConnectionError
+from heddle.telemetry.collector.mqtt import MqttBus
 from heddle.telemetry.samples.topic import parse, subscriptions
 from heddle.v1 import heddle_pb2
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heddle.dataplane.gateway.elements.filter import allowed
+from heddle.dataplane.gateway.elements.admission.filter import allowed
 from heddle.dataplane.gateway.elements.routing import longest
 from heddle.dataplane.jit import kernel
 from heddle.dataplane.tables.schema import DISCARD, Tables

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 
@@ -16,6 +17,9 @@ from heddle.foundation.tls_files import Tls
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.support.free_ports import free_ports
+
+if TYPE_CHECKING:
+    from heddle.mininet_topos.lab import Lab
 
 PATIENCE_S = 60
 
@@ -107,6 +111,18 @@ class Controller:
         self.channel.close()
         self._out.close()
         self.log.close()
+
+
+@contextmanager
+def controlling(lab: "Lab", fabric: Path, *more: str) -> Iterator[Controller]:
+    """Run a controller of a lab, all of whose switches have rules, while the context lasts."""
+    running = Controller(fabric, more=more)
+    try:
+        lab.connect_controller(running.openflow_port)
+        running.wait_for_rules()
+        yield running
+    finally:
+        running.end()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from heddle.controller.api.translate import request_to
 from heddle.controller.model.job import Steering
-from heddle.controller.recording.segment import header
+from heddle.controller.recording.segment import HEADER
 from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.support.controllers.controller_process import Controller
@@ -86,7 +86,7 @@ def test_only_what_follows_a_time_is_printed(heddle, recording):
 
 def test_a_damaged_file_is_one_line_and_status_2(heddle, recording, tmp_path):
     whole = min(recording.iterdir()).read_bytes()
-    at = len(header()) + 100
+    at = len(HEADER) + 100
     (tmp_path / "one").write_bytes(whole[:at] + bytes((whole[at] ^ 1,)) + whole[at + 1 :])
     status, _, error = heddle("replay", tmp_path / "one")
     assert status == 2

@@ -47,6 +47,13 @@ def test_a_client_of_a_controller_imports_no_planner():
     assert modules.isdisjoint(("numba", "numpy", "heddle.controller.planner"))
 
 
+def test_a_controller_imports_the_client_of_a_broker_only_where_one_is_configured():
+    code = "import sys, heddle.controller.app; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "heddle.telemetry.observer" in modules
+    assert {"aiomqtt", "paho", "dns"}.isdisjoint(modules)
+
+
 def test_every_command_can_be_imported(heddle):
     for name in COMMANDS:
         status, text, _ = heddle(*name.split(), "--help")

@@ -191,3 +191,22 @@ def test_a_damaged_cache_file_costs_a_compilation(loaded, tmp_path):
         file.write_bytes(b"no pickle")
     kernels, compiled = loaded()
     assert (kernels.inner(21), compiled) == (42, ["inner"])
+
+
+def test_a_kernel_that_another_process_compiles_meanwhile_is_loaded_and_lets_others_go_on(loaded, monkeypatch):
+    kernels, compiled = loaded()
+    kept = kernels.inner._cache
+    found = iter([None, "code of another"])
+    monkeypatch.setattr(kept, "_read", lambda *_: next(found))
+    assert kept.load_overload((), None) == "code of another"
+    assert (compiled, kept._lock.held) == ([], False)
+
+
+def test_where_no_directory_can_be_written_kernels_are_compiled_without_a_lock(loaded, monkeypatch):
+    def refused(_):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(cache, "FunctionCache", refused)
+    kernels, compiled = loaded()
+    assert (kernels.inner(21), compiled) == (42, [])
+    assert "_lock" not in vars(kernels.inner._cache)

@@ -27,7 +27,7 @@ from heddle.controller.recording.batch import Turn
 from heddle.controller.recording.pickling import ValueUnpickler
 from heddle.controller.recording.recorder import Recorder
 from heddle.controller.recording.replay import Gap, replay, segments
-from heddle.controller.recording.segment import SegmentReader, SegmentWriter, header
+from heddle.controller.recording.segment import HEADER, SegmentReader, SegmentWriter
 from heddle.foundation.network import Network
 from tests.fakes.probing.hashing_switches import HashingSwitches
 from tests.support.examples import examples
@@ -135,7 +135,7 @@ def test_a_damaged_file_is_an_error_or_replays_a_part(recorded, tmp_path_factory
 @given(length=st.integers(0, 1 << 20))
 def test_a_file_that_was_cut_short_replays_up_to_there(recorded, tmp_path_factory, length):
     path = tmp_path_factory.mktemp("cut") / "one"
-    path.write_bytes(recorded[: len(header()) + length % (len(recorded) - len(header()))])
+    path.write_bytes(recorded[: len(HEADER) + length % (len(recorded) - len(HEADER))])
     assert set(differences(path)) <= {""}
 
 
@@ -189,7 +189,7 @@ def test_a_recording_that_names_other_code_is_refused(tmp_path, named):
 
     content = zlib.compress(pickle.dumps(Evil()))
     frame = struct.pack(">II", len(content), zlib.crc32(content)) + content
-    (tmp_path / "one").write_bytes(header() + frame)
+    (tmp_path / "one").write_bytes(HEADER + frame)
     with pytest.raises(InputError, match="which no recording holds"):
         list(replay(tmp_path / "one"))
 
@@ -202,7 +202,7 @@ def test_a_class_that_has_moved_is_read_by_either_name(module):
 
 
 def test_a_recorder_writes_every_turn_and_begins_each_file_with_the_state(tmp_path):
-    recorder = recorder_of(tmp_path, TURNS, max_bytes=40_000)
+    recorder = recorder_of(tmp_path, TURNS, max_bytes=60_000)
     assert (recorder.written, recorder.refused, recorder.failed) == (len(TURNS), 0, 0)
     files = segments(tmp_path)
     assert len(files) > 1

@@ -40,6 +40,11 @@ ROUTE = FlowRule(
 CLASSIFY = FlowRule(table=0, priority=1, match=Match(in_port=3), actions=(Output(2), GotoTable(1)), cookie=9)
 
 
+ROLE_REQUEST, OFPP_LOCAL = 24, 0xFFFF_FFFE
+REMOVED = message(11, bytes(40) + b"\0\1\0\4" + bytes(4))
+PACKET_IN = message(10, bytes(4) + b"\0\x08" + bytes(10) + b"\0\1\0\4" + bytes(6) + bytes(8))
+
+
 def adds(*items):
     ops = {GroupRule: ChangeOp.GROUP_ADD, FlowRule: ChangeOp.RULE_ADD}
     return tuple(Change(ops[type(item)], item) for item in items)
@@ -68,6 +73,37 @@ async def test_a_port_change_is_reported(southbound):
     switch = await southbound.up(1)
     switch.set_port(2, up=False)
     assert await southbound.events.wait_for("port_status") == ("port_status", "leaf1", 2, False)
+
+
+async def test_the_port_of_a_switch_to_itself_is_none_of_the_fabric(southbound):
+    switch = await southbound.up(1)
+    switch.set_port(OFPP_LOCAL, up=False)
+    switch.set_port(2, up=False)
+    assert await southbound.events.wait_for("port_status") == ("port_status", "leaf1", 2, False)
+    assert southbound.server.sessions()["leaf1"].ports.keys() == {1, 2, 3, 4}
+
+
+async def test_what_a_switch_sends_during_its_handshake_counts_and_is_not_reported(southbound):
+    switch = FakeSwitch(1)
+    switch.withheld.add(ROLE_REQUEST)
+    await southbound.connected(switch)
+    while not switch.received[ROLE_REQUEST]:
+        await asyncio.sleep(0.01)
+    switch.set_port(2, up=False)
+    switch.send(REMOVED + PACKET_IN)
+    await switch.release()
+    _, _, ports, _ = await southbound.events.wait_for("switch_up")
+    assert ports == {1: True, 2: False, 3: True, 4: True}
+    assert southbound.server.sessions()["leaf1"].counters.packet_ins == 1
+    assert southbound.events.all == []
+
+
+async def test_a_switch_that_refuses_the_hello_has_its_error_in_the_log(southbound):
+    switch = FakeSwitch(1)
+    switch.hello = message(1, b"\0\0\0\0")
+    await southbound.connected(switch)
+    await switch.closed()
+    assert "the switch refused our Hello: HELLO_FAILED/INCOMPATIBLE" in southbound.server.refusals[-1]
 
 
 async def test_installed_rules_are_held_by_the_switch_and_read_back(southbound):
@@ -186,13 +222,13 @@ async def test_of_a_flood_of_errors_a_few_are_reported_and_all_are_counted(south
 
 async def test_a_removed_flow_is_reported(southbound):
     switch = await southbound.up(1)
-    switch.send(message(11, bytes(40) + b"\0\1\0\4" + bytes(4)))
+    switch.send(REMOVED)
     assert await southbound.events.wait_for("flow_removed") == ("flow_removed", "leaf1")
 
 
 async def test_packet_ins_are_counted(southbound):
     switch = await southbound.up(1)
-    switch.send(message(10, bytes(4) + b"\0\x08" + bytes(10) + b"\0\1\0\4" + bytes(6) + bytes(8)))
+    switch.send(PACKET_IN)
     await southbound.server.install([Step({"leaf1": ()})])
     assert southbound.server.sessions()["leaf1"].counters.packet_ins == 1
 

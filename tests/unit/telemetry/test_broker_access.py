@@ -24,7 +24,8 @@ from heddle.programs.console.telemetry.streams import record
 from heddle.telemetry.agent.agent import Agent, AgentSettings
 from heddle.telemetry.agent.session import Broker as AgentsBroker
 from heddle.telemetry.broker_tls import BrokerTls
-from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
+from heddle.telemetry.collector.bus import Broker, BusConnectionError
+from heddle.telemetry.collector.mqtt import MqttBus
 from heddle.telemetry.samples.topic import Source, ports_topic, status_topic, subscriptions
 from tests.support.certificates import authority, files_of
 from tests.support.processes.mosquitto import PROGRAM, free_port, mosquitto_by

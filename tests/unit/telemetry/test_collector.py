@@ -10,8 +10,9 @@ import pytest
 
 from heddle.foundation.backoff import Backoff
 from heddle.telemetry.collector import collector as module
-from heddle.telemetry.collector.bus import Broker, BusConnectionError, MqttBus
+from heddle.telemetry.collector.bus import Broker, BusConnectionError
 from heddle.telemetry.collector.collector import Collector
+from heddle.telemetry.collector.mqtt import MqttBus
 from heddle.telemetry.detection.window import Notice
 from heddle.telemetry.samples.sample import PortSample, Refusal, encode
 from heddle.telemetry.samples.topic import ports_topic, status_topic, subscriptions

@@ -16,7 +16,8 @@ from heddle.controller.config import load_fabric
 from heddle.controller.config.telemetry import TelemetryConfig, broker_of, ports_of
 from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.foundation.regular_file import open_regular
-from heddle.telemetry.collector.bus import Broker, BusConnectionError, Message, MqttBus
+from heddle.telemetry.collector.bus import Broker, BusConnectionError, Message
+from heddle.telemetry.collector.mqtt import MqttBus
 from heddle.telemetry.detection.thresholds import DetectorSettings, complaints
 from heddle.telemetry.observer import Observer, Scan
 from heddle.telemetry.samples.decode import BatchDecoder

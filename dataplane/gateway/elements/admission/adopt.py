@@ -10,9 +10,9 @@ and can not be adopted, the sender gets a RST from the slow path (RFC 9293, 3.10
 from heddle.dataplane.engine.burst import LATER_FRAGMENT
 from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.connecting import lacks_room, write_key
-from heddle.dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
-from heddle.dataplane.gateway.elements.track import PROVIDER_SIDE
+from heddle.dataplane.gateway.elements.admission.connecting import lacks_room, write_key
+from heddle.dataplane.gateway.elements.admission.decide import ACCEPTED, decide, release_mappings
+from heddle.dataplane.gateway.elements.tracking.track import PROVIDER_SIDE
 from heddle.dataplane.gateway.memory.connections import NO_ROW, complete_draft, connect
 from heddle.dataplane.gateway.memory.incarnations import is_as_old_as_start
 from heddle.dataplane.gateway.memory.state import FLOATING, STARTED_NS, State

@@ -6,15 +6,15 @@ fields of the second row that do not follow from the first.
 
 from heddle.dataplane.engine.flow_key import VNI, swapped
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.filter import allowed
-from heddle.dataplane.gateway.elements.routing import longest
-from heddle.dataplane.gateway.elements.translate import (
+from heddle.dataplane.gateway.elements.admission.filter import allowed
+from heddle.dataplane.gateway.elements.admission.translate import (
     is_ours,
     is_roce,
     take_mappings,
     translate_source,
     translate_target,
 )
+from heddle.dataplane.gateway.elements.routing import longest
 from heddle.dataplane.gateway.memory.incarnations import draft_of, write_draft
 from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, release_mapping
 from heddle.dataplane.gateway.memory.state import BORDER, SOURCE, TARGET, State

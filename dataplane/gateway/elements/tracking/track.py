@@ -27,8 +27,8 @@ from heddle.dataplane.elements.work import Work
 from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.quoted import find_quoted
-from heddle.dataplane.gateway.elements.segments import begin, change, follow
+from heddle.dataplane.gateway.elements.tracking.quoted import find_quoted
+from heddle.dataplane.gateway.elements.tracking.segments import begin, change, follow
 from heddle.dataplane.gateway.graph import HIT, MISS
 from heddle.dataplane.gateway.memory.connections import (
     NO_ROW,

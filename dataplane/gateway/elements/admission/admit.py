@@ -38,14 +38,19 @@ from heddle.dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, ROUTED
 from heddle.dataplane.engine.flow_key import key_of
 from heddle.dataplane.engine.graph import NEXT
 from heddle.dataplane.engine.reasons import Drop, Punt
-from heddle.dataplane.gateway.elements.adopt import RESET, adopt
+from heddle.dataplane.gateway.elements.admission.adopt import RESET, adopt
+from heddle.dataplane.gateway.elements.admission.connecting import connect_draft, reconnect_draft, write_key
+from heddle.dataplane.gateway.elements.admission.decide import ACCEPTED, NO_CONNECTION, decide, release_mappings
+from heddle.dataplane.gateway.elements.admission.hairpin import OPENS, await_on, expect_again, is_awaiting, is_hairpin
 from heddle.dataplane.gateway.elements.check_source import is_own, is_ping
-from heddle.dataplane.gateway.elements.connecting import connect_draft, reconnect_draft, write_key
-from heddle.dataplane.gateway.elements.decide import ACCEPTED, NO_CONNECTION, decide, release_mappings
-from heddle.dataplane.gateway.elements.hairpin import OPENS, await_on, expect_again, is_awaiting, is_hairpin
 from heddle.dataplane.gateway.elements.routing import longest
-from heddle.dataplane.gateway.elements.segments import begin
-from heddle.dataplane.gateway.elements.track import PROVIDER_SIDE, apply_connection, is_from_expected_side, route_by
+from heddle.dataplane.gateway.elements.tracking.segments import begin
+from heddle.dataplane.gateway.elements.tracking.track import (
+    PROVIDER_SIDE,
+    apply_connection,
+    is_from_expected_side,
+    route_by,
+)
 from heddle.dataplane.gateway.memory.connections import NO_ROW, end_connection, find_connection
 from heddle.dataplane.gateway.memory.incarnations import belongs_alike, draft_of
 from heddle.dataplane.gateway.memory.mappings import NO_MAPPING

@@ -11,9 +11,9 @@ as long as the outward rules of the side that awaited allow what that side sent.
 
 from heddle.dataplane.engine.flow_key import VNI, key_of
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.decide import ACCEPTED, release_mappings
-from heddle.dataplane.gateway.elements.filter import allowed
-from heddle.dataplane.gateway.elements.translate import take_mappings
+from heddle.dataplane.gateway.elements.admission.decide import ACCEPTED, release_mappings
+from heddle.dataplane.gateway.elements.admission.filter import allowed
+from heddle.dataplane.gateway.elements.admission.translate import take_mappings
 from heddle.dataplane.gateway.memory.connections import NO_ROW, connect, find_connection
 from heddle.dataplane.gateway.memory.mappings import NO_MAPPING, release_mapping
 from heddle.dataplane.gateway.memory.state import EXPECTED, FLOATING, REPLY, TRANSLATED, State

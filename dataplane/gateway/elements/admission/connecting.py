@@ -7,8 +7,8 @@ most; only then the connection is refused.
 from heddle.dataplane.engine.burst import BURST
 from heddle.dataplane.engine.flow_key import VNI, key_of
 from heddle.dataplane.engine.reasons import Drop
-from heddle.dataplane.gateway.elements.decide import ACCEPTED, decide, release_mappings
-from heddle.dataplane.gateway.elements.hairpin import is_hairpin, knock
+from heddle.dataplane.gateway.elements.admission.decide import ACCEPTED, decide, release_mappings
+from heddle.dataplane.gateway.elements.admission.hairpin import is_hairpin, knock
 from heddle.dataplane.gateway.memory.connections import (
     CONFLICT,
     ENDPOINT_FULL,

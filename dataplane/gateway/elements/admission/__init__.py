@@ -1,0 +1,1 @@
+"""Which packets open a connection, and with which next hop, translation and room."""

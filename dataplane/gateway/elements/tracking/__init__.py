@@ -1,0 +1,1 @@
+"""To which connection a packet belongs, and what it changes there."""
