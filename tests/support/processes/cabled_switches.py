@@ -35,15 +35,16 @@ class CabledSwitch(TimedSwitch):
 
 
 class CabledSwitches(Switches):
-    """The switches of a fabric, with its cables."""
+    """The switches of a fabric with its cables, and so many spare ports without carrier behind the last one of each."""
 
-    def __init__(self, fabric: Fabric) -> None:
+    def __init__(self, fabric: Fabric, spare: int = 0) -> None:
         super().__init__(fabric)
         self.met: dict[PortRef, PortRef] = {}
         for cable in fabric.cables:
             self.met[cable.lower], self.met[cable.upper] = cable.upper, cable.lower
         for name, known in self.by_id.items():
-            self.by_id[name] = made = CabledSwitch(known.datapath_id, len(known.ports))
+            self.by_id[name] = made = CabledSwitch(known.datapath_id, len(known.ports) + spare)
+            made.ports |= dict.fromkeys(range(len(known.ports) + 1, len(made.ports) + 1), False)
             made.sends = partial(self._arrives, name)
 
     def _arrives(self, name: str, port: int, frame: bytes) -> None:
@@ -53,16 +54,17 @@ class CabledSwitches(Switches):
             switch.hears(far.number, frame)
 
     def exchange(self, *pairs: tuple[PortRef, PortRef]) -> None:
-        """Exchange the plugs of pairs of ports; both cables lose carrier for a moment."""
+        """Exchange the plugs of pairs of ports, of which one may be spare; cables lose carrier for a moment."""
 
         def act() -> None:
-            ends = [end for pair in pairs for port in pair for end in (port, self.met[port])]
-            for end in ends:
-                self._set_port(end, up=False)
             for a, b in pairs:
-                self.met[a], self.met[b] = self.met[b], self.met[a]
-                self.met[self.met[a]], self.met[self.met[b]] = a, b
-            for end in ends:
+                far = {port: self.met.pop(port) for port in (a, b) if port in self.met}
+                for end in {*far, *far.values()}:
+                    self._set_port(end, up=False)
+                for port, other in ((b, far.get(a)), (a, far.get(b))):
+                    if other is not None:
+                        self.met[port], self.met[other] = other, port
+            for end in {end for pair in pairs for port in pair if port in self.met for end in (port, self.met[port])}:
                 self._set_port(end, up=True)
 
         self.run(act)
