@@ -1,27 +1,36 @@
 """Several controllers follow the cabling: one decides, the next leader keeps what was found, or takes it back."""
 
 import asyncio
+import contextlib
+import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+import grpc
 import pytest
 
 from heddle.controller import parts
 from heddle.controller.brain.cabling import following
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.event import Tick
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.found_cabling import as_found, with_found
 from heddle.controller.runtime.journal.fitting import as_in_file
 from heddle.controller.store.etcd import candidacy
 from heddle.v1 import heddle_pb2 as pb
+from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
+from tests.support.clusters.cluster import ControllerCluster
 from tests.support.fabrics.grown_files import YARD
+from tests.support.processes.cabled_switches import CabledSharedSwitches
 from tests.unit.api.conftest import running
 from tests.unit.etcd.test_one_fabric import next_life, until_leads
 from tests.unit.journal.test_followed_fabric import exchange, heard_in
 
 EXCHANGED = ("leaf1:1>spine1:1", "leaf1:2>spine2:1")
+LIMIT_S = 120.0
+WATCHED_S = 10.0
 FOUND = {"leaf1:1>spine2:1", "leaf1:2>spine1:1"}
 
 
@@ -93,3 +102,59 @@ async def test_the_next_leader_keeps_what_was_found_and_another_takes_it_back_on
         assert len(leader.application.loop.state.cabling.followed) == 2
         assert as_found(leader.application.loop.state.fabric) == frozenset()
     assert not any("give it that file" in line for line in caplog.messages), "each file is right"
+
+
+def until(cluster: ControllerCluster, holds: Callable[[pb.Topology], bool]) -> pb.Topology:
+    """Wait until the leader's topology, with all switches connected, is as wanted."""
+    end = time.monotonic() + LIMIT_S
+    while True:
+        with contextlib.suppress(grpc.RpcError), grpc.insecure_channel(cluster.leader().grpc) as channel:
+            found = rpc.FabricServiceStub(channel).GetTopology(pb.GetTopologyRequest(), timeout=10)
+            if holds(found) and all(switch.connected and switch.rules for switch in found.switches):
+                return found
+        assert time.monotonic() < end, [member.log.read_text()[-3_000:] for member in cluster.members]
+        time.sleep(0.1)
+
+
+def found_up(topology: pb.Topology) -> set[str]:
+    return {link.id for link in topology.links if link.as_found and link.id.startswith("leaf")}
+
+
+def is_heard(file: Fabric, topology: pb.Topology) -> bool:
+    """Return whether both ends of all cables of the file are heard, and nothing is wrong or as found."""
+    heard = {link.id for link in topology.links if link.heard}
+    return heard >= file.cable_by_link.keys() and not topology.miscablings and not found_up(topology)
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("killed_after_s", [2.0, 6.0, 7.5])
+def test_processes_follow_plugs_while_leaders_are_killed_and_none_flaps(one_etcd, tmp_path, killed_after_s):
+    text = YARD.replace("name: yard", f"name: {tmp_path.name}").replace("spines: 2", "spines: 4")
+    file, path = parse_fabric(text, "fabric.yaml"), tmp_path / "fabric.yaml"
+    path.write_text(text)
+    plugs = (PortRef("leaf1", 1), PortRef("leaf1", 2))
+    with ControllerCluster(tmp_path, path, one_etcd, count=2, settings={"cabling": "follow"}) as cluster:
+        switches = CabledSharedSwitches(file, [member.openflow for member in cluster.members])
+        try:
+            until(cluster, lambda found: is_heard(file, found))
+            switches.exchange(plugs)
+            time.sleep(killed_after_s)  # before it is followed, at about that time, after it
+            ended = cluster.leader()
+            ended.kill()
+            until(cluster, lambda found: found_up(found) == FOUND)
+            ended.start()
+            ended.wait_until_ready()
+            quiet_s = time.monotonic() + WATCHED_S
+            while time.monotonic() < quiet_s:
+                assert found_up(until(cluster, lambda found: True)) == FOUND
+            switches.exchange(plugs)
+            until(cluster, lambda found: is_heard(file, found))
+            logs = "".join(member.log.read_text() for member in cluster.members)
+        finally:
+            switches.close()
+    assert "Traceback" not in logs
+    assert "give it that file" not in logs
+    begun = [line for line in logs.splitlines() if "plans are to follow the cabling as found" in line]
+    assert 2 <= len(begun) <= 3, "once each way, and once more where a leader was killed while it did"
