@@ -91,10 +91,8 @@ def test_a_cable_in_a_spare_port_is_as_found_and_another_file_gets_it_unless_tha
     assert as_described(IN_SPARE) == FILE
     assert in_force({WHOLE: encoded(IN_SPARE)}) == IN_SPARE
     assert as_found(with_cables_found(fabric_of(LEAF_MORE), IN_SPARE)) == as_found(IN_SPARE)
-    for port in (PortRef("leaf3", 1), PortRef("spine1", 3)):
-        there = replace(
-            FILE.cable_by_link[MOVED], **{"lower" if port.switch == "leaf3" else "upper": port._replace(number=9)}
-        )
+    cable = FILE.cable_by_link[MOVED]
+    for there in (replace(cable, lower=SPARE), replace(cable, upper=PortRef("spine1", 9))):
         found = with_found(FILE, [Rejoined((MOVED,), (there,))])
         for of in ("up_choices", "down_cables"):
             was, now = getattr(FILE, of), getattr(found, of)

@@ -93,7 +93,9 @@ def test_decisions_on_a_fabric_with_a_cable_in_a_spare_port_are_replayed(tmp_pat
     turns = some_turns(with_found(fabric, [Rejoined((first.id,), (there,))]))
     assert set(differences(write(tmp_path / "spare", turns))) == {""}
     with contextlib.closing(SegmentReader(tmp_path / "spare")) as reader:
-        assert reader.state().fabric.up_choices == turns[0].before.fabric.up_choices
+        state = reader.state()
+    assert state is not None
+    assert state.fabric.up_choices == turns[0].before.fabric.up_choices
 
 
 def test_decisions_on_a_fabric_that_hashes_are_replayed(tmp_path):
