@@ -36,7 +36,7 @@ from heddle.controller.dashboard.server import Dashboard
 from heddle.controller.dashboard.sources import Sources
 from heddle.controller.model.error import HeddleError, PrerequisiteError, SteppedDownError
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.server_address import address_text, is_socket, split_address
+from heddle.controller.model.server_address import address_text, split_address
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.probe_sessions.sessions import ProbeAgents
@@ -164,7 +164,7 @@ class Application:
             member = parts.member(self._config, self.loop.state.fabric, leadership, self._counts, self._memory)
             try:
                 async with self._started(directory, leadership, member) as addresses:
-                    self._hands_over = hands_over and member is None and not is_socket(self._config.grpc)
+                    self._hands_over = hands_over and member is None
                     yield addresses
             finally:
                 if self.gate.journal is not None:

@@ -20,6 +20,7 @@ from heddle.controller.api.mutual_tls import KnownPeers
 from heddle.controller.api.peer import Places
 from heddle.controller.api.services import fabric, gateways, jobs, probes, telemetry, vpc
 from heddle.controller.api.shared_port import share_port
+from heddle.controller.api.socket_file import SocketFile
 from heddle.controller.model.call_limits import CallLimits
 from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.model.limit import MAX_MESSAGE_BYTES
@@ -79,6 +80,7 @@ class ApiServer:
         tls, feeds, attached = settings.tls, served.feeds, served.attached
         self._watching: asyncio.Task[None] | None = None
         self._follows = settings.follows
+        self._socket: SocketFile | None = None
         self._known_peers = KnownPeers(tls) if tls is not None else None
         options = [
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -113,12 +115,12 @@ class ApiServer:
 
         A socket file is accessible to this user alone (mode 0600); a stale one of a dead controller is replaced.
         """
-        if address.startswith(UNIX) and is_listening(address.removeprefix(UNIX)):
+        if address.startswith(UNIX) and not self._follows and is_listening(address.removeprefix(UNIX)):
             raise PrerequisiteError(f"gRPC cannot listen on {address}: the address is in use; choose another by --grpc")
         before = os.umask(0o177)
         try:
             bound = self._bind(address)
-        except RuntimeError:
+        except (RuntimeError, OSError):
             bound = 0
         finally:
             os.umask(before)
@@ -151,14 +153,21 @@ class ApiServer:
         await asyncio.sleep(0)
         release()
         await stopping
+        if self._socket is not None:
+            self._socket.remove()
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
 
     def _bind(self, address: str) -> int:
-        """Return the bound port, 0 for none."""
-        if self._follows and not address.startswith(UNIX):
+        """Return the bound port, positive for a socket file, 0 for none; raises RuntimeError and OSError."""
+        if address.startswith(UNIX):
+            self._socket = SocketFile(address)
+            bound = int(self._server.add_insecure_port(self._socket.beside))
+            self._socket.take_place()
+            return bound
+        if self._follows:
             share_port(split_address(address)[1])
-        if self._known_peers is None or address.startswith(UNIX):
+        if self._known_peers is None:
             return int(self._server.add_insecure_port(address))
         return int(self._server.add_secure_port(address, self._known_peers.credentials()))

@@ -72,8 +72,11 @@ class Interface:
         )  # fmt: skip
 
     def _fabric_text(self) -> str:
-        """Return the fabric, which never changes."""
-        self._fabric = self._fabric or fabric_text(self._sources.loop.state.fabric)
+        """Return the fabric, which never changes while the controller has this life."""
+        if not self._fabric:
+            loop = self._sources.loop
+            followed_ms = max(loop.state.cabling.followed, default=0)
+            self._fabric = fabric_text(loop.state.fabric, loop.published_unix_ms(followed_ms))
         return self._fabric
 
     def _port(

@@ -5,6 +5,7 @@ the public contract. Invariants (enforced by `controller.config`): ids are uniqu
 different tiers, every NIC is on a leaf.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -135,6 +136,11 @@ class DownGroup(NamedTuple):
     cables: tuple[Cable, ...]
 
 
+def _place(port: PortRef, of_spare: Mapping[PortRef, int]) -> int:
+    """Return the number by which a port is in order among those of its switch."""
+    return of_spare.get(port, port.number)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fabric:
     """A whole fabric, with indices that are built on first use."""
@@ -241,19 +247,39 @@ class Fabric:
 
     @cached_property
     def up_choices(self) -> dict[str, tuple[Cable, ...]]:
-        """Return each switch's cables upwards in order of its port numbers: choice i is the i-th of them."""
+        """Return each switch's cables upwards in order of its port numbers: choice i is the i-th of them.
+
+        A cable that was found in a spare port has the place of the port where the file has it.
+        """
         found: dict[str, list[Cable]] = {switch.id: [] for switch in self.switches}
         for cable in self.cables:
             found[cable.lower.switch].append(cable)
-        return {switch: tuple(sorted(cables, key=lambda cable: cable.lower.number)) for switch, cables in found.items()}
+        at = self.place_of_spare
+        return {
+            name: tuple(sorted(cables, key=lambda cable: _place(cable.lower, at))) for name, cables in found.items()
+        }
 
     @cached_property
     def down_cables(self) -> dict[str, tuple[Cable, ...]]:
-        """Return each switch's cables downwards in order of its port numbers."""
+        """Return each switch's cables downwards in order of its port numbers; of those in spare ports as upwards."""
         found: dict[str, list[Cable]] = {switch.id: [] for switch in self.switches}
         for cable in self.cables:
             found[cable.upper.switch].append(cable)
-        return {switch: tuple(sorted(cables, key=lambda cable: cable.upper.number)) for switch, cables in found.items()}
+        at = self.place_of_spare
+        return {
+            name: tuple(sorted(cables, key=lambda cable: _place(cable.upper, at))) for name, cables in found.items()
+        }
+
+    @cached_property
+    def place_of_spare(self) -> dict[PortRef, int]:
+        """Return, for each port that the file leaves free and where a cable was found, the number of that cable's port.
+
+        So source ports keep their meaning for the other cables of the switch.
+        """
+        of_file = {port for cable in self.described for port in (cable.lower, cable.upper)}
+        pairs = zip(self.described, self.cables, strict=True) if self.described else ()
+        ends = [(one, two) for was, now in pairs for one, two in ((was.lower, now.lower), (was.upper, now.upper))]
+        return {now: was.number for was, now in ends if now not in of_file}
 
     @cached_property
     def leaves_below(self) -> dict[str, frozenset[str]]:

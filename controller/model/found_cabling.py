@@ -11,7 +11,7 @@ from heddle.controller.model.fabric import Cable, Fabric
 
 
 class Rejoined(NamedTuple):
-    """Cables whose plugs are in each other's ports: the ids of those that are gone, and what joins these ports now."""
+    """Cables with plugs in each other's ports or a spare one: the ids of those that are gone, and what is there now."""
 
     gone: tuple[str, ...]
     cables: tuple[Cable, ...]
@@ -19,8 +19,8 @@ class Rejoined(NamedTuple):
 
 def with_found(fabric: Fabric, found: Iterable[Rejoined]) -> Fabric:
     """Return the fabric with cables as they were found; that of its file where these are as it describes them."""
-    at = {cable.lower: cable for each in found for cable in each.cables}
-    cables = tuple(at.get(cable.lower, cable) for cable in fabric.cables)
+    instead = {gone: cable for each in found for gone, cable in zip(each.gone, each.cables, strict=True)}
+    cables = tuple(instead.get(cable.id, cable) for cable in fabric.cables)
     described = fabric.described or fabric.cables
     return replace(fabric, cables=cables, described=() if cables == described else described, port_layout=None)
 
@@ -38,10 +38,14 @@ def as_found(fabric: Fabric) -> frozenset[str]:
 def with_cables_found(file: Fabric, in_force: Fabric) -> Fabric:
     """Return the fabric of another file with what was found in the one in force, where the file joins the same ports.
 
-    Rates are those that the file has for the lower ports.
+    It must not use a spare port that has a plug. Rates are those that the file has for the lower ports.
     """
     differing = _differing(in_force)
     own = {cable.lower: cable for cable in file.cables} if differing else {}
+    spare = {port for _, cable in differing for port in (cable.lower, cable.upper)}
+    spare -= {port for described, _ in differing for port in (described.lower, described.upper)}
+    if not spare.isdisjoint(file.cable_by_port.keys() | file.nic_by_port.keys()):
+        return file
     found = []
     for described, cable in differing:
         new = own.get(described.lower)
@@ -54,4 +58,4 @@ def with_cables_found(file: Fabric, in_force: Fabric) -> Fabric:
 def _differing(fabric: Fabric) -> list[tuple[Cable, Cable]]:
     """Return the cables of the file that were found otherwise, each with the one at its lower port."""
     pairs = zip(fabric.described, fabric.cables, strict=True) if fabric.described else ()
-    return [(described, cable) for described, cable in pairs if described.upper != cable.upper]
+    return [(described, cable) for described, cable in pairs if described.id != cable.id]

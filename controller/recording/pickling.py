@@ -110,7 +110,7 @@ class ValuePickler(pickle.Pickler):
                 return topology_of, (self._fabric,)
             case Fabric():  # without its indices
                 built = (value.name, value.switches, value.cables, value.nics, value.failed)
-                return _fabric, (*built, value.steered_by, layout_of(value))
+                return _fabric, (*built, value.steered_by, layout_of(value), value.described)
             case LinkLoads():  # without what it has computed
                 return LinkLoads, (value._topology, value._flows, value._hops)
             case InputError():
@@ -189,9 +189,13 @@ def _scalar(kind: str, value: float) -> Any:
 def _fabric(
     name: str, switches: tuple[Switch, ...], cables: tuple[Cable, ...], nics: tuple[Nic, ...], failed: Health,
     steered_by: SteeredBy = DEFAULT_STEERING, port_layout: SteeringLayout | None = None,
+    described: tuple[Cable, ...] = (),
 ) -> Fabric:  # fmt: skip
-    """Return a fabric; recordings made before layouts were kept say neither of the last two, or the first of them."""
-    found = Fabric(name=name, switches=switches, cables=cables, nics=nics, failed=failed, steered_by=steered_by)
+    """Return a fabric; recordings of earlier versions lack some of the last three."""
+    found = Fabric(
+        name=name, switches=switches, cables=cables, nics=nics, failed=failed, steered_by=steered_by,
+        described=described,
+    )  # fmt: skip
     return replace(found, port_layout=port_layout or former_layout(found))
 
 

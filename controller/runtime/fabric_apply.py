@@ -26,7 +26,7 @@ from heddle.controller.model.error import (
 )
 from heddle.controller.model.event import NotFollowed
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.found_cabling import with_found
+from heddle.controller.model.found_cabling import as_described, as_found, with_found
 from heddle.controller.runtime.interpreter import growing
 from heddle.controller.runtime.journal.fitting import WHOLE, Key, UnfitFabricError, as_in_file, encoded, in_force
 from heddle.controller.runtime.journal.foresight import Foresight, lasting_jobs
@@ -86,10 +86,15 @@ def follow(fabric: Fabric, stored: Mapping[Key, bytes]) -> None:
     """
     kept = in_force(stored)
     if kept is not None and kept != as_in_file(fabric):
-        _LOG.warning(
-            "the fabric in force, in etcd, is not that of this controller, which follows it: give it that file; "
-            "`heddle fabric apply` changes the fabric in force"
-        )
+        if as_described(kept) == as_described(as_in_file(fabric)):
+            _LOG.info(
+                "the fabric in force, in etcd, has %d cables as they were found; it is followed", len(as_found(kept))
+            )
+        else:
+            _LOG.warning(
+                "the fabric in force, in etcd, is not that of this controller, which follows it: give it that file; "
+                "`heddle fabric apply` changes the fabric in force"
+            )
         raise FabricChangedError(Life(fabric=kept))
 
 

@@ -1,11 +1,13 @@
-"""Run a program to its end and return what it prints; its time and its output are bounded."""
+"""Run a program: to its end, for what it prints, with bounded time and output; or for as long as it reports changes."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 TIMEOUT_S = 5.0
 MAX_OUTPUT_BYTES = 16 << 20
+PIECE_BYTES = 1 << 16
+END_S = 0.5
 
 
 class ProgramError(Exception):
@@ -45,3 +47,24 @@ async def _bounded(stream: asyncio.StreamReader) -> str:
     except asyncio.IncompleteReadError as whole:
         return whole.partial.decode(errors="replace")
     raise ProgramError(f"it prints more than {MAX_OUTPUT_BYTES:,} bytes")
+
+
+async def follow(program: Sequence[str], printed: Callable[[], None]) -> None:
+    """Call `printed` whenever a program prints something, which is not kept; return once it ends, or does not start."""
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(*program, stdin=null, stdout=pipe, stderr=null)
+    except OSError:
+        return
+    assert process.stdout is not None
+    try:
+        while await process.stdout.read(PIECE_BYTES):
+            printed()
+        await process.wait()
+    finally:
+        if process.returncode is None:
+            with suppress(OSError):  # it has ended, or is setuid: then it ends when it prints
+                process.kill()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(END_S):
+                    await process.communicate()

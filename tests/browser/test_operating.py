@@ -2,6 +2,7 @@
 
 import copy
 from contextlib import closing
+from datetime import datetime
 
 from heddle.controller.config.load import parse_fabric
 from tests.fakes.dashboard_documents import troubled_documents
@@ -37,6 +38,22 @@ def test_a_link_that_is_cut_is_a_problem_a_dashed_line_and_a_cross(browser: Brow
             f"document.querySelector('[data-link=\"{at}\"]').previousElementSibling.getAttribute('class')"
         )
         assert "down" in classes.split()
+
+
+def test_the_page_says_how_many_cables_are_used_as_they_were_found_and_since_when(
+    browser: Browser, site: DashboardSite
+) -> None:
+    named = ["leaf1:1>spine2:1", "leaf1:2>spine1:1"]
+    fabric = site.documents["/api/fabric"]
+    since_ms = int(datetime.now().replace(hour=9, minute=5, second=7).timestamp() * 1_000)
+    with browser.page() as page:
+        page.open(site.url)
+        page.wait_for("document.querySelector('.legend') !== null")
+        assert page.run("document.querySelector('.as-found')") is None
+        site.documents["/api/fabric"] = {**fabric, "as_found": {"count": 2, "first": named, "since_ms": since_ms}}
+        page.open(site.url)
+        page.wait_for_text("2 cables are used as they were found since 09:05:07, not as in the fabric file")
+        assert page.run("document.querySelector('.as-found').title") == ", ".join(named)
 
 
 def test_the_matrix_crosses_pairs_with_a_cable_that_is_down(browser: Browser, site: DashboardSite) -> None:

@@ -54,6 +54,7 @@ def fabric_document(fabric: Fabric) -> dict[str, Json]:
             }
             for nic in fabric.nics
         ],
+        "as_found": None,
     }  # fmt: skip
 
 

@@ -5,20 +5,27 @@ from zlib import crc32
 
 import numpy as np
 
-from heddle.controller.dashboard.documents.shapes.fabric import End, Link, Nic, Switch
+from heddle.controller.dashboard.documents.shapes.fabric import AsFound, End, Link, Nic, Switch
 from heddle.controller.dashboard.documents.text import document_text
 from heddle.controller.model import fabric as model
+from heddle.controller.model.found_cabling import as_found
 from heddle.controller.planner.ground.clos import topology_of
 
+MAX_NAMED = 3
 
-def fabric_text(fabric: model.Fabric) -> str:
-    """Return the document of a fabric as JSON (`Fabric`); equal fabrics have the same `generation`."""
+
+def fabric_text(fabric: model.Fabric, followed_ms: int = 0) -> str:
+    """Return the document of a fabric as JSON (`Fabric`); equal fabrics have the same `generation`.
+
+    Cables as they were found are in force since `followed_ms` of Unix time; 0 where that is not known.
+    """
     document = {
         "fabric": fabric.name,
         "tiers": len(tiers_of(fabric)),
         "switches": _switches(fabric),
         "nics": _nics(fabric),
         "links": _links(fabric),
+        "as_found": _as_found(fabric, followed_ms),
     }
     text = document_text(document)
     return f'{text[:-1]},"generation":{crc32(text.encode())}}}'
@@ -59,6 +66,13 @@ def _nics(fabric: model.Fabric) -> Iterator[Nic]:
             "id": nic.id, "host": nic.host, "switch": nic.port.switch, "port": nic.port.number,
             "rate_bps": nic.capacity_bps,
         }  # fmt: skip
+
+
+def _as_found(fabric: model.Fabric, followed_ms: int) -> AsFound | None:
+    names = sorted(as_found(fabric))
+    if not names:
+        return None
+    return {"count": len(names), "first": names[:MAX_NAMED], "since_ms": followed_ms or None}
 
 
 def _links(fabric: model.Fabric) -> Iterator[Link]:

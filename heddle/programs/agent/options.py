@@ -138,7 +138,8 @@ def _router(switch: str, number_of: Mapping[str, int], lldpd: Path | None, proce
     if lldpd is None:
         return router
     port_of = {interface: f"{switch}:{number}" for interface, number in number_of.items()}
-    return WithNeighbours(router, LldpdNeighbours(lldpd, port_of))
+    neighbours = LldpdNeighbours(lldpd, port_of)
+    return WithNeighbours(router, neighbours, watch=neighbours.watch)
 
 
 def _lldpds(options: AgentOptions) -> dict[str, Path]:
@@ -185,7 +186,8 @@ def _ethtool(options: AgentOptions, host_of: dict[str, str]) -> Sequence[Counter
     nics = HostNics(options.hosts[0], device_of)
     if lldpd is None:
         return [nics]
-    return [WithNeighbours(nics, LldpdNeighbours(lldpd, {device: nic for nic, device in device_of.items()}))]
+    neighbours = LldpdNeighbours(lldpd, {device: nic for nic, device in device_of.items()})
+    return [WithNeighbours(nics, neighbours, watch=neighbours.watch)]
 
 
 def _devices(options: AgentOptions) -> dict[str, str]:

@@ -18,6 +18,9 @@ RECONNECT_S = 0.2
 class SharedSwitch:
     """One switch. After a restart it has forgotten its generation, as Open vSwitch has."""
 
+    session: "type[ControllerSession]"
+    """What it makes for each controller."""
+
     def __init__(self, datapath_id: int, ports: int) -> None:
         self.datapath_id, self.ports = datapath_id, ports
         self.tables = SwitchTables()
@@ -49,7 +52,7 @@ class SharedSwitch:
 
     async def _stay_connected(self, host: str, port: str) -> None:
         while True:
-            session = ControllerSession(self)
+            session = self.session(self)
             with contextlib.suppress(OSError):
                 await session.connect(host, int(port))
                 self.sessions.append(session)
@@ -100,3 +103,6 @@ class ControllerSession(FakeSwitch):
             self.shared.accepted += 1
             self.shared.accepted_of_old += self.role != MASTER or self.generation != self.shared.newest
         return super()._replies(kind, whole)
+
+
+SharedSwitch.session = ControllerSession

@@ -6,8 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import grpc
 import yaml
@@ -27,7 +28,7 @@ class ControllerProcess:
 
     def __init__(
         self, folder: Path, fabric: Path, number: int, etcd: EtcdCluster, etcd_files: TlsFiles | None = None,
-        host: Host = LOOPBACK,
+        host: Host = LOOPBACK, settings: Mapping[str, object] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         shown = {name: str(getattr(etcd_files, name)) for name in ("certificate", "key", "ca") if etcd_files}
         openflow, api, http = free_ports(3)
@@ -43,6 +44,7 @@ class ControllerProcess:
                     "grpc": self.grpc,
                     "http": self.http,
                     "insecure": bool(host.entrance),
+                    **settings,
                     "cluster": {**cluster, "memory": str(folder / "state")},
                 }
             )
@@ -100,11 +102,13 @@ class ControllerCluster:
 
     def __init__(
         self, folder: Path, fabric: Path, etcd: EtcdCluster, count: int = 3, etcd_files: TlsFiles | None = None,
-        hosts: Sequence[Host] = (),
+        hosts: Sequence[Host] = (), settings: Mapping[str, object] = MappingProxyType({}),
     ) -> None:  # fmt: skip
+        """Start them; `settings` are further keys of their config files."""
         places = hosts or [LOOPBACK] * count
         self.members = [
-            ControllerProcess(folder, fabric, number, etcd, etcd_files, host) for number, host in enumerate(places)
+            ControllerProcess(folder, fabric, number, etcd, etcd_files, host, settings)
+            for number, host in enumerate(places)
         ]
         self.addresses = ",".join(member.grpc for member in self.members)
         try:

@@ -17,17 +17,23 @@ Result = TypeVar("Result")
 class SharedSwitches:
     """Methods may be called from any thread."""
 
+    ports = PORTS
+
     def __init__(self, fabric: Fabric, addresses: Sequence[str]) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="switches", daemon=True)
         self._thread.start()
-        self.all = [SharedSwitch(switch.datapath_id, PORTS) for switch in fabric.switches]
+        self.all = [self.made(switch.id, switch.datapath_id) for switch in fabric.switches]
 
         def connect() -> None:
             for switch in self.all:
                 switch.connect(list(addresses))
 
         self.read(connect)
+
+    def made(self, name: str, datapath_id: int) -> SharedSwitch:
+        """Return a switch, not connected."""
+        return SharedSwitch(datapath_id, self.ports)
 
     def read(self, act: Callable[[], Result]) -> Result:
         """Call a function in the switches' thread."""

@@ -8,11 +8,12 @@ from heddle.controller.brain.begin import begin
 from heddle.controller.brain.cabling.following import MAX_DOUBLINGS, STABLE_MS
 from heddle.controller.brain.durable import changes, restored
 from heddle.controller.brain.settings import Settings
-from heddle.controller.model.cabling import CablingPolicy
+from heddle.controller.model.cabling import CablingPolicy, Peer
 from heddle.controller.model.effect import Follow
 from heddle.controller.model.event import Drain, NotFollowed, Submit, Tick
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.found_cabling import as_found, with_found
+from heddle.controller.rules.trace import Packet, Tracer
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 from tests.unit.brain.test_cabling import EXCHANGED, LEAF1_1, LEAF1_2, as_built, crossing, exchanged, hear, made
 
@@ -196,3 +197,29 @@ def test_a_fabric_of_another_shape_is_followed_as_it_is():
     assert as_found(after.fabric) == {"leaf3:2>spine3:4", "leaf4:3>spine2:3"}
     after.feed(Submit(reply=1, request=shift_job("a")))
     assert after.state.jobs["a"].state == "running"
+
+
+@pytest.mark.parametrize("end", [LEAF1_1, PortRef("spine2", 3)])
+def test_a_plug_in_a_spare_port_of_its_switch_is_followed_and_ports_of_running_flows_lead_where_they_did(driver, end):
+    cable = driver.fabric.cable_by_port[end]
+    far, spare = (cable.upper if end == cable.lower else cable.lower), end._replace(number=40)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    hear(driver, as_built(driver) | {end: None, spare: Peer(*far), far: Peer(*spare)})
+    assert driver.state.out_of_use.down_cables == {cable.id}
+    passes(driver, STABLE_MS)
+    after = next_life(driver)
+    assert as_found(after.fabric) == {cable.id.replace(str(end), str(spare))}
+    tracer, nics = Tracer(after.fabric, after.state.underlay), after.fabric.nic_by_id
+    for flow in driver.state.jobs["a"].flows.flows:
+        packet = Packet.roce(src_ip=nics[flow.src_nic].ip, dst_ip=nics[flow.dst_nic].ip, udp_src=flow.udp_source_port)
+        assert list(tracer.trace(flow.src_nic, packet).links) == list(flow.links)
+    hear(after, as_built(driver) | {spare: None})
+    passes(after, 2 * STABLE_MS)
+    assert with_found(after.fabric, follows(after)[-1].found) == driver.fabric
+
+
+def test_a_plug_in_a_spare_port_of_another_switch_stays_left_out(driver):
+    spare = PortRef("leaf2", 40)
+    hear(driver, as_built(driver) | {LEAF1_1: None, spare: Peer("spine1", 1), PortRef("spine1", 1): Peer(*spare)})
+    passes(driver, 10 * STABLE_MS)
+    assert follows(driver) == []

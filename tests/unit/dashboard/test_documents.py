@@ -1,14 +1,18 @@
 """Every document of the page's interface against its own OpenAPI document, and against the gRPC API."""
 
 import asyncio
+import json
 import re
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from heddle.controller.dashboard.documents.fabric import fabric_text
 from heddle.controller.dashboard.documents.state import congested_ports
+from heddle.controller.model.found_cabling import Rejoined, with_found
 from heddle.controller.runtime.telemetry import LinkRecord
 from heddle.controller.views.congestion import Congested
 from heddle.telemetry.detection.signal import Signal, SignalKind
@@ -16,6 +20,7 @@ from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.dashboard_documents import troubled_documents
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message
+from tests.unit.brain.driver import small_fabric
 from tests.unit.dashboard.web_client import next_state, streamed, web
 
 
@@ -63,6 +68,17 @@ async def test_the_documents_of_the_browser_tests_have_the_shapes_that_the_opena
         checked += 1
     assert not faults, "\n".join(sorted(faults))
     assert checked > 8
+
+
+def test_the_fabric_says_which_cables_are_used_as_they_were_found_and_since_when():
+    fabric = small_fabric()
+    first, second, *_ = fabric.cables
+    there = (replace(first, upper=second.upper), replace(second, upper=first.upper))
+    found = with_found(fabric, [Rejoined((first.id, second.id), there)])
+    names = sorted(cable.id for cable in there)
+    assert json.loads(fabric_text(found, 5))["as_found"] == {"count": 2, "first": names, "since_ms": 5}
+    assert json.loads(fabric_text(found))["as_found"]["since_ms"] is None
+    assert json.loads(fabric_text(fabric, 5))["as_found"] is None
 
 
 async def test_the_state_is_what_the_grpc_api_says(page):

@@ -22,7 +22,7 @@ from heddle.programs.console.run import _first_fabric
 from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
-from tests.support.fabrics.grown_files import LEAF_MORE, SLOWER, YARD
+from tests.support.fabrics.grown_files import LEAF_MORE, SLOWER, SPINE_MORE, YARD
 from tests.unit.api.conftest import running
 from tests.unit.journal.test_another_fabric import fabric_of
 from tests.unit.journal.test_grown_fabric import MESH
@@ -79,6 +79,28 @@ def test_a_file_with_other_rates_has_them_at_the_cables_that_were_found():
     assert as_found(faster) == as_found(FOLLOWED)
     assert {cable.capacity_bps for cable in faster.cables} == {100_000_000_000}
     assert as_found(with_cables_found(fabric_of(SLOWER), FOLLOWED)) == as_found(FOLLOWED)
+
+
+MOVED = "leaf3:1>spine1:3"
+SPARE = PortRef("leaf3", 9)
+IN_SPARE = with_found(FILE, [Rejoined((MOVED,), (replace(FILE.cable_by_link[MOVED], lower=SPARE),))])
+
+
+def test_a_cable_in_a_spare_port_is_as_found_and_another_file_gets_it_unless_that_uses_the_port():
+    assert as_found(IN_SPARE) == {"leaf3:9>spine1:3"}
+    assert as_described(IN_SPARE) == FILE
+    assert in_force({WHOLE: encoded(IN_SPARE)}) == IN_SPARE
+    assert as_found(with_cables_found(fabric_of(LEAF_MORE), IN_SPARE)) == as_found(IN_SPARE)
+    cable = FILE.cable_by_link[MOVED]
+    for there in (replace(cable, lower=SPARE), replace(cable, upper=PortRef("spine1", 9))):
+        found = with_found(FILE, [Rejoined((MOVED,), (there,))])
+        for of in ("up_choices", "down_cables"):
+            was, now = getattr(FILE, of), getattr(found, of)
+            assert {name: [(there if each.id == MOVED else each) for each in was[name]] for name in was} == {
+                name: list(now[name]) for name in now
+            }, "the other cables have the places that they had, so source ports mean the same"
+    uses_it = fabric_of(SPINE_MORE)  # has a cable in leaf3:9
+    assert with_cables_found(uses_it, IN_SPARE) == uses_it
 
 
 @pytest.mark.parametrize(

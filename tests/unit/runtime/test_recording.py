@@ -20,6 +20,7 @@ from heddle.controller.brain.port_search import Seeking
 from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.controller.model.event import Drain, PortStatus, RulesRead, Submit, Tick
 from heddle.controller.model.fabric import SteeredBy
+from heddle.controller.model.found_cabling import Rejoined, with_found
 from heddle.controller.model.job import Steering
 from heddle.controller.model.network_event import ApplyBorder, ApplyVpc
 from heddle.controller.recording import recorder as recording
@@ -36,10 +37,10 @@ from tests.unit.brain.driver import Driver, shift_job, small_fabric
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 
 
-def some_turns():
+def some_turns(fabric=None):
     """A job that is pinned, loses a link and a drain: the turns of the brain."""
     turns = []
-    driver = Driver(small_fabric(leaves=2), on_turn=turns.append)
+    driver = Driver(fabric or small_fabric(leaves=2), on_turn=turns.append)
     driver.connect_all()
     driver.feed(Submit(reply=1, request=shift_job("a", ranks=4, steering=Steering.PIN)))
     driver.feed(PortStatus(switch="leaf1", port=1, up=False))
@@ -82,6 +83,19 @@ def recorder_of(directory, turns, **more):
 def test_replayed_effects_are_those_of_the_recorded_turns(tmp_path):
     replayed = [each for each in replay(write(tmp_path / "one")) if not isinstance(each, Gap)]
     assert [list(map(type, each.effects)) for each in replayed] == [list(map(type, turn.effects)) for turn in TURNS]
+
+
+def test_decisions_on_a_fabric_with_a_cable_in_a_spare_port_are_replayed(tmp_path):
+    """Source ports mean what they mean by the file."""
+    fabric = small_fabric(leaves=2)
+    first = fabric.cables[0]
+    there = replace(first, lower=first.lower._replace(number=first.lower.number + 50))
+    turns = some_turns(with_found(fabric, [Rejoined((first.id,), (there,))]))
+    assert set(differences(write(tmp_path / "spare", turns))) == {""}
+    with contextlib.closing(SegmentReader(tmp_path / "spare")) as reader:
+        state = reader.state()
+    assert state is not None
+    assert state.fabric.up_choices == turns[0].before.fabric.up_choices
 
 
 def test_decisions_on_a_fabric_that_hashes_are_replayed(tmp_path):

@@ -34,8 +34,16 @@ Link = TypedDict(
 )  # `from` is a keyword
 
 
+class AsFound(TypedDict):
+    """Cables that are used as they were found, not as the fabric file has them: how many, the first, and since when."""
+
+    count: int
+    first: list[str]
+    since_ms: int | None
+
+
 class Fabric(TypedDict):
-    """The fabric as built; it is the same as long as `generation` is."""
+    """The fabric as built; it is the same as long as `generation` is. `as_found` is null where all is as described."""
 
     fabric: str
     generation: int
@@ -43,6 +51,7 @@ class Fabric(TypedDict):
     switches: list[Switch]
     nics: list[Nic]
     links: list[Link]
+    as_found: AsFound | None
 
 
 class Matrix(TypedDict):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,40 @@ async def test_it_is_read_again_each_period_and_a_daemon_that_fails_says_nothing
     await source.close()
 
 
+async def test_a_change_that_a_daemon_reports_is_read_at_once_and_a_flood_of_them_seldom():
+    reader = Reader({}, {"leaf1:1": HERE})
+    watched = []
+
+    async def watch(changed):
+        watched.append(changed)
+        await asyncio.Event().wait()
+
+    source = WithNeighbours(Counters(), reader, period_s=60.0, watch=watch)
+    assert await heard(source) == {}
+    watched[0].set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert await heard(source) == {"leaf1:1": HERE}, "with the next samples, long before the daemon is read again"
+    for _ in range(100):
+        watched[0].set()
+        await asyncio.sleep(0)
+    assert reader.readings == 2
+    await source.close()
+    assert len(watched) == 1
+
+
+async def test_a_programming_error_of_a_watch_ends_the_agent():
+    async def watch(changed):
+        raise ZeroDivisionError("a fault")
+
+    source = WithNeighbours(Counters(), Reader(), watch=watch)
+    await heard(source)
+    with pytest.raises(ZeroDivisionError):
+        await source.read(2)
+    with pytest.raises(ZeroDivisionError):
+        await source.close()
+
+
 async def test_a_programming_error_of_a_reader_ends_the_agent():
     source = WithNeighbours(Counters(), Reader(ZeroDivisionError("a fault")), period_s=0.0)
     await heard(source)
@@ -127,3 +162,30 @@ async def test_where_lldpd_is_not_installed_is_a_fault_of_the_source(monkeypatch
     monkeypatch.setattr(lldpd, "PROGRAM", "/nothing/lldpcli")
     with pytest.raises(SourceError, match="No such file"):
         await LldpdNeighbours(Path("/run/lldpd.socket"), PORT_OF)()
+
+
+async def test_lldpd_reports_changes_until_its_client_ends_which_is_started_again(lldpcli, tmp_path, monkeypatch):
+    monkeypatch.setattr(lldpd, "RETRY_S", 0.0)
+    changed = asyncio.Event()
+    neighbours = lldpcli(f'echo "$@" >> {tmp_path}/words; echo a change; read forever < {tmp_path}/pipe')
+    os.mkfifo(tmp_path / "pipe")
+    watching = asyncio.create_task(neighbours.watch(changed))
+    for _ in range(2):
+        await changed.wait()
+        changed.clear()
+        with (tmp_path / "pipe").open("w"):  # the client ends
+            pass
+    watching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    assert (tmp_path / "words").read_text().startswith("-u /run/lldpd.socket -f json0 watch\n" * 2)
+
+
+async def test_where_lldpd_is_not_installed_nothing_changes(monkeypatch):
+    monkeypatch.setattr(lldpd, "PROGRAM", "/nothing/lldpcli")
+    changed = asyncio.Event()
+    watching = asyncio.create_task(LldpdNeighbours(Path("/run/lldpd.socket"), PORT_OF).watch(changed))
+    await asyncio.sleep(0.05)
+    assert not watching.done()
+    assert not changed.is_set()
+    watching.cancel()

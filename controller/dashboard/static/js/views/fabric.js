@@ -6,6 +6,7 @@ import { linkOfPort, splitPort } from "../fabric/index.js";
 import { hottest, MAX_DRAWN } from "../fabric/canvas.js";
 import { MARKS } from "../fabric/marks.js";
 import { MAX_SVG_LINKS } from "../fabric/layout.js";
+import { clock, plural } from "../format.js";
 import { bestShow, HEAT } from "../load.js";
 import { isPast, picture, shown } from "../picture.js";
 import { setQuery, withQuery } from "../router.js";
@@ -90,6 +91,7 @@ function toolbar(scene, { query }, job) {
   return [
     choice("Load shown", mode),
     legend(scene),
+    asFound(scene.fabric),
     note(scene),
     query.get("job") ? h("span", { class: "tag" }, "Job ", h("a", { href: `/jobs/${encodeURIComponent(query.get("job"))}` }, query.get("job")),
       job.error ? missing(job, "This job") : " is lit ", h("a", { href: withQuery({ job: null }), "aria-label": "Show every job" }, "✕")) : null,
@@ -111,6 +113,15 @@ function legend(scene) {
     h("li", { class: "paused" }, "paused"),
     markedCables(scene.state ?? {}).map(([kind, text]) => h("li", { class: `of-mark ${kind}` },
       svg("svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" }, svg("path", { d: MARKS[kind], class: kind })), text)));
+}
+
+/** Cables that are used as they were found: the drawing shows where they are, the file says where they belong. */
+function asFound({ as_found: cables }) {
+  if (!cables) return null;
+  const [are, they] = cables.count === 1 ? ["is", "it was"] : ["are", "they were"];
+  const since = cables.since_ms ? ` since ${clock(cables.since_ms)}` : "";
+  return h("span", { class: "tag warning as-found", title: cables.first.join(", ") },
+    `${plural(cables.count, "cable")} ${are} used as ${they} found${since}, not as in the fabric file`);
 }
 
 function note(scene) {
