@@ -23,7 +23,7 @@ class Layout:
     """The members of a collective by NVLink domain; all domains have as many NICs, on the same rails, and members.
 
     `first[d][r]` is the first member on NIC r of domain d, `domain[m]` the domain of member m. Domains are in the order
-    of their first members, the NICs of a domain in that of rails, then hosts.
+    of their first members, the NICs of a domain in that of rails, then of their first members.
     """
 
     first: tuple[tuple[int, ...], ...]
@@ -151,7 +151,7 @@ def layout_of(nics: Sequence[Nic]) -> Layout:
 
 
 def _sorted_by_rail(domain: str, members_of: Mapping[str, Sequence[int]], nics: Sequence[Nic]) -> tuple[int, ...]:
-    """Return the first member on each NIC of a domain, by rail, then by the order of hosts."""
+    """Return the first member on each NIC of a domain, by rail, then in the order of members."""
     first = [members[0] for members in members_of.values()]
     on_rail: dict[tuple[str, int], Nic] = {}
     for nic in (nics[member] for member in first):
