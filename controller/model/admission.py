@@ -215,13 +215,16 @@ def _algorithm_problems(one: Collective) -> Iterator[Problem]:
 
 
 def layout_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
-    """Yield the problem of each collective of a valid request whose NICs its algorithm cannot lay out."""
+    """Yield each problem of laying out the NICs of a valid request by an algorithm, at the first collective of it."""
+    seen: set[str] = set()
     for index, one in enumerate(request.collectives):
         if one.on_rails is not None:
             try:
                 _layout(one, request, fabric)
             except InputError as why:
-                yield Problem(f"collectives[{index}].algorithm", str(why))
+                if str(why) not in seen:
+                    yield Problem(f"collectives[{index}].algorithm", str(why))
+                seen.add(str(why))
 
 
 def _layout(one: Collective, request: JobRequest, fabric: Fabric) -> Layout:

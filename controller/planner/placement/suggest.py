@@ -143,8 +143,11 @@ def _out_of_use(fabric: Fabric, live: Live) -> list[str]:
 
 
 def _with_rails(shape: Shape, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
-    """Yield each candidate, and the one that keeps its rails where the job has a ring over all ranks."""
-    ring = any(one.kind.pattern is RING and not one.members for one in shape.collectives)
+    """Yield each candidate, and the one that keeps its rails where the job has a ring over all ranks.
+
+    A ring of NCCL keeps its rails in any order.
+    """
+    ring = any(one.kind.pattern is RING and not one.members and not one.on_rails for one in shape.collectives)
     for candidate in candidates:
         yield candidate
         if ring and (other := on_rails(candidate)) is not None:
