@@ -77,6 +77,12 @@ def test_a_tree_of_four_hosts_has_96_connections_of_a_channel_each():
     assert {size for *_, size in found} == {100 * MB}
 
 
+def test_the_trees_of_two_hosts_are_those_of_a_public_log_of_nccl():
+    """16 channels, each from NIC c mod 8 to the same NIC of the other host, in both directions."""
+    found = connections(hosts_of_eight(2), "TREE_ALL_REDUCE", 1600 * MB)
+    assert by_host_and_rail(found) == {(a, r, 1 - a, r): 2 for a in (0, 1) for r in RAILS}
+
+
 def test_an_all_to_all_crosses_no_rail_with_pxn_and_sums_eight_sources():
     found = connections(hosts_of_eight(4), "ALL_TO_ALL", 32 * MB)
     pairs = [(a, b) for a in range(4) for b in range(4) if a != b]
