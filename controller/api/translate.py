@@ -5,7 +5,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from heddle.controller.model.error import InputError
-from heddle.controller.model.job import Collective, CollectiveKind, Incast, JobRequest, Steering
+from heddle.controller.model.job import (
+    Algorithm,
+    Collective,
+    CollectiveKind,
+    Incast,
+    JobRequest,
+    Steering,
+)
 from heddle.controller.model.job_fields import collective_fields, read_collective, read_request
 from heddle.controller.model.moves import Cause, MoveLimit, Whose
 from heddle.controller.model.observed import Stream
@@ -18,6 +25,7 @@ Rates = Mapping[Stream, float]
 """The measured rates of a job's flows in bit/s."""
 NO_RATES: Rates = MappingProxyType({})
 _KINDS = {kind.value: kind for kind in CollectiveKind}
+_ALGORITHMS = {algorithm.value: algorithm for algorithm in Algorithm}
 
 
 class Room(NamedTuple):
@@ -60,7 +68,10 @@ def _collective_from(index: int, message: pb.Collective) -> Collective:
     if (kind := _KINDS.get(message.kind)) is None:
         kinds = ", ".join(kind.name for kind in CollectiveKind)
         raise InputError(f"collectives[{index}].kind: {message.kind} is no kind of collective; use one of {kinds}")
-    return read_collective(message, kind=kind, size_bytes=message.bytes)
+    if (algorithm := _ALGORITHMS.get(message.algorithm)) is None:
+        names = ", ".join(each.name for each in Algorithm)
+        raise InputError(f"collectives[{index}].algorithm: {message.algorithm} is no algorithm; use one of {names}")
+    return read_collective(message, kind=kind, size_bytes=message.bytes, algorithm=algorithm)
 
 
 def request_to(request: JobRequest) -> pb.SubmitJobRequest:

@@ -26,6 +26,7 @@ class GenerateShape(Shape):
     links_per_spine: Count = 1
     nic_bps: NicRate = Field(default=100 * 10**9, alias="gbps")
     uplink_bps: CableRate | None = Field(default=None, alias="uplink_gbps")
+    hosts_per_nvlink_domain: Count | None = None
 
 
 class SwitchShape(Shape):
@@ -62,6 +63,7 @@ class HostShape(Shape):
     """An entry of `hosts`."""
 
     id: Id
+    nvlink_domain: Id | None = None
     nics: Annotated[list[NicShape], Field(min_length=1)]
 
 

@@ -173,7 +173,7 @@ def _rail_nics(shape: GenerateShape) -> list[Nic]:
 
 def _nic(shape: GenerateShape, *, host: int, rail: int, port: PortRef, ip: int | None = None) -> Nic:
     number = host * shape.nics_per_host + rail + 1
-    name = f"h{host + 1}"
+    name, per_domain = f"h{host + 1}", shape.hosts_per_nvlink_domain
     return Nic(
         id=f"{name}-n{rail}",
         host=name,
@@ -183,6 +183,7 @@ def _nic(shape: GenerateShape, *, host: int, rail: int, port: PortRef, ip: int |
         capacity_bps=shape.nic_bps,
         rail=rail,
         gpus=(rail,),
+        nvlink_domain=f"nvl{host // per_domain + 1}" if per_domain else "",
     )
 
 

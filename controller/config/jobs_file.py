@@ -9,7 +9,7 @@ from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from heddle.controller.config.text.complaint import shown
 from heddle.controller.config.text.field import Shape, Uint32, Uint64, Version, refuse
-from heddle.controller.model.job import CollectiveKind, Incast, JobRequest, Steering
+from heddle.controller.model.job import Algorithm, CollectiveKind, Incast, JobRequest, Steering
 from heddle.controller.model.job_fields import read_collective, read_request
 from heddle.controller.model.moves import MAX_MOVES, Cause, MoveLimit, Whose
 
@@ -53,6 +53,7 @@ class CollectiveShape(Shape):
     qps_per_flow: Uint32 = 1
     members: list[Uint32] = Field(default_factory=list)
     phase: Uint32 = 0
+    algorithm: Literal[tuple(each.name for each in Algorithm)] = Algorithm.CONTRACT.name  # type: ignore[valid-type]
 
 
 class MoveLimitShape(Shape):
@@ -93,7 +94,13 @@ def request_of(job: JobShape, ranks: tuple[str, ...]) -> JobRequest:
         job,
         ranks=ranks,
         collectives=(
-            read_collective(one, kind=CollectiveKind[one.kind], size_bytes=one.size_bytes) for one in job.collectives
+            read_collective(
+                one,
+                kind=CollectiveKind[one.kind],
+                size_bytes=one.size_bytes,
+                algorithm=Algorithm[one.algorithm],
+            )
+            for one in job.collectives
         ),
         steering=Steering.PIN if job.steering == "PIN" else Steering.SOURCE_PORT,
         incast=Incast[job.incast.removeprefix("INCAST_")],

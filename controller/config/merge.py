@@ -132,7 +132,7 @@ class Merge:
             place_of[host.id] = path
             if host.id in self._switches:
                 self._refuse(f"{path}.id", f"{host.id} is the id of a switch; choose another")
-            nics = [_nic_of(host.id, nic, macs) for nic in host.nics]
+            nics = [_nic_of(host, nic, macs) for nic in host.nics]
             for i, nic in enumerate(nics):
                 self._nic_place[id(nic)] = f"{path}.nics[{i}]"
                 self._check_leaf(nic, f"{path}.nics[{i}]")
@@ -237,10 +237,10 @@ def _ports(a: PortRef, b: PortRef) -> CablePorts:
     return (a, b) if a <= b else (b, a)
 
 
-def _nic_of(host: str, shape: NicShape, macs: set[int]) -> Nic:
+def _nic_of(host: HostShape, shape: NicShape, macs: set[int]) -> Nic:
     return Nic(
         id=shape.id,
-        host=host,
+        host=host.id,
         ip=shape.ip,
         mac=_free_mac(shape.ip, macs) if shape.mac is None else shape.mac,
         port=shape.port,
@@ -248,6 +248,7 @@ def _nic_of(host: str, shape: NicShape, macs: set[int]) -> Nic:
         rail=shape.rail,
         network=Network(shape.network),
         gpus=tuple(shape.gpus),
+        nvlink_domain=host.nvlink_domain or "",
     )
 
 

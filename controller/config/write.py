@@ -79,7 +79,7 @@ def _parts(fabric: Fabric, *, numbered: bool = False) -> Iterator[tuple[str, lis
     yield "switches", [_switch(switch, counted) for switch in fabric.switches]
     yield "links", [_link(cable) for cable in fabric.cables]
     hosts = groupby(fabric.nics, key=lambda nic: nic.host)
-    yield "hosts", [{"id": host, "nics": [_nic(nic) for nic in nics]} for host, nics in hosts]
+    yield "hosts", [_host(host, list(nics)) for host, nics in hosts]
 
 
 def _addresses(fabric: Fabric) -> Entry:
@@ -108,6 +108,11 @@ def _switch(switch: Switch, counted: bool) -> Entry:
 
 def _link(cable: Cable) -> Entry:
     return {"a": str(cable.lower), "b": str(cable.upper), "gbps": _gbps(cable.capacity_bps)}
+
+
+def _host(name: str, nics: list[Nic]) -> Entry:
+    domain = nics[0].nvlink_domain
+    return {"id": name} | ({"nvlink_domain": domain} if domain else {}) | {"nics": [_nic(nic) for nic in nics]}
 
 
 def _nic(nic: Nic) -> Entry:

@@ -10,8 +10,18 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from heddle.controller.model.job import (
+    Algorithm,
+    Collective,
+    CollectiveKind,
+    FlowDemand,
+    Incast,
+    JobRequest,
+    RankPair,
+    Steering,
+)
 from heddle.controller.model.limit import (
     HIGHEST_FIXED_PORT,
     LOWEST_FIXED_PORT,
@@ -25,6 +35,7 @@ from heddle.controller.model.limit import (
     MAX_REQUEST_PHASES,
     MAX_REQUEST_PINS,
 )
+from heddle.controller.model.nccl import Layout, layout_of
 from heddle.controller.model.steering_traits import SteeringTraits, traits_of
 from heddle.controller.model.suggest import did_you_mean
 
@@ -50,6 +61,7 @@ def is_job_id(text: str) -> bool:
 def problems(request: JobRequest, fabric: Fabric, limit: int = MAX_PROBLEMS) -> tuple[Problem, ...]:
     """Return the first `limit` problems of a request in this fabric; empty where it is valid."""
     found = list(islice(_all_problems(request, fabric), limit))
+    found = found or list(islice(layout_problems(request, fabric), limit))
     if not found and flow_plans(request, fabric, MAX_FLOW_PLANS) > MAX_FLOW_PLANS:
         found.append(Problem("collectives", too_many_flow_plans("the job asks for")))
     return tuple(found)
@@ -147,6 +159,8 @@ def _pair_count_problems(collectives: Sequence[Collective], ranks: int) -> Itera
 def _rank_pairs(one: Collective, members: int) -> int:
     """Return the pairs of ranks of a collective, at least its members, because each is visited."""
     pattern = one.kind.pattern
+    if one.algorithm in tuple(Algorithm) and one.on_rails is not None:
+        return one.on_rails.visits(members)
     return len(one.pairs) + len(one.flows) if pattern.lists else pattern.visits(members)
 
 
@@ -185,9 +199,36 @@ def _collective_problems(one: Collective, rank_count: int | None) -> Iterator[Pr
     yield from _range_problem("bytes", one.size_bytes, min(0, one.size_bytes), 2**64 - 1)
     yield from _range_problem("qps_per_flow", one.qps_per_flow, 1, MAX_QPS_PER_FLOW)
     yield from _range_problem("phase", one.phase, 0, 2**32 - 1)
+    yield from _algorithm_problems(one)
     yield from _member_problems(one, rank_count)
     yield from _pair_problems(one, rank_count)
     yield from _flow_problems(one, rank_count)
+
+
+def _algorithm_problems(one: Collective) -> Iterator[Problem]:
+    """Yield the problem of an algorithm that is none, or that has no flows for the kind."""
+    if one.algorithm not in tuple(Algorithm):
+        yield Problem("algorithm", f"must be one of {', '.join(each.name for each in Algorithm)}")
+    elif one.on_rails is None and one.algorithm is not Algorithm.CONTRACT:
+        kinds = ", ".join(kind.name for kind in CollectiveKind if kind.pattern in one.algorithm.expansions)
+        yield Problem("algorithm", f"{one.algorithm.name} is for {kinds}, not for {one.kind.name}: leave it out")
+
+
+def layout_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
+    """Yield each problem of laying out the NICs of a valid request by an algorithm, at the first collective of it."""
+    seen: set[str] = set()
+    for index, one in enumerate(request.collectives):
+        if one.on_rails is not None:
+            try:
+                _layout(one, request, fabric)
+            except InputError as why:
+                if str(why) not in seen:
+                    yield Problem(f"collectives[{index}].algorithm", str(why))
+                seen.add(str(why))
+
+
+def _layout(one: Collective, request: JobRequest, fabric: Fabric) -> Layout:
+    return layout_of([fabric.nic_by_id[request.ranks[m]] for m in one.members or range(len(request.ranks))])
 
 
 def _ends_are_sound(flows: Sequence[RankPair] | Sequence[FlowDemand], rank_count: int | None) -> bool:
@@ -281,7 +322,7 @@ def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -
     Two ranks on one host have no flow between them.
     """
     hosts = [fabric.nic_by_id[name].host for name in request.ranks]
-    known: dict[tuple[CollectiveKind, int, tuple[int, ...]], int] = {}
+    known: dict[tuple[CollectiveKind, Algorithm, int, tuple[int, ...]], int] = {}
     total = 0
     for one in request.collectives:
         if one.pairs:
@@ -289,8 +330,11 @@ def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -
         elif one.flows:
             flows = sum(hosts[flow.src_rank] != hosts[flow.dst_rank] for flow in one.flows)
         else:
-            key = (one.kind, one.root if one.kind.pattern.is_rooted else 0, one.members)
-            flows = known[key] = known[key] if key in known else _flows_between(one, hosts)
+            key = (one.kind, one.algorithm, one.root if one.kind.pattern.is_rooted else 0, one.members)
+            if key not in known:
+                on_rails = one.on_rails
+                known[key] = on_rails.count(_layout(one, request, fabric)) if on_rails else _flows_between(one, hosts)
+            flows = known[key]
         total += flows * one.qps_per_flow
         if enough is not None and total > enough:
             break

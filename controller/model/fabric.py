@@ -103,6 +103,8 @@ class Nic:
     rail: int = 0
     network: Network = Network.COMPUTE
     gpus: tuple[int, ...] = ()
+    nvlink_domain: str = ""
+    """The NVLink domain of its host, which hosts may share; empty where the fabric file names none."""
 
     @property
     def traffic_class(self) -> TrafficClass:
@@ -183,7 +185,8 @@ class Fabric:
         cables = ((*cable.lower, *cable.upper, cable.capacity_bps) for cable in self.cables)
         nics = ((nic.id, nic.host, *nic.port, nic.capacity_bps) for nic in self.nics)
         switches = ((switch.id, switch.role.value) for switch in self.switches)
-        parts = map(repr, chain(switches, cables, nics))
+        rails = ((nic.id, nic.rail, nic.nvlink_domain) for nic in self.nics if nic.nvlink_domain)
+        parts = map(repr, chain(switches, cables, nics, rails))
         return sha256("\n".join(parts).encode()).hexdigest()
 
     @cached_property

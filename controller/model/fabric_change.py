@@ -143,7 +143,7 @@ class _Sides:
 
 def _others(before: Fabric, after: Fabric, switches: "_Sides", nics: "_Sides") -> Iterator[Changed]:
     """Yield other settings of a part, or of the whole, that differ."""
-    for sides, fields in ((switches, ("rule_budget",)), (nics, ("host", "rail", "network", "gpus"))):
+    for sides, fields in ((switches, ("rule_budget",)), (nics, ("host", "rail", "network", "gpus", "nvlink_domain"))):
         for field in fields:
             yield from (each._replace(id=f"{field} of {each.id}") for each in sides.differing(field))
     for name in ("failed", "reserve", "port_addresses"):

@@ -1,5 +1,6 @@
 """Define a job request. Field names and meanings are those of `SubmitJobRequest`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -29,6 +30,7 @@ from heddle.controller.model.collectives import (
     Pattern,
 )
 from heddle.controller.model.moves import Cause, MoveLimit
+from heddle.controller.model.nccl import BY_KIND_ALONE, WITH_PXN, WITHOUT_PXN, OnRails
 
 
 class CollectiveKind(IntEnum):
@@ -61,6 +63,26 @@ class CollectiveKind(IntEnum):
 
 OFFERED_KINDS = tuple(kind.name for kind in CollectiveKind if not kind.pattern.lists)
 """What `heddle job suggest` and the page offer: kinds that ranks and bytes describe."""
+
+
+class Algorithm(IntEnum):
+    """How a collective becomes flows, a row each: number in the proto, and the expansions of patterns that have one."""
+
+    expansions: Mapping[Pattern, OnRails]
+    _value_: int
+
+    def __new__(cls, number: int, expansions: Mapping[Pattern, OnRails]) -> "Algorithm":
+        """Return the algorithm of a row, which has the row's number as its value."""
+        algorithm = int.__new__(cls, number)
+        algorithm._value_, algorithm.expansions = number, expansions
+        return algorithm
+
+    CONTRACT = 0, BY_KIND_ALONE
+    """By the kind alone: the row of `CollectiveKind`."""
+    NCCL = 1, WITH_PXN
+    """As NCCL by default: rings and trees by every rail, an all-to-all through the GPU beside the rail (PXN)."""
+    NCCL_NO_PXN = 2, WITHOUT_PXN
+    """As NCCL with `NCCL_PXN_DISABLE=1`: in an all-to-all each GPU sends by its own NIC."""
 
 
 class Steering(IntEnum):
@@ -106,6 +128,12 @@ class Collective:
     qps_per_flow: int = 1
     members: tuple[int, ...] = ()
     phase: int = 0
+    algorithm: Algorithm = Algorithm.CONTRACT
+
+    @property
+    def on_rails(self) -> OnRails | None:
+        """Return its expansion by its algorithm; None where its kind alone says which flows it has."""
+        return self.algorithm.expansions.get(self.kind.pattern)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

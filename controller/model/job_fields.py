@@ -7,7 +7,16 @@ formats write them differently. Values are checked at admission (`controller.mod
 from collections.abc import Iterable
 from typing import Any
 
-from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from heddle.controller.model.job import (
+    Algorithm,
+    Collective,
+    CollectiveKind,
+    FlowDemand,
+    Incast,
+    JobRequest,
+    RankPair,
+    Steering,
+)
 from heddle.controller.model.moves import Cause, MoveLimit
 
 
@@ -31,7 +40,7 @@ def read_request(
     )
 
 
-def read_collective(fields: Any, *, kind: CollectiveKind, size_bytes: int) -> Collective:
+def read_collective(fields: Any, *, kind: CollectiveKind, size_bytes: int, algorithm: Algorithm) -> Collective:
     """Return the collective whose remaining attributes are those of `fields`; `qps_per_flow` 0 means 1."""
     return Collective(
         kind=kind,
@@ -44,6 +53,7 @@ def read_collective(fields: Any, *, kind: CollectiveKind, size_bytes: int) -> Co
         qps_per_flow=fields.qps_per_flow or 1,
         members=tuple(fields.members),
         phase=fields.phase,
+        algorithm=algorithm,
     )
 
 
@@ -58,4 +68,5 @@ def collective_fields(one: Collective) -> dict[str, Any]:
         "qps_per_flow": one.qps_per_flow,
         "members": one.members,
         "phase": one.phase,
+        "algorithm": one.algorithm.name,
     }

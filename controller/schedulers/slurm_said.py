@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from heddle.controller.model.error import InputError
-from heddle.controller.model.job import OFFERED_KINDS, Collective, CollectiveKind
+from heddle.controller.model.job import OFFERED_KINDS, Algorithm, Collective, CollectiveKind
 from heddle.controller.model.limit import MAX_QPS_PER_FLOW
 from heddle.controller.model.suggest import did_you_mean
 
@@ -20,7 +20,7 @@ MAX_BYTES_DIGITS = 18
 NO_ACCOUNT = "(null)"
 _SAID = re.compile(r"(?:^|\s)heddle:([^\n]*)")
 _NUMBER = re.compile(r"[1-9][0-9]*")
-_KEYS = ("collective", "bytes", "qps")
+_KEYS = ("collective", "bytes", "qps", "algorithm")
 
 
 class Said(NamedTuple):
@@ -44,13 +44,18 @@ def collective_said(comment: str) -> Collective | None:
     match = _SAID.search(comment)
     if match is None:
         return None
-    values = {"collective": "RING_ALL_REDUCE", "bytes": str(ASSUMED_BYTES), "qps": "1"}
+    values = {
+        "collective": "RING_ALL_REDUCE",
+        "bytes": str(ASSUMED_BYTES),
+        "qps": "1",
+        "algorithm": Algorithm.CONTRACT.name,
+    }
     for word in match[1].split():
         key, _, value = word.partition("=")
         if key not in _KEYS:
             raise InputError(f"comment: {word[:60]!r} is none of {', '.join(f'{each}=' for each in _KEYS)}")
         values[key] = value
-    kind, size, qps = values.values()
+    kind, size, qps, algorithm = values.values()
     if kind not in OFFERED_KINDS:
         guess = did_you_mean(kind[:60], OFFERED_KINDS) or f"; one of {', '.join(OFFERED_KINDS)}"
         raise InputError(f"comment: collective={kind[:60]!r} is no collective over all ranks{guess}")
@@ -58,4 +63,9 @@ def collective_said(comment: str) -> Collective | None:
         raise InputError(f"comment: bytes={size[:60]!r} is no number of bytes")
     if not _NUMBER.fullmatch(qps) or len(qps) > 2 or int(qps) > MAX_QPS_PER_FLOW:
         raise InputError(f"comment: qps={qps[:60]!r} is no number from 1 to {MAX_QPS_PER_FLOW}")
-    return Collective(kind=CollectiveKind[kind], size_bytes=int(size), qps_per_flow=int(qps))
+    if algorithm not in Algorithm.__members__:
+        names = ", ".join(Algorithm.__members__)
+        raise InputError(f"comment: algorithm={algorithm[:60]!r} is none of {names}")
+    return Collective(
+        kind=CollectiveKind[kind], size_bytes=int(size), qps_per_flow=int(qps), algorithm=Algorithm[algorithm]
+    )

@@ -197,7 +197,7 @@ class FlowPlanPage(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ...) -> None: ...
 
 class Collective(_message.Message):
-    __slots__ = ("kind", "bytes", "root", "pairs", "flows", "qps_per_flow", "members", "phase")
+    __slots__ = ("kind", "bytes", "root", "pairs", "flows", "qps_per_flow", "members", "phase", "algorithm")
     class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         KIND_UNSPECIFIED: _ClassVar[Collective.Kind]
@@ -220,6 +220,14 @@ class Collective(_message.Message):
     GATHER: Collective.Kind
     SEND_RECV: Collective.Kind
     CUSTOM: Collective.Kind
+    class Algorithm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        CONTRACT: _ClassVar[Collective.Algorithm]
+        NCCL: _ClassVar[Collective.Algorithm]
+        NCCL_NO_PXN: _ClassVar[Collective.Algorithm]
+    CONTRACT: Collective.Algorithm
+    NCCL: Collective.Algorithm
+    NCCL_NO_PXN: Collective.Algorithm
     KIND_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
@@ -228,6 +236,7 @@ class Collective(_message.Message):
     QPS_PER_FLOW_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
+    ALGORITHM_FIELD_NUMBER: _ClassVar[int]
     kind: Collective.Kind
     bytes: int
     root: int
@@ -236,7 +245,8 @@ class Collective(_message.Message):
     qps_per_flow: int
     members: _containers.RepeatedScalarFieldContainer[int]
     phase: int
-    def __init__(self, kind: _Optional[_Union[Collective.Kind, str]] = ..., bytes: _Optional[int] = ..., root: _Optional[int] = ..., pairs: _Optional[_Iterable[_Union[RankPair, _Mapping]]] = ..., flows: _Optional[_Iterable[_Union[FlowDemand, _Mapping]]] = ..., qps_per_flow: _Optional[int] = ..., members: _Optional[_Iterable[int]] = ..., phase: _Optional[int] = ...) -> None: ...
+    algorithm: Collective.Algorithm
+    def __init__(self, kind: _Optional[_Union[Collective.Kind, str]] = ..., bytes: _Optional[int] = ..., root: _Optional[int] = ..., pairs: _Optional[_Iterable[_Union[RankPair, _Mapping]]] = ..., flows: _Optional[_Iterable[_Union[FlowDemand, _Mapping]]] = ..., qps_per_flow: _Optional[int] = ..., members: _Optional[_Iterable[int]] = ..., phase: _Optional[int] = ..., algorithm: _Optional[_Union[Collective.Algorithm, str]] = ...) -> None: ...
 
 class RankPair(_message.Message):
     __slots__ = ("src_rank", "dst_rank")
@@ -561,7 +571,7 @@ class Link(_message.Message):
     def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ..., as_found: _Optional[bool] = ...) -> None: ...
 
 class Nic(_message.Message):
-    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network")
+    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network", "nvlink_domain")
     ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     IP_FIELD_NUMBER: _ClassVar[int]
@@ -570,6 +580,7 @@ class Nic(_message.Message):
     CAPACITY_BPS_FIELD_NUMBER: _ClassVar[int]
     RAIL_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
+    NVLINK_DOMAIN_FIELD_NUMBER: _ClassVar[int]
     id: str
     host: str
     ip: str
@@ -578,7 +589,8 @@ class Nic(_message.Message):
     capacity_bps: int
     rail: int
     network: str
-    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ...) -> None: ...
+    nvlink_domain: str
+    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ..., nvlink_domain: _Optional[str] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ("target", "undrain")

@@ -103,4 +103,5 @@ def _nic(nic: Nic) -> pb.Nic:
         capacity_bps=nic.capacity_bps,
         rail=nic.rail,
         network=nic.network,
+        nvlink_domain=nic.nvlink_domain,
     )

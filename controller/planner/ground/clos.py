@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric, Nic
 from heddle.controller.model.health import Health
 from heddle.controller.planner.ground.jit import Flags, Ints, kernel
 from heddle.foundation.traffic_class import CLASS_OF_NETWORK, CLASSES
@@ -85,6 +85,10 @@ class Topology:
     def nics(self) -> int:
         """Return the number of NICs."""
         return len(self.nic_ids)
+
+    def nics_at(self, numbers: Ints) -> list[Nic]:
+        """Return the NICs of these numbers."""
+        return [self._nics[number] for number in numbers.tolist()]
 
     @property
     def first_nic_link(self) -> int:

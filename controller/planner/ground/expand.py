@@ -6,6 +6,7 @@ the kind in `CollectiveKind`; patterns of large collectives have a form as array
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from operator import attrgetter
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from heddle.controller.model.collectives import EACH_TO_EACH, RING, TO_ROOT, TREE, Pattern
 from heddle.controller.model.error import InputError
 from heddle.controller.model.job import Collective, JobRequest, Steering
+from heddle.controller.model.nccl import layout_of
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints, kernel
 
@@ -111,14 +113,26 @@ def _root_index(collective: Collective, members: Ints) -> int:
     return int(found[0])
 
 
-def _rank_pairs(collective: Collective, ranks: int) -> tuple[Ints, Ints]:
-    """Return source and destination rank of every flow of a collective, same-host ones included."""
+def _rank_pairs(collective: Collective, topology: Topology, nics: Ints) -> tuple[Ints, Ints, float]:
+    """Return source and destination rank of every flow of a collective, same-host ones included.
+
+    The third value is the bytes of a flow over those that its kind alone gives it.
+    """
+    members = np.array(collective.members or range(len(nics)), dtype=np.int64)
+    expansion = collective.on_rails
+    if expansion is None:
+        return *_pairs_of_kind(collective, members), 1.0
+    layout = layout_of(topology.nics_at(nics[members]))
+    pairs = np.fromiter(chain.from_iterable(expansion.pairs(layout)), np.int64, 2 * expansion.count(layout))
+    return members[pairs[::2]], members[pairs[1::2]], expansion.part(layout)
+
+
+def _pairs_of_kind(collective: Collective, members: Ints) -> tuple[Ints, Ints]:
     pattern = collective.kind.pattern
     if pattern.lists:
         named = collective.pairs if pattern.lists == "pairs" else collective.flows
         source = np.fromiter(map(attrgetter("src_rank"), named), np.int64, len(named))
         return source, np.fromiter(map(attrgetter("dst_rank"), named), np.int64, len(named))
-    members = np.array(collective.members or range(ranks), dtype=np.int64)
     root = _root_index(collective, members) if pattern.is_rooted else 0
     source, target = _pairs(pattern, len(members), root)
     return members[source], members[target]
@@ -187,7 +201,7 @@ def _nics_of(topology: Topology, request: JobRequest) -> Ints:
 def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: Ints) -> dict[str, Ints]:
     """Return the columns of one collective before the split into queue pairs, without flows inside a host."""
     collective = request.collectives[index]
-    source, target = _rank_pairs(collective, len(nics))
+    source, target, part = _rank_pairs(collective, topology, nics)
     if len(source) and not 0 <= min(source.min(), target.min()) <= max(source.max(), target.max()) < len(nics):
         raise InputError(f"job {request.job_id}: collectives[{index}]: a rank is outside 0 to {len(nics) - 1}")
     count = len(source)
@@ -208,7 +222,7 @@ def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: In
         "rate": rate,
         "fixed_port": port,
         "qps": np.full(count, qps, dtype=np.int64),
-        "bytes": np.full(count, collective.kind.flow_size.of(collective.size_bytes, members), dtype=np.float64),
+        "bytes": np.full(count, part * collective.kind.flow_size.of(collective.size_bytes, members), dtype=np.float64),
         "first_queue_pair": qps * _named_before(collective, source * len(nics) + target),
     }
     apart = topology.nic_host[columns["src_nic"]] != topology.nic_host[columns["dst_nic"]]
@@ -218,9 +232,9 @@ def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: In
 def _named_before(collective: Collective, pairs: Ints) -> Ints:
     """Return how often each pair of ranks occurred before: its queue pairs continue from there, so ids stay unique.
 
-    Only explicit pairs or members can repeat a pair.
+    Only explicit pairs, members or channels of NCCL can repeat a pair.
     """
-    given = collective.kind.pattern.lists or collective.members
+    given = collective.kind.pattern.lists or collective.members or collective.on_rails
     return repeats(pairs) if given else np.zeros(len(pairs), dtype=np.int64)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from heddle.controller.model.admission import flow_plans, too_many_flow_plans
+from heddle.controller.model.admission import flow_plans, layout_problems, too_many_flow_plans
 from heddle.controller.model.collectives import RING
 from heddle.controller.model.error import AlreadyExistsError, InputError
 from heddle.controller.model.fabric import Fabric
@@ -87,7 +87,7 @@ class _Judge:
         """Evaluate the first `limit` new candidates within the limit of work; return those that have a plan."""
         found, tried = [], 0
         for candidate in islice(candidates, 4 * MAX_SUGGESTIONS):
-            if not self._is_new(candidate):
+            if not self._is_new(candidate) or not self._has_rails(candidate):
                 continue
             work = len(candidate.nics) + self._flow_plans(candidate)
             if tried == min(limit, MAX_SUGGESTIONS) or (self._work and self._work + work > MAX_WORK):
@@ -101,6 +101,14 @@ class _Judge:
         known = candidate.nics in self._known
         self._known.add(candidate.nics)
         return not known
+
+    def _has_rails(self, candidate: Candidate) -> bool:
+        """Return whether the NICs suit the algorithm of every collective."""
+        request = self._shape.on(_names(self._fabric, candidate))
+        unsuited = next(layout_problems(request, self._fabric), None)
+        if unsuited is not None:
+            self.refusal = Infeasible(why=f"{unsuited.path}: {unsuited.text}")
+        return unsuited is None
 
     def _flow_plans(self, candidate: Candidate) -> int:
         plans = flow_plans(self._shape.on(_names(self._fabric, candidate)), self._fabric, MAX_FLOW_PLANS)
@@ -135,8 +143,11 @@ def _out_of_use(fabric: Fabric, live: Live) -> list[str]:
 
 
 def _with_rails(shape: Shape, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
-    """Yield each candidate, and the one that keeps its rails where the job has a ring over all ranks."""
-    ring = any(one.kind.pattern is RING and not one.members for one in shape.collectives)
+    """Yield each candidate, and the one that keeps its rails where the job has a ring over all ranks.
+
+    A ring of NCCL keeps its rails in any order.
+    """
+    ring = any(one.kind.pattern is RING and not one.members and not one.on_rails for one in shape.collectives)
     for candidate in candidates:
         yield candidate
         if ring and (other := on_rails(candidate)) is not None:

@@ -12,14 +12,17 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 
 from heddle.controller.brain.state import Job
+from heddle.controller.model.error import InputError
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.job_state import JobState
-from heddle.controller.model.plan import Effort, Stream
+from heddle.controller.model.plan import Effort, JobFlows, Stream
 from heddle.controller.planner.ground.clos import NO_LINK, Topology
+from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Ints
 from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.runtime.journal import values
@@ -30,6 +33,7 @@ _NARROW = (np.int8, np.int16, np.int32, np.int64)
 _PATHS, _TURNS = PathColumns._fields, ("slot", "slots", "slot_ns")
 _CONSERVING = "conserving"
 _HOPS = ("hops", "reverse_hops")
+_RAILS = "rails or an NVLink domain"
 
 
 class ForeignFabricError(ValueError):
@@ -60,6 +64,7 @@ class _Head:
     predicted_completion_ns: int
     notes: tuple[str, ...]
     columns: tuple[_Column, ...]
+    ends: int = 0
 
 
 def encode(topology: Topology, job: Job) -> bytes:
@@ -80,6 +85,7 @@ def encode(topology: Topology, job: Job) -> bytes:
             healthy_utilisation=job.healthy_utilisation, own_max_link_utilisation=found.own_max_link_utilisation,
             predicted_completion_ns=found.predicted_completion_ns, notes=found.notes,
             columns=tuple(_Column(name, array.dtype.str, array.shape) for name, array in narrow.items()),
+            ends=_ends(job.request, job.flows),
         )
     )  # fmt: skip
     return b"".join((_LENGTH.pack(len(head)), head, *(array.tobytes() for array in narrow.values())))
@@ -111,7 +117,12 @@ def decode(topology: Topology, content: bytes, renumbered: Ints | None) -> Job:
         notes=head.notes,
         conserving=arrays[_CONSERVING].astype(np.bool_) if _CONSERVING in arrays else None,
     )
-    flows = job_of(topology, request, columns, None)
+    try:
+        flows = job_of(topology, request, columns, None)
+    except InputError:
+        raise ForeignFabricError(f"job {request.job_id} has flows by {_RAILS}") from None
+    if _ends(request, flows) != head.ends:
+        raise ForeignFabricError(f"job {request.job_id} has flows by {_RAILS}")
     if len(flows.flows) != len(arrays["rates"]):
         raise ValueError(f"job {request.job_id} has {len(flows.flows)} flows, and {len(arrays['rates'])} rates")
     return Job(
@@ -119,6 +130,15 @@ def decode(topology: Topology, content: bytes, renumbered: Ints | None) -> Job:
         lease_expires_unix_ms=0, lease_ms=head.lease_ms, effort=head.effort, stranded=head.stranded,
         healthy_utilisation=head.healthy_utilisation, flows=flows,
     )  # fmt: skip
+
+
+def _ends(request: JobRequest, flows: JobFlows) -> int:
+    """Return a checksum of the ranks of all flows where they depend on rails and domains, else 0."""
+    if not any(one.on_rails for one in request.collectives):
+        return 0
+    assert isinstance(flows.flows, FlowTable)
+    table = flows.flows.flows
+    return crc32(np.stack((table.src_rank, table.dst_rank)).tobytes())
 
 
 def renumbering(topology: Topology, then: Sequence[str]) -> Ints | None:

@@ -13,4 +13,8 @@ Server = Annotated[
         "variable HEDDLE_TLS names the directory of `heddle pki issue`.",
     ),
 ]  # fmt: skip
+AlgorithmName = Annotated[
+    str,
+    typer.Option("--algorithm", help="CONTRACT, or NCCL or NCCL_NO_PXN: the flows that NCCL has by every rail."),
+]
 DEFAULT_SERVER = "127.0.0.1:50051"

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from heddle.controller.api.translate import shape_to
 from heddle.controller.model.error import InputError
-from heddle.controller.model.job import OFFERED_KINDS, Collective, CollectiveKind
+from heddle.controller.model.job import OFFERED_KINDS, Algorithm, Collective, CollectiveKind
 from heddle.controller.model.placement import Shape, placement_problems
 from heddle.controller.model.suggest import did_you_mean
 from heddle.programs.console import show as screen
@@ -37,12 +37,25 @@ def print_reply(reply: pb.SuggestPlacementReply, *, as_json: bool) -> None:
         _print(reply.placements)
 
 
-def collective_of(name: str, size_bytes: int, qps_per_flow: int) -> Collective:
-    """Return the collective of this name over all ranks; raises InputError."""
+def collective_of(
+    name: str, size_bytes: int, qps_per_flow: int, algorithm: str = Algorithm.CONTRACT.name
+) -> Collective:
+    """Return the collective of this name over all ranks, by this algorithm; raises InputError."""
     if name.upper() not in OFFERED_KINDS:
         guess = did_you_mean(name.upper(), OFFERED_KINDS) or f"; one of {', '.join(OFFERED_KINDS)}"
         raise InputError(f"--collective: {name!r} is not a collective over all ranks{guess}")
-    return Collective(kind=CollectiveKind[name.upper()], size_bytes=size_bytes, qps_per_flow=qps_per_flow)
+    return Collective(
+        kind=CollectiveKind[name.upper()], size_bytes=size_bytes, qps_per_flow=qps_per_flow,
+        algorithm=_algorithm_of(algorithm),
+    )  # fmt: skip
+
+
+def _algorithm_of(name: str) -> Algorithm:
+    names = Algorithm.__members__
+    if name.upper() not in names:
+        guess = did_you_mean(name.upper(), names) or f"; one of {', '.join(names)}"
+        raise InputError(f"--algorithm: {name!r} is not an algorithm{guess}")
+    return names[name.upper()]
 
 
 def _print(placements: Sequence[pb.Placement]) -> None:

@@ -6,7 +6,16 @@ from hypothesis import strategies as st
 
 from heddle.controller.api.translate import flow_to, plan_to, plans_to, request_from, request_to
 from heddle.controller.model.error import InputError
-from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from heddle.controller.model.job import (
+    Algorithm,
+    Collective,
+    CollectiveKind,
+    FlowDemand,
+    Incast,
+    JobRequest,
+    RankPair,
+    Steering,
+)
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobFlows, JobPlan
 from heddle.v1 import heddle_pb2 as pb
@@ -25,6 +34,7 @@ COLLECTIVES = st.builds(
     qps_per_flow=st.integers(1, 2**32 - 1),
     members=st.lists(U32, max_size=3).map(tuple),
     phase=U32,
+    algorithm=st.sampled_from(Algorithm),
 )
 REQUESTS = st.builds(
     JobRequest,
@@ -116,6 +126,12 @@ def test_without_a_limit_all_flows_are_written():
 def test_an_unknown_kind_of_incast_sharing_is_refused():
     with pytest.raises(InputError, match="incast: 7"):
         request_from(pb.SubmitJobRequest(job_id="a", incast=7))  # type: ignore[arg-type]
+
+
+def test_an_unknown_algorithm_is_refused():
+    message = pb.SubmitJobRequest(job_id="a", collectives=[{"kind": "ALL_GATHER", "algorithm": 7}])  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"collectives\[0\].algorithm: 7 is no algorithm; .* NCCL_NO_PXN"):
+        request_from(message)
 
 
 def test_a_window_is_written_where_there_is_one():

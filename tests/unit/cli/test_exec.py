@@ -8,9 +8,10 @@ import pytest
         (("--node-rank", 0), "name both or none"),
         (("--node-rank", 0, "--node-count", 1), "--job: name the job"),
         (("--collective", "NOTHING"), "--collective: 'NOTHING'"),
+        (("--algorithm", "NCLL"), "--algorithm: 'NCLL' is not an algorithm, did you mean NCCL?"),
         (("--file", "jobs.yaml"), "jobs: must be one job with"),
     ],
-    ids=["rank", "half", "id", "collective", "file"],
+    ids=["rank", "half", "id", "collective", "algorithm", "file"],
 )
 def test_a_malformed_job_is_one_line_and_the_command_does_not_run(
     heddle, files, tmp_path, monkeypatch, arguments, text

@@ -67,8 +67,9 @@ def fabric_of(text: str) -> Fabric:
 
 
 def kept(
-    text: str = YARD, names=("mesh",), steering: str = "SOURCE_PORT", steered_by=SteeredBy.OPENFLOW, *, former=False
-) -> Held:
+    text: str = YARD, names=("mesh",), steering: str = "SOURCE_PORT", steered_by=SteeredBy.OPENFLOW, *, former=False,
+    collective: str = "{kind: ALL_TO_ALL, bytes: 3000}",
+) -> Held:  # fmt: skip
     """Return what a controller with a fabric file has written while jobs of these names run.
 
     `former` is a controller of before port layouts were kept.
@@ -80,7 +81,7 @@ def kept(
     for number, name in enumerate(names, 1):
         found = parse_jobs(
             f"version: 1\njobs: [{{job_id: {name}, ranks: {{all: true}}, steering: {steering}, "
-            "collectives: [{kind: ALL_TO_ALL, bytes: 3000}]}]\n",
+            f"collectives: [{collective}]}}]\n",
             "jobs.yaml",
             fabric,
         )

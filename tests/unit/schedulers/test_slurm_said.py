@@ -6,7 +6,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from heddle.controller.model.error import InputError
-from heddle.controller.model.job import Collective, CollectiveKind
+from heddle.controller.model.job import Algorithm, Collective, CollectiveKind
 from heddle.controller.schedulers.slurm_said import Said, collective_said, said_of
 from tests.support.examples import examples
 
@@ -38,6 +38,11 @@ def test_a_comment_describes_a_collective_over_all_ranks(comment, wanted):
     assert found == (wanted and Collective(kind=wanted[0], size_bytes=wanted[1], qps_per_flow=wanted[2]))
 
 
+def test_a_comment_may_name_an_algorithm():
+    found = collective_said("heddle: collective=ALL_TO_ALL algorithm=NCCL_NO_PXN")
+    assert found == Collective(kind=CollectiveKind.ALL_TO_ALL, size_bytes=10**9, algorithm=Algorithm.NCCL_NO_PXN)
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -47,6 +52,7 @@ def test_a_comment_describes_a_collective_over_all_ranks(comment, wanted):
         ("bytes=" + "9" * 19, "is no number of bytes"),
         ("qps=17", "qps='17' is no number from 1 to 16"),
         ("qps=", "qps='' is no number"),
+        ("algorithm=NCLL", "algorithm='NCLL' is none of CONTRACT, NCCL, NCCL_NO_PXN"),
         ("ranks=3", "'ranks=3' is none of"),
     ],
 )

@@ -39,6 +39,7 @@ class ExecOptions:
     collective: str = "RING_ALL_REDUCE"
     size_bytes: int = 1_000_000_000
     queue_pairs: int = 1
+    algorithm: str = "CONTRACT"
     tenant: str = ""
     wait_s: float = 120.0
     lease_ms: int = 30_000
@@ -80,7 +81,7 @@ def _shape(options: ExecOptions) -> JobRequest:
     if options.file is not None:
         shape = load_job_shape(options.file)
         return replace(shape, tenant=options.tenant or shape.tenant)
-    collectives = (collective_of(options.collective, options.size_bytes, options.queue_pairs),)
+    collectives = (collective_of(options.collective, options.size_bytes, options.queue_pairs, options.algorithm),)
     return JobRequest(job_id="", ranks=(), collectives=collectives, tenant=options.tenant)
 
 

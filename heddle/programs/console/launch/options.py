@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.option import DEFAULT_SERVER, Server
+from heddle.programs.console.option import DEFAULT_SERVER, AlgorithmName, Server
 
 
 def exec_command(
@@ -27,6 +27,7 @@ def exec_command(
         int, typer.Option("--bytes", min=1, help="Bytes per rank and iteration, as in a jobs file.")
     ] = 1_000_000_000,
     qps: Annotated[int, typer.Option(min=1, help="Queue pairs per flow, as NCCL_IB_QPS_PER_CONNECTION.")] = 1,
+    algorithm: AlgorithmName = "CONTRACT",
     tenant: Annotated[str, typer.Option(help="The job's tenant.")] = "",
     wait: Annotated[float, typer.Option(min=1, help="Seconds to wait for all nodes, and for the plan.")] = 120.0,
     lease: Annotated[float, typer.Option(min=1, max=3600, help="Seconds until a killed job is released.")] = 30.0,
@@ -59,6 +60,7 @@ def exec_command(
         collective=collective,
         size_bytes=size_bytes,
         queue_pairs=qps,
+        algorithm=algorithm,
         tenant=tenant,
         wait_s=wait,
         lease_ms=round(lease * 1000),

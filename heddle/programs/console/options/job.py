@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.option import DEFAULT_SERVER, Json, Server
+from heddle.programs.console.option import DEFAULT_SERVER, AlgorithmName, Json, Server
 
 job = typer.Typer(
     help="Submit, show and release the jobs of a running controller.", no_args_is_help=True, rich_markup_mode=None
@@ -45,6 +45,7 @@ def job_suggest(
     ] = 1_000_000_000,
     gpu_milli: Annotated[int, typer.Option(min=0, help="GPU share per rank in 1/1000; 0 for a whole one.")] = 0,
     qps: Annotated[int, typer.Option(min=1, help="Queue pairs per flow.")] = 1,
+    algorithm: AlgorithmName = "CONTRACT",
     most: Annotated[int, typer.Option(min=1, help="The maximum number of suggestions.")] = 3,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
@@ -56,7 +57,7 @@ def job_suggest(
     from heddle.controller.model.placement import Shape
     from heddle.programs.console import suggest as command
 
-    collectives = (command.collective_of(collective, size_bytes, qps),)
+    collectives = (command.collective_of(collective, size_bytes, qps, algorithm),)
     shape = Shape(ranks=ranks, collectives=collectives, gpu_milli=gpu_milli, max_suggestions=most)
     command.run_suggest(server, shape, as_json=as_json)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from heddle.programs.console.option import Json
+from heddle.programs.console.option import AlgorithmName, Json
 
 
 @contextmanager
@@ -80,6 +80,7 @@ def suggest(
     ] = 1_000_000_000,
     gpu_milli: Annotated[int, typer.Option(min=0, help="GPU share per rank in 1/1000; 0 for a whole one.")] = 0,
     qps: Annotated[int, typer.Option(min=1, help="Queue pairs per flow.")] = 1,
+    algorithm: AlgorithmName = "CONTRACT",
     most: Annotated[int, typer.Option(min=1, help="The maximum number of suggestions.")] = 3,
     beside: Annotated[
         Path | None,
@@ -103,7 +104,7 @@ def suggest(
         from heddle.programs.console.place import run_place
         from heddle.programs.console.suggest import collective_of
 
-        collectives = (collective_of(collective, size_bytes, qps),)
+        collectives = (collective_of(collective, size_bytes, qps, algorithm),)
         shape = Shape(ranks=ranks, collectives=collectives, gpu_milli=gpu_milli, max_suggestions=most)
         run_place(fabric, shape, as_json=as_json, beside=beside, failed=failed or ())
 
