@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 import threading
 from concurrent import futures
 
@@ -268,6 +269,31 @@ def test_the_printed_hook_runs_without_path_and_ends_with_0(heddle_output, tmp_p
     script.write_text(heddle_output("slurm", "hooks", "--socket", tmp_path / "a b"))
     script.chmod(0o755)
     assert subprocess.run([script], env={}, check=False).returncode == 0
+
+
+def test_the_hook_imports_only_what_is_compiled_into_the_interpreter():
+    def imported(*arguments):
+        command = [sys.executable, "-I", "-S", "-X", "importtime", *arguments]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()
+        return {line.rpartition("|")[2].strip() for line in lines}
+
+    assert imported(hook.__file__, "/nonexistent", "3") - imported("-c", "pass") <= {"_socket", "time"}
+
+
+@pytest.mark.parametrize("command", ["prolog", "epilog"])
+def test_the_hook_as_a_command_wakes_the_agent_and_does_not_import_the_command_line(sockets, tmp_path, command):
+    script = (
+        f"import sys; sys.argv = ['heddle', 'slurm', '{command}']; from heddle.programs.console.start import main\n"
+        "main(); print('typer' in sys.modules)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, hook.VARIABLE: str(tmp_path / "run" / "s")}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    waiting = sockets.wait(60)
+    assert waiting[0].recv(8) == hook.WAKE
+    sockets.release(waiting)
+    assert (process.communicate()[0], process.returncode) == ("False\n", 0)
 
 
 @pytest.fixture

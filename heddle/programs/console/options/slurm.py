@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from heddle.programs.console.option import DEFAULT_SERVER, Server
-from heddle.programs.console.slurm.hook import SOCKET, TIMEOUT_S, wake
+from heddle.programs.console.slurm.hook import SOCKET, TIMEOUT_S, VARIABLE, wake
 
 slurm = typer.Typer(
     help="Plan the jobs of a Slurm cluster, on the host of slurmctld.", no_args_is_help=True, rich_markup_mode=None
 )
-Socket = Annotated[str, typer.Option(metavar="FILE", envvar="HEDDLE_SLURM_SOCKET", help="Where hooks reach the agent.")]
+Socket = Annotated[str, typer.Option(metavar="FILE", envvar=VARIABLE, help="Where hooks reach the agent.")]
 
 
 @slurm.command("agent")
@@ -78,7 +78,7 @@ def hooks(
         float, typer.Option("--deadline", min=0.1, max=60, help="Seconds that a job waits for its plan at most.")
     ] = TIMEOUT_S,
 ) -> None:
-    """Print the script that slurm.conf names as PrologSlurmctld and EpilogSlurmctld: as `prolog`, in some 20 ms.
+    """Print the script that slurm.conf names as PrologSlurmctld and EpilogSlurmctld: as `prolog`, in less than half the time.
 
     Slurm 22.05 runs hooks that were added by `scontrol reconfigure` only once slurmctld was started anew.
 
