@@ -5,13 +5,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from concurrent import futures
+from types import SimpleNamespace
 
 import grpc
 import pytest
 
 from heddle.controller.model.error import InputError, PrerequisiteError
-from heddle.programs.console.slurm import hook
+from heddle.programs.console.slurm import agent as agent_module
+from heddle.programs.console.slurm import commands, hook
 from heddle.programs.console.slurm.agent import Agent, run_agent
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
 from heddle.programs.console.slurm.wake_socket import WakeSocket
@@ -155,6 +158,70 @@ def test_a_squeue_that_fails_or_prints_garbage_ends_no_job_and_is_one_line(agent
     squeue("7|7|h[1-2]\n")
     agent.run_pass()
     assert (agent.lines[-1], agent.failing) == ("passes go on", "")
+
+
+def test_while_squeue_fails_planned_jobs_keep_their_leases_for_an_hour(agent, jobs, squeue, monkeypatch):
+    now = SimpleNamespace(s=time.monotonic())
+    monkeypatch.setattr(agent_module, "time", SimpleNamespace(monotonic=lambda: now.s))
+    squeue("7|7|h[1-2]\n")
+    agent.run_pass()
+    squeue("", 1)
+    for after_s, renewals in ((29, 0), (31, 1), (60, 1), (62, 2), (3_599, 3), (3_700, 3)):
+        start_s = agent._heard_s
+        now.s = start_s + after_s
+        agent.run_pass()
+        assert len(jobs.renewed) == renewals, after_s
+    assert len(agent.lines) == 2
+    squeue("")
+    agent.run_pass()
+    assert jobs.planned == {}
+
+
+@pytest.mark.parametrize(
+    ("script", "line"), [("exec sleep 60", "no end within 0.2 s"), ("yes '7|7|h[1-2]'", "more than 0 MiB of output")]
+)
+def test_a_squeue_that_hangs_or_prints_without_end_is_one_line_and_ends_no_job(
+    agent, jobs, squeue, tmp_path, monkeypatch, script, line
+):
+    squeue("7|7|h[1-2]\n")
+    agent.run_pass()
+    monkeypatch.setattr(agent_module, "SQUEUE_TIMEOUT_S", 0.2 if "no end" in line else 60.0)
+    monkeypatch.setattr(commands, "MAX_BYTES", 1_000)
+    (tmp_path / "bin" / "squeue").write_text(f"#!/bin/sh\n{script}\n")
+    for _ in range(2):
+        agent.run_pass()
+    assert agent.lines[1:] == [f"no pass: squeue --noheader: {line}"]
+    assert list(jobs.planned) == [7]
+
+
+def test_a_job_whose_description_hangs_is_planned_by_the_next_pass(agent, jobs, squeue, tmp_path, monkeypatch):
+    squeue("7|7|h[1-2]\n8|8|h[3-4]\n")
+    sound = (tmp_path / "bin" / "squeue").read_text()
+    (tmp_path / "bin" / "squeue").write_text(sound.replace("*--jobs*) ", "*--jobs*) sleep 60; "))
+    monkeypatch.setattr(agent_module, "SQUEUE_TIMEOUT_S", 0.2)
+    agent.run_pass()
+    assert jobs.planned == {}
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (tmp_path / "bin" / "squeue").write_text(sound)
+    agent.run_pass()
+    assert sorted(jobs.planned) == [7, 8]
+    assert len(agent.lines) == 4  # why there was no pass, that passes go on, two plans
+
+
+def test_a_job_on_more_nodes_than_slurm_can_have_is_one_line(agent, jobs, squeue):
+    squeue("7|7|h[1-2]\n")
+    agent.run_pass()
+    squeue("7|7|h[1-2]\n8|8|x[1-100000]\n")
+    agent.run_pass()
+    assert list(jobs.planned) == [7]
+    assert agent.lines[1:] == ["no pass: squeue: 100,000 hosts or more; at most 65,536 are possible"]
+
+
+def test_nodes_that_the_fabric_does_not_know_are_left_out_of_a_plan(agent, jobs, squeue):
+    squeue("7|7|h[2-3],login,x[001-900]\n8|8|h1,login\n")
+    agent.run_pass()
+    assert jobs.planned == {7: ("h2-n0", "h3-n0")}
 
 
 def test_a_refused_job_is_one_line_and_keeps_no_other_from_being_planned(agent, jobs, squeue):
