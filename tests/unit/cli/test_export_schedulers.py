@@ -11,8 +11,10 @@ from heddle.controller.model.error import InputError, PrerequisiteError, Unavail
 from heddle.controller.schedulers.slurm_files import Format
 from heddle.programs.console.slurm import commands
 from heddle.programs.console.slurm import export as export_module
+from heddle.programs.console.slurm.export import put_topology
 from heddle.programs.console.slurm.topology_file import replace_file
 from tests.support.controllers.served_controller import served
+from tests.support.fabrics.planner_cases import fabric_of
 from tests.support.schedulers.broken_topologies import BROKEN, NODES, SOUND
 
 SCONTROL = """\
@@ -197,6 +199,54 @@ def test_a_sinfo_that_prints_no_nodes_is_one_line_and_the_file_stays(heddle, fil
     status, _, said = heddle("export", "slurm", tmp_path / "fabric.yaml", "-o", out, "--reconfigure")
     assert (status, said.count("\n"), out.read_text()) == (2, 1, SOUND)
     assert not (slurm / "calls").exists()
+
+
+def test_a_sinfo_of_more_nodes_than_slurm_can_have_is_one_line_and_the_file_stays(heddle, files, slurm, tmp_path):
+    (slurm / "nodes").write_text("".join(f"n{number}\n" for number in range(100_000)))
+    out = files("topology.conf", SOUND)
+    status, _, said = heddle("export", "slurm", tmp_path / "fabric.yaml", "-o", out, "--reconfigure")
+    assert (status, said.count("\n"), out.read_text()) == (2, 1, SOUND)
+    assert "65,537 hosts or more; at most 65,536 are possible" in said
+
+
+def test_a_topology_file_that_somebody_edited_is_ours_again_and_the_edited_one_is_kept(heddle, files, slurm, tmp_path):
+    command = ("export", "slurm", tmp_path / "fabric.yaml", "-o", tmp_path / "topology.conf", "--reconfigure")
+    heddle(*command)
+    ours = (tmp_path / "topology.conf").read_text()
+    for edited, kept in (
+        ("# mine\n" + ours.replace("Nodes=h[1-2]", "Nodes=h[1-3]").replace("h[3-4]", "h4"), ".last"),
+        (ours.replace("leaf[1-4]", "leaf[1-5]"), ".unsound"),
+    ):
+        (tmp_path / "topology.conf").write_text(edited)
+        (slurm / "shown").write_text(SHOWN.replace("h[3-4]", "h[4]"))  # Slurm was reconfigured with it, too
+        (slurm / "next").write_text(SHOWN)
+        before = reconfigured(slurm)
+        status, text, _ = heddle(*command)
+        assert (status, text.partition("nodes: ")[2]) == (0, "written, loaded by Slurm\n")
+        assert (tmp_path / "topology.conf").read_text() == ours
+        assert (tmp_path / f"topology.conf{kept}").read_text() == edited
+        assert reconfigured(slurm) == before + 1
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "loop", "large", "in no folder"])
+def test_a_topology_file_that_is_no_file_stays(tmp_path, kind):
+    out = tmp_path / "topology.conf"
+    if kind == "folder":
+        out.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(out)
+    elif kind == "loop":
+        out.symlink_to(out.name)
+    elif kind == "large":
+        os.close(os.open(out, os.O_CREAT | os.O_WRONLY))
+        os.truncate(out, 200 << 20)
+    else:
+        out = tmp_path / "none" / "topology.conf"
+    before = os.lstat(out) if os.path.lexists(out) else None
+    with pytest.raises(OSError, match=r"topology\.conf"):
+        put_topology(fabric_of(), Format.TREE, None, out, reconfigure=False, note=print)
+    assert (os.lstat(out) if os.path.lexists(out) else None) == before
+    assert not out.with_name("topology.conf.unsound").exists()
 
 
 @pytest.mark.parametrize(
