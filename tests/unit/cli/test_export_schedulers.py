@@ -23,6 +23,7 @@ cd "$(dirname "$0")"
 echo "$*" >> calls
 case "$1 $2" in
   "show topology") cat shown;;
+  "show config") cat config;;
   "reconfigure ")
     [ ! -e dead ] || { echo "slurm_reconfigure error: dead" >&2; exit 1; }
     [ ! -e next ] || mv next shown;;
@@ -37,12 +38,21 @@ SwitchName=fabric Level=1 LinkSpeed=1 Nodes=h[1-8] Switches=leaf[1-4]
 """
 
 
+CONFIG = """\
+Configuration data as of 2026-11-29T22:00:00
+SLURM_VERSION           = 22.05.8
+TopologyParam           = (null)
+TopologyPlugin          = topology/tree
+"""
+
+
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
     """Commands of a Slurm with the nodes h1 to h8 in two partitions, which has loaded no topology."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "shown").write_text("")
+    (folder / "config").write_text(CONFIG)
     (folder / "next").write_text(SHOWN)
     (folder / "nodes").write_text("".join(f"h{n}\n" for n in [*range(1, 9), *range(1, 9)]))
     for name, text in {"scontrol": SCONTROL, "sinfo": '#!/bin/sh\ncat "$(dirname "$0")/nodes"\n'}.items():
@@ -189,7 +199,39 @@ def test_a_slurm_that_shows_another_topology_is_reported(heddle, files, slurm, t
         "export", "slurm", tmp_path / "fabric.yaml", "-o", tmp_path / "topology.conf", "--reconfigure"
     )
     assert status == 1
-    assert "Slurm shows another topology: is its TopologyPlugin topology/tree" in said
+    assert "Slurm shows another topology: is this the file beside its slurm.conf?" in said
+
+
+@pytest.mark.parametrize(
+    ("form", "version", "plugin", "problem"),
+    [
+        ("tree", "22.05.8", "topology/tree", ""),
+        ("tree", "24.11.5", "topology/block", "TopologyPlugin is 'topology/block', --format tree is for topology/tree"),
+        ("tree", "22.05.8", "topology/none", "TopologyPlugin is 'topology/none', --format tree is for topology/tree"),
+        ("block", "24.11.5", "topology/block", ""),
+        (
+            "block",
+            "22.05.8",
+            "topology/tree",
+            "TopologyPlugin is 'topology/tree', --format block is for topology/block",
+        ),
+        ("yaml", "25.05.0", "topology/tree", ""),
+        ("yaml", "26.05.1-rc1", "topology/default", ""),
+        ("yaml", "24.11.5", "topology/tree", "topology.yaml needs Slurm 25.05 or later, this is 24.11.5"),
+        ("tree", "", "", "TopologyPlugin is 'unknown'"),
+        ("yaml", "", "", "this is unknown"),
+    ],
+)
+def test_a_file_of_a_format_that_slurm_does_not_read_is_not_written(
+    heddle, files, slurm, tmp_path, form, version, plugin, problem
+):
+    text = CONFIG.replace("22.05.8", version).replace("topology/tree", plugin)
+    (slurm / "config").write_text(text if version else "slurm_load_ctl_conf error\n")
+    out = files("topology", "# before\n")
+    status, _, said = heddle("export", "slurm", tmp_path / "fabric.yaml", "-o", out, "--format", form, "--reconfigure")
+    assert (status, said.count("\n"), problem in said) == ((1, 1, True) if problem else (0, 0, True))
+    assert (out.read_text() == "# before\n") == bool(problem)
+    assert "reconfigure" not in (slurm / "calls").read_text() or not problem
 
 
 @pytest.mark.parametrize("prints", ["", "\x00\xff", "h[1-", "slurm_load_partitions: Unable to contact"])
@@ -198,7 +240,7 @@ def test_a_sinfo_that_prints_no_nodes_is_one_line_and_the_file_stays(heddle, fil
     out = files("topology.conf", SOUND)
     status, _, said = heddle("export", "slurm", tmp_path / "fabric.yaml", "-o", out, "--reconfigure")
     assert (status, said.count("\n"), out.read_text()) == (2, 1, SOUND)
-    assert not (slurm / "calls").exists()
+    assert (slurm / "calls").read_text() == "show config\n"
 
 
 def test_a_sinfo_of_more_nodes_than_slurm_can_have_is_one_line_and_the_file_stays(heddle, files, slurm, tmp_path):
