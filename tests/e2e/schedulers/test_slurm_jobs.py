@@ -13,8 +13,10 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.schedulers.slurm_check import problems_of
 from heddle.controller.schedulers.slurm_drains import REASON
 from heddle.controller.schedulers.slurm_files import Format
+from heddle.controller.schedulers.slurm_jobs import SQUEUE
 from heddle.programs.console.slurm.drainer import PERIOD_S, Drainer
 from tests.support.examples import examples
+from tests.support.schedulers.printed import SQUEUE_PRINTS, form_of
 from tests.support.schedulers.slurm_cluster import MISSING
 from tests.support.schedulers.slurm_site import FABRIC, TIMEOUT_S, slurm_site, wait_until
 
@@ -72,6 +74,15 @@ def test_arrays_and_heterogeneous_jobs_are_planned_and_jobs_on_one_node_are_not(
     assert planned[int(both.split(";")[0])] == 4
     assert sorted(planned.values()) == [2, 2, 4]
     assert array in planned
+
+
+def test_squeue_prints_what_the_fakes_of_other_tests_print(site):
+    site.submit("-N2", "-w", "h[1-2]")
+    site.submit("-N1", "-w", "h3", "--array=3")
+    site.slurm.run(
+        "sbatch", "-N2", "-w", "h[5-6]", "-o", "/dev/null", ":", "-N1", "-w", "h8", "--wrap", "sleep 60"
+    )  # fmt: skip
+    wait_until(lambda: form_of(site.slurm.run(*SQUEUE)) == form_of(SQUEUE_PRINTS), lambda: site.slurm.run(*SQUEUE))
 
 
 def test_a_job_that_is_requeued_or_cancelled_is_released(site):
@@ -211,6 +222,24 @@ def test_a_node_without_a_nic_that_is_up_gets_no_job_until_it_is_back(site, monk
     assert site.slurm.run("sinfo", "-h", "-n", "h9", "-o", "%E").strip() == "disk"
     site.slurm.run("scontrol", "update", "NodeName=h9", "State=RESUME")
     assert lines == [f"h3: State=DRAIN Reason={REASON}", "h3: State=RESUME"]
+
+
+@pytest.mark.soak
+def test_a_slurmctld_that_hangs_releases_no_job_and_is_one_line(site):
+    job = site.submit("-N", "3")
+    site.wait_for({job: 3})
+    before = len(site.text())
+    site.slurm.controller.send_signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: "no pass: squeue" in site.text()[before:], site.text)
+        time.sleep(2)  # a few passes more
+    finally:
+        site.slurm.controller.send_signal(signal.SIGCONT)
+    wait_until(lambda: "passes go on" in site.text()[before:], site.text)
+    assert site.planned() == {job: 3}
+    assert site.text()[before:].count("no pass: ") == 1
+    assert "released" not in site.text()[before:]
+    assert "drain" not in site.slurm.run("sinfo", "-h", "-N", "-o", "%T")
 
 
 @pytest.mark.soak
