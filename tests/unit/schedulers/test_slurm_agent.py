@@ -17,6 +17,7 @@ from heddle.programs.console.slurm import agent as agent_module
 from heddle.programs.console.slurm import commands, hook
 from heddle.programs.console.slurm.agent import Agent, run_agent
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
+from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
 from heddle.programs.console.slurm.wake_socket import WakeSocket
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
@@ -261,6 +262,59 @@ def test_a_controller_that_does_not_reply_is_one_line_and_the_next_pass_goes_on(
 def test_a_lease_that_would_end_between_two_passes_is_refused(tmp_path):
     with pytest.raises(InputError, match="--lease: must be at least 3 times --period, 30 s"):
         run_agent("127.0.0.1:1", tmp_path / "s", 10.0, 29.0, print)
+
+
+class StepError(Exception):
+    """Ends an agent that runs in the test's thread."""
+
+
+def run_until(monkeypatch, tmp_path, jobs, holds, **options):
+    """Run an agent with its socket until a condition holds, and return its lines."""
+    lines, end_s = [], time.monotonic() + 40
+
+    def wait(hooks, timeout_s):
+        if holds() or time.monotonic() > end_s:
+            raise KeyboardInterrupt
+        time.sleep(0.02)
+        return []
+
+    monkeypatch.setattr(WakeSocket, "wait", wait)
+    run_agent(jobs.address, tmp_path / "s", 0.1, 90, lines.append, **options)
+    return lines
+
+
+def test_a_command_of_slurm_that_hangs_for_a_topology_file_keeps_no_job_from_being_planned(
+    jobs, squeue, tmp_path, monkeypatch
+):
+    folder = tmp_path / "bin"
+    (folder / "scontrol").write_text(
+        '#!/bin/sh\ncd "$(dirname "$0")"\ntouch hangs\nwhile [ ! -e go ]; do sleep 0.02; done\nexit 1\n'
+    )
+    (folder / "scontrol").chmod(0o755)
+
+    def planned():
+        if (folder / "hangs").exists():
+            squeue("7|7|h[1-2]\n")
+        if 7 in jobs.planned:
+            (folder / "go").touch()
+            return True
+        return False
+
+    lines = run_until(monkeypatch, tmp_path, jobs, planned, topology=tmp_path / "topology.conf")
+    assert 7 in jobs.planned
+    assert [line.partition(": ")[2] for line in lines if "topology" in line] == [
+        "not kept: scontrol show: exit status 1: it says no more"
+    ]
+
+
+def test_an_error_of_the_thread_beside_passes_ends_the_agent(jobs, squeue, tmp_path, monkeypatch):
+    def keep(keeper, fabric, now_s):
+        raise StepError
+
+    monkeypatch.setattr(TopologyKeeper, "keep", keep)
+    with pytest.raises(StepError):
+        run_until(monkeypatch, tmp_path, jobs, lambda: False, topology=tmp_path / "topology.conf")
+    assert not (tmp_path / "s").exists()
 
 
 # Hooks

@@ -25,6 +25,7 @@ from heddle.controller.schedulers.slurm_jobs import (
     wanted_jobs,
 )
 from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_said, said_of
+from heddle.programs.console.slurm.beside import Beside
 from heddle.programs.console.slurm.commands import run_slurm
 from heddle.programs.console.slurm.drainer import Drainer
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
@@ -160,10 +161,10 @@ def run_agent(
     jobs = PlannedJobs(server, round(lease_s * 1000))
     agent = Agent(jobs, round(lease_s * 1000), log, tenants=tenants)
     keeper = None if topology is None else TopologyKeeper(topology, log)
-    drainer = Drainer(log) if drain else None
+    beside = Beside(server, keeper, Drainer(log) if drain else None, lambda: bool(agent.failing))
     log(f"listening at {socket}, a pass every {period_s:g} s")
     next_s = time.monotonic()
-    with closing(hooks), closing(jobs), suppress(KeyboardInterrupt):
+    with closing(hooks), closing(jobs), closing(beside), suppress(KeyboardInterrupt):
         while True:
             turned_away = hooks.turned_away
             waiting = hooks.wait(next_s - time.monotonic())
@@ -172,14 +173,4 @@ def run_agent(
             next_s = time.monotonic() + period_s
             agent.run_pass()
             hooks.release(waiting)
-            if not agent.failing:
-                _beside_passes(jobs, keeper, drainer)
-
-
-def _beside_passes(jobs: PlannedJobs, keeper: TopologyKeeper | None, drainer: Drainer | None) -> None:
-    """Do what has a period of its own, where the last pass reached Slurm and the controller."""
-    with suppress(HeddleError):  # the next pass says why the controller is not reached
-        if keeper is not None:
-            keeper.keep(jobs.fabric(), time.monotonic())
-        if drainer is not None:
-            drainer.check(jobs, time.monotonic())
+            beside.raise_error()
