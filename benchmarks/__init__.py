@@ -66,6 +66,10 @@ BENCHMARKS = {
         "heddle.benchmarks.planning.session",
         "jobs come and go, links and spines fail, by the service's planner: fullest link, speed of jobs, moves, time",
     ),
+    "slurm": Benchmark(
+        "heddle.benchmarks.slurm.benchmark",
+        "a real Slurm: leaves that jobs use with and without the exported tree, what the hooks add; needs root",
+    ),
     "southbound": Benchmark(
         "heddle.benchmarks.fabric.southbound",
         "10,000 rules to one switch, beside ovs-ofctl; needs Open vSwitch and a source tree",

@@ -143,6 +143,10 @@ class Reconciler:
             ),
         )
 
+    def renewals(self, known: Iterable[str], now_s: float) -> tuple[str, ...]:
+        """Return the planned jobs whose renewal is due, whether they run or not: for as long as Slurm is silent."""
+        return tuple(job for job in known if _JOB_ID.fullmatch(job) and self._is_due(job, now_s))
+
     def held(self, job: str, now_s: float) -> None:
         """Note that a job was submitted or renewed."""
         self._renewed_s[job] = now_s

@@ -1,4 +1,4 @@
-"""Read topology files of Slurm, and what `scontrol show topology` prints.
+"""Read topology files of Slurm, and what `scontrol show topology` and `scontrol show config` print.
 
 Less is taken than Slurm takes: no line that goes on in the next one, no Include, no quotes, no name with two brackets.
 """
@@ -18,6 +18,9 @@ MAX_SHOWN_LENGTH = 60
 _NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{MAX_NAME_LENGTH}}}")
 _ENTRY = r"[A-Za-z0-9._-]+(?:\[[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*\])?"
 _LIST = re.compile(f"{_ENTRY}(?:,{_ENTRY})*")
+YAML_SINCE = (25, 5)
+_PLUGIN = re.compile(r"^TopologyPlugin\s*=\s*(\S+)", re.MULTILINE)
+_VERSION = re.compile(r"^SLURM_VERSION\s*=\s*([0-9]{1,4})\.([0-9]{1,4})\S*", re.MULTILINE)
 _LINK_SPEED = re.compile(r"[0-9]{1,9}")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KEYS = {Format.TREE: ("SwitchName", ("Nodes", "Switches", "LinkSpeed")), Format.BLOCK: ("BlockName", ("Nodes",))}
@@ -74,6 +77,21 @@ def loaded_switches(text: str) -> dict[str, Switch]:
             nodes, children = (frozenset(hosts_of(each, "scontrol")) if each else frozenset[str]() for each in lists)
             found[fields["SwitchName"]] = Switch(nodes=nodes, children=children)
     return found
+
+
+def unread(config: str, form: Format) -> str:
+    """Return why a Slurm that prints this as `scontrol show config` would not read a file; empty where it would.
+
+    Slurm 22.05 with topology/tree ends at a file of blocks (`fatal: something wrong with opening/reading`).
+    """
+    if form is Format.YAML:
+        version = _VERSION.search(config)
+        if version and (int(version[1]), int(version[2])) >= YAML_SINCE:
+            return ""
+        return f"topology.yaml needs Slurm 25.05 or later, this is {version[0].split()[-1] if version else 'unknown'}"
+    plugin = _PLUGIN.search(config)
+    found, wanted = plugin[1] if plugin else "unknown", f"topology/{form}"
+    return "" if found == wanted else f"Slurm's TopologyPlugin is {_shown(found)}, --format {form} is for {wanted}"
 
 
 def _conf_entries(text: str, form: Format) -> tuple[list[Entry], str]:

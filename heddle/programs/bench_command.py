@@ -103,6 +103,29 @@ def balancer(
     _report(lambda out: benchmark.run(out, only or (), quick=quick), as_json)
 
 
+@bench.command()
+def slurm(
+    as_json: Json = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=2, help="Jobs of each mix, and of each case of hooks. [default: 40, 100]"),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="PART", help="Measure this part; repeatable. Default: all."),
+    ] = None,
+) -> None:
+    """Measure where a real Slurm places jobs with and without the exported tree, and what the hooks add; needs root.
+
+    Parts: placement, hooks. It needs a source tree and Debian's slurmctld, slurmd and munge. Exit status: 0; 2 for bad
+    input.
+    """
+    benchmark = _needing_a_source_tree("slurm")
+    if unknown := sorted(set(only or ()) - set(benchmark.PARTS)):
+        raise typer.BadParameter(f"no part {unknown[0]!r}; there are {', '.join(benchmark.PARTS)}", param_hint="--only")
+    _report(lambda out: benchmark.run(out, only or (), jobs=jobs), as_json)
+
+
 def _report(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
     """Run a benchmark; the table goes to standard output, or to standard error beside JSON."""
     found = run(sys.stderr if as_json else sys.stdout)
@@ -135,5 +158,5 @@ def _simple(name: str) -> Callable[[bool], None]:
 
 
 for _name, _benchmark in BENCHMARKS.items():
-    if _name not in ("balancer", "dataplane", "page", "plan"):
+    if _name not in ("balancer", "dataplane", "page", "plan", "slurm"):
         bench.command(name=_name, help=f"Measure {_benchmark.measures}.")(_simple(_name))

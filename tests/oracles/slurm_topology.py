@@ -1,7 +1,10 @@
-"""What Slurm makes of a topology.conf: its lists expanded, its switches with all nodes below them.
+"""What Slurm makes of a topology.conf or topology.yaml: its lists expanded, its switches with all nodes below them.
 
-Written from topology.conf(5) and scontrol(1), "hostlist expression". It takes sound files only.
+Written from topology.conf(5), topology.yaml(5) and scontrol(1), "hostlist expression". It takes sound files only. YAML
+is read by libyaml, as Slurm's serializer does.
 """
+
+import yaml
 
 
 def expanded(text: str) -> list[str]:
@@ -44,3 +47,24 @@ def nodes_below(found: dict[str, tuple[list[str], list[str]]], name: str) -> lis
     """Return the nodes below a switch, as often as they are reached."""
     nodes, children = found[name]
     return nodes + [node for child in children for node in nodes_below(found, child)]
+
+
+def block_sizes(text: str) -> list[int]:
+    """Return the sizes that the only BlockSizes line names."""
+    (line,) = (line for line in text.splitlines() if line.startswith("BlockSizes="))
+    return [int(size) for size in line.partition("=")[2].split(",")]
+
+
+def yaml_switches(text: str) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the nodes and children of each switch of the only topology of a topology.yaml."""
+    (topology,) = yaml.load(text, Loader=yaml.CSafeLoader)
+    plugins = [key for key in topology if key not in ("topology", "cluster_default")]
+    assert next(iter(topology)) == "topology", "topology.yaml(5): it comes first"
+    assert plugins == ["tree"]
+    assert topology["cluster_default"] is True
+    found = {}
+    for switch in topology["tree"]["switches"]:
+        assert switch["switch"] not in found
+        assert set(switch) <= {"switch", "nodes", "children"}
+        found[switch["switch"]] = (expanded(switch.get("nodes", "")), expanded(switch.get("children", "")))
+    return found

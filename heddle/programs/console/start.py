@@ -6,6 +6,8 @@ import sys
 INTERRUPTED = 130
 OFFLINE = ("check", "import", "plan", "suggest")
 """Commands that leave no thread, child process or open file behind."""
+HOOKS = (["slurm", "prolog"], ["slurm", "epilog"])
+"""Commands that a job waits for: the command line itself takes a tenth of a second to import."""
 
 
 def main() -> None:
@@ -13,6 +15,10 @@ def main() -> None:
 
     After an offline command the process ends at once: the interpreter would spend 0.15 s releasing compiled code.
     """
+    if sys.argv[1:] in HOOKS:
+        from heddle.programs.console.slurm import hook
+
+        return hook.wake(os.environ.get(hook.VARIABLE) or hook.SOCKET)
     try:
         from heddle.programs.console.main import main as run
     except KeyboardInterrupt:

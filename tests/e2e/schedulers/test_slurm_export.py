@@ -73,12 +73,27 @@ def test_of_thirty_broken_files_none_ends_slurm_or_replaces_the_file(cluster):
     assert shown(cluster) == before
 
 
+@pytest.mark.parametrize("form", [Format.BLOCK, Format.YAML])
+def test_a_format_that_slurm_does_not_read_leaves_slurm_and_the_file_as_they_are(cluster, form):
+    before = shown(cluster)
+    with pytest.raises(
+        HeddleError, match=r"not written: (Slurm's TopologyPlugin is|topology\.yaml needs Slurm 25\.05)"
+    ):
+        export_slurm(fabric_of(**CLOS), form, None, cluster.topology, reconfigure=True)
+    assert cluster.topology.read_bytes() == SOUND.encode()
+    assert cluster.controller.poll() is None
+    assert shown(cluster) == before
+
+
 def test_where_slurm_does_not_take_a_file_that_of_before_is_in_its_place(cluster, monkeypatch):
     cluster.stop_controller()
     monkeypatch.setattr(export_module, "LOADED_WITHIN_S", 0.0)
-    # `sinfo` is asked before anything is written; a list of nodes stands for one that replied a moment before.
+    # `sinfo` and `show config` come before anything is written; these texts stand for replies of a moment before.
+    earlier = {"sinfo": "h[1-16]", "scontrol show config": "TopologyPlugin = topology/tree"}
     monkeypatch.setattr(
-        export_module, "run_slurm", lambda *command: "h[1-16]" if command[0] == "sinfo" else run_slurm(*command)
+        export_module,
+        "run_slurm",
+        lambda *command: earlier.get(command[0]) or earlier.get(" ".join(command)) or run_slurm(*command),
     )
     with pytest.raises(HeddleError, match="is as it was before"):
         export_slurm(fabric_of(**CLOS), Format.TREE, None, cluster.topology, reconfigure=True)

@@ -13,8 +13,10 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.schedulers.slurm_check import problems_of
 from heddle.controller.schedulers.slurm_drains import REASON
 from heddle.controller.schedulers.slurm_files import Format
+from heddle.controller.schedulers.slurm_jobs import SQUEUE
 from heddle.programs.console.slurm.drainer import PERIOD_S, Drainer
 from tests.support.examples import examples
+from tests.support.schedulers.printed import SQUEUE_PRINTS, form_of
 from tests.support.schedulers.slurm_cluster import MISSING
 from tests.support.schedulers.slurm_site import FABRIC, TIMEOUT_S, slurm_site, wait_until
 
@@ -74,12 +76,43 @@ def test_arrays_and_heterogeneous_jobs_are_planned_and_jobs_on_one_node_are_not(
     assert array in planned
 
 
+def test_squeue_prints_what_the_fakes_of_other_tests_print(site):
+    site.submit("-N2", "-w", "h[1-2]")
+    site.submit("-N1", "-w", "h3", "--array=3")
+    site.slurm.run(
+        "sbatch", "-N2", "-w", "h[5-6]", "-o", "/dev/null", ":", "-N1", "-w", "h8", "--wrap", "sleep 60"
+    )  # fmt: skip
+    wait_until(lambda: form_of(site.slurm.run(*SQUEUE)) == form_of(SQUEUE_PRINTS), lambda: site.slurm.run(*SQUEUE))
+
+
 def test_a_job_that_is_requeued_or_cancelled_is_released(site):
     jobs = [site.submit("-N", "2", "--requeue") for _ in range(2)]
     site.wait_for(dict.fromkeys(jobs, 2))
     site.slurm.run("scontrol", "requeue", str(jobs[0]))
     site.slurm.run("scancel", str(jobs[1]))
     site.wait_for({})
+
+
+def ran_as_without_heddle(site, at_least_s=0.0):
+    """Run a job; check its status, its output, its end and its hooks, and return its id.
+
+    A hook that reached a process that hangs has waited; how long it takes beyond depends on the machine.
+    """
+    begun_s = time.monotonic()
+    seen = site.slurm.run("srun", "-Q", "-N", "2", "sh", "-c", "echo $SLURM_JOB_ID")
+    assert time.monotonic() - begun_s >= at_least_s
+    job = int(seen.split()[0])
+    assert seen == f"{job}\n{job}\n"
+    wait_until(lambda: len(site.hooks_of(job)) == 2, lambda: f"{site.hooks_of(job)}")
+    assert site.hooks_of(job) == ["prolog_slurmctld 0", "epilog_slurmctld 0"]
+    wait_until(lambda: "JobState=COMPLETED" in shown(site, job), lambda: shown(site, job))
+    assert "Restarts=0 " in shown(site, job)
+    assert "ExitCode=0:0" in shown(site, job)
+    return job
+
+
+def shown(site, job):
+    return site.slurm.run("scontrol", "show", "job", str(job))
 
 
 def test_without_an_agent_jobs_run_and_the_next_agent_plans_and_releases_them(site):
@@ -89,9 +122,13 @@ def test_without_an_agent_jobs_run_and_the_next_agent_plans_and_releases_them(si
     site.agent.wait(TIMEOUT_S)
     site.slurm.run("scancel", str(first))
     second = site.submit("-N", "4")
-    site.slurm.run("srun", "-N", "2", "true")
+    third = ran_as_without_heddle(site)
+    assert site.planned() == {first: 2}
+    before = len(site.text())
     site.start_agent()
     site.wait_for({second: 4})
+    assert f"slurm-{first}-" in site.text()[before:]
+    assert f"slurm-{third}-" not in site.text()
 
 
 def test_an_agent_that_is_ended_leaves_its_jobs_and_no_socket(site):
@@ -117,22 +154,32 @@ def test_slurm_started_anew_ends_no_planned_job(site):
     assert site.text().count(f"slurm-{job}-") == 1, generation
 
 
-def test_a_hung_agent_delays_a_job_by_its_hook_s_deadline_alone(site):
+def test_a_hung_agent_delays_a_job_by_its_hook_s_deadline_alone_and_plans_what_runs_when_it_is_back(site):
     site.deadline.write_text("1")
     site.agent.send_signal(signal.SIGSTOP)
     try:
-        assert site.slurm.run("srun", "-N", "2", "echo", "done").startswith("done\ndone\n")
+        goes_on = site.submit("-N", "3")
+        over = ran_as_without_heddle(site, at_least_s=1)
+        wait_until(lambda: site.hooks_of(goes_on) == ["prolog_slurmctld 0"], lambda: f"{site.hooks_of(goes_on)}")
+        assert "JobState=RUNNING" in shown(site, goes_on)
+        assert site.planned() == {}
     finally:
         site.agent.send_signal(signal.SIGCONT)
+    site.wait_for({goes_on: 3})
+    assert f"slurm-{over}-" not in site.text()
 
 
-def test_a_hung_controller_delays_a_job_by_its_hook_s_deadline_alone(site):
+def test_a_hung_controller_delays_a_job_by_its_hook_s_deadline_alone_and_plans_what_runs_when_it_is_back(site):
     site.deadline.write_text("1")
+    before = len(site.text())
     site.controller.process.send_signal(signal.SIGSTOP)
     try:
-        assert site.slurm.run("srun", "-N", "2", "echo", "done").startswith("done\ndone\n")
+        goes_on = site.submit("-N", "3")
+        ran_as_without_heddle(site, at_least_s=1)
+        wait_until(lambda: "no pass: " in site.text()[before:], site.text)
     finally:
         site.controller.process.send_signal(signal.SIGCONT)
+    site.wait_for({goes_on: 3})
 
 
 def test_an_agent_that_starts_repairs_a_topology_file_that_somebody_broke(site):
@@ -175,6 +222,24 @@ def test_a_node_without_a_nic_that_is_up_gets_no_job_until_it_is_back(site, monk
     assert site.slurm.run("sinfo", "-h", "-n", "h9", "-o", "%E").strip() == "disk"
     site.slurm.run("scontrol", "update", "NodeName=h9", "State=RESUME")
     assert lines == [f"h3: State=DRAIN Reason={REASON}", "h3: State=RESUME"]
+
+
+@pytest.mark.soak
+def test_a_slurmctld_that_hangs_releases_no_job_and_is_one_line(site):
+    job = site.submit("-N", "3")
+    site.wait_for({job: 3})
+    before = len(site.text())
+    site.slurm.controller.send_signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: "no pass: squeue" in site.text()[before:], site.text)
+        time.sleep(2)  # a few passes more
+    finally:
+        site.slurm.controller.send_signal(signal.SIGCONT)
+    wait_until(lambda: "passes go on" in site.text()[before:], site.text)
+    assert site.planned() == {job: 3}
+    assert site.text()[before:].count("no pass: ") == 1
+    assert "released" not in site.text()[before:]
+    assert "drain" not in site.slurm.run("sinfo", "-h", "-N", "-o", "%T")
 
 
 @pytest.mark.soak

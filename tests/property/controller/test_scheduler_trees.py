@@ -11,7 +11,7 @@ from heddle.controller.schedulers.slurm_files import Format, slurm_text
 from heddle.controller.schedulers.topograph import instances, node_labels
 from heddle.controller.schedulers.tree import tree_of
 from heddle.foundation.network import Network
-from tests.oracles.slurm_topology import nodes_below, switches
+from tests.oracles.slurm_topology import block_sizes, nodes_below, switches, yaml_switches
 from tests.support.examples import examples
 
 HOSTS = [*(f"h{number}" for number in range(1, 13)), "login", "gpu-a", "fabric"]
@@ -90,12 +90,17 @@ def test_nodes_are_together_exactly_where_leaves_or_aggregation_switches_join_th
 
 @hypothesis_settings(max_examples=examples(40), deadline=None)
 @given(fabrics(), NODES)
-def test_blocks_and_labels_say_the_same_as_the_tree(fabric, nodes):
+def test_blocks_yaml_and_labels_say_the_same_as_the_tree(fabric, nodes):
     root = tree_of(fabric, nodes).root
+    assert yaml_switches(slurm_text(root, Format.YAML)) == switches(slurm_text(root, Format.TREE))
     tree = {name: below for name, (below, _) in switches(slurm_text(root, Format.TREE)).items() if below}
     blocks = {name: below for name, (below, _) in switches(slurm_text(root, Format.BLOCK)).items()}
     labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in node_labels(root)["items"]}
     assert tree == blocks
+    base, *others = block_sizes(slurm_text(root, Format.BLOCK))
+    assert base == min(map(len, blocks.values()))
+    assert others == [base * 2**level for level in range(1, len(others) + 1)]
+    assert 2 ** len(others) <= len(blocks) < 2 ** (len(others) + 1)  # the largest aggregate is of blocks that exist
     for name, below in tree.items():
         for node in below:
             assert labels[node]["fabric.topograph.run/tier-0"] == name

@@ -105,6 +105,18 @@ class Reconciling(RuleBasedStateMachine):
             self.submitted += 1
             self.reconciler.held(request.job_id, self.now)
 
+    @precondition(lambda self: self.is_reached)
+    @rule()
+    def slurm_lists_no_jobs_for_ten_leases_and_no_planned_one_is_lost(self):
+        planned = self.planned()
+        for _ in range(30):
+            for job in self.reconciler.renewals(list(self.controller), self.now):
+                assert job not in OTHERS
+                self.controller[job] = self.now + LEASE_S
+                self.reconciler.held(job, self.now)
+            self.time_passes(LEASE_S / 3)
+        assert self.planned() == planned
+
     def planned_ranks(self, job):
         """Return the ranks that a job of Slurm should have; None where it should have none."""
         if any(name.split(".")[0] == f"slurm-{job}" for name in self.controller):

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -27,10 +27,14 @@ HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
 
 
 class SlurmSite:
-    """`slurm` has 16 nodes, `controller` a fabric of hosts of these names; `agent` is a process that tests may end."""
+    """`slurm` has 16 nodes, `controller` a fabric of hosts of these names; `agent` is a process that tests may end.
 
-    def __init__(self, folder: Path, slurm: SlurmCluster, controller: Controller) -> None:
-        self.slurm, self.controller = slurm, controller
+    `hook` is the script that slurmctld runs as both hooks; it may be written anew.
+    """
+
+    def __init__(self, folder: Path, slurm: SlurmCluster, controller: Controller, period_s: float) -> None:
+        self.slurm, self.controller, self._period_s = slurm, controller, period_s
+        self.hook = folder / "hook"
         self.log = folder / "agent.log"
         self.socket = folder / "agent.sock"
         self.deadline = folder / "deadline"
@@ -40,7 +44,7 @@ class SlurmSite:
     def start_agent(self) -> None:
         """Start the agent, and wait until it listens."""
         command = [*HEDDLE, "slurm", "agent", "--server", self.controller.grpc]
-        command += ["--socket", str(self.socket), "--period", str(PERIOD_S), "--lease", "60"]
+        command += ["--socket", str(self.socket), "--period", str(self._period_s), "--lease", "60"]
         command += ["--topology", str(self.slurm.topology)]
         with open(self.log, "a") as log:
             self.agent = subprocess.Popen(command, env=self.slurm.environment, stdout=log, stderr=log)
@@ -50,6 +54,12 @@ class SlurmSite:
     def text(self) -> str:
         """Return what the agent has printed."""
         return self.log.read_text()
+
+    def hooks_of(self, job: int) -> list[str]:
+        """Return the hooks of a job that have ended, in their order, with their status."""
+        path = self.hook.with_name("hooks")
+        lines = (line.split() for line in path.read_text().splitlines()) if path.exists() else ()
+        return [f"{name} {status}" for name, found, status in lines if int(found) == job]
 
     def planned(self) -> dict[int, int]:
         """Return the jobs of Slurm that the controller has, with their numbers of flows."""
@@ -75,16 +85,17 @@ def wait_until(holds: Callable[[], bool], what: Callable[[], str]) -> None:
 
 
 @contextmanager
-def slurm_site(folder: Path) -> Iterator[SlurmSite]:
-    """Run all of it; the hooks of slurmctld wake the agent."""
+def slurm_site(folder: Path, *, period_s: float = PERIOD_S, extra: Sequence[str] = ()) -> Iterator[SlurmSite]:
+    """Run all of it; the hooks of slurmctld wake the agent. `extra` are lines of slurm.conf."""
     (folder / "fabric.yaml").write_text(FABRIC)
     script = folder / "hook"
     command = f"{sys.executable} -I -S {hook.__file__} {folder}/agent.sock $(/bin/cat {folder}/deadline)"
-    script.write_text(f"#!/bin/sh\n{command} >/dev/null 2>&1\nexit 0\n")
+    noted = f'echo "$SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID $?" >>{folder}/hooks'
+    script.write_text(f"#!/bin/sh\n{command} >/dev/null 2>&1\n{noted}\nexit 0\n")
     script.chmod(0o755)
     (folder / "deadline").write_text("3")
     (folder / "slurm").mkdir()
-    hooks = [f"PrologSlurmctld={script}", f"EpilogSlurmctld={script}"]
+    hooks = [f"PrologSlurmctld={script}", f"EpilogSlurmctld={script}", *extra]
     with ExitStack() as stack:
         controller = Controller(folder / "fabric.yaml")
         stack.callback(controller.kill)
@@ -93,7 +104,7 @@ def slurm_site(folder: Path) -> Iterator[SlurmSite]:
         switches.connect(controller.openflow)
         cluster = stack.enter_context(slurm_cluster(folder / "slurm", TOPOLOGY, slurmds=16, extra=hooks))
         controller.wait_for_rules()
-        site = SlurmSite(folder, cluster, controller)
+        site = SlurmSite(folder, cluster, controller, period_s)
         try:
             yield site
         finally:

@@ -11,8 +11,10 @@ from heddle.controller.model.error import InputError, PrerequisiteError, Unavail
 from heddle.controller.schedulers.slurm_files import Format
 from heddle.programs.console.slurm import commands
 from heddle.programs.console.slurm import export as export_module
+from heddle.programs.console.slurm.export import put_topology
 from heddle.programs.console.slurm.topology_file import replace_file
 from tests.support.controllers.served_controller import served
+from tests.support.fabrics.planner_cases import fabric_of
 from tests.support.schedulers.broken_topologies import BROKEN, NODES, SOUND
 
 SCONTROL = """\
@@ -21,6 +23,7 @@ cd "$(dirname "$0")"
 echo "$*" >> calls
 case "$1 $2" in
   "show topology") cat shown;;
+  "show config") cat config;;
   "reconfigure ")
     [ ! -e dead ] || { echo "slurm_reconfigure error: dead" >&2; exit 1; }
     [ ! -e next ] || mv next shown;;
@@ -35,12 +38,21 @@ SwitchName=fabric Level=1 LinkSpeed=1 Nodes=h[1-8] Switches=leaf[1-4]
 """
 
 
+CONFIG = """\
+Configuration data as of 2026-11-29T22:00:00
+SLURM_VERSION           = 22.05.8
+TopologyParam           = (null)
+TopologyPlugin          = topology/tree
+"""
+
+
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
     """Commands of a Slurm with the nodes h1 to h8 in two partitions, which has loaded no topology."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "shown").write_text("")
+    (folder / "config").write_text(CONFIG)
     (folder / "next").write_text(SHOWN)
     (folder / "nodes").write_text("".join(f"h{n}\n" for n in [*range(1, 9), *range(1, 9)]))
     for name, text in {"scontrol": SCONTROL, "sinfo": '#!/bin/sh\ncat "$(dirname "$0")/nodes"\n'}.items():
@@ -187,7 +199,39 @@ def test_a_slurm_that_shows_another_topology_is_reported(heddle, files, slurm, t
         "export", "slurm", tmp_path / "fabric.yaml", "-o", tmp_path / "topology.conf", "--reconfigure"
     )
     assert status == 1
-    assert "Slurm shows another topology: is its TopologyPlugin topology/tree" in said
+    assert "Slurm shows another topology: is this the file beside its slurm.conf?" in said
+
+
+@pytest.mark.parametrize(
+    ("form", "version", "plugin", "problem"),
+    [
+        ("tree", "22.05.8", "topology/tree", ""),
+        ("tree", "24.11.5", "topology/block", "TopologyPlugin is 'topology/block', --format tree is for topology/tree"),
+        ("tree", "22.05.8", "topology/none", "TopologyPlugin is 'topology/none', --format tree is for topology/tree"),
+        ("block", "24.11.5", "topology/block", ""),
+        (
+            "block",
+            "22.05.8",
+            "topology/tree",
+            "TopologyPlugin is 'topology/tree', --format block is for topology/block",
+        ),
+        ("yaml", "25.05.0", "topology/tree", ""),
+        ("yaml", "26.05.1-rc1", "topology/default", ""),
+        ("yaml", "24.11.5", "topology/tree", "topology.yaml needs Slurm 25.05 or later, this is 24.11.5"),
+        ("tree", "", "", "TopologyPlugin is 'unknown'"),
+        ("yaml", "", "", "this is unknown"),
+    ],
+)
+def test_a_file_of_a_format_that_slurm_does_not_read_is_not_written(
+    heddle, files, slurm, tmp_path, form, version, plugin, problem
+):
+    text = CONFIG.replace("22.05.8", version).replace("topology/tree", plugin)
+    (slurm / "config").write_text(text if version else "slurm_load_ctl_conf error\n")
+    out = files("topology", "# before\n")
+    status, _, said = heddle("export", "slurm", tmp_path / "fabric.yaml", "-o", out, "--format", form, "--reconfigure")
+    assert (status, said.count("\n"), problem in said) == ((1, 1, True) if problem else (0, 0, True))
+    assert (out.read_text() == "# before\n") == bool(problem)
+    assert "reconfigure" not in (slurm / "calls").read_text() or not problem
 
 
 @pytest.mark.parametrize("prints", ["", "\x00\xff", "h[1-", "slurm_load_partitions: Unable to contact"])
@@ -196,7 +240,55 @@ def test_a_sinfo_that_prints_no_nodes_is_one_line_and_the_file_stays(heddle, fil
     out = files("topology.conf", SOUND)
     status, _, said = heddle("export", "slurm", tmp_path / "fabric.yaml", "-o", out, "--reconfigure")
     assert (status, said.count("\n"), out.read_text()) == (2, 1, SOUND)
-    assert not (slurm / "calls").exists()
+    assert (slurm / "calls").read_text() == "show config\n"
+
+
+def test_a_sinfo_of_more_nodes_than_slurm_can_have_is_one_line_and_the_file_stays(heddle, files, slurm, tmp_path):
+    (slurm / "nodes").write_text("".join(f"n{number}\n" for number in range(100_000)))
+    out = files("topology.conf", SOUND)
+    status, _, said = heddle("export", "slurm", tmp_path / "fabric.yaml", "-o", out, "--reconfigure")
+    assert (status, said.count("\n"), out.read_text()) == (2, 1, SOUND)
+    assert "65,537 hosts or more; at most 65,536 are possible" in said
+
+
+def test_a_topology_file_that_somebody_edited_is_ours_again_and_the_edited_one_is_kept(heddle, files, slurm, tmp_path):
+    command = ("export", "slurm", tmp_path / "fabric.yaml", "-o", tmp_path / "topology.conf", "--reconfigure")
+    heddle(*command)
+    ours = (tmp_path / "topology.conf").read_text()
+    for edited, kept in (
+        ("# mine\n" + ours.replace("Nodes=h[1-2]", "Nodes=h[1-3]").replace("h[3-4]", "h4"), ".last"),
+        (ours.replace("leaf[1-4]", "leaf[1-5]"), ".unsound"),
+    ):
+        (tmp_path / "topology.conf").write_text(edited)
+        (slurm / "shown").write_text(SHOWN.replace("h[3-4]", "h[4]"))  # Slurm was reconfigured with it, too
+        (slurm / "next").write_text(SHOWN)
+        before = reconfigured(slurm)
+        status, text, _ = heddle(*command)
+        assert (status, text.partition("nodes: ")[2]) == (0, "written, loaded by Slurm\n")
+        assert (tmp_path / "topology.conf").read_text() == ours
+        assert (tmp_path / f"topology.conf{kept}").read_text() == edited
+        assert reconfigured(slurm) == before + 1
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "loop", "large", "in no folder"])
+def test_a_topology_file_that_is_no_file_stays(tmp_path, kind):
+    out = tmp_path / "topology.conf"
+    if kind == "folder":
+        out.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(out)
+    elif kind == "loop":
+        out.symlink_to(out.name)
+    elif kind == "large":
+        os.close(os.open(out, os.O_CREAT | os.O_WRONLY))
+        os.truncate(out, 200 << 20)
+    else:
+        out = tmp_path / "none" / "topology.conf"
+    before = os.lstat(out) if os.path.lexists(out) else None
+    with pytest.raises(OSError, match=r"topology\.conf"):
+        put_topology(fabric_of(), Format.TREE, None, out, reconfigure=False, note=print)
+    assert (os.lstat(out) if os.path.lexists(out) else None) == before
+    assert not out.with_name("topology.conf.unsound").exists()
 
 
 @pytest.mark.parametrize(

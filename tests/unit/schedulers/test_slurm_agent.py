@@ -3,16 +3,21 @@
 import os
 import socket
 import subprocess
+import sys
 import threading
+import time
 from concurrent import futures
+from types import SimpleNamespace
 
 import grpc
 import pytest
 
 from heddle.controller.model.error import InputError, PrerequisiteError
-from heddle.programs.console.slurm import hook
+from heddle.programs.console.slurm import agent as agent_module
+from heddle.programs.console.slurm import commands, hook
 from heddle.programs.console.slurm.agent import Agent, run_agent
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
+from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
 from heddle.programs.console.slurm.wake_socket import WakeSocket
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
@@ -156,6 +161,70 @@ def test_a_squeue_that_fails_or_prints_garbage_ends_no_job_and_is_one_line(agent
     assert (agent.lines[-1], agent.failing) == ("passes go on", "")
 
 
+def test_while_squeue_fails_planned_jobs_keep_their_leases_for_an_hour(agent, jobs, squeue, monkeypatch):
+    now = SimpleNamespace(s=time.monotonic())
+    monkeypatch.setattr(agent_module, "time", SimpleNamespace(monotonic=lambda: now.s))
+    squeue("7|7|h[1-2]\n")
+    agent.run_pass()
+    squeue("", 1)
+    for after_s, renewals in ((29, 0), (31, 1), (60, 1), (62, 2), (3_599, 3), (3_700, 3)):
+        start_s = agent._heard_s
+        now.s = start_s + after_s
+        agent.run_pass()
+        assert len(jobs.renewed) == renewals, after_s
+    assert len(agent.lines) == 2
+    squeue("")
+    agent.run_pass()
+    assert jobs.planned == {}
+
+
+@pytest.mark.parametrize(
+    ("script", "line"), [("exec sleep 60", "no end within 0.2 s"), ("yes '7|7|h[1-2]'", "more than 0 MiB of output")]
+)
+def test_a_squeue_that_hangs_or_prints_without_end_is_one_line_and_ends_no_job(
+    agent, jobs, squeue, tmp_path, monkeypatch, script, line
+):
+    squeue("7|7|h[1-2]\n")
+    agent.run_pass()
+    monkeypatch.setattr(agent_module, "SQUEUE_TIMEOUT_S", 0.2 if "no end" in line else 60.0)
+    monkeypatch.setattr(commands, "MAX_BYTES", 1_000)
+    (tmp_path / "bin" / "squeue").write_text(f"#!/bin/sh\n{script}\n")
+    for _ in range(2):
+        agent.run_pass()
+    assert agent.lines[1:] == [f"no pass: squeue --noheader: {line}"]
+    assert list(jobs.planned) == [7]
+
+
+def test_a_job_whose_description_hangs_is_planned_by_the_next_pass(agent, jobs, squeue, tmp_path, monkeypatch):
+    squeue("7|7|h[1-2]\n8|8|h[3-4]\n")
+    sound = (tmp_path / "bin" / "squeue").read_text()
+    (tmp_path / "bin" / "squeue").write_text(sound.replace("*--jobs*) ", "*--jobs*) sleep 60; "))
+    monkeypatch.setattr(agent_module, "SQUEUE_TIMEOUT_S", 0.2)
+    agent.run_pass()
+    assert jobs.planned == {}
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (tmp_path / "bin" / "squeue").write_text(sound)
+    agent.run_pass()
+    assert sorted(jobs.planned) == [7, 8]
+    assert len(agent.lines) == 4  # why there was no pass, that passes go on, two plans
+
+
+def test_a_job_on_more_nodes_than_slurm_can_have_is_one_line(agent, jobs, squeue):
+    squeue("7|7|h[1-2]\n")
+    agent.run_pass()
+    squeue("7|7|h[1-2]\n8|8|x[1-100000]\n")
+    agent.run_pass()
+    assert list(jobs.planned) == [7]
+    assert agent.lines[1:] == ["no pass: squeue: 100,000 hosts or more; at most 65,536 are possible"]
+
+
+def test_nodes_that_the_fabric_does_not_know_are_left_out_of_a_plan(agent, jobs, squeue):
+    squeue("7|7|h[2-3],login,x[001-900]\n8|8|h1,login\n")
+    agent.run_pass()
+    assert jobs.planned == {7: ("h2-n0", "h3-n0")}
+
+
 def test_a_refused_job_is_one_line_and_keeps_no_other_from_being_planned(agent, jobs, squeue):
     squeue("7|7|h[1-2]\n")
     jobs.refuses = grpc.StatusCode.FAILED_PRECONDITION
@@ -193,6 +262,59 @@ def test_a_controller_that_does_not_reply_is_one_line_and_the_next_pass_goes_on(
 def test_a_lease_that_would_end_between_two_passes_is_refused(tmp_path):
     with pytest.raises(InputError, match="--lease: must be at least 3 times --period, 30 s"):
         run_agent("127.0.0.1:1", tmp_path / "s", 10.0, 29.0, print)
+
+
+class StepError(Exception):
+    """Ends an agent that runs in the test's thread."""
+
+
+def run_until(monkeypatch, tmp_path, jobs, holds, **options):
+    """Run an agent with its socket until a condition holds, and return its lines."""
+    lines, end_s = [], time.monotonic() + 40
+
+    def wait(hooks, timeout_s):
+        if holds() or time.monotonic() > end_s:
+            raise KeyboardInterrupt
+        time.sleep(0.02)
+        return []
+
+    monkeypatch.setattr(WakeSocket, "wait", wait)
+    run_agent(jobs.address, tmp_path / "s", 0.1, 90, lines.append, **options)
+    return lines
+
+
+def test_a_command_of_slurm_that_hangs_for_a_topology_file_keeps_no_job_from_being_planned(
+    jobs, squeue, tmp_path, monkeypatch
+):
+    folder = tmp_path / "bin"
+    (folder / "scontrol").write_text(
+        '#!/bin/sh\ncd "$(dirname "$0")"\ntouch hangs\nwhile [ ! -e go ]; do sleep 0.02; done\nexit 1\n'
+    )
+    (folder / "scontrol").chmod(0o755)
+
+    def planned():
+        if (folder / "hangs").exists():
+            squeue("7|7|h[1-2]\n")
+        if 7 in jobs.planned:
+            (folder / "go").touch()
+            return True
+        return False
+
+    lines = run_until(monkeypatch, tmp_path, jobs, planned, topology=tmp_path / "topology.conf")
+    assert 7 in jobs.planned
+    assert [line.partition(": ")[2] for line in lines if "topology" in line] == [
+        "not kept: scontrol show: exit status 1: it says no more"
+    ]
+
+
+def test_an_error_of_the_thread_beside_passes_ends_the_agent(jobs, squeue, tmp_path, monkeypatch):
+    def keep(keeper, fabric, now_s):
+        raise StepError
+
+    monkeypatch.setattr(TopologyKeeper, "keep", keep)
+    with pytest.raises(StepError):
+        run_until(monkeypatch, tmp_path, jobs, lambda: False, topology=tmp_path / "topology.conf")
+    assert not (tmp_path / "s").exists()
 
 
 # Hooks
@@ -268,6 +390,31 @@ def test_the_printed_hook_runs_without_path_and_ends_with_0(heddle_output, tmp_p
     script.write_text(heddle_output("slurm", "hooks", "--socket", tmp_path / "a b"))
     script.chmod(0o755)
     assert subprocess.run([script], env={}, check=False).returncode == 0
+
+
+def test_the_hook_imports_only_what_is_compiled_into_the_interpreter():
+    def imported(*arguments):
+        command = [sys.executable, "-I", "-S", "-X", "importtime", *arguments]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()
+        return {line.rpartition("|")[2].strip() for line in lines}
+
+    assert imported(hook.__file__, "/nonexistent", "3") - imported("-c", "pass") <= {"_socket", "time"}
+
+
+@pytest.mark.parametrize("command", ["prolog", "epilog"])
+def test_the_hook_as_a_command_wakes_the_agent_and_does_not_import_the_command_line(sockets, tmp_path, command):
+    script = (
+        f"import sys; sys.argv = ['heddle', 'slurm', '{command}']; from heddle.programs.console.start import main\n"
+        "main(); print('typer' in sys.modules)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, hook.VARIABLE: str(tmp_path / "run" / "s")}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    waiting = sockets.wait(60)
+    assert waiting[0].recv(8) == hook.WAKE
+    sockets.release(waiting)
+    assert (process.communicate()[0], process.returncode) == ("False\n", 0)
 
 
 @pytest.fixture

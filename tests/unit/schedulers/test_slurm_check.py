@@ -69,6 +69,14 @@ def test_many_nodes_are_named_by_three_and_their_number():
     assert line == "x0, x1, x2 and 1,997 more: below no switch, so that no job could run there"
 
 
+def test_more_nodes_than_slurm_takes_are_one_line():
+    text = "SwitchName=a Nodes=h[1-50000]\nSwitchName=b Nodes=h[50001-100000]\nSwitchName=f Switches=a,b\n"
+    assert problems_of(text, Format.TREE) == ("100,000 nodes; Slurm takes 65,536",)
+    assert problems_of(text.replace("50001", "1"), Format.TREE) == (
+        "b: 100,000 hosts or more; at most 65,536 are possible",
+    )
+
+
 def test_a_chain_that_is_too_deep_is_refused():
     chain = [f"SwitchName=s{level} Switches=s{level - 1}\n" for level in range(1, 25)]
     (line,) = problems_of("SwitchName=s0 Nodes=h[1-16]\n" + "".join(chain), Format.TREE, NODES)

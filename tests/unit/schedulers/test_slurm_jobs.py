@@ -1,16 +1,40 @@
 """What squeue prints becomes jobs, and a job becomes a request."""
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from heddle.controller.model.error import InputError
 from heddle.controller.schedulers.slurm_jobs import NicOfHost, Reconciler, request_of, running_jobs, wanted_jobs
+from tests.support.examples import examples
+from tests.support.schedulers.printed import SQUEUE_PRINTS
 
 NICS = {f"h{n}": (NicOfHost(f"h{n}-n0", 0), NicOfHost(f"h{n}-n1", 1)) for n in range(1, 5)}
 
 
 def test_jobs_arrays_and_heterogeneous_jobs_are_read_under_the_id_of_their_hooks():
-    text = "4|4+0|h[1-2]\n5|4+1|h4\n9|7_3|h3\n10|10|\n12|12|h[2-3]\n"
-    assert running_jobs(text) == {4: ("h1", "h2", "h4"), 9: ("h3",), 12: ("h2", "h3")}
+    wanted = {4: ("h5", "h6", "h8"), 9: ("h3",), 12: ("h1", "h2")}
+    assert running_jobs(SQUEUE_PRINTS) == running_jobs(SQUEUE_PRINTS + "10|10|\n") == wanted
+
+
+def test_names_of_nodes_are_read_as_slurm_compresses_them():
+    assert running_jobs("7|7|r1n[09-10],gpu-[001,003]-ib,login\n") == {
+        7: ("r1n09", "r1n10", "gpu-001-ib", "gpu-003-ib", "login")
+    }
+
+
+@hypothesis_settings(max_examples=examples(60), deadline=None)
+@given(st.data())
+def test_a_squeue_whose_output_is_cut_or_changed_lists_jobs_or_is_one_line(data):
+    start, end = sorted(data.draw(st.lists(st.integers(0, len(SQUEUE_PRINTS)), min_size=2, max_size=2)))
+    text = SQUEUE_PRINTS[:start] + data.draw(st.text(max_size=6)) + SQUEUE_PRINTS[end:]
+    try:
+        found = running_jobs(text)
+    except InputError as error:
+        assert str(error).isprintable()  # noqa: PT017 - a list of jobs is as well
+        return
+    assert all(isinstance(job, int) and nodes for job, nodes in found.items())
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from heddle.programs.console.option import DEFAULT_SERVER, Server
-from heddle.programs.console.slurm.hook import SOCKET, TIMEOUT_S, wake
+from heddle.programs.console.slurm.hook import SOCKET, TIMEOUT_S, VARIABLE, wake
 
 slurm = typer.Typer(
     help="Plan the jobs of a Slurm cluster, on the host of slurmctld.", no_args_is_help=True, rich_markup_mode=None
 )
-Socket = Annotated[str, typer.Option(metavar="FILE", envvar="HEDDLE_SLURM_SOCKET", help="Where hooks reach the agent.")]
+Socket = Annotated[str, typer.Option(metavar="FILE", envvar=VARIABLE, help="Where hooks reach the agent.")]
 
 
 @slurm.command("agent")
@@ -41,7 +41,7 @@ def agent(
 
     A job is planned as its comment says (`heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4`), else as a ring on
     each rail; ranks are in the order of its nodes. Slurm's jobs never wait for a plan but for at
-    most 3 s in the hook, and run without one where there is none.
+    most 2.5 s in the hook, and run without one where there is none.
 
     Example: heddle slurm agent --server 10.0.0.1:50051
     """
@@ -61,7 +61,7 @@ def agent(
 
 @slurm.command("prolog")
 def prolog(socket: Socket = SOCKET) -> None:
-    """Wake the agent, and wait until it has planned the job, at most 3 s; the exit status is 0, always."""
+    """Wake the agent, and wait until it has planned the job, at most 2.5 s; the exit status is 0, always."""
     wake(socket)
 
 
@@ -78,7 +78,7 @@ def hooks(
         float, typer.Option("--deadline", min=0.1, max=60, help="Seconds that a job waits for its plan at most.")
     ] = TIMEOUT_S,
 ) -> None:
-    """Print the script that slurm.conf names as PrologSlurmctld and EpilogSlurmctld: as `prolog`, in some 20 ms.
+    """Print the script that slurm.conf names as PrologSlurmctld and EpilogSlurmctld: as `prolog`, in half the time.
 
     Slurm 22.05 runs hooks that were added by `scontrol reconfigure` only once slurmctld was started anew.
 

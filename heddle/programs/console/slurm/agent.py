@@ -2,7 +2,8 @@
 
 A pass compares `squeue` with the controller's jobs; it runs every period, and at once for a hook, which only wakes it:
 no job depends on a hook having run. A pass that fails, of Slurm or of the controller, changes nothing more, and the
-next one goes on from what is found. An agent that ends leaves its jobs to the next one; without one their leases end.
+next one goes on from what is found; while Slurm does not list its jobs, those that are planned keep their leases. An
+agent that ends leaves its jobs to the next one; without one their leases end.
 """
 
 import time
@@ -24,6 +25,7 @@ from heddle.controller.schedulers.slurm_jobs import (
     wanted_jobs,
 )
 from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_said, said_of
+from heddle.programs.console.slurm.beside import Beside
 from heddle.programs.console.slurm.commands import run_slurm
 from heddle.programs.console.slurm.drainer import Drainer
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
@@ -31,6 +33,8 @@ from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
 from heddle.programs.console.slurm.wake_socket import MAX_WAITING, WakeSocket
 
 SQUEUE_TIMEOUT_S = 10.0
+MAX_SILENT_S = 3_600.0
+"""For so long jobs keep their plans while squeue fails: Slurm's nodes run them on without slurmctld."""
 MIN_PERIODS = 3
 """Of a lease: it is renewed after a third."""
 Log = Callable[[str], None]
@@ -46,6 +50,7 @@ class Agent:
         self._log = log
         self._reconciler = Reconciler(lease_ms / 1000)
         self._is_full = False
+        self._heard_s = time.monotonic()
         self.failing = ""
 
     def run_pass(self) -> None:
@@ -64,7 +69,7 @@ class Agent:
 
     def _reconcile(self) -> None:
         """Do what `Reconciler` says; raises HeddleError, and the rest is left to the next pass."""
-        running = running_jobs(run_slurm(*SQUEUE, timeout_s=SQUEUE_TIMEOUT_S))
+        running = self._running()
         wanted = wanted_jobs(running, nics_of_hosts(self._jobs.fabric()), self._lease_ms)
         if (is_full := len(wanted) == MAX_JOBS) and not self._is_full:
             self._log(f"the first {MAX_JOBS:,} jobs are planned, others are not")
@@ -76,6 +81,19 @@ class Agent:
             self._renewed(job)
         for request in steps.submit:
             self._submitted(request)
+
+    def _running(self) -> dict[int, tuple[str, ...]]:
+        """Return the nodes of running jobs; where Slurm does not say, renew all planned jobs and raise HeddleError."""
+        try:
+            found = running_jobs(run_slurm(*SQUEUE, timeout_s=SQUEUE_TIMEOUT_S))
+        except HeddleError:
+            now_s = time.monotonic()
+            if now_s - self._heard_s <= MAX_SILENT_S:
+                for job in self._reconciler.renewals(self._jobs.known(), now_s):
+                    self._renewed(job)
+            raise
+        self._heard_s = time.monotonic()
+        return found
 
     def _submitted(self, assumed: JobRequest) -> None:
         """Submit a job as it says it is, else as assumed; raises UnavailableError."""
@@ -143,10 +161,10 @@ def run_agent(
     jobs = PlannedJobs(server, round(lease_s * 1000))
     agent = Agent(jobs, round(lease_s * 1000), log, tenants=tenants)
     keeper = None if topology is None else TopologyKeeper(topology, log)
-    drainer = Drainer(log) if drain else None
+    beside = Beside(server, keeper, Drainer(log) if drain else None, lambda: bool(agent.failing))
     log(f"listening at {socket}, a pass every {period_s:g} s")
     next_s = time.monotonic()
-    with closing(hooks), closing(jobs), suppress(KeyboardInterrupt):
+    with closing(hooks), closing(jobs), closing(beside), suppress(KeyboardInterrupt):
         while True:
             turned_away = hooks.turned_away
             waiting = hooks.wait(next_s - time.monotonic())
@@ -155,14 +173,4 @@ def run_agent(
             next_s = time.monotonic() + period_s
             agent.run_pass()
             hooks.release(waiting)
-            if not agent.failing:
-                _beside_passes(jobs, keeper, drainer)
-
-
-def _beside_passes(jobs: PlannedJobs, keeper: TopologyKeeper | None, drainer: Drainer | None) -> None:
-    """Do what has a period of its own, where the last pass reached Slurm and the controller."""
-    with suppress(HeddleError):  # the next pass says why the controller is not reached
-        if keeper is not None:
-            keeper.keep(jobs.fabric(), time.monotonic())
-        if drainer is not None:
-            drainer.check(jobs, time.monotonic())
+            beside.raise_error()

@@ -50,6 +50,7 @@ def _run(command: Sequence[str], errors: int, timeout_s: float) -> tuple[bytes, 
         _kill(process)
 
     timer = threading.Timer(timeout_s, expire)
+    timer.daemon = True  # the agent may end while a command hangs
     timer.start()
     with process:
         assert process.stdout is not None

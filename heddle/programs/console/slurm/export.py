@@ -15,7 +15,7 @@ from heddle.controller.model.error import HeddleError, InputError, UnavailableEr
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.schedulers.host_list import hosts_of
 from heddle.controller.schedulers.slurm_files import Format, slurm_text
-from heddle.controller.schedulers.slurm_reading import entries_of, loaded_switches, switches_of
+from heddle.controller.schedulers.slurm_reading import entries_of, loaded_switches, switches_of, unread
 from heddle.controller.schedulers.topograph import instances, node_labels
 from heddle.controller.schedulers.tree import Group, tree_of
 from heddle.programs.console.slurm.commands import run_slurm
@@ -54,10 +54,12 @@ def put_topology(
     """Write the topology of Slurm's nodes to a file; with `reconfigure` add the nodes of sinfo, and make Slurm load it.
 
     Raises InputError for nodes that are none, or a file that Slurm could not read; HeddleError where Slurm does not
-    load it, with the file as it was before.
+    load it, or reads files of another format, with the file as it was before.
     """
     known = list[str]()
     if reconfigure:  # a node of Slurm that the file lacks could run nothing
+        if problem := unread(run_slurm("scontrol", "show", "config"), form):
+            raise UnavailableError(f"{out}: not written: {problem}")
         known = _nodes_of(run_slurm("sinfo", "-h", "-a", "-N", "-o", "%N"), "sinfo")
         named = list(dict.fromkeys([*(named or ()), *known]))
     root, wanted = _tree(fabric, named, note)
@@ -154,7 +156,7 @@ def _load(out: Path, text: str, form: Format, known: Sequence[str], before: byte
         restore(out, before)
         raise UnavailableError(f"{failure}; {out} is as it was before")
     if form is Format.TREE:
-        where = "is its TopologyPlugin topology/tree, and is this the file beside its slurm.conf?"
+        where = "is this the file beside its slurm.conf?"
         raise UnavailableError(f"{out}: written, and Slurm shows another topology: {where}")
     return True
 
