@@ -6,39 +6,21 @@ and switches if it has none. A node of a switch's kind is a host only if it is n
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
+from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Node, Options, Wire
 from heddle.controller.config.foreign.hints import Hint
-
-
-class Node(NamedTuple):
-    """A node of the source: `forwards` if it is of a switch's kind, False if of a host's, None if of neither."""
-
-    place: str
-    forwards: bool | None
-    hint: Hint | None = None
-    bridge: bool = False
-
-
-class Wire(NamedTuple):
-    """A link between two nodes, with the interface at each end."""
-
-    a: str
-    b: str
-    a_interface: str
-    b_interface: str
-    place: str
+from heddle.controller.config.foreign.out_of_band import without_management
 
 
 def fill(draft: Draft, options: Options, nodes: Mapping[str, Node], wires: list[Wire]) -> None:
     """Record nodes and wires in the draft as hosts, switches, NICs and links; raises InputError."""
+    nodes, wires = without_management(draft, nodes, wires)
     hosts = _hosts(draft, nodes, wires)
     for name, node in nodes.items():
         if name in hosts:
             draft.hosts[name] = node.place
         else:
-            draft.add_switch(name, node.place, hint=node.hint, bridge=node.bridge)
+            draft.add_switch(name, node.place, hint=node.hint, bridge=node.bridge or node.hint is Hint.OUTSIDE)
     nics: dict[str, int] = {}
     for wire in wires:
         _add(draft, options, hosts, wire, nics)
@@ -75,7 +57,7 @@ def _hosts(draft: Draft, nodes: Mapping[str, Node], wires: list[Wire]) -> set[st
         if any(other in ends or pinned.get(other) for other in near[name]):
             is_host[name] = node.forwards is False
         elif node.forwards is None:
-            said = node.hint is Hint.HOST if node.hint else has_kinds
+            said = has_kinds if node.hint in (None, Hint.OUTSIDE) else node.hint is Hint.HOST
             is_host[name] = said or not near[name]
         else:
             is_host[name] = not node.forwards or (node.hint is Hint.HOST and not node.bridge)
@@ -94,7 +76,7 @@ def _ends(nodes: Mapping[str, Node], near: Mapping[str, set[str]], pinned: Mappi
         and pinned.get(name, True)
         and (node.forwards is not True or (node.hint is Hint.HOST and not node.bridge))
     }
-    if all(nodes[name].hint not in (None, Hint.HOST) for name in ends) and not any(
+    if all(nodes[name].hint not in (None, Hint.HOST, Hint.OUTSIDE) for name in ends) and not any(
         nodes[name].hint is Hint.HOST for name in nodes
     ):
         return set()
