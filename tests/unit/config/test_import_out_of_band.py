@@ -102,3 +102,13 @@ def test_one_device_under_a_short_and_a_full_name_is_refused():
     assert "'leaf1' and 'leaf1.dc.example'" in line
     assert "edges[4]" in line
     assert len(imported(edges((PAIR + HOSTS).replace("leaf1:", "leaf1.dc.example:"))).fabric.nics) == 2
+
+
+def test_a_spine_with_one_neighbour_is_no_host_where_all_names_say_what_nodes_are():
+    links = "leaf1:p1-spine1:p1 leaf2:p1-spine1:p2 leaf1:p2-spine2:p1 leaf1:p8-server1:e leaf2:p8-server2:e "
+    found = imported(edges(links))
+    assert roles(found) == ROLES
+    assert [nic.host for nic in found.fabric.nics] == ["server1", "server2"]
+    assert len(found.fabric.cables) == 3
+    misnamed = imported(edges(links.replace("server2", "x2")))
+    assert [nic.host for nic in misnamed.fabric.nics] == ["spine2", "server1", "x2"]
