@@ -272,6 +272,11 @@ def _events(text: str) -> Iterator[Any]:
     return iter(yaml.parse(text, Loader=_LOADER))
 
 
+def is_of_another_base(text: str) -> bool:
+    """Return whether YAML 1.1 takes a text for a number of base 8 or 60, if it is not quoted."""
+    return bool(_OF_ANOTHER_BASE.match(text))
+
+
 @lru_cache(maxsize=65536)
 def _plain(text: str) -> object:
     """Return what an unquoted scalar means: a number, boolean, date, None, or the text itself."""
@@ -281,7 +286,7 @@ def _plain(text: str) -> object:
         if pattern.match(text):
             if tag in (_TAG + "merge", _TAG + "value"):
                 return text
-            if tag in (_TAG + "int", _TAG + "float") and _OF_ANOTHER_BASE.match(text):
+            if tag in (_TAG + "int", _TAG + "float") and is_of_another_base(text):
                 return text
             try:
                 return _construct(tag, text)

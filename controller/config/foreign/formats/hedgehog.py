@@ -15,7 +15,7 @@ from heddle.controller.config.text.complaint import shown
 from heddle.controller.config.text.document import parse_document
 
 _GROUP = "wiring.githedgehog.com/"
-_SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
+_SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _BLANK = re.compile(r"^\s*(?:#.*)?$")
 _LINKS = ("link", "links", "peerLinks", "sessionLinks", "sessionLink")
 _OUTSIDE = {"external", "staticExternal", "gateway", "management", "nat"}
