@@ -1,4 +1,4 @@
-"""Access lists, port channels and VLANs that keep RoCE packets off their planned ports, and files of other forms."""
+"""What drops RoCE packets without a word of PFC: access lists, MTUs of groups, bounds of queues; and other files."""
 
 import pytest
 
@@ -125,6 +125,31 @@ def test_a_small_mtu_of_the_group_of_a_port_is_a_difference(tables, place):
     config = ConfigDb({"PORT": PORTS, **tables})
     sizes = [each for each in queue_differences(config, "Ethernet0") if each.place.field == "mtu"]
     assert [(str(each.place), each.effect, each.ports) for each in sizes] == [(place, Effect.DROPS, ("Ethernet0",))]
+
+
+@pytest.mark.parametrize(
+    ("mode", "threshold", "size", "effect"),
+    [
+        ("static", {"static_th": "79999"}, "32000000", Effect.DROPS),
+        ("static", {"static_th": "80000"}, "32000000", Effect.NOTE),
+        ("static", {"static_th": "7999999"}, "32000000", Effect.NOTE),
+        ("static", {"static_th": "8000000"}, "32000000", None),
+        ("static", {"static_th": "80000"}, "", None),
+        ("dynamic", {"dynamic_th": "-8"}, "32000000", Effect.DROPS),
+        ("dynamic", {"dynamic_th": "-1"}, "32000000", Effect.NOTE),
+        ("dynamic", {"dynamic_th": "7"}, "32000000", None),
+        ("static", {}, "32000000", None),
+    ],
+)
+def test_a_bound_of_the_data_queue_below_its_pool_is_found(mode, threshold, size, effect):
+    tables = {
+        "BUFFER_QUEUE": {"Ethernet0|3": {"profile": "data"}},
+        "BUFFER_PROFILE": {"data": {"pool": "out", "size": "0", **threshold}},
+        "BUFFER_POOL": {"out": {"type": "egress", "mode": mode, "size": size}},
+    }
+    found = queue_differences(ConfigDb({"PORT": PORTS, **tables}), "Ethernet0")
+    effects = [each.effect for each in found if each.place.field.endswith("_th")]
+    assert effects == ([] if effect is None else [effect])
 
 
 def test_a_group_with_room_for_roce_packets_is_none():
