@@ -12,6 +12,7 @@ from google.protobuf.json_format import ParseDict, ParseError
 
 from heddle.controller.config.text.complaint import refusal, shown
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
+from heddle.controller.config.text.messages import misread_numbers
 from heddle.controller.model.admission import Problem
 from heddle.controller.model.suggest import did_you_mean
 from heddle.dataplane.config.balancers import LoadBalancer
@@ -102,7 +103,7 @@ def _refuse(name: str, lines: Iterable[str]) -> None:
 
 def _messages(values: dict[str, Any]) -> tuple[dict[str, list[Any]], list[Problem]]:
     """Return the entries of a file as messages, and the problems of those that are none."""
-    kinds = {
+    kinds: dict[str, Any] = {
         "vpcs": pb.Vpc, "peerings": pb.Peering, "border": pb.BorderRule, "load_balancers": pb.LoadBalancer,
     }  # fmt: skip
     messages: dict[str, list[Any]] = {key: [] for key in LISTS}
@@ -112,6 +113,7 @@ def _messages(values: dict[str, Any]) -> tuple[dict[str, list[Any]], list[Proble
             if not isinstance(entry, dict):
                 problems.append(Problem(f"{key}[{i}]", f"must be a mapping, is {shown(entry)}"))
                 continue
+            problems += misread_numbers(entry, kind.DESCRIPTOR, f"{key}[{i}]")
             try:
                 messages[key].append(ParseDict(entry, kind()))
             except ParseError as error:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from heddle.controller.model.queueing import KMAX_BYTES, at_rate
 from heddle.controller.sonic.config_db import ConfigDb, Place
 from heddle.controller.sonic.headroom import QUANTUM_BYTES, headroom_bytes, least_headroom_bytes, pause_quanta
 from heddle.controller.sonic.kinds import integer
@@ -15,6 +16,10 @@ DEFAULT_CABLE_METRES = 40
 MAX_CABLE_METRES = 100_000
 WHOLE_POOL = 7
 """The largest dynamic threshold: 128 times what is free, so that a queue may take nearly all of its pool."""
+LEAST_SHARE = -3
+"""The dynamic threshold of an eighth of what is free."""
+_PARTS = 4
+"""A threshold of a part is at least so much of a pool."""
 COMPUTED = "NULL"
 """The profile of groups whose headroom the dynamic buffer manager computes from speed, cable and MTU."""
 
@@ -32,7 +37,7 @@ def buffer_differences(config: ConfigDb, link: Link) -> Iterator[Difference]:
     yield from _cable(config, link.port)
     for each in LOSSLESS:
         yield from _group(config, link, each)
-        yield from _queue(config, link.port, each)
+        yield from _queue(config, link, each)
 
 
 def _cable(config: ConfigDb, port: str) -> Iterator[Difference]:
@@ -113,8 +118,8 @@ def _computed(config: ConfigDb) -> Iterator[Difference]:
             yield Difference(mtu, config.value(mtu), str(ROCE_FRAME_BYTES), reason, effect=Effect.NOTE)
 
 
-def _queue(config: ConfigDb, port: str, of: TrafficClass) -> Iterator[Difference]:
-    queue = config.reference("BUFFER_QUEUE", port, of.priority, "profile")
+def _queue(config: ConfigDb, link: Link, of: TrafficClass) -> Iterator[Difference]:
+    queue = config.reference("BUFFER_QUEUE", link.port, of.priority, "profile")
     name = config.name(queue)
     if not config.has("BUFFER_PROFILE", name):
         reason = f"the {of.name} queue would have no buffer"
@@ -124,16 +129,41 @@ def _queue(config: ConfigDb, port: str, of: TrafficClass) -> Iterator[Difference
     kind = Place("BUFFER_POOL", config.name(pool), "type")
     if config.value(kind) not in ("egress", "both"):
         yield through(config, pool, kind, "egress", "a queue takes its buffer where packets leave", Effect.DROPS)
-    other = config.reference("BUFFER_QUEUE", port, OTHER.priority, "profile")
+    other = config.reference("BUFFER_QUEUE", link.port, OTHER.priority, "profile")
     share = config.number(Place("BUFFER_PROFILE", name, "dynamic_th"))
     if config.name(other) == name and share is not None and share < WHOLE_POOL:
         reason = f"{of.name} would be dropped where {OTHER.name} is: its queue is bounded where packets leave"
         wanted = "a profile of lossless queues"
         yield Difference(queue, config.value(queue), wanted, reason, effect=Effect.DROPS)
+    else:
+        yield from _bound(config, link, name, of)
     action = Place("BUFFER_PROFILE", name, "packet_discard_action")
     if config.value(action) not in ("", "drop"):
         reason = f"{of.name} is lossless: nothing of it is trimmed"
         yield Difference(action, config.value(action), "drop", reason, effect=Effect.DROPS)
+
+
+def _bound(config: ConfigDb, link: Link, profile: str, of: TrafficClass) -> Iterator[Difference]:
+    """Yield a bound where packets leave that is reached before a full group pauses where they enter.
+
+    It is certain for one below the threshold of full marking, and for less than an eighth of what is free (vendors ship
+    a half). Chips of several parts have thresholds of a part, such as a quarter of the pool.
+    """
+    pool = config.name(Place("BUFFER_PROFILE", profile, "pool"))
+    is_static = config.value(Place("BUFFER_POOL", pool, "mode")) != "dynamic"
+    place = Place("BUFFER_PROFILE", profile, "static_th" if is_static else "dynamic_th")
+    bound = config.number(place)
+    if bound is None:
+        return
+    full = at_rate(KMAX_BYTES, link.speed_mbps * 10**6)
+    reason = f"{of.name} would be dropped at its queue, before its group pauses the sender"
+    if bound < (full if is_static else LEAST_SHARE):
+        wanted = f"at least {full}, the size of the pool at best" if is_static else f"{WHOLE_POOL}: all of the pool"
+        yield Difference(place, str(bound), wanted, reason, effect=Effect.DROPS)
+    size = config.number(Place("BUFFER_POOL", pool, "size")) or 0
+    if full <= bound < size // _PARTS if is_static else LEAST_SHARE <= bound < WHOLE_POOL:
+        reason = f"less than the pool; where many senders share a queue, {reason}"
+        yield Difference(place, str(bound), "", reason, effect=Effect.NOTE)
 
 
 def _cable_metres(config: ConfigDb, port: str) -> int | None:

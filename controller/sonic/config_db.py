@@ -11,6 +11,7 @@ MAX_INDEX = 64
 """Queue and group indices above this are none of a switch's: a range is cut there."""
 _INDEXED = ("QUEUE", "BUFFER_PG", "BUFFER_QUEUE")
 _OF_PORTS = ("PORT_QOS_MAP", "PFC_WD")
+_GROUPS = ("PORTCHANNEL_MEMBER", "VLAN_MEMBER")
 _FABRIC_ROLES = ("", "Ext")
 """Ports of other roles lead to the switch's own parts: backplane, CPU, recirculation."""
 _VOQ_PARTS = 4
@@ -38,6 +39,7 @@ class ConfigDb:
         """Rows, each with the key of an earlier row of its table that covers one of its queues or groups as well."""
         self._local = self._local_asic()
         self._by_index = {name: self._indexed(name) for name in _INDEXED}
+        self._groups = {name: self._members(name) for name in _GROUPS}
         self._by_port = {
             name: {port: key for key in tables.get(name, {}) for port in key.split(",")} for name in _OF_PORTS
         }
@@ -96,6 +98,21 @@ class ConfigDb:
     def of_port(self, table: str, port: str, field: str) -> Place:
         """Return a field of a port's row of PORT_QOS_MAP or PFC_WD; older releases name several ports in a key."""
         return Place(table, self._by_port[table].get(port, port), field)
+
+    def groups_of(self, port: str) -> list[tuple[str, str]]:
+        """Return the table and name of each port channel and VLAN that a port is in: they have MTUs of their own."""
+        channels = [("PORTCHANNEL", name) for name in self._groups["PORTCHANNEL_MEMBER"].get(port, ())]
+        members = (port, *(name for _, name in channels))
+        vlans = (name for member in members for name in self._groups["VLAN_MEMBER"].get(member, ()))
+        return channels + [("VLAN", name) for name in vlans]
+
+    def _members(self, table: str) -> dict[str, list[str]]:
+        """Return the groups of each member by the keys of a table, `PortChannel1|Ethernet0`."""
+        found: dict[str, list[str]] = {}
+        for key in self.tables.get(table, {}):
+            group, _, member = key.partition("|")
+            found.setdefault(member, []).append(group)
+        return found
 
     def _local_asic(self) -> str:
         """Return `host|ASIC` of this line card in a VOQ chassis, whose keys of queues name those of all line cards.

@@ -7,6 +7,7 @@ need is none: more headroom, a higher weight of the data queue.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from heddle.controller.sonic.acl_differences import acl_differences
 from heddle.controller.sonic.config_db import ConfigDb, Place
 from heddle.controller.sonic.path_differences import path_differences
 from heddle.controller.sonic.port_differences import queue_differences
@@ -105,6 +106,7 @@ def comparison(config: ConfigDb) -> Iterator[Difference]:
         reason = f"{place.table}|{earlier} covers it too, and which of the two a switch applies is not defined"
         yield Difference(place, place.key, "one row for each queue and group", reason)
     yield from path_differences(config)
+    yield from acl_differences(config)
     yield from _trimming(config, set(bound[DSCP_TO_TC]))
     yield from _state(config)
 

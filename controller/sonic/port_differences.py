@@ -27,10 +27,13 @@ def _differences(config: ConfigDb, port: str) -> Iterator[Difference]:
         return
     mtu = Place("PORT", port, "mtu")
     mtu_bytes = DEFAULT_MTU_BYTES if not config.value(mtu) else config.number(mtu)
-    if mtu_bytes is None or not ROCE_FRAME_BYTES <= mtu_bytes < 1 << 16:
-        reason = "RoCE packets are not fragmented, larger ones are discarded"
-        yield Difference(mtu, config.value(mtu), f"at least {ROCE_FRAME_BYTES}", reason, effect=Effect.DROPS)
-        mtu_bytes = DEFAULT_MTU_BYTES
+    for place in (mtu, *(Place(table, name, "mtu") for table, name in config.groups_of(port))):
+        size = config.number(place)
+        if config.value(place) and (size is None or not ROCE_FRAME_BYTES <= size < 1 << 16):
+            reason = "RoCE packets are not fragmented, larger ones are discarded"
+            yield Difference(place, config.value(place), f"at least {ROCE_FRAME_BYTES}", reason, effect=Effect.DROPS)
+            mtu_bytes = DEFAULT_MTU_BYTES if place is mtu else mtu_bytes
+    mtu_bytes = DEFAULT_MTU_BYTES if mtu_bytes is None else mtu_bytes
     yield from _schedulers(config, port, speed_mbps * 10**6)
     yield from _shapers(config, port, speed_mbps * 10**6)
     for each in FLOW_CLASSES:

@@ -43,10 +43,34 @@ class Imported(NamedTuple):
     generate: GenerateShape | None = None
 
 
+class Node(NamedTuple):
+    """A node of the source: `forwards` if it is of a switch's kind, False if of a host's, None if of neither."""
+
+    place: str
+    forwards: bool | None
+    hint: Hint | None = None
+    bridge: bool = False
+
+
+class Wire(NamedTuple):
+    """A link between two nodes, with the interface at each end."""
+
+    a: str
+    b: str
+    a_interface: str
+    b_interface: str
+    place: str
+
+    @property
+    def ends(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Return both ends, each a node and an interface."""
+        return (self.a, self.a_interface), (self.b, self.b_interface)
+
+
 class DraftSwitch(NamedTuple):
     """A switch; `tier` is None if the structure determines it.
 
-    `hint` counts where the structure leaves a choice. A `bridge` that the hosts do not need is no part of a fabric.
+    `hint` counts where the structure leaves a choice. A `bridge` (or firewall) that hosts do not need is left out.
     """
 
     place: str

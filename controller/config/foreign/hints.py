@@ -15,6 +15,8 @@ class Hint(StrEnum):
     """The third tier."""
     SWITCH = "switch"
     """A switch of any tier."""
+    OUTSIDE = "outside"
+    """A firewall or gateway, which no path between hosts crosses if it need not."""
 
     @property
     def is_upper(self) -> bool:
@@ -28,6 +30,7 @@ _WORDS: tuple[tuple[Hint, tuple[str, ...]], ...] = (
     (Hint.LEAF, ("leaf", "tor", "asw", "access", "border", "edge", "rail")),
     (Hint.HOST, ("host", "client", "server", "srv", "gpu", "worker", "compute", "collector", "dgx", "hgx")),
     (Hint.SWITCH, ("switch", "router")),
+    (Hint.OUTSIDE, ("firewall", "fw", "fortigate", "gateway", "dcgw", "gw", "wan", "isp", "internet")),
 )
 _SHORT_HOST = re.compile(r"(h|pc|vm)[0-9]+\Z")
 _TIER = re.compile(r"tier-?([123])\Z")

@@ -1,44 +1,31 @@
 """Split the nodes of a source that does not distinguish hosts and switches, by their links; then fill the draft.
 
-A node with one neighbour is a host, a node next to such a host is a switch. Hints decide about the rest: nodes with
-several neighbours, none of which is such a host. Without a hint these are hosts if the source has kinds of switches,
-and switches if it has none. A node of a switch's kind is a host only if it is named so and no host hangs on it.
+A node with one neighbour is a host, a node next to such a host is a switch. (Where all names can be trusted, `spine3`
+on `leaf1` alone is a switch that lacks cables.) Hints decide about the rest: nodes with several neighbours, none of
+which is such a host. Without a hint these are hosts if the source has kinds of switches, and switches if it has none.
+A node of a switch's kind is a host only if it is named so and no host hangs on it.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
+from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Node, Options, Wire
 from heddle.controller.config.foreign.hints import Hint
+from heddle.controller.config.foreign.out_of_band import without_management
 
-
-class Node(NamedTuple):
-    """A node of the source: `forwards` if it is of a switch's kind, False if of a host's, None if of neither."""
-
-    place: str
-    forwards: bool | None
-    hint: Hint | None = None
-    bridge: bool = False
-
-
-class Wire(NamedTuple):
-    """A link between two nodes, with the interface at each end."""
-
-    a: str
-    b: str
-    a_interface: str
-    b_interface: str
-    place: str
+_NEXT_TIERS = {frozenset(pair) for pair in ((Hint.LEAF, Hint.SPINE), (Hint.LEAF, Hint.CORE), (Hint.SPINE, Hint.CORE))}
+_JOINED_TIERS = _NEXT_TIERS | {frozenset((Hint.HOST, Hint.LEAF)), frozenset((Hint.HOST, Hint.SPINE))}
+"""What the names of two neighbours say where names can be trusted, but for two leaves that are peers."""
 
 
 def fill(draft: Draft, options: Options, nodes: Mapping[str, Node], wires: list[Wire]) -> None:
     """Record nodes and wires in the draft as hosts, switches, NICs and links; raises InputError."""
+    nodes, wires = without_management(draft, nodes, wires)
     hosts = _hosts(draft, nodes, wires)
     for name, node in nodes.items():
         if name in hosts:
             draft.hosts[name] = node.place
         else:
-            draft.add_switch(name, node.place, hint=node.hint, bridge=node.bridge)
+            draft.add_switch(name, node.place, hint=node.hint, bridge=node.bridge or node.hint is Hint.OUTSIDE)
     nics: dict[str, int] = {}
     for wire in wires:
         _add(draft, options, hosts, wire, nics)
@@ -75,7 +62,7 @@ def _hosts(draft: Draft, nodes: Mapping[str, Node], wires: list[Wire]) -> set[st
         if any(other in ends or pinned.get(other) for other in near[name]):
             is_host[name] = node.forwards is False
         elif node.forwards is None:
-            said = node.hint is Hint.HOST if node.hint else has_kinds
+            said = has_kinds if node.hint in (None, Hint.OUTSIDE) else node.hint is Hint.HOST
             is_host[name] = said or not near[name]
         else:
             is_host[name] = not node.forwards or (node.hint is Hint.HOST and not node.bridge)
@@ -93,12 +80,26 @@ def _ends(nodes: Mapping[str, Node], near: Mapping[str, set[str]], pinned: Mappi
         if len(near[name]) == 1
         and pinned.get(name, True)
         and (node.forwards is not True or (node.hint is Hint.HOST and not node.bridge))
-    }
-    if all(nodes[name].hint not in (None, Hint.HOST) for name in ends) and not any(
+    } - _half_cabled(nodes, near)
+    if all(nodes[name].hint not in (None, Hint.HOST, Hint.OUTSIDE) for name in ends) and not any(
         nodes[name].hint is Hint.HOST for name in nodes
     ):
         return set()
     return ends
+
+
+def _half_cabled(nodes: Mapping[str, Node], near: Mapping[str, set[str]]) -> set[str]:
+    """Return the nodes with one neighbour that are switches which lack other cables: both names say so, of two tiers.
+
+    That counts only in a file in which every name says what its node is, and no neighbours contradict each other.
+    """
+    for name, others in near.items():
+        pairs = [frozenset((nodes[name].hint, nodes[other].hint)) for other in others]
+        peers = {frozenset((Hint.LEAF,))} if len(others) > 1 else set()
+        if not all(pair in _JOINED_TIERS | peers or Hint.OUTSIDE in pair for pair in pairs):
+            return set()
+    alone = {name for name, node in nodes.items() if node.forwards is None and len(near[name]) == 1}
+    return {name for name in alone if frozenset(nodes[each].hint for each in (name, *near[name])) in _NEXT_TIERS}
 
 
 def _add(draft: Draft, options: Options, hosts: set[str], wire: Wire, nics: dict[str, int]) -> None:

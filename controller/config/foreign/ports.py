@@ -82,11 +82,18 @@ def _columns(names: Iterable[_Interface | None], usual: Mapping[Stem, list[int]]
     length = {one.stem: len(one.numbers) for one in known}
     found = {}
     for stem, vary in _varying(known).items():
-        if len(vary) > 1:
+        whole = _of_whole_port(stem, length)
+        if len(vary) > 1 or (vary and whole is not None and vary != [whole]):
             return None
-        vary = vary or usual[stem]
+        vary = vary or ([whole] if whole is not None else usual[stem])
         found[stem] = vary[0] if len(vary) == 1 else length[stem] - 1
     return found
+
+
+def _of_whole_port(stem: Stem, length: Mapping[Stem, int]) -> int | None:
+    """Return which number of a breakout's name is that of its port: `E1/5/2` beside `E1/7`. None for other names."""
+    whole = next((other for other in length if other[:-1] == stem[: len(other) - 1] and len(other) < len(stem)), None)
+    return None if whole is None else length[whole] - 1
 
 
 def _rule(stem: Stem, numbers: set[int]) -> tuple[int, int]:

@@ -89,7 +89,7 @@ def _text_of(path: Path | str, source: str) -> str:
         if (known := binary_known_as(content)) is not None:
             refuse(source, "", known)
         line = content.count(b"\n", 0, error.start) + 1
-        refuse(source, str(line), "not UTF-8 text")
+        refuse(source, str(line), "not UTF-8 text; save the file as UTF-8")
 
 
 def _detected(text: str, source: str) -> str:

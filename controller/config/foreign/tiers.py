@@ -33,7 +33,9 @@ def roles_of(draft: Draft) -> dict[str, Role]:
 def _by_structure(draft: Draft) -> dict[str, int]:
     bridges = _spare_bridges(draft)
     for name in bridges:
-        draft.leave_out("bridge without hosts", draft.switches[name].place)
+        switch = draft.switches[name]
+        what = "firewall or gateway" if switch.hint is Hint.OUTSIDE else "bridge"
+        draft.leave_out(f"{what} without hosts", switch.place)
     graph = Graph(draft, bridges)
     pinned = {name: role for name, role in draft.pinned.items() if name in graph.near}
     hints = {name: draft.switches[name].hint for name in graph.near}
@@ -50,9 +52,11 @@ def _by_structure(draft: Draft) -> dict[str, int]:
 
 
 def _spare_bridges(draft: Draft) -> list[str]:
-    """Return the bridges without hosts; none if they join hosts that nothing else joins."""
+    """Return the bridges and firewalls without hosts; none if they join hosts that nothing else joins."""
     hosts = {plug.switch for plug in draft.plugs}
-    bridges = [name for name, switch in draft.switches.items() if switch.bridge and name not in hosts]
+    bridges = [
+        name for name, switch in draft.switches.items() if switch.bridge and name not in hosts | draft.pinned.keys()
+    ]
     if not bridges:
         return []
     parts = [

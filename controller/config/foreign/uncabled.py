@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from heddle.controller.config.text.document import UTF_16
+
 _BEGIN = 200_000
 """How much of a file is searched, in characters."""
 _NO_CABLES = "it has no cabling"
@@ -34,6 +36,10 @@ def known_as(text: str) -> str | None:
 
 def binary_known_as(content: bytes) -> str | None:
     """Return the line that bytes are refused with that are no text; None if they are of no known kind."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return UTF_16
+    if content.startswith((b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
+        return "a compressed file; unpack it, and import the file within"
     if _is_chakra(content[:_BEGIN]):
         return f"this is a Chakra trace (protobuf); {_NO_CABLES}: {_CABLES}"
     return None
@@ -55,6 +61,12 @@ def _starts(pattern: str) -> Callable[[str], object]:
     return found.match
 
 
+def _begins(pattern: str) -> Callable[[str], object]:
+    """Return a test whether the file begins so, after blanks and comments of C."""
+    found = re.compile(r"(?:\s|//.*\n|/\*[\s\S]*?\*/|#.*\n|<\?[^>]*>|<!--[\s\S]*?-->)*+" + pattern, re.IGNORECASE)
+    return found.match
+
+
 def _key(name: str) -> str:
     """Return the pattern of a top-level key of YAML."""
     return rf"""^["']?{name}["']?[ \t]*:"""
@@ -68,8 +80,10 @@ def _is_topograph(text: str) -> object:
     return _has_blocks(text) or _has_named_switches(text)
 
 
-_is_netlab = _all(_key("(?:nodes|groups)"), _key(r"(?:provider|module|plugin|validate|defaults[a-z._]*)"))
+_has_fabric = _all(_key(r"fabric(?:\.[a-z]+)?"), r"^[ \t]*(?:fabric\.)?(?:spines|leafs)\b")
+_is_netlab = _all(_key("(?:nodes|groups)"), _key(r"(?:provider|module|plugin|validate|addressing|defaults[a-z._]*)"))
 _has_topology = _all(_key("(?:topology|switches|generate)"))
+_is_deployed = _all(r'"type"\s*:\s*"clab"', r'"nodes"\s*:', r'"links"\s*:')
 _is_other_lab = _all(r"""^[ \t]*(?:<lab\s|"appliance"|"project_id"|lab:\s*$|["']?smart_annotations["']?\s*:)""")
 
 FOREIGN = (
@@ -153,7 +167,7 @@ FOREIGN = (
         "a topology of netlab",
         _UNREAD,
         "`netlab create` with the provider clab writes a clab.yml; import that",
-        lambda text: _is_netlab(text) and not _has_topology(text),
+        lambda text: _has_fabric(text) or (_is_netlab(text) and not _has_topology(text)),
     ),
     Foreign("a script of Mininet", "a program is not read", _CABLES, _all(r"^[ \t]*(?:from|import)\s+mininet\b")),
     Foreign("a testbed of sonic-mgmt", _UNREAD, _CABLES, _all(_key("topology"), r"^[ \t]+(?:VMs|host_interfaces)\s*:")),
@@ -161,14 +175,14 @@ FOREIGN = (
         "the configuration of one SONiC switch",
         "it names only that switch's ports",
         f"`heddle verify roce` checks it; to import, {_CABLES}",
-        _all(r'"(?:DEVICE_METADATA|DEVICE_NEIGHBOR|PORT_QOS_MAP)"\s*:'),
+        _all(r'"(?:DEVICE_METADATA|DEVICE_NEIGHBOR|PORT_QOS_MAP)"\s*:|"PORT"\s*:\s*\{\s*"Ethernet[0-9]+"'),
     ),
-    Foreign("a minigraph of SONiC", _UNREAD, _CABLES, _starts(r"<DeviceMiniGraph\b")),
+    Foreign("a minigraph of SONiC", _UNREAD, _CABLES, _starts(r"<(?:\w+:)?DeviceMiniGraph\b")),
     Foreign(
         "a scan of an InfiniBand subnet",
         "Heddle plans RoCE fabrics",
         _CABLES,
-        _all(r'^(?:vendid=|Switch\s+[0-9]+\s+"[SH]-)'),
+        _all(r'^(?:vendid=|Switch\s+[0-9]+\s+"[SH]-|(?:CA|Switch): [^\n]*:$|START_NODES$)'),
     ),
     Foreign(
         "a connection matrix of htsim",
@@ -180,6 +194,27 @@ FOREIGN = (
         "a graph of Graphviz or GraphML",
         _UNREAD,
         _CABLES,
-        _starts(r"(?:(?:strict\s+)?(?:di)?graph\b[^\n{]*\{|<graphml\b)"),
+        _begins(r"(?:(?:strict\s+)?(?:di)?graph\b[^{]{0,200}\{|<(?:graphml|gexf)\b|graph\s*\[|Creator\s+\"[^\n]*\n)"),
+    ),
+    Foreign(
+        "what LLDP heard, or a list of neighbours",
+        "it may lack cables, and hosts that send no LLDP",
+        "`heddle check cabling` compares it with a fabric file; to import, " + _CABLES,
+        _all(
+            r"""\A\s*\{\s*"lldp"\s*:|"lldpNeighbors"\s*:|^LLDP neighbors:|^lldp\.[^.\s]+\.via=|"LLDP_ENTRY_TABLE:"""
+            r"""|^LocalPort\s+RemoteDevice\b|^Device ID\s+Local Intrfce\b"""
+        ),
+    ),
+    Foreign(
+        "what containerlab wrote of a lab that runs (topology-data.json)",
+        _UNREAD,
+        "import the *.clab.yml that the lab was deployed from",
+        lambda text: _is_deployed(text) and not _has_topology(text),
+    ),
+    Foreign(
+        "a list of links of sonic-mgmt",
+        _UNREAD,
+        _CABLES,
+        _starts(r"StartDevice,\s*StartPort,\s*EndDevice"),
     ),
 )

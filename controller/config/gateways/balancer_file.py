@@ -18,6 +18,7 @@ from heddle.controller.config.gateways.gateway_file import AddressPort, Ip4, Net
 from heddle.controller.config.text.complaint import refusal
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_document
 from heddle.controller.config.text.field import Id, Mac, Shape
+from heddle.controller.config.text.messages import misread_numbers
 from heddle.controller.config.text.sample_file import sample
 from heddle.controller.config.text.shape_error import shape_problems
 from heddle.controller.config.tls import ClientTlsShape
@@ -209,6 +210,8 @@ def _sites(shape: BalancerShape) -> tuple[Site, ...]:
 
 
 def _message(values: dict[str, Any], message: Any, place: str) -> Any:
+    if misread := next(misread_numbers(values, message.DESCRIPTOR, place), None):
+        raise ValueError(f"{misread.path}: {misread.text}")
     try:
         return ParseDict(values, message)
     except ParseError as error:

@@ -16,6 +16,14 @@ MAX_LINE_LENGTH = 1_000
 MAX_PATH_LENGTH = 200
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}\Z")
 
+_NUMBER_HINTS = (
+    (re.compile(r"[-+]?0[0-9_]+\Z"), "leave out the zeros before it, by which YAML means a number of base 8"),
+    (re.compile(r"[-+]?[0-9_]+(:[0-9_.]+)+\Z"), "write one number: with colons YAML means one of base 60"),
+    (re.compile(r"[-+]?[0-9.]+[eE][0-9]+\Z"), "write it out, or as 1.0e+9 where fractions are allowed"),
+    (re.compile(r"[-+]?[0-9]+\Z"), "leave out the quotes"),
+    (re.compile(r"[-+]?[0-9.,_]+ ?[A-Za-z%/]+\Z"), "write the number without a unit"),
+)
+
 
 def one_line(text: str) -> str:
     """Return the text on one line: escape what is not printable, cut what is too long."""
@@ -57,6 +65,16 @@ def shown(value: object) -> str:
         case dict():
             return "a mapping"
     return f"a {type(value).__name__}"
+
+
+def number_hint(value: object) -> str:
+    """Return the remedy for a text where a number belongs; empty where none is known."""
+    if not isinstance(value, str):
+        return ""
+    for pattern, remedy in _NUMBER_HINTS:
+        if pattern.match(value):
+            return f"; {remedy}"
+    return ""
 
 
 def _magnitude(value: int) -> str:

@@ -2,12 +2,15 @@
 
 Events of PyYAML's parser are read instead of its loader's values. So a duplicate key is refused with its path,
 nesting and aliases are limited while reading, no tag constructs an object, and reading is four times as fast, which
-matters for a file of a million NICs. Scalars follow YAML 1.1, as in PyYAML.
+matters for a file of a million NICs. Scalars follow YAML 1.1, as in PyYAML, but that `010` and `1:40`, which few people
+read as 8 and 100, are texts: a number is refused where it is written so.
 """
 
+import io
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,10 +30,14 @@ MAX_ALIASED = 2_000_000
 MAX_NUMBER_LENGTH = 1_000
 """A plain scalar longer than this is text: reading numbers takes time that grows with the square of their length."""
 
+_OF_ANOTHER_BASE = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-9_.]+)+)\Z")
+"""Numbers of base 8 and 60."""
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _BINARY = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _NOT_TEXT = (
     "binary, not YAML text (traces such as Chakra's *.et are protobuf); docs/files.md shows what the file must hold"
 )
+UTF_16 = "UTF-16 text, as > of PowerShell writes it; save the file as UTF-8"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = yaml.SafeLoader.yaml_implicit_resolvers
@@ -71,6 +78,8 @@ def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if content.startswith(_UTF_16):
+            raise refusal(name, [Problem("", UTF_16)]) from None
         if _BINARY.search(content[:4096]):
             raise refusal(name, [Problem("", _NOT_TEXT)]) from None
         line = content.count(b"\n", 0, error.start) + 1
@@ -86,24 +95,39 @@ def parse_document(text: str, name: str) -> Document:
         where = f" (line {fault.mark.line + 1}, column {fault.mark.column + 1})" if fault.mark else ""
         raise refusal(name, [Problem(builder.path(), fault.text + where)]) from None
     except yaml.YAMLError as error:
-        raise refusal(name, [Problem("", _syntax_problem(error))]) from None
+        raise refusal(name, [Problem("", _syntax_problem(error, text))]) from None
     except UnicodeEncodeError:
         raise refusal(name, [Problem("", "not text: it holds half of a surrogate pair")]) from None
     if value is None:
         raise refusal(name, [Problem("", "the file is empty; docs/files.md shows what belongs there")])
     if not isinstance(value, dict):
-        raise refusal(name, [Problem("", f"must be a mapping of keys to values, is {shown(value)}")])
+        space = "; it has no-break spaces, write common ones" if "\u00a0" in text else ""
+        raise refusal(name, [Problem("", f"must be a mapping of keys to values, is {shown(value)}{space}")])
     return Document(name, value)
 
 
-def _syntax_problem(error: yaml.YAMLError) -> str:
-    """Return a YAML error in one line, with its line and column."""
+def _syntax_problem(error: yaml.YAMLError, text: str) -> str:
+    """Return a YAML error in one line, with its line and column, and the remedy where the cause is a known habit."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        if mark and (habit := _habit(text, mark)):
+            return where + habit
         why = ", ".join(part for part in (error.context, error.problem) if part)
         return f"{where}not YAML: {why}"
     return f"not YAML: {one_line(str(error).splitlines()[0] if str(error) else type(error).__name__)}"
+
+
+def _habit(text: str, mark: Any) -> str:
+    """Return what is wrong at a mark in the words of who wrote it; empty where nothing known is."""
+    line = next(islice(io.StringIO(text), mark.line, None), "")
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return "a tab before the first word; YAML indents by spaces"
+    if line[mark.column :].startswith(("@", "`", "%")):
+        return f"a value cannot begin with {line[mark.column]}; put it in quotes"
+    if line.lstrip().startswith(("//", "/*")):
+        return "a comment begins with #"
+    return ""
 
 
 class _Frame:
@@ -184,7 +208,7 @@ class _Builder:
             return
         key = self._scalar_value(event)
         if not isinstance(key, str):
-            raise _DocumentError(f"the key {shown(key)} is not a text; put it in quotes", event.start_mark)
+            raise _DocumentError(f"the key {one_line(event.value)} is not a text; put it in quotes", event.start_mark)
         if event.anchor is not None:
             self._anchors[event.anchor] = (key, 1)
         frame.key = key
@@ -248,6 +272,11 @@ def _events(text: str) -> Iterator[Any]:
     return iter(yaml.parse(text, Loader=_LOADER))
 
 
+def is_of_another_base(text: str) -> bool:
+    """Return whether YAML 1.1 takes a text for a number of base 8 or 60, if it is not quoted."""
+    return bool(_OF_ANOTHER_BASE.match(text))
+
+
 @lru_cache(maxsize=65536)
 def _plain(text: str) -> object:
     """Return what an unquoted scalar means: a number, boolean, date, None, or the text itself."""
@@ -256,6 +285,8 @@ def _plain(text: str) -> object:
     for tag, pattern in _RESOLVERS.get(text[:1], ()):
         if pattern.match(text):
             if tag in (_TAG + "merge", _TAG + "value"):
+                return text
+            if tag in (_TAG + "int", _TAG + "float") and is_of_another_base(text):
                 return text
             try:
                 return _construct(tag, text)

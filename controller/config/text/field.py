@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
-from heddle.controller.config.text.complaint import shown
+from heddle.controller.config.text.complaint import number_hint, shown
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS, MAX_PORT_NUMBER
 
@@ -92,7 +92,7 @@ def _rate(max_bps: int) -> Callable[[object], int]:
     def bits_per_second(value: object) -> int:
         """Convert Gbit/s to whole bit/s."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            refuse(f"must be a number of Gbit/s, is {shown(value)}")
+            refuse(f"must be a number of Gbit/s, is {shown(value)}{number_hint(value)}")
         if isinstance(value, float) and not math.isfinite(value):
             refuse(f"must be a finite number of Gbit/s, is {shown(value)}")
         if value <= 0:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from heddle.controller.config.text.complaint import MAX_LINES, place, shown
+from heddle.controller.config.text.complaint import MAX_LINES, number_hint, place, shown
 from heddle.controller.model.admission import Problem
 from heddle.controller.model.suggest import did_you_mean, nearest
 
@@ -84,9 +84,7 @@ def _text_of(found: ErrorDetails, root: type[BaseModel]) -> str:
 def _quote_hint(kind: str, value: object) -> str:
     if kind == "string_type" and isinstance(value, bool | int | float):
         return "; put it in quotes"
-    if kind in ("int_type", "float_type") and isinstance(value, str) and value.isdecimal():
-        return "; leave out the quotes"
-    return ""
+    return number_hint(value) if kind in ("int_type", "float_type") else ""
 
 
 def _empty_hint(kind: str, value: object) -> str:

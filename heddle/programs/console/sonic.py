@@ -1,6 +1,7 @@
 """`heddle export sonic` and `heddle verify roce`: SONiC's configuration of what a plan assumes."""
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from heddle.controller.sonic.path_differences import shared_seeds
 from heddle.controller.sonic.refusals import refusals
 from heddle.controller.sonic.wording import Difference, Effect
 
+_ASIC = re.compile(r"(?:asic[0-9]+|localhost)\Z")
 MAX_LINES = 1_000
 """A switch of 64 ports with nothing configured has about 20 causes."""
 
@@ -114,6 +116,13 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _tables(value: object, name: str) -> Tables:
     if not isinstance(value, dict):
         raise InputError(f"{name}: must be an object of tables, is {shown(value)}")
+    if dumped := next((table for table in value if "|" in table), None):
+        raise InputError(
+            f"{name}: {one_line(dumped)}: a row at the top, as in a dump of Redis; "
+            "`sonic-cfggen -d --print-data` writes the tables"
+        )
+    if asics := [table for table in value if _ASIC.match(table) and isinstance(value[table], dict)]:
+        raise InputError(f"{name}: {', '.join(asics[:4])}: tables of several ASICs; name a file for each of them")
     for table, rows in value.items():
         if not isinstance(rows, dict):
             raise InputError(f"{name}: {one_line(table)}: must be an object of rows, is {shown(rows)}")

@@ -64,6 +64,8 @@ def drawn(random: Random) -> Clos:
         _add_pod(clos, random, uppers, planes, cables, hosts)
     # Were all hosts named as switches, a file without kinds would be one without hosts.
     clos.nics[0] = ("x-host", clos.nics[0][1])
+    # Did all names say what nodes are, without contradiction, a lone leaf7 on agg2 would be a leaf.
+    clos.nics[1] = ("x0", clos.nics[1][1])
     return clos
 
 

@@ -51,6 +51,13 @@ def test_a_file_is_read(tmp_path):
     assert found.services.sites[0].pool == (IPv4Address("10.0.0.201"),)
 
 
+def test_a_number_with_zeros_before_it_is_refused_with_its_place(tmp_path):
+    path = tmp_path / "lb.yaml"
+    path.write_text(written(tmp_path).read_text().replace("port: 8080", "port: 08080"))
+    with pytest.raises(InputError, match=r"load_balancers\[0\].backends\[0\].port: must be a whole number, is '08080'"):
+        load_balancer_file(path)
+
+
 def test_the_sample_names_every_key():
     assert {"balancer_id", "interfaces"} <= yaml.safe_load(printed()).keys()
 

@@ -5,7 +5,7 @@ import yaml
 
 from heddle.controller.config import load_fabric, parse_fabric
 from heddle.controller.config.service import load_service
-from heddle.controller.config.text.document import parse_document
+from heddle.controller.config.text.document import parse_document, read_document
 from heddle.controller.model.error import InputError
 from tests.unit.config.lab import GENERATE, fabric, refused
 
@@ -69,10 +69,52 @@ def test_a_second_document_is_refused():
 
 
 def test_plain_values_are_those_of_pyyaml():
-    numbers = "1, 0x1F, 0o7, 010, -3, 1_000, 1.5, 1e3, 1.0e+3, .inf, -1., 12:30, 1.2.3.4"
+    numbers = "1, 0x1F, 0o7, 0, -3, 1_000, 1.5, 0.5, 1e3, 1.0e+3, .inf, -1., 1.2.3.4"
     words = "yes, Off, ~, null, a, '1', \"2\", '', +, -a, 2024-01-01, 2024-13-41x"
     text = f"a: [{numbers}, {words}]"
     assert parse_document(text, "f").value == yaml.safe_load(text)
+
+
+def test_numbers_that_yaml_reads_with_base_8_or_60_are_texts():
+    written = ["010", "-010", "0_7", "00", "12:30", "1:40.5", "12:00:00:00:00:01", "1_0:59", "+1:2"]
+    assert parse_document(f"a: [{', '.join(written)}]", "f").value == {"a": written}
+
+
+@pytest.mark.parametrize(
+    ("spines", "hint"),
+    [
+        ("010", "is '010'; leave out the zeros before it, by which YAML means a number of base 8"),
+        ("1:30", "is '1:30'; write one number: with colons YAML means one of base 60"),
+        ("4x", "is '4x'; write the number without a unit"),
+        ("1e3", "is '1e3'; write it out, or as 1.0e+9 where fractions are allowed"),
+        ("'4'", "is '4'; leave out the quotes"),
+        ("four", "is 'four'"),
+    ],
+)
+def test_a_text_where_a_number_belongs_is_refused_with_the_remedy(spines, hint):
+    (line,) = refused(f"generate: {{kind: spine_leaf, spines: {spines}, leaves: 1, hosts_per_leaf: 1}}")
+    assert line.endswith(f"must be a whole number, {hint}")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("generate:\n\tkind: clos3\n", "line 2, column 1: a tab before the first word; YAML indents by spaces"),
+        ("name: @lab\n", "line 1, column 7: a value cannot begin with @; put it in quotes"),
+        ("name: `lab`\n", "line 1, column 7: a value cannot begin with `; put it in quotes"),
+        ("name:\u00a0lab\n", "is 'name:\\xa0lab'; it has no-break spaces, write common ones"),
+        ("switches:\n  yes: 1\n", "switches: the key yes is not a text; put it in quotes (line 2, column 3)"),
+    ],
+)
+def test_habits_that_are_no_yaml_are_named(text, why):
+    assert refused(text)[0].endswith(why)
+
+
+def test_text_of_utf_16_is_named(tmp_path):
+    path = tmp_path / "f.yaml"
+    path.write_bytes(GENERATE.encode("utf-16"))
+    with pytest.raises(InputError, match="UTF-16 text, as > of PowerShell writes it; save the file as UTF-8"):
+        read_document(path)
 
 
 def test_special_scalars_of_pyyaml_are_text():

@@ -160,6 +160,27 @@ def test_a_network_file_has_the_keys_of_the_contracts_messages(tmp_path: Path) -
     assert found.border[0].realm is Network.STORAGE
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        (
+            "vni: 7",
+            "vni: 0100",
+            "vpcs[0].vni: must be a whole number, is '0100'; leave out the zeros before it, by which",
+        ),
+        ("port_min: 22", "port_min: 022", "vpcs[0].security_rules[0].port_min: must be a whole number, is '022'"),
+        ("vlan: 012", "vlan: 011", "vpcs[0].direct_connects[0].vlan: must be a whole number, is '011'"),
+    ],
+)
+def test_numbers_with_zeros_before_them_are_refused_with_their_place(tmp_path, before, after, line):
+    text = "vpcs: [{id: red, vni: 7, security_rules: [{port_min: 22}], direct_connects: [{vlan: 012}]}]"
+    path = tmp_path / "net.yaml"
+    path.write_text(text.replace(before, after))
+    with pytest.raises(InputError) as caught:
+        load_network(path)
+    assert any(problem.startswith(f"{path}: {line}") for problem in caught.value.problems)
+
+
 def test_a_weight_of_0_in_a_file_is_no_absent_one(tmp_path: Path) -> None:
     service = {"id": "web", "vpc_id": "red", "vip": "10.0.0.80", "port": 80,
                "backends": [{"ip": "10.0.0.5", "weight": 0}, {"ip": "10.0.0.6"}]}  # fmt: skip

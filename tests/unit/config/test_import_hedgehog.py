@@ -35,6 +35,11 @@ def test_the_role_of_a_switch_decides_where_the_links_leave_a_choice():
     assert {nic.host for nic in found.fabric.nics} == {"box-1", "box-2"}
 
 
+def test_line_ends_of_windows_separate_documents_too():
+    found = imported(HEDGEHOG.replace("---\n", "--- # next\n").replace("\n", "\r\n"))
+    assert found.fabric == imported(HEDGEHOG).fabric
+
+
 def test_a_list_as_kubectl_prints_it_is_read():
     objects = [
         {"kind": "Switch", "metadata": {"name": name}, "spec": {"role": "server-leaf"}} for name in ("one", "two")

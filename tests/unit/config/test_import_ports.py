@@ -21,6 +21,10 @@ from tests.unit.config.foreign_files import LINGJUN, RAILS, imported, lab
         (["Ethernet0", "Ethernet8", "Ethernet12"], [1, 3, 4]),
         (["Ethernet0", "Ethernet1"], [1, 2]),
         (["Ethernet4", "Ethernet8"], [4, 8]),
+        (["E1/3", "E1/5/2"], [3, 5]),
+        (["swp7s1", "swp8"], [7, 8]),
+        (["Ethernet49/1", "Ethernet50/1", "Ethernet1"], [49, 50, 1]),
+        (["et-0/0/1:3", "et-0/0/4"], [1, 4]),
     ],
 )
 def test_an_interface_gives_its_ports_number(interfaces, expected):
@@ -32,6 +36,9 @@ def test_an_interface_gives_its_ports_number(interfaces, expected):
     [
         ["swp1s0", "swp1s1", "swp2s0"],
         ["E1/1/1", "E1/2/1", "E1/1/2"],
+        ["E1/3", "E1/5/1", "E1/5/2"],
+        ["swp7s0", "swp7s1", "swp8"],
+        ["et-0/0/1:0", "et-0/0/1:1", "et-0/0/4"],
         ["eth1", "swp1"],
         ["uplink", "eth1"],
         ["eth99999"],

@@ -29,10 +29,25 @@ FILES = {
     "a connection matrix of htsim": "Nodes 16\nConnections 2\n0->1 start 0 size 100\n1->0 start 0 size 100\n",
     "a lab of GNS3, EVE-NG": "lab:\n  title: x\n  version: 0.1.0\nnodes: []\nlinks: []\n",
     "a graph of Graphviz or GraphML": 'graph "dc" {\n  "leaf1":"swp1" -- "spine1":"swp1"\n}\n',
+    "what LLDP heard": '{"lldp": {"interface": [{"swp1": {"via": "LLDP"}}]}}',
+    "what containerlab wrote of a lab that runs": '{"name": "x", "type": "clab", "nodes": {}, "links": []}',
+    "a list of links of sonic-mgmt": "StartDevice,StartPort,EndDevice,EndPort\na,Ethernet1,b,Ethernet2\n",
 }
 
 
 OTHER_FORMS = [
+    ("a graph of Graphviz", "/* PTM */\n// links\ndigraph G\n{\n  a -> b\n}\n"),
+    ("a graph of Graphviz", "Strict Graph {\n  a -- b\n}\n"),
+    ("a graph of Graphviz", "graph [\n  node [ id 0 ]\n]\n"),
+    ("what LLDP heard", "-----\nLLDP neighbors:\n-----\nInterface: eth0, via: LLDP\n"),
+    ("what LLDP heard", "lldp.swp1.via=LLDP\nlldp.swp1.rid=1\n"),
+    ("what LLDP heard", '{"lldpNeighbors": [{"port": "Ethernet1", "neighborDevice": "s"}]}'),
+    ("what LLDP heard", "LocalPort    RemoteDevice    RemotePortID\n---\nEthernet0    spine1    Ethernet4\n"),
+    ("a scan of an InfiniBand subnet", "# t\nCA: node1 mlx5_0:\n   0x00 1 1[  ] ==( 4X 53 Gbps )==> 3 1[  ] x\n"),
+    ("a minigraph of SONiC", '<?xml version="1.0"?>\n<ns0:DeviceMiniGraph xmlns:ns0="M"></ns0:DeviceMiniGraph>\n'),
+    ("the configuration of one SONiC switch", '{"PORT": {"Ethernet0": {"lanes": "1,2"}}}'),
+    ("a topology of netlab", "plugin: [ fabric ]\nfabric:\n  spines: 2\n  leafs: 4\n"),
+    ("a topology of netlab", "defaults.device: frr\nfabric.spines: 2\nfabric.leafs: 4\n"),
     ("a model of Topograph", "switches:\n- name: top\n  switches: [a]\ncapacity_blocks:\n- name: cb\n  nodes: [n1]\n"),
     ("Slurm's topology.conf", "# r=nvl\nBlockName=r Nodes=n[1-8]\nBlockSizes=8\n"),
     ("a network of ASTRA-sim's", '{\n  "topology": [\n    "Ring"\n  ],\n  "npus_count": [\n    8\n  ]\n}\n'),
@@ -69,6 +84,21 @@ def test_a_binary_trace_is_named(tmp_path):
     path = tmp_path / "ring.0.et"
     path.write_bytes(b"\x07\n\x050.0.4\x10\x00\x12\x03\xff\xfe\x0e\n\tis_cpu_opX\x01")
     with pytest.raises(InputError, match=r"this is a Chakra trace \(protobuf\); it has no cabling"):
+        import_fabric(path, Options())
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("name: lab\n".encode("utf-16"), "UTF-16 text, as > of PowerShell writes it; save the file as UTF-8"),
+        (b"\x1f\x8b\x08\x00\xff", "a compressed file; unpack it, and import the file within"),
+        (b"# Stra\xdfe\n", "not UTF-8 text; save the file as UTF-8"),
+    ],
+)
+def test_bytes_that_are_no_text_are_named_with_the_remedy(tmp_path, content, why):
+    path = tmp_path / "lab.clab.yml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=why):
         import_fabric(path, Options())
 
 

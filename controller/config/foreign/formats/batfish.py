@@ -9,9 +9,9 @@ with one neighbour is a host (`nodes`).
 import re
 from typing import Any
 
-from heddle.controller.config.foreign.draft import Draft, Options
+from heddle.controller.config.foreign.draft import Draft, Node, Options, Wire
 from heddle.controller.config.foreign.hints import hint_of
-from heddle.controller.config.foreign.nodes import Node, Wire, fill
+from heddle.controller.config.foreign.nodes import fill
 from heddle.controller.config.text.complaint import shown
 from heddle.controller.config.text.document import parse_document
 
@@ -43,6 +43,7 @@ def read(text: str, draft: Draft, options: Options) -> None:
             nodes.setdefault(end[0], Node(place, None, hint_of(end[0])))
         if _is_new(draft, other_end, a, b, place):
             wires.append(Wire(a[0], b[0], a[1], b[1], place))
+    _check_domains(draft, nodes)
     draft.assumed.append(f"every NIC {options.nic_bps / 1e9:g} Gbit/s, every other link {options.cable_bps / 1e9:g}")
     fill(draft, options, nodes, wires)
 
@@ -53,6 +54,19 @@ def _end(draft: Draft, node: Any, place: str) -> End:
     if not (isinstance(host, str) and host and isinstance(interface, str) and interface):
         draft.refuse(place, "must have a hostname and an interfaceName, both texts")
     return host.lower(), interface
+
+
+def _check_domains(draft: Draft, nodes: dict[str, Node]) -> None:
+    """Refuse a device under two names, with and without its domain: its links would be those of two."""
+    for name, node in nodes.items():
+        short, _, domain = name.partition(".")
+        if short in nodes and re.search("[a-z]", domain):
+            line = f"{shown(short)} and {shown(name)} are two nodes here; if they are one device, give it one name"
+            draft.refuse(max(node.place, nodes[short].place, key=_index), line)
+
+
+def _index(place: str) -> int:
+    return int(place.removeprefix("edges[").removesuffix("]"))
 
 
 def _is_new(draft: Draft, other_end: dict[End, tuple[End, str]], a: End, b: End, place: str) -> bool:

@@ -7,9 +7,9 @@ A node is of a switch's kind, or of one that may be either (`linux` and its like
 import re
 from typing import Any
 
-from heddle.controller.config.foreign.draft import Draft, Options
+from heddle.controller.config.foreign.draft import Draft, Node, Options, Wire
 from heddle.controller.config.foreign.hints import Hint, hint_of
-from heddle.controller.config.foreign.nodes import Node, Wire, fill
+from heddle.controller.config.foreign.nodes import fill
 from heddle.controller.config.text.complaint import place as key_path
 from heddle.controller.config.text.complaint import shown
 from heddle.controller.config.text.document import parse_document
@@ -19,6 +19,10 @@ _OPEN_KINDS = {"linux", "ext-container", "k8s-kind", "generic_vm", "vr-linux", "
 """Kinds of nodes that are hosts or switches."""
 _HOST_KINDS = {"keysight_ixia-c-one"}
 _BRIDGE_KINDS = {"bridge", "ovs-bridge"}
+_FIREWALL_KINDS = {
+    *("fortinet_fortigate", "paloalto_panos", "vr-pan", "juniper_vsrx", "vr-vsrx", "checkpoint_cloudguard"),
+    *("cisco_asav", "cisco_ftdv", "vr-ftdv"),
+}
 _OUTSIDE = {"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy"}
 
 
@@ -86,6 +90,8 @@ def _node(draft: Draft, topology: dict[str, Any], node: str, place: str) -> Node
         labels |= _part(level.get("labels"))
     texts = (labels.get("role"), group_name, node, labels.get("graph-icon"))
     hint: Hint | None = next((said for text in texts if (said := hint_of(text)) is not None), None)
+    if kind in _FIREWALL_KINDS:
+        hint = Hint.OUTSIDE
     forwards = False if kind in _HOST_KINDS else None if kind in _OPEN_KINDS else True
     return Node(place, forwards, hint, kind in _BRIDGE_KINDS)
 

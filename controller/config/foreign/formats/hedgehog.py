@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from heddle.controller.config.foreign.draft import Draft, Options
+from heddle.controller.config.foreign.draft import Draft, Node, Options, Wire
 from heddle.controller.config.foreign.hints import hint_of
-from heddle.controller.config.foreign.nodes import Node, Wire, fill
+from heddle.controller.config.foreign.nodes import fill
 from heddle.controller.config.text.complaint import shown
 from heddle.controller.config.text.document import parse_document
 
 _GROUP = "wiring.githedgehog.com/"
-_SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
+_SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _BLANK = re.compile(r"^\s*(?:#.*)?$")
 _LINKS = ("link", "links", "peerLinks", "sessionLinks", "sessionLink")
 _OUTSIDE = {"external", "staticExternal", "gateway", "management", "nat"}

@@ -15,9 +15,7 @@ from heddle.controller.config.foreign.draft import Draft, DraftLink, DraftPlug, 
 from heddle.controller.config.foreign.formats.link_lines import is_count, lines_of, node_number, rate_bps
 from heddle.controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
 
-_HEAD = re.compile(
-    r"\s*(?:[0-9]+[ \t]+){2}[0-9]+[ \t]*\r?\n[0-9\s]*?[0-9]+[ \t]+[0-9]+[ \t]+[0-9.]+[kKMGT]?(?:bps|b/s)\s"
-)
+_HEAD = re.compile(r"\s*(?:[0-9]+[ \t]+){2}[0-9]+[ \t]*\r?\n[0-9\s]*?[0-9]+[ \t]+[0-9]+[ \t]+[0-9.]+[A-Za-z/]+\s")
 _LONGEST = 1_000_000
 
 

@@ -31,7 +31,7 @@ class _Row(NamedTuple):
 
 def looks_like(text: str) -> bool:
     """Return whether the first line names the columns."""
-    cells = {cell.strip() for cell in text.lstrip()[:1000].split("\n", 1)[0].split(",")}
+    cells = {cell.strip().strip('"') for cell in text.lstrip()[:1000].split("\n", 1)[0].split(",")}
     return set(_COLUMNS[1:]) <= cells
 
 

@@ -1,12 +1,13 @@
 """Read from an environment which part of which job this process is.
 
-The variables are those of torchrun and other launchers of torch, of Open MPI, of MPICH's Hydra (which Intel MPI has
-too), and of Slurm. Sources: torch.distributed.run, "Environment Variables"; `deepspeed.launcher.launch`; mpirun(1) of
-Open MPI 4.1, "Exported Environment Variables"; what mpiexec of MPICH 4.0 sets; srun(1), "OUTPUT ENVIRONMENT VARIABLES".
+The variables are those of torchrun and other launchers of torch, of MPI's launchers (`_LAUNCHERS`), of Flux and of
+Slurm. Sources: torch.distributed.run, "Environment Variables"; `deepspeed.launcher.launch`; mpirun(1) of Open MPI 4.1,
+"Exported Environment Variables"; what mpiexec of MPICH 4.0 sets; MVAPICH2's user guide, "MPIRUN_RSH Parameters";
+flux-environment(7), "Job environment"; srun(1), "OUTPUT ENVIRONMENT VARIABLES".
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from heddle.controller.config.text.complaint import shown
@@ -39,25 +40,47 @@ class _Place(NamedTuple):
 
 
 class _Launcher(NamedTuple):
-    """The variables of an MPI launcher; `names` are those that are equal in all processes of a job, and in no other."""
+    """The variables of an MPI launcher; each of `names` are some that together name a job."""
 
     prefix: str
     rank: str
     size: str
     local_rank: str
     local_size: str
-    names: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...] = ()
 
 
+_JSM = _Launcher(
+    prefix="jsrun", rank="JSM_NAMESPACE_RANK", size="JSM_NAMESPACE_SIZE",
+    local_rank="JSM_NAMESPACE_LOCAL_RANK", local_size="JSM_NAMESPACE_LOCAL_SIZE",
+    names=(("LSB_JOBID", "JSM_NAMESPACE_ID"),),
+)  # fmt: skip
 _OPEN_MPI = _Launcher(
     prefix="openmpi", rank="OMPI_COMM_WORLD_RANK", size="OMPI_COMM_WORLD_SIZE",
     local_rank="OMPI_COMM_WORLD_LOCAL_RANK", local_size="OMPI_COMM_WORLD_LOCAL_SIZE",
-    names=("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
+    names=(("PMIX_NAMESPACE",), ("OMPI_MCA_ess_base_jobid",)),
+)  # fmt: skip
+_MVAPICH = _Launcher(
+    prefix="mvapich", rank="MV2_COMM_WORLD_RANK", size="MV2_COMM_WORLD_SIZE",
+    local_rank="MV2_COMM_WORLD_LOCAL_RANK", local_size="MV2_COMM_WORLD_LOCAL_SIZE",
+)  # fmt: skip
+_HOROVOD = _Launcher(
+    prefix="horovod", rank="HOROVOD_RANK", size="HOROVOD_SIZE",
+    local_rank="HOROVOD_LOCAL_RANK", local_size="HOROVOD_LOCAL_SIZE",
+    names=(("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"),),
 )  # fmt: skip
 _HYDRA = _Launcher(
     prefix="mpi", rank="PMI_RANK", size="PMI_SIZE", local_rank="MPI_LOCALRANKID", local_size="MPI_LOCALNRANKS",
-    names=(),
 )  # fmt: skip
+_PALS = _Launcher(
+    prefix="pals", rank="PMI_RANK", size="PMI_SIZE", local_rank="PMI_LOCAL_RANK", local_size="PMI_LOCAL_SIZE",
+    names=(("PALS_APID",),),
+)  # fmt: skip
+_LAUNCHERS = (_JSM, _OPEN_MPI, _MVAPICH, _HOROVOD, _HYDRA, _PALS)
+"""jsrun sets Open MPI's variables too, and a PMIX_NAMESPACE that other jobs may have."""
+_BATCH_JOBS = ("PBS_JOBID", "LSB_JOBID", "PJM_JOBID")
+_RANKS_ALONE = ("PMIX_RANK", "ALPS_APP_PE", "LSF_PM_TASKID")
+"""Ranks of launchers that do not say how many processes a job and a host have."""
 
 
 _NO_TORCH_JOB = "TORCHELASTIC_RUN_ID: not set, and no MASTER_ADDR and MASTER_PORT to name the job by; use --job"
@@ -69,13 +92,20 @@ def membership_of(environment: Mapping[str, str], job_id: str = "") -> Membershi
     torch's are nearest to the command where several are set, then those of MPI: their processes may be tasks of Slurm.
     Raises InputError, one line that names the variable.
     """
-    if "TORCHELASTIC_RUN_ID" in environment or {"RANK", "WORLD_SIZE"} <= environment.keys():
+    if "PET_NNODES" in environment and not environment.keys() & {"LOCAL_RANK", "TORCHELASTIC_RUN_ID"}:
+        return _torchrun_agent(environment, job_id)
+    if "TORCHELASTIC_RUN_ID" in environment or (environment.get("RANK") and environment.get("WORLD_SIZE")):
         return _named(_torch(environment), job_id or _torch_job(environment), _NO_TORCH_JOB)
     launcher = _mpi_launcher(environment)
     if launcher is not None:
         return _named(_mpi(environment, launcher), job_id or _mpi_job(environment, launcher), _no_mpi_job(launcher))
+    if "FLUX_TASK_RANK" in environment:
+        name = job_id or _named_by(environment, "flux", (("FLUX_JOB_ID",),))
+        return _named(_flux(environment), name, "FLUX_JOB_ID: not set, so that the job has no name; use --job")
     if "SLURM_JOB_ID" in environment:
         return Membership(job_id or _slurm_job(environment), *_slurm(environment), _slurm_host(environment))
+    if rank := _first(environment, *_RANKS_ALONE):
+        raise InputError(f"{rank}: set, but not how many processes there are; use --job, --node-rank and --node-count")
     return None
 
 
@@ -115,12 +145,42 @@ def _torch_job(environment: Mapping[str, str]) -> str:
     return _job_id(f"torchrun-{run_id}")
 
 
+def _torchrun_agent(environment: Mapping[str, str], job_id: str) -> Membership:
+    """Return the node of a command that is to be torchrun, whose options are variables (Kubeflow's PyTorch jobs)."""
+    count = _number(environment, "PET_NNODES", 1, MAX_NODES)
+    rank = _number(environment, "PET_NODE_RANK", 0, count - 1, default=0 if count == 1 else None)
+    places = ("PET_MASTER_ADDR", "PET_MASTER_PORT"), ("MASTER_ADDR", "MASTER_PORT"), ("PET_RDZV_ENDPOINT",)
+    job_id = job_id or _named_by(environment, "torchrun", places)
+    if not job_id:
+        raise InputError("PET_NNODES: set, but no PET_MASTER_ADDR and PET_MASTER_PORT to name the job by; use --job")
+    return Membership(job_id, rank, count)
+
+
+def _flux(environment: Mapping[str, str]) -> _Place:
+    """Return the place of a task of Flux, which says how many tasks a node has only where that is clear."""
+    size = _number(environment, "FLUX_JOB_SIZE", 1, MAX_NODES)
+    nodes = _number(environment, "FLUX_JOB_NNODES", 1, size)
+    if nodes not in (1, size):
+        why = f"{size} tasks on {nodes} nodes, and Flux does not say how many are on this one"
+        raise InputError(f"FLUX_JOB_SIZE: {why}; start one for each node, or use --job, --node-rank and --node-count")
+    local_size = size // nodes
+    return _Place(
+        rank=_number(environment, "FLUX_TASK_RANK", 0, size - 1),
+        size=size,
+        local_rank=_number(environment, "FLUX_TASK_LOCAL_ID", 0, local_size - 1, default=0),
+        local_size=local_size,
+    )
+
+
 def _mpi_launcher(environment: Mapping[str, str]) -> _Launcher | None:
+    for launcher in _LAUNCHERS:
+        if {launcher.rank, launcher.local_rank} <= environment.keys():
+            return launcher
     if _OPEN_MPI.rank in environment:
         return _OPEN_MPI
-    # Slurm's own PMI sets the rank and the size too, but not those of the host.
-    is_hydra = _HYDRA.local_rank in environment or "SLURM_STEP_ID" not in environment
-    return _HYDRA if is_hydra and _HYDRA.rank in environment else None
+    # The PMI of Slurm and of Flux sets rank and size too, but not those of the host.
+    others = environment.keys() & {"SLURM_STEP_ID", "FLUX_TASK_RANK"}
+    return _HYDRA if _HYDRA.rank in environment and not others else None
 
 
 def _mpi(environment: Mapping[str, str], launcher: _Launcher) -> _Place:
@@ -137,16 +197,24 @@ def _mpi(environment: Mapping[str, str], launcher: _Launcher) -> _Place:
 
 def _mpi_job(environment: Mapping[str, str], launcher: _Launcher) -> str:
     """Return the job's name by its launcher, else by the batch job that it runs in; empty without either."""
-    if name := _first(environment, *launcher.names):
-        return _job_id(f"{launcher.prefix}-{environment[name]}")
+    if name := _named_by(environment, launcher.prefix, launcher.names):
+        return name
     if "SLURM_JOB_ID" in environment:
         return _job_id(f"{launcher.prefix}-{_slurm_job(environment)}")
-    name = _first(environment, "PBS_JOBID", "LSB_JOBID")
-    return _job_id(f"{launcher.prefix}-{environment[name]}") if name else ""
+    return _named_by(environment, launcher.prefix, [(name,) for name in _BATCH_JOBS])
+
+
+def _named_by(environment: Mapping[str, str], prefix: str, choices: Iterable[tuple[str, ...]]) -> str:
+    """Return a job's name by the first choice of variables that are all set, empty without one."""
+    for names in choices:
+        values = [environment.get(name, "") for name in names]
+        if all(values):
+            return _job_id("-".join((prefix, *values)))
+    return ""
 
 
 def _no_mpi_job(launcher: _Launcher) -> str:
-    wanted = " or ".join((*launcher.names, "batch job"))
+    wanted = " or ".join((*(" and ".join(names) for names in launcher.names), "batch job"))
     return f"{launcher.rank}: set, but no {wanted} to name the job by; use --job"
 
 
