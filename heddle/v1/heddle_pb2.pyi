@@ -285,14 +285,16 @@ class GetJobRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
-    __slots__ = ("tenant", "page_token", "without_flows")
+    __slots__ = ("tenant", "page_token", "without_flows", "id_prefix")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     WITHOUT_FLOWS_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     tenant: str
     page_token: str
     without_flows: bool
-    def __init__(self, tenant: _Optional[str] = ..., page_token: _Optional[str] = ..., without_flows: _Optional[bool] = ...) -> None: ...
+    id_prefix: str
+    def __init__(self, tenant: _Optional[str] = ..., page_token: _Optional[str] = ..., without_flows: _Optional[bool] = ..., id_prefix: _Optional[str] = ...) -> None: ...
 
 class ListJobsReply(_message.Message):
     __slots__ = ("jobs", "next_page_token")

@@ -1,7 +1,7 @@
 """Serve JobService: submit, preview, renew, release and watch jobs."""
 
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from operator import attrgetter
@@ -27,7 +27,7 @@ from heddle.controller.model.event import Release, Renew, Submit, Suggest
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.observed import Reports, Stream
-from heddle.controller.model.plan import FlowPlan, JobPlan
+from heddle.controller.model.plan import Certificate, FlowPlan, JobPlan
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.runtime.attached import ReportedFlows
 from heddle.controller.runtime.limits.limited import Limit
@@ -133,10 +133,12 @@ class JobService(rpc.JobServiceServicer):
         async with errors_as_status(context):
             state, scope, tenant, after = self._loop.state, current().scope, request.tenant, _after(request.page_token)
             room = A_MESSAGE._replace(flows=0) if request.without_flows else A_MESSAGE
-            key, published = (tenant, after, room, *self._view()), self._publisher()
+            prefix = request.id_prefix
+            key, published = (tenant, prefix, after, room, *self._view()), self._publisher()
 
             def write() -> bytes:
-                return _listed(scope.state(state), tenant, after, published, room).SerializeToString()
+                found = [job for job in _named(scope.state(state), tenant, prefix) if job.number > after]
+                return _listed(found, state.certificate, published, room).SerializeToString()
 
             return await in_worker(self._lists.reply, (state,), key, write)
 
@@ -237,12 +239,18 @@ def _after(page_token: str) -> int:
     return int(page_token)
 
 
+def _named(state: State, tenant: str, prefix: str) -> Iterator[Job]:
+    """Yield the jobs of a tenant, "" all, whose ids begin with a prefix."""
+    for job_id, job in state.jobs.items():
+        if job_id.startswith(prefix) and tenant in ("", job.request.tenant):
+            yield job
+
+
 def _listed(
-    state: State, tenant: str, after: int, published: Callable[[JobPlan], JobPlan], room: Room
+    jobs: list[Job], certificate: Certificate, published: Callable[[JobPlan], JobPlan], room: Room
 ) -> pb.ListJobsReply:
-    jobs = [job for job in state.jobs.values() if job.number > after and tenant in ("", job.request.tenant)]
     jobs.sort(key=attrgetter("number"))
-    written = plans_to([published(job.as_plan(state.certificate)) for job in jobs], room)
+    written = plans_to([published(job.as_plan(certificate)) for job in jobs], room)
     more = str(jobs[len(written) - 1].number) if len(written) < len(jobs) else ""
     return pb.ListJobsReply(jobs=written, next_page_token=more)
 

@@ -70,6 +70,17 @@ async def test_list_names_only_the_tenants_jobs(controller):
     assert [plan.job_id for plan in listed.jobs] == ["b"]
 
 
+async def test_list_names_only_jobs_whose_ids_begin_with_the_prefix(controller):
+    for name in ("slurm-1-a", "slurm-11-a", "slurm-1-b"):
+        await controller.jobs.SubmitJob(message(name))
+    listed = [await controller.jobs.ListJobs(pb.ListJobsRequest(id_prefix=prefix)) for prefix in ("slurm-1-", "x", "")]
+    assert [[plan.job_id for plan in each.jobs] for each in listed] == [
+        ["slurm-1-a", "slurm-1-b"],
+        [],
+        ["slurm-1-a", "slurm-11-a", "slurm-1-b"],
+    ]
+
+
 async def test_watch_streams_the_plan_its_changes_and_its_end(controller):
     await controller.jobs.SubmitJob(message())
     watch = controller.jobs.WatchJob(pb.WatchJobRequest(job_id="a", changes_only=True))

@@ -34,9 +34,11 @@ class PlannedPorts:
         self._opened: dict[Pair, int] = {}
         self._turn_of: dict[tuple[Pair, int], int] = {}
 
-    def update(self, flows: Iterable[pb.FlowPlan]) -> None:
-        """Take new or changed flows of the job; those of other nodes are left out."""
+    def update(self, flows: Iterable[pb.FlowPlan], *, whole: bool = False) -> None:
+        """Take new or changed flows of the job, or the `whole` plan; flows of other nodes are left out."""
         with self._lock:
+            if whole:
+                self._flows.clear()
             self._flows.update((flow.flow_id, flow) for flow in flows if self._is_ours(flow))
             data: dict[Pair, list[int]] = {}
             acks: dict[Pair, list[int]] = {}

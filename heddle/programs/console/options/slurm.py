@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from heddle.programs.console.launch.node import places as ports
 from heddle.programs.console.option import DEFAULT_SERVER, Server
 from heddle.programs.console.slurm.hook import SOCKET, TIMEOUT_S, wake
 
@@ -88,3 +89,18 @@ def hooks(
 
     command = shlex.join([sys.executable, "-I", "-S", hook.__file__, socket, f"{deadline_s:g}"])
     print(f"#!/bin/sh\n{command} >/dev/null 2>&1\nexit 0")
+
+
+@slurm.command("task-prolog")
+def task_prolog(
+    path: Annotated[str, typer.Option("--socket", metavar="FILE", help="That of `heddle ports`.")] = ports.SOCKET,
+    folder: Annotated[str, typer.Option(metavar="DIR", help="That of `heddle ports`.")] = ports.FOLDER,
+) -> None:
+    """Print the script that slurm.conf names as TaskProlog: each task's queue pairs get the ports of its job's plan.
+
+    Example: heddle slurm task-prolog > /etc/slurm/heddle-task-prolog; chmod 755 /etc/slurm/heddle-task-prolog
+    """
+    from heddle.programs.console.launch.node import task_prolog as script
+
+    command = shlex.join([sys.executable, "-I", "-S", script.__file__, path, f"{folder}/{ports.LIBRARY}"])
+    print(f"#!/bin/sh\n{command} 2>/dev/null\nexit 0")

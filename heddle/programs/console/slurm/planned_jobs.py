@@ -1,5 +1,6 @@
 """The controller's jobs as the agent needs them: a connection that is opened anew after an error."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -50,6 +51,15 @@ class PlannedJobs:
                 return found
             request.page_token = reply.next_page_token
 
+    def plans(self, prefix: str) -> list[pb.JobPlan]:
+        """Return the plans, without their flows, of the jobs whose ids begin with a prefix; a page of them."""
+        return list(self._call("ListJobs", pb.ListJobsRequest(id_prefix=prefix, without_flows=True)).jobs)
+
+    def flows(self, job: str) -> list[pb.FlowPlan]:
+        """Return all flows of a job; raises HeddleError where it has ended."""
+        pages = self._call("StreamFlows", pb.GetJobRequest(job_id=job), SUBMIT_TIMEOUT_S, list)
+        return [flow for page in pages for flow in page.flows]
+
     def submit(self, request: JobRequest) -> pb.JobPlan:
         """Submit a job and return its plan; raises HeddleError where it is refused."""
         return self._call("SubmitJob", request_to(request), SUBMIT_TIMEOUT_S)
@@ -67,11 +77,14 @@ class PlannedJobs:
         self._client = None
         self._stack.close()
 
-    def _call(self, name: str, request: object, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+    def _call(
+        self, name: str, request: object, timeout_s: float = CALL_TIMEOUT_S, read: Callable[[Any], Any] = lambda it: it
+    ) -> Any:
+        """Return a reply; `read` reads that of a stream."""
         client = self._connected()
         service = client.fabric if name == "GetTopology" else client.jobs
         try:
-            return getattr(service, name)(request, timeout=timeout_s)
+            return read(getattr(service, name)(request, timeout=timeout_s))
         except grpc.RpcError as error:
             text = f"{name}: {error.details() or error.code().name}"
             if error.code() in UNREACHED:
