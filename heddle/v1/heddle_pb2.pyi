@@ -89,7 +89,7 @@ class LeaveJobReply(_message.Message):
     def __init__(self, last: _Optional[bool] = ...) -> None: ...
 
 class SubmitJobRequest(_message.Message):
-    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast", "move_limits")
+    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast", "move_limits", "assumed")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     RANKS_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +101,7 @@ class SubmitJobRequest(_message.Message):
     GPU_MILLI_FIELD_NUMBER: _ClassVar[int]
     INCAST_FIELD_NUMBER: _ClassVar[int]
     MOVE_LIMITS_FIELD_NUMBER: _ClassVar[int]
+    ASSUMED_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tenant: str
     ranks: _containers.RepeatedScalarFieldContainer[str]
@@ -112,7 +113,8 @@ class SubmitJobRequest(_message.Message):
     gpu_milli: int
     incast: Incast
     move_limits: _containers.RepeatedCompositeFieldContainer[MoveLimit]
-    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ..., incast: _Optional[_Union[Incast, str]] = ..., move_limits: _Optional[_Iterable[_Union[MoveLimit, _Mapping]]] = ...) -> None: ...
+    assumed: bool
+    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ..., incast: _Optional[_Union[Incast, str]] = ..., move_limits: _Optional[_Iterable[_Union[MoveLimit, _Mapping]]] = ..., assumed: _Optional[bool] = ...) -> None: ...
 
 class MoveLimit(_message.Message):
     __slots__ = ("cause", "whose", "max_flows")
@@ -395,7 +397,7 @@ class AdmissionWindow(_message.Message):
     def __init__(self, slot: _Optional[int] = ..., slots: _Optional[int] = ..., slot_ns: _Optional[int] = ...) -> None: ...
 
 class Certificate(_message.Message):
-    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving")
+    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving", "assumed")
     MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_KIND_FIELD_NUMBER: _ClassVar[int]
@@ -420,6 +422,7 @@ class Certificate(_message.Message):
     OLDEST_CONFIRMATION_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
     PROBES_FIELD_NUMBER: _ClassVar[int]
     FLOWS_WORK_CONSERVING_FIELD_NUMBER: _ClassVar[int]
+    ASSUMED_FIELD_NUMBER: _ClassVar[int]
     max_link_utilisation: float
     lower_bound: float
     lower_bound_kind: str
@@ -444,7 +447,8 @@ class Certificate(_message.Message):
     oldest_confirmation_unix_ms: int
     probes: int
     flows_work_conserving: int
-    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ...) -> None: ...
+    assumed: bool
+    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ..., assumed: _Optional[bool] = ...) -> None: ...
 
 class SuggestPlacementRequest(_message.Message):
     __slots__ = ("ranks", "collectives", "gpu_milli", "max_suggestions")

@@ -207,3 +207,12 @@ async def test_a_refusal_of_many_long_names_still_comes_with_its_status(controll
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     error = await refused(controller.jobs.GetJob(pb.GetJobRequest(job_id="x" * 1_000_000)))
     assert error.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_the_certificate_of_a_job_says_that_it_is_assumed_and_that_of_others_does_not(controller):
+    assumed = message("a")
+    assumed.assumed = True
+    plans = [await controller.jobs.SubmitJob(each) for each in (assumed, message("b"))]
+    assert [plan.certificate.assumed for plan in plans] == [True, False]
+    listed = await controller.jobs.ListJobs(pb.ListJobsRequest())
+    assert [plan.certificate.assumed for plan in listed.jobs] == [True, False]

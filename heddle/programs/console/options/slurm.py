@@ -37,12 +37,15 @@ def agent(
     tenants: Annotated[
         bool, typer.Option("--tenants", help="Submit jobs for the tenant of their account's name.")
     ] = False,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A policy file, whose `slurm` says what jobs send.")
+    ] = None,
 ) -> None:
     """Plan every job that Slurm runs on two or more hosts of the fabric, and release it when it has ended.
 
-    A job is planned as its comment says (`heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4`), else as a ring on
-    each rail; ranks are in the order of its nodes. Slurm's jobs never wait for a plan but for at
-    most 3 s in the hook, and run without one where there is none.
+    A job is planned as its comment says (`heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4`), else as a rule of the
+    policy file says, else as a ring on each rail, which is assumed; ranks are in the order of its nodes. Slurm's jobs
+    never wait for a plan but for at most 3 s in the hook, and run without one where there is none.
 
     Example: heddle slurm agent --server 10.0.0.1:50051
     """
@@ -57,6 +60,7 @@ def agent(
         topology,
         drain=drain,
         tenants=tenants,
+        policy=policy,
     )
 
 

@@ -23,9 +23,10 @@ from heddle.controller.schedulers.slurm_jobs import (
     running_jobs,
     wanted_jobs,
 )
-from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_said, said_of
+from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_said, ruled, said_of
 from heddle.programs.console.slurm.commands import run_slurm
 from heddle.programs.console.slurm.drainer import Drainer
+from heddle.programs.console.slurm.job_rules import JobRules
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
 from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
 from heddle.programs.console.slurm.wake_socket import MAX_WAITING, WakeSocket
@@ -39,8 +40,11 @@ Log = Callable[[str], None]
 class Agent:
     """One pass at a time; `failing` is why the last one failed, empty where it did not."""
 
-    def __init__(self, jobs: PlannedJobs, lease_ms: int, log: Log, *, tenants: bool = False) -> None:
+    def __init__(
+        self, jobs: PlannedJobs, lease_ms: int, log: Log, *, tenants: bool = False, rules: JobRules | None = None
+    ) -> None:
         self._jobs = jobs
+        self._rules = rules
         self._tenants = tenants
         self._lease_ms = lease_ms
         self._log = log
@@ -96,16 +100,18 @@ class Agent:
         self._log(f"{request.job_id}: planned {how}, {plan.flow_count:,} flows, its fullest link {fullest}")
 
     def _described(self, assumed: JobRequest, said: Said) -> tuple[JobRequest, str]:
-        """Return the request by what the job says of itself, and a word for it."""
+        """Return the request by what the job or a rule says of it, and a word for it."""
         request = replace(assumed, tenant=said.account) if self._tenants else assumed
         try:
-            collective = collective_said(said.comment)
+            collective, how = collective_said(said.comment), "as it says"
         except InputError as error:
             self._log(one_line(f"{assumed.job_id}: {error}"))
-            return request, "as assumed"
+            collective = None
+        if collective is None and self._rules is not None:
+            collective, how = ruled(self._rules.current(), said), "by a rule"
         if collective is None:
             return request, "as assumed"
-        return replace(request, collectives=(collective,)), "as it says"
+        return replace(request, collectives=(collective,), assumed=False), how
 
     def _released(self, job: str) -> None:
         try:
@@ -132,16 +138,19 @@ def run_agent(
     *,
     drain: bool = False,
     tenants: bool = False,
+    policy: Path | None = None,
 ) -> None:
     """Run passes until SIGTERM or SIGINT; keep a topology file and drain nodes beside them.
 
-    Raises PrerequisiteError where another agent has the socket, InputError for a lease that ends between two passes.
+    Raises PrerequisiteError where another agent has the socket, InputError for a policy file that is wrong,
+    or a lease that ends between two passes.
     """
     if lease_s < MIN_PERIODS * period_s:
         raise InputError(f"--lease: must be at least {MIN_PERIODS} times --period, {MIN_PERIODS * period_s:g} s")
+    rules = None if policy is None else JobRules(policy, log)
     hooks = WakeSocket(socket)
     jobs = PlannedJobs(server, round(lease_s * 1000))
-    agent = Agent(jobs, round(lease_s * 1000), log, tenants=tenants)
+    agent = Agent(jobs, round(lease_s * 1000), log, tenants=tenants, rules=rules)
     keeper = None if topology is None else TopologyKeeper(topology, log)
     drainer = Drainer(log) if drain else None
     log(f"listening at {socket}, a pass every {period_s:g} s")
