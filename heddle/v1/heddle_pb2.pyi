@@ -74,6 +74,30 @@ class JoinJobReply(_message.Message):
     last_arrival: bool
     def __init__(self, nics: _Optional[_Iterable[str]] = ..., first_rank: _Optional[int] = ..., last_arrival: _Optional[bool] = ...) -> None: ...
 
+class JobPairs(_message.Message):
+    __slots__ = ("job_id", "host", "pairs")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    host: str
+    pairs: _containers.RepeatedCompositeFieldContainer[ConnectedPair]
+    def __init__(self, job_id: _Optional[str] = ..., host: _Optional[str] = ..., pairs: _Optional[_Iterable[_Union[ConnectedPair, _Mapping]]] = ...) -> None: ...
+
+class ConnectedPair(_message.Message):
+    __slots__ = ("src_nic", "dst_nic", "queue_pairs")
+    SRC_NIC_FIELD_NUMBER: _ClassVar[int]
+    DST_NIC_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_PAIRS_FIELD_NUMBER: _ClassVar[int]
+    src_nic: str
+    dst_nic: str
+    queue_pairs: int
+    def __init__(self, src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., queue_pairs: _Optional[int] = ...) -> None: ...
+
+class ReportPairsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class LeaveJobRequest(_message.Message):
     __slots__ = ("job_id", "node_rank")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

@@ -13,6 +13,7 @@ from heddle.controller.access.call import current
 from heddle.controller.api.errors import errors_as_status
 from heddle.controller.api.peer import caller_of
 from heddle.controller.api.requests import read_job, read_shape
+from heddle.controller.api.services.connected_pairs import ConnectedPairs
 from heddle.controller.api.services.rendezvous import Rendezvous
 from heddle.controller.api.services.reports import FlowReports
 from heddle.controller.api.translate import A_MESSAGE, Room, pages_of, placements_to, plan_to, plans_to
@@ -57,6 +58,7 @@ class JobService(rpc.JobServiceServicer):
         self._reader, self._lists, self._shows = RequestReader(limited), Replies(), Replies()
         self._flows, self._reports = flows, FlowReports(loop, flows)
         self._meetings: dict[str, Rendezvous] = {}
+        self._connected = ConnectedPairs()
 
     async def SubmitJob(self, data: bytes, context: Context) -> pb.JobPlan:
         """Admit, plan and install a job; reply once every switch has acknowledged."""
@@ -187,6 +189,21 @@ class JobService(rpc.JobServiceServicer):
                 request.job_id, request.node_rank, request.node_count, tuple(request.nics)
             )
             return pb.JoinJobReply(nics=found.nics, first_rank=found.first_rank, last_arrival=found.last_arrival)
+
+    async def ReportPairs(self, request: pb.JobPairs, context: Context) -> pb.ReportPairsReply:
+        """Keep the pairs that a host's programs of a job have connected."""
+        async with errors_as_status(context):
+            current().speaks_for(request.host)
+            self._job(request.job_id)
+            state = self._loop.state
+            self._connected.report(request, state.fabric.nic_by_id, state.jobs)
+            return pb.ReportPairsReply()
+
+    async def GetPairs(self, request: pb.GetJobRequest, context: Context) -> pb.JobPairs:
+        """Return the pairs that all hosts have reported of a job."""
+        async with errors_as_status(context):
+            self._job(request.job_id)
+            return self._connected.pairs(request.job_id)
 
     async def LeaveJob(self, request: pb.LeaveJobRequest, context: Context) -> pb.LeaveJobReply:
         """Note that a node's part of a job has ended; the reply says whether it was the last."""

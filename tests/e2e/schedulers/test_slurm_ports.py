@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.verbs import compiled
 from tests.support.schedulers.slurm_cluster import MISSING
-from tests.support.schedulers.slurm_site import TIMEOUT_S, slurm_site
+from tests.support.schedulers.slurm_site import TIMEOUT_S, slurm_site, wait_until
 
 pytestmark = [
     pytest.mark.e2e,
@@ -52,26 +52,15 @@ def job(site):
     site.wait_for({})
 
 
-def run(site, programs, job, program="by_dlvsym", count=QPS):
+def run(site, programs, job, program="by_dlvsym", count=QPS, step=(), peer="$((3 - VERBS_HOST))"):
     """Run a program on both nodes as a step of the job; return the source ports that each has, and the errors."""
     script = (
         "export VERBS_HOST=${SLURMD_NODENAME#h}; "
-        f"exec {getattr(programs, program)} IBVERBS_1.1 {count} {OWN_LABEL} $((3 - VERBS_HOST))"
+        f"exec {getattr(programs, program)} IBVERBS_1.1 {count} {OWN_LABEL} {peer}"
     )
     environment = f"ALL,LD_LIBRARY_PATH={programs.libraries},HEDDLE_PORT_DEADLINE_MS=30000"
-    text = site.slurm.run(
-        "srun",
-        "--quiet",
-        f"--jobid={job}",
-        "--overlap",
-        "-N2",
-        "-n2",
-        "-l",
-        f"--export={environment}",
-        "sh",
-        "-c",
-        script,
-    )
+    step = step or ("srun", "--quiet", f"--jobid={job}", "--overlap", "-N2", "-n2", "-l")
+    text = site.slurm.run(*step, f"--export={environment}", "sh", "-c", script)
     found: dict[int, list[int]] = {0: [], 1: []}
     errors = []
     for line in text.splitlines():
@@ -105,3 +94,17 @@ def test_without_the_node_s_agent_output_and_status_are_those_without_heddle(sit
     ended.wait(TIMEOUT_S)
     assert (site.ports / "h1").exists()
     assert run(site, programs, job) == (own, [])
+
+
+def test_a_job_that_connects_other_pairs_than_assumed_is_planned_again_with_them(site, programs, agents):
+    job = site.submit("-w", "h1,h2,h3,h4", "-N", "4")
+    site.wait_for({job: 4})  # a ring: h1 sends to h2
+    step = ("srun", "--quiet", f"--jobid={job}", "--overlap", "-N1", "-n1", "-w", "h1", "-l")
+    own, _ = run(site, programs, job, count=3, step=step, peer="3")
+    assert own[0] == [0xC000 | OWN_LABEL] * 3
+    site.wait_for({job: 3})
+    wanted = planned(site.flows(job), "h1", "h3")
+    wait_until(lambda: run(site, programs, job, count=3, step=step, peer="3")[0][0] == wanted, site.text)
+    assert "planned as it connects, 3 flows" in site.text()
+    site.slurm.run("scancel", str(job))
+    site.wait_for({})

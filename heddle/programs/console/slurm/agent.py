@@ -27,6 +27,7 @@ from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_s
 from heddle.programs.console.slurm.commands import run_slurm
 from heddle.programs.console.slurm.drainer import Drainer
 from heddle.programs.console.slurm.job_rules import JobRules
+from heddle.programs.console.slurm.observed_jobs import ObservedJobs
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
 from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
 from heddle.programs.console.slurm.wake_socket import MAX_WAITING, WakeSocket
@@ -45,6 +46,7 @@ class Agent:
     ) -> None:
         self._jobs = jobs
         self._rules = rules
+        self._observed = ObservedJobs(jobs)
         self._tenants = tenants
         self._lease_ms = lease_ms
         self._log = log
@@ -73,7 +75,8 @@ class Agent:
         if (is_full := len(wanted) == MAX_JOBS) and not self._is_full:
             self._log(f"the first {MAX_JOBS:,} jobs are planned, others are not")
         self._is_full = is_full
-        steps = self._reconciler.steps(wanted, self._jobs.known(), time.monotonic())
+        known = self._jobs.known()
+        steps = self._reconciler.steps(self._observed.wanted(wanted, known), known, time.monotonic())
         for job in steps.release:
             self._released(job)
         for job in steps.renew:
@@ -93,6 +96,7 @@ class Agent:
             raise
         except HeddleError as error:
             self._reconciler.refused(request.job_id, time.monotonic())
+            self._observed.refused(request.job_id)
             self._log(one_line(f"{request.job_id}: not planned: {error}"))
             return
         self._reconciler.held(request.job_id, time.monotonic())
@@ -102,6 +106,8 @@ class Agent:
     def _described(self, assumed: JobRequest, said: Said) -> tuple[JobRequest, str]:
         """Return the request by what the job or a rule says of it, and a word for it."""
         request = replace(assumed, tenant=said.account) if self._tenants else assumed
+        if not assumed.assumed:
+            return request, "as it connects"
         try:
             collective, how = collective_said(said.comment), "as it says"
         except InputError as error:

@@ -33,6 +33,7 @@ class Controller:
         self.ports = dict(ports)
         self.fails = None
         self.queue_pairs = 1
+        self.assumed, self.reports = set(), []
 
     def fabric(self):
         return FABRIC
@@ -40,7 +41,14 @@ class Controller:
     def plans(self, prefix):
         if self.fails:
             raise self.fails
-        return [pb.JobPlan(job_id=job, generation=port) for job, port in self.ports.items() if job.startswith(prefix)]
+        return [
+            pb.JobPlan(job_id=job, generation=port, certificate=pb.Certificate(assumed=job in self.assumed))
+            for job, port in self.ports.items()
+            if job.startswith(prefix)
+        ]
+
+    def report_pairs(self, job, host, pairs):
+        self.reports.append((job, host, pairs))
 
     def flows(self, job):
         if job not in self.ports:
@@ -143,6 +151,24 @@ def test_queue_pairs_of_another_user_take_no_turns_of_a_job(node, controller):
     node.jobs.run_pass(0.0)
     found = [node.port(3, queue_pair=n, uid=uid) for n in (5, 6, 7) for uid in (1, 2)]
     assert found == [50_001, 50_001, 50_002, 50_002, 50_001, 50_001]
+
+
+def test_what_an_assumed_job_connects_is_reported_when_it_changes_and_of_other_jobs_nothing(node, controller):
+    controller.assumed = {"slurm-7-a"}
+    for pid in (1, 3):
+        node.port(pid)
+    node.jobs.run_pass(0.0)
+    for queue_pair in range(30):
+        for dst in (2, 3, 9):
+            node.port(1, dst=dst, queue_pair=queue_pair)
+        node.port(3, queue_pair=queue_pair)
+    for _ in range(2):
+        node.jobs.run_pass(0.0)
+    wanted = {("h1-n0", "h2-n0"): 16, ("h1-n0", "h3-n0"): 16}
+    assert controller.reports == [("slurm-7-a", "h1", wanted)]
+    controller.ports = {"slurm-7-b": 50_000}
+    node.jobs.run_pass(0.0)
+    assert controller.reports[1:] == [("slurm-7-b", "h1", wanted)]
 
 
 def ask(path, request=None):

@@ -5,9 +5,9 @@ for a user: processes of two users that name the same job do not change each oth
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
 from typing import NamedTuple, Protocol
@@ -15,8 +15,9 @@ from typing import NamedTuple, Protocol
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.error import HeddleError, NotFoundError
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.limit import MAX_QPS_PER_FLOW
 from heddle.programs.console.launch.node.claim import MAX_BYTES, Claim, claim_of
-from heddle.programs.console.launch.planned_ports import PlannedPorts
+from heddle.programs.console.launch.planned_ports import PlannedPorts, address_in
 from heddle.programs.console.launch.responder import LOWEST_PORT, NO_GID, Caller
 from heddle.v1 import heddle_pb2 as pb
 
@@ -25,6 +26,9 @@ MAX_JOBS_OF_A_USER = 64
 """Beyond, the user's job that was asked about least recently is forgotten: one that makes up names forgets its own."""
 IDLE_S = 600.0
 """After so long without a request, a job that the controller does not have is forgotten."""
+MAX_PAIRS = 4_096
+"""Of a job at this node; further ones are not reported."""
+MAX_QPS_OF_A_PAIR = MAX_QPS_PER_FLOW
 PROC = Path("/proc")
 
 
@@ -40,6 +44,12 @@ class Calls(Protocol):
     def flows(self, job: str) -> list[pb.FlowPlan]:
         """Return all flows of a job."""
 
+    def report_pairs(self, job: str, host: str, pairs: Mapping[tuple[str, str], int]) -> None:
+        """Report how many queue pairs a job has connected between NICs."""
+
+
+GidPair = tuple[bytes, bytes]
+
 
 class Key(NamedTuple):
     """A user, and the job that a process of it belongs to."""
@@ -50,13 +60,20 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Known:
-    """What is known of a job: `ports` once it was planned, `is_sought` once the controller was asked."""
+    """What is known of a job: `ports` once it was planned, `is_sought` once the controller was asked.
+
+    `connected` are the queue pairs of each pair of GIDs, and `reported` the plan and their number when they were last
+    reported; of a job whose flows are an assumption.
+    """
 
     asked_s: float
     ports: PlannedPorts | None = None
     plan: tuple[str, int] = ("", 0)
     is_sought: bool = False
     is_running: bool = False
+    is_assumed: bool = False
+    connected: dict[GidPair, set[int]] = field(default_factory=dict)
+    reported: tuple[str, int] = ("", 0)
 
 
 @dataclass(slots=True)
@@ -96,6 +113,7 @@ class NodeJobs:
             self.counts.unknown += 1
             return 0
         port = known.ports.port(src_gid, dst_gid, queue_pair)
+        self._connects(known, (src_gid, dst_gid), queue_pair)
         if port:
             self.counts.planned += 1
         else:
@@ -158,6 +176,30 @@ class NodeJobs:
         known.asked_s = now_s
         return known
 
+    def _connects(self, known: Known, pair: GidPair, queue_pair: int) -> None:
+        """Note a queue pair of a job whose flows are an assumption."""
+        if not known.is_assumed or (pair not in known.connected and len(known.connected) >= MAX_PAIRS):
+            return
+        numbers = known.connected.setdefault(pair, set())
+        if len(numbers) < MAX_QPS_OF_A_PAIR:
+            numbers.add(queue_pair)
+
+    def _report(self, known: Known) -> None:
+        """Report what was connected since the last report, or under another plan; raises HeddleError."""
+        queue_pairs = sum(map(len, [*known.connected.values()]))
+        if not queue_pairs or known.reported == (known.plan[0], queue_pairs):
+            return
+        nics = self._calls.fabric().nics
+        named = {nic.ip: nic for nic in nics}
+        found: dict[str, dict[tuple[str, str], int]] = {}
+        for pair, numbers in [*known.connected.items()]:
+            src, dst = (named.get(address_in(gid) or 0) for gid in pair)
+            if src is not None and dst is not None and src.host in self._hosts:
+                found.setdefault(src.host, {})[src.id, dst.id] = len(numbers)
+        for host, pairs in found.items():
+            self._calls.report_pairs(known.plan[0], host, pairs)
+        known.reported = known.plan[0], queue_pairs
+
     def _make_room(self, uid: int) -> None:
         own = [key for key in self._known if key.uid == uid]
         if len(own) >= MAX_JOBS_OF_A_USER or len(self._known) >= MAX_JOBS:
@@ -168,9 +210,17 @@ class NodeJobs:
         """Read the plan of a job where it is another than before; raises HeddleError."""
         found = [plan for plan in self._calls.plans(key.claim.text) if key.claim.fits(plan.job_id)]
         known.is_running = bool(found)
-        if not found or known.plan == (found[-1].job_id, found[-1].generation):
+        if not found:
             return
         plan = found[-1]
+        if known.plan != (plan.job_id, plan.generation):
+            self._read(key, known, plan)
+        known.is_assumed |= plan.certificate.assumed
+        if known.is_assumed:
+            self._report(known)
+
+    def _read(self, key: Key, known: Known, plan: pb.JobPlan) -> None:
+        """Read the flows of a plan; raises HeddleError."""
         try:
             flows = self._calls.flows(plan.job_id)
         except NotFoundError:
