@@ -36,10 +36,9 @@ class PlannedPorts:
 
     def update(self, flows: Iterable[pb.FlowPlan], *, whole: bool = False) -> None:
         """Take new or changed flows of the job, or the `whole` plan; flows of other nodes are left out."""
+        ours = {flow.flow_id: flow for flow in flows if self._is_ours(flow)}  # no request waits meanwhile
         with self._lock:
-            if whole:
-                self._flows.clear()
-            self._flows.update((flow.flow_id, flow) for flow in flows if self._is_ours(flow))
+            self._flows = ours if whole else {**self._flows, **ours}
             data: dict[Pair, list[int]] = {}
             acks: dict[Pair, list[int]] = {}
             for flow in sorted(self._flows.values(), key=lambda flow: (flow.collective, flow.queue_pair)):
