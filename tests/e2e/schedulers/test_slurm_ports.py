@@ -1,11 +1,14 @@
 """Unchanged programs under a real Slurm, without a wrapper: their queue pairs have the planned ports of their job."""
 
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from heddle.programs.console.launch.node.places import LIBRARY
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.verbs import compiled
 from tests.support.schedulers.slurm_cluster import MISSING
 from tests.support.schedulers.slurm_site import TIMEOUT_S, slurm_site, wait_until
@@ -17,6 +20,7 @@ pytestmark = [
 ]
 QPS = 4
 OWN_LABEL = 77
+CAPTURED = {"capture_output": True, "text": True, "timeout": TIMEOUT_S, "check": True}
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +112,25 @@ def test_a_job_that_connects_other_pairs_than_assumed_is_planned_again_with_them
     assert "planned as it connects, 3 flows" in site.text()
     site.slurm.run("scancel", str(job))
     site.wait_for({})
+
+
+def test_a_program_in_a_container_gets_the_ports_of_the_job_that_it_names(site, programs, agents):
+    ring = pb.Collective(kind=pb.Collective.RING_ALL_REDUCE, bytes=10**9, qps_per_flow=QPS)
+    request = pb.SubmitJobRequest(job_id="pod-9", ranks=["h1-n0", "h2-n0"], collectives=[ring], lease_ms=60_000)
+    plan = site.controller.jobs.SubmitJob(request, timeout=TIMEOUT_S)
+    script = (
+        f"mount --bind {site.ports} {site.ports}; mount -o remount,bind,ro {site.ports}; [ $$ = 1 ] || exit 8; "
+        f"! touch {site.ports}/x 2>/dev/null || exit 9; exec {programs.by_dlvsym} IBVERBS_1.1 {QPS} {OWN_LABEL} 2"
+    )
+    environment = {
+        "PATH": site.slurm.environment["PATH"], "LD_LIBRARY_PATH": str(programs.libraries), "VERBS_HOST": "1",
+        "HEDDLE_JOB_ID": "pod-9", "HEDDLE_PORT_SOCKET": str(site.ports / "h1"), "HEDDLE_PORT_DEADLINE_MS": "30000",
+    }  # fmt: skip
+    command = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script]
+
+    def ports():
+        text = subprocess.run(["env", f"LD_AUDIT={site.ports / LIBRARY}", *command], env=environment, **CAPTURED).stdout
+        return [0xC000 | (int(line.split()[1]) & 0x3FFF) for line in text.splitlines()[:-1]]
+
+    wait_until(lambda: ports() == planned(plan.flows, "h1", "h2"), lambda: site.ports_text("h1"))
+    site.controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="pod-9"), timeout=TIMEOUT_S)

@@ -32,6 +32,7 @@ class Controller:
     def __init__(self, **ports):
         self.ports = dict(ports)
         self.fails = None
+        self.calls = 0
         self.queue_pairs = 1
         self.assumed, self.reports = set(), []
 
@@ -39,6 +40,7 @@ class Controller:
         return FABRIC
 
     def plans(self, prefix):
+        self.calls += 1
         if self.fails:
             raise self.fails
         return [
@@ -122,15 +124,17 @@ def test_a_plan_that_changes_is_read_with_the_next_pass_and_one_that_ends_keeps_
 def test_a_controller_out_of_reach_is_one_line_and_queue_pairs_keep_their_own_ports(node, controller):
     controller.fails = UnavailableError("no\ncontroller")
     for _ in range(3):
-        node.port(1)
+        for pid in (1, 2, 3):
+            node.port(pid)
         node.jobs.run_pass(0.0)
-    assert node.port(1) == 0
+    assert controller.calls == 3  # one a pass, however many jobs there are
+    assert [node.port(pid) for pid in (1, 2, 3)] == [0, 0, 0]
     controller.fails = None
     node.jobs.run_pass(0.0)
     assert node.port(1) == 50_007
     assert node.lines[0] == "plans are not read: no"
     assert node.lines[-1] == "plans are read again"
-    assert len(node.lines) == 3
+    assert len(node.lines) == 5
 
 
 def test_a_user_with_many_names_of_jobs_forgets_its_own_and_no_other_user_s(node, monkeypatch):

@@ -13,7 +13,7 @@ from threading import Event, Lock
 from typing import NamedTuple, Protocol
 
 from heddle.controller.config.text.complaint import one_line
-from heddle.controller.model.error import HeddleError, NotFoundError
+from heddle.controller.model.error import HeddleError, NotFoundError, UnavailableError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.limit import MAX_QPS_PER_FLOW
 from heddle.programs.console.launch.node.claim import MAX_BYTES, Claim, claim_of
@@ -138,12 +138,13 @@ class NodeJobs:
         """Seek jobs; an error is logged when it begins and when it has passed."""
         with self._lock:
             wanted = [(key, known) for key, known in self._known.items() if not (only_new and known.is_sought)]
-        why = ""
+        why, is_reached = "", True
         for key, known in wanted:
             try:
-                self._seek(key, known)
+                if is_reached:  # else each job would wait for the controller in turn
+                    self._seek(key, known)
             except HeddleError as error:
-                why = one_line(str(error).partition("\n")[0])
+                why, is_reached = one_line(str(error).partition("\n")[0]), not isinstance(error, UnavailableError)
             known.is_sought = True
             if not known.is_running and now_s - known.asked_s > IDLE_S:
                 with self._lock:
