@@ -18,6 +18,8 @@ CASES = {
     "an environment that names another job": (V2, b"SLURM_JOB_ID=9\0SLURM_HET_JOB_ID=9", SLURM_7),
     "a container": ("0::/kubepods/pod1\n", b"HEDDLE_JOB_ID=train", Claim("train", is_start=False)),
     "below heddle exec": (V2, b"HEDDLE_JOB_ID=slurm-7.0", Claim("slurm-7.0", is_start=False)),
+    "in a cgroup, another job of Slurm by its whole id": (V2, b"HEDDLE_JOB_ID=slurm-77-0123456789ab", SLURM_7),
+    "in a cgroup, a job of no Slurm": (V2, b"HEDDLE_JOB_ID=train", Claim("train", is_start=False)),
     "a variable twice": ("", b"SLURM_JOB_ID=7\0SLURM_JOB_ID=8", SLURM_7),
     "no job": ("0::/user.slice/job_7\n", b"PATH=/bin", None),
     "an id that is none": ("", b"HEDDLE_JOB_ID=../x\0SLURM_JOB_ID=-7", None),

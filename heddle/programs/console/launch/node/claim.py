@@ -1,6 +1,6 @@
 """Find the job of a process: by the cgroup that Slurm put it in, else by the environment that it was started with.
 
-A user can set an environment, not a cgroup of Slurm: where both name a job, the cgroup's is meant.
+A user can set an environment, not a cgroup of Slurm: where both name a job of Slurm, the cgroup's is meant.
 """
 
 import re
@@ -11,6 +11,7 @@ from heddle.controller.model.admission import is_job_id
 MAX_BYTES = 4 << 20
 """Of an environment: Linux starts programs with up to 6 MiB of arguments and environment, hardly any has 0.1."""
 _SLURM_CGROUP = re.compile(r"slurm[^\n]*?/job_([0-9]{1,10})(?:/|$)", re.MULTILINE)
+_SLURM_JOB = re.compile(r"slurm-([0-9]+)(?![0-9])")
 _NUMBER = re.compile(r"[0-9]{1,10}")
 
 
@@ -29,10 +30,10 @@ def claim_of(cgroup: str, environment: bytes) -> Claim | None:
     """Return the job that /proc/PID/cgroup and /proc/PID/environ name, None where they name none."""
     variables = _variables(environment)
     job_id = variables.get("HEDDLE_JOB_ID", "")
-    if is_job_id(job_id):
+    found, named = _SLURM_CGROUP.search(cgroup), _SLURM_JOB.match(job_id)
+    if is_job_id(job_id) and (found is None or named is None or named[1] == found[1]):
         return Claim(job_id, is_start=False)
     number, leader = variables.get("SLURM_JOB_ID", ""), variables.get("SLURM_HET_JOB_ID", "")
-    found = _SLURM_CGROUP.search(cgroup)
     if found is not None and found[1] != number:
         number, leader = found[1], ""
     number = leader or number  # the components of a heterogeneous job are planned together, under the first one's id
