@@ -95,6 +95,7 @@ def request_to(request: JobRequest) -> pb.SubmitJobRequest:
             )
             for cause, limit in request.move_limits
         ],
+        assumed=request.assumed,
     )
 
 
@@ -264,4 +265,5 @@ def certificate_to(
         oldest_confirmation_unix_ms=certificate.oldest_confirmation_unix_ms,
         probes=certificate.probes,
         flows_work_conserving=flows_work_conserving,
+        assumed=certificate.assumed,
     )

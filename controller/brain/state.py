@@ -64,7 +64,7 @@ class Job:
             reason=self.reason,
             lease_expires_unix_ms=self.lease_expires_unix_ms,
             flows=self.flows,
-            certificate=replace(certificate, **mine),
+            certificate=replace(certificate, assumed=self.request.assumed, **mine),
         )
 
 

@@ -79,6 +79,7 @@ class JobShape(Shape):
     move_limits: dict[Literal[tuple(cause.name for cause in Cause)], MoveLimitShape] = Field(  # type: ignore[valid-type]
         default_factory=dict
     )
+    assumed: bool = False
 
 
 class JobsShape(Shape):

@@ -1,8 +1,8 @@
-"""Read the policy file (config key `policy`): tenants with their NICs and quotas, and the roles of the page's users."""
+"""Read the policy file (config key `policy`): tenants with NICs and quotas, users of the page, rules of Slurm."""
 
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, ValidationError, WrapValidator
 
@@ -15,10 +15,14 @@ from heddle.controller.config.text.field import Shape, Uint32, Version, refuse
 from heddle.controller.config.text.shape_error import shape_problems
 from heddle.controller.model.admission import Problem
 from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.job import OFFERED_KINDS, Collective, CollectiveKind
+from heddle.controller.model.limit import MAX_QPS_PER_FLOW
 from heddle.controller.model.suggest import did_you_mean
 from heddle.controller.model.tenant import Quota
+from heddle.controller.schedulers.slurm_said import ASSUMED_BYTES, Rule
 from heddle.foundation.identity import Identity, Role
 
+MAX_SLURM_RULES = 1_024
 _USER_ROLES = (Role.OPERATOR.value, Role.VIEWER.value)
 
 
@@ -60,10 +64,21 @@ class TenantShape(Shape):
     quotas: QuotasShape = QuotasShape()
 
 
+class SlurmRuleShape(Shape):
+    """An entry of `slurm`: what jobs of an account and a partition send."""
+
+    account: Annotated[str, Field(max_length=128)] = ""
+    partition: Annotated[str, Field(max_length=128)] = ""
+    collective: Literal[OFFERED_KINDS] = "RING_ALL_REDUCE"  # type: ignore[valid-type]
+    bytes: Annotated[int, Field(ge=1, lt=10**18)] = ASSUMED_BYTES
+    qps: Annotated[int, Field(ge=1, le=MAX_QPS_PER_FLOW)] = 1
+
+
 class PolicyShape(Shape):
     """A whole policy file."""
 
     version: Version = 1
+    slurm: Annotated[list[SlurmRuleShape], Field(max_length=MAX_SLURM_RULES)] = Field(default_factory=list)
     users: dict[str, Annotated[str, PlainValidator(_role)]] = Field(default_factory=dict)
     tenants: dict[str, TenantShape] = Field(default_factory=dict)
 
@@ -82,11 +97,7 @@ def fabric_under(policy: str | None, text: str) -> Fabric:
 
 def load_policy(path: Path | str, fabric: Fabric) -> Policy:
     """Read a policy file for a fabric; raises InputError with the problems found."""
-    name, value = read_document(path, MAX_SETTINGS_BYTES)
-    try:
-        shape = PolicyShape.model_validate(value)
-    except ValidationError as error:
-        raise refusal(name, shape_problems(error, PolicyShape)) from None
+    name, shape = _read(path)
     found = [problem for tenant, each in shape.tenants.items() for problem in _problems(tenant, each, fabric)]
     if found:
         raise refusal(name, found)
@@ -94,6 +105,28 @@ def load_policy(path: Path | str, fabric: Fabric) -> Policy:
         tenants={tenant: _policy(each) for tenant, each in shape.tenants.items()},
         users={user: Role(role) for user, role in shape.users.items()},
     )
+
+
+def load_slurm_rules(path: Path | str) -> tuple[Rule, ...]:
+    """Read what Slurm's jobs send from a policy file, for `heddle slurm agent`; raises InputError."""
+    kinds = {kind.name: kind for kind in CollectiveKind}
+    return tuple(
+        Rule(
+            each.account,
+            each.partition,
+            Collective(kind=kinds[each.collective], size_bytes=each.bytes, qps_per_flow=each.qps),
+        )
+        for each in _read(path)[1].slurm
+    )
+
+
+def _read(path: Path | str) -> tuple[str, PolicyShape]:
+    """Return the name of a policy file and what it has; raises InputError."""
+    name, value = read_document(path, MAX_SETTINGS_BYTES)
+    try:
+        return name, PolicyShape.model_validate(value)
+    except ValidationError as error:
+        raise refusal(name, shape_problems(error, PolicyShape)) from None
 
 
 def _problems(tenant: str, shape: TenantShape, fabric: Fabric) -> list[Problem]:

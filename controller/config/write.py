@@ -70,6 +70,7 @@ def request_document(request: JobRequest) -> Entry:
             cause.name: {"whose": limit.whose.name, "max_flows": limit.max_flows}
             for cause, limit in request.move_limits
         },
+        "assumed": request.assumed,
     }
 
 

@@ -141,6 +141,7 @@ class JobRequest:
     """One job; `ranks` are NIC ids, `lease_ms` 0 means the controller's default.
 
     `move_limits` are those of decisions on behalf of this job; a cause not listed has the controller's default.
+    `assumed`: nothing says what the job sends; its collectives are an assumption.
     """
 
     job_id: str
@@ -154,3 +155,4 @@ class JobRequest:
     gpu_milli: int = 0
     incast: Incast = Incast.UNSPECIFIED
     move_limits: tuple[tuple[Cause, MoveLimit], ...] = ()
+    assumed: bool = False

@@ -37,6 +37,7 @@ def read_request(
         gpu_milli=fields.gpu_milli,
         incast=incast,
         move_limits=tuple(move_limits),
+        assumed=fields.assumed,
     )
 
 

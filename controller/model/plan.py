@@ -64,7 +64,7 @@ class Certificate:
 
     On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of the job, the oldest
     of them last at `oldest_confirmation_unix_ms`; `probes` were sent for the newest generation.
-    ACK paths are not probed.
+    ACK paths are not probed. `assumed`: nothing says what the job sends.
     """
 
     max_link_utilisation: float = 0.0
@@ -89,6 +89,7 @@ class Certificate:
     paths_confirmed: int = 0
     oldest_confirmation_unix_ms: int = 0
     probes: int = 0
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import IO, Any
 from heddle.controller.model.effect import Compile, Effect, Persist, Place, Solve
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Certificate
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.recording.names import recorded_name
@@ -79,7 +80,8 @@ class _Reduced:
             return str, (value.job_id,)
         if isinstance(value, HeddleError):
             return str, (type(value).__name__, str(value))
-        if isinstance(value, Solve | Place) and not value.degraded:  # the last field, as it was before there was one
+        is_planning = isinstance(value, Solve | Place) and not value.degraded
+        if is_planning or (isinstance(value, Certificate) and not value.assumed):  # as before there was the last field
             reduced: Any = value.__reduce_ex__(5)
             return reduced[0], reduced[1], reduced[2][:-1]
         return NotImplemented

@@ -112,7 +112,8 @@ def request_of(
     )
     names = tuple(nic.id for nic in ranks)
     digest = sha256(repr((names, collectives)).encode()).hexdigest()[:12]
-    return JobRequest(job_id=f"slurm-{job}-{digest}", ranks=names, collectives=collectives, lease_ms=lease_ms)
+    job_id = f"slurm-{job}-{digest}"
+    return JobRequest(job_id=job_id, ranks=names, collectives=collectives, lease_ms=lease_ms, assumed=True)
 
 
 @dataclass(slots=True)

@@ -1,11 +1,12 @@
-"""What a job of Slurm says of itself: its account, and in its comment what it sends.
+"""What a job of Slurm says of itself, by account, partition and comment, and what rules say of it.
 
     sbatch --comment "heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4" …
 
-`squeue` prints both as they are, newlines included. So they are read for one job at a time: no job speaks for another.
+`squeue` prints them as they are, newlines included. So they are read for one job at a time: no job speaks for another.
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from heddle.controller.model.error import InputError
@@ -13,7 +14,7 @@ from heddle.controller.model.job import OFFERED_KINDS, Algorithm, Collective, Co
 from heddle.controller.model.limit import MAX_QPS_PER_FLOW
 from heddle.controller.model.suggest import did_you_mean
 
-DESCRIBE = ("squeue", "--noheader", "--format=%a|%k", "--jobs")
+DESCRIBE = ("squeue", "--noheader", "--format=%a|%P|%k", "--jobs")
 """The command, before the id of one job."""
 ASSUMED_BYTES = 1_000_000_000
 MAX_BYTES_DIGITS = 18
@@ -24,16 +25,38 @@ _KEYS = ("collective", "bytes", "qps", "algorithm")
 
 
 class Said(NamedTuple):
-    """The account, empty without one, and the comment."""
+    """The account and the partition, empty without one, and the comment."""
 
     account: str
+    partition: str
     comment: str
+
+
+class Rule(NamedTuple):
+    """What jobs of an account and a partition send; an empty text means any."""
+
+    account: str
+    partition: str
+    collective: Collective
+
+
+def ruled(rules: Iterable[Rule], said: Said) -> Collective | None:
+    """Return the collective of the first rule that fits a job, None where none does."""
+    for rule in rules:
+        if rule.account in ("", said.account) and rule.partition in ("", said.partition):
+            return rule.collective
+    return None
 
 
 def said_of(text: str) -> Said:
     """Return what DESCRIBE printed for one job; of a heterogeneous one the first component speaks."""
-    account, _, comment = text.partition("|")
-    return Said("" if account == NO_ACCOUNT or not account.isprintable() else account, comment)
+    account, _, others = text.partition("|")
+    partition, _, comment = others.partition("|")
+    return Said(_name(account), _name(partition), comment)
+
+
+def _name(text: str) -> str:
+    return "" if text == NO_ACCOUNT or not text.isprintable() else text
 
 
 def collective_said(comment: str) -> Collective | None:

@@ -74,6 +74,30 @@ class JoinJobReply(_message.Message):
     last_arrival: bool
     def __init__(self, nics: _Optional[_Iterable[str]] = ..., first_rank: _Optional[int] = ..., last_arrival: _Optional[bool] = ...) -> None: ...
 
+class JobPairs(_message.Message):
+    __slots__ = ("job_id", "host", "pairs")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    host: str
+    pairs: _containers.RepeatedCompositeFieldContainer[ConnectedPair]
+    def __init__(self, job_id: _Optional[str] = ..., host: _Optional[str] = ..., pairs: _Optional[_Iterable[_Union[ConnectedPair, _Mapping]]] = ...) -> None: ...
+
+class ConnectedPair(_message.Message):
+    __slots__ = ("src_nic", "dst_nic", "queue_pairs")
+    SRC_NIC_FIELD_NUMBER: _ClassVar[int]
+    DST_NIC_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_PAIRS_FIELD_NUMBER: _ClassVar[int]
+    src_nic: str
+    dst_nic: str
+    queue_pairs: int
+    def __init__(self, src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., queue_pairs: _Optional[int] = ...) -> None: ...
+
+class ReportPairsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class LeaveJobRequest(_message.Message):
     __slots__ = ("job_id", "node_rank")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
@@ -89,7 +113,7 @@ class LeaveJobReply(_message.Message):
     def __init__(self, last: _Optional[bool] = ...) -> None: ...
 
 class SubmitJobRequest(_message.Message):
-    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast", "move_limits")
+    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast", "move_limits", "assumed")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     RANKS_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +125,7 @@ class SubmitJobRequest(_message.Message):
     GPU_MILLI_FIELD_NUMBER: _ClassVar[int]
     INCAST_FIELD_NUMBER: _ClassVar[int]
     MOVE_LIMITS_FIELD_NUMBER: _ClassVar[int]
+    ASSUMED_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tenant: str
     ranks: _containers.RepeatedScalarFieldContainer[str]
@@ -112,7 +137,8 @@ class SubmitJobRequest(_message.Message):
     gpu_milli: int
     incast: Incast
     move_limits: _containers.RepeatedCompositeFieldContainer[MoveLimit]
-    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ..., incast: _Optional[_Union[Incast, str]] = ..., move_limits: _Optional[_Iterable[_Union[MoveLimit, _Mapping]]] = ...) -> None: ...
+    assumed: bool
+    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ..., incast: _Optional[_Union[Incast, str]] = ..., move_limits: _Optional[_Iterable[_Union[MoveLimit, _Mapping]]] = ..., assumed: _Optional[bool] = ...) -> None: ...
 
 class MoveLimit(_message.Message):
     __slots__ = ("cause", "whose", "max_flows")
@@ -295,14 +321,16 @@ class GetJobRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
-    __slots__ = ("tenant", "page_token", "without_flows")
+    __slots__ = ("tenant", "page_token", "without_flows", "id_prefix")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     WITHOUT_FLOWS_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
     tenant: str
     page_token: str
     without_flows: bool
-    def __init__(self, tenant: _Optional[str] = ..., page_token: _Optional[str] = ..., without_flows: _Optional[bool] = ...) -> None: ...
+    id_prefix: str
+    def __init__(self, tenant: _Optional[str] = ..., page_token: _Optional[str] = ..., without_flows: _Optional[bool] = ..., id_prefix: _Optional[str] = ...) -> None: ...
 
 class ListJobsReply(_message.Message):
     __slots__ = ("jobs", "next_page_token")
@@ -403,7 +431,7 @@ class AdmissionWindow(_message.Message):
     def __init__(self, slot: _Optional[int] = ..., slots: _Optional[int] = ..., slot_ns: _Optional[int] = ...) -> None: ...
 
 class Certificate(_message.Message):
-    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving")
+    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving", "assumed")
     MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_KIND_FIELD_NUMBER: _ClassVar[int]
@@ -428,6 +456,7 @@ class Certificate(_message.Message):
     OLDEST_CONFIRMATION_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
     PROBES_FIELD_NUMBER: _ClassVar[int]
     FLOWS_WORK_CONSERVING_FIELD_NUMBER: _ClassVar[int]
+    ASSUMED_FIELD_NUMBER: _ClassVar[int]
     max_link_utilisation: float
     lower_bound: float
     lower_bound_kind: str
@@ -452,7 +481,8 @@ class Certificate(_message.Message):
     oldest_confirmation_unix_ms: int
     probes: int
     flows_work_conserving: int
-    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ...) -> None: ...
+    assumed: bool
+    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ..., assumed: _Optional[bool] = ...) -> None: ...
 
 class SuggestPlacementRequest(_message.Message):
     __slots__ = ("ranks", "collectives", "gpu_milli", "max_suggestions")

@@ -99,6 +99,16 @@ class JobServiceStub:
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.JoinJobRequest.SerializeToString,
                 response_deserializer=heddle_dot_v1_dot_heddle__pb2.JoinJobReply.FromString,
                 _registered_method=True)
+        self.ReportPairs = channel.unary_unary(
+                '/heddle.v1.JobService/ReportPairs',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.JobPairs.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.ReportPairsReply.FromString,
+                _registered_method=True)
+        self.GetPairs = channel.unary_unary(
+                '/heddle.v1.JobService/GetPairs',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.GetJobRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.JobPairs.FromString,
+                _registered_method=True)
         self.LeaveJob = channel.unary_unary(
                 '/heddle.v1.JobService/LeaveJob',
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.LeaveJobRequest.SerializeToString,
@@ -202,6 +212,21 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportPairs(self, request, context):
+        """The agent of a host names the pairs that programs of a job have connected there, all of them each time. Kept in memory, while
+        the job runs: who submitted the job may plan it again with them (`heddle slurm agent`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetPairs(self, request, context):
+        """The pairs that all hosts have reported of a job, one row a pair; none where nothing was reported.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def LeaveJob(self, request, context):
         """A node's part of the job has ended. The last one to leave releases the job.
         """
@@ -266,6 +291,16 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.JoinJob,
                     request_deserializer=heddle_dot_v1_dot_heddle__pb2.JoinJobRequest.FromString,
                     response_serializer=heddle_dot_v1_dot_heddle__pb2.JoinJobReply.SerializeToString,
+            ),
+            'ReportPairs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportPairs,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.JobPairs.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.ReportPairsReply.SerializeToString,
+            ),
+            'GetPairs': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPairs,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.GetJobRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.JobPairs.SerializeToString,
             ),
             'LeaveJob': grpc.unary_unary_rpc_method_handler(
                     servicer.LeaveJob,
@@ -580,6 +615,60 @@ class JobService:
             '/heddle.v1.JobService/JoinJob',
             heddle_dot_v1_dot_heddle__pb2.JoinJobRequest.SerializeToString,
             heddle_dot_v1_dot_heddle__pb2.JoinJobReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportPairs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.JobService/ReportPairs',
+            heddle_dot_v1_dot_heddle__pb2.JobPairs.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.ReportPairsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPairs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.JobService/GetPairs',
+            heddle_dot_v1_dot_heddle__pb2.GetJobRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.JobPairs.FromString,
             options,
             channel_credentials,
             insecure,

@@ -18,6 +18,7 @@ COMMANDS = {
     "heddle-balancer@": "balancer",
     "heddle-agent@": "agent",
     "heddle-probe-agent@": "agent probe",
+    "heddle-ports": "ports",
     "heddle-slurm-agent": "slurm agent",
 }
 

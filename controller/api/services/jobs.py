@@ -1,7 +1,7 @@
 """Serve JobService: submit, preview, renew, release and watch jobs."""
 
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from operator import attrgetter
@@ -13,6 +13,7 @@ from heddle.controller.access.call import current
 from heddle.controller.api.errors import errors_as_status
 from heddle.controller.api.peer import caller_of
 from heddle.controller.api.requests import read_job, read_shape
+from heddle.controller.api.services.connected_pairs import ConnectedPairs
 from heddle.controller.api.services.rendezvous import Rendezvous
 from heddle.controller.api.services.reports import FlowReports
 from heddle.controller.api.translate import A_MESSAGE, Room, pages_of, placements_to, plan_to, plans_to
@@ -27,7 +28,7 @@ from heddle.controller.model.event import Release, Renew, Submit, Suggest
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.observed import Reports, Stream
-from heddle.controller.model.plan import FlowPlan, JobPlan
+from heddle.controller.model.plan import Certificate, FlowPlan, JobPlan
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.runtime.attached import ReportedFlows
 from heddle.controller.runtime.limits.limited import Limit
@@ -57,6 +58,7 @@ class JobService(rpc.JobServiceServicer):
         self._reader, self._lists, self._shows = RequestReader(limited), Replies(), Replies()
         self._flows, self._reports = flows, FlowReports(loop, flows)
         self._meetings: dict[str, Rendezvous] = {}
+        self._connected = ConnectedPairs()
 
     async def SubmitJob(self, data: bytes, context: Context) -> pb.JobPlan:
         """Admit, plan and install a job; reply once every switch has acknowledged."""
@@ -133,10 +135,12 @@ class JobService(rpc.JobServiceServicer):
         async with errors_as_status(context):
             state, scope, tenant, after = self._loop.state, current().scope, request.tenant, _after(request.page_token)
             room = A_MESSAGE._replace(flows=0) if request.without_flows else A_MESSAGE
-            key, published = (tenant, after, room, *self._view()), self._publisher()
+            prefix = request.id_prefix
+            key, published = (tenant, prefix, after, room, *self._view()), self._publisher()
 
             def write() -> bytes:
-                return _listed(scope.state(state), tenant, after, published, room).SerializeToString()
+                found = [job for job in _named(scope.state(state), tenant, prefix) if job.number > after]
+                return _listed(found, state.certificate, published, room).SerializeToString()
 
             return await in_worker(self._lists.reply, (state,), key, write)
 
@@ -185,6 +189,21 @@ class JobService(rpc.JobServiceServicer):
                 request.job_id, request.node_rank, request.node_count, tuple(request.nics)
             )
             return pb.JoinJobReply(nics=found.nics, first_rank=found.first_rank, last_arrival=found.last_arrival)
+
+    async def ReportPairs(self, request: pb.JobPairs, context: Context) -> pb.ReportPairsReply:
+        """Keep the pairs that a host's programs of a job have connected."""
+        async with errors_as_status(context):
+            current().speaks_for(request.host)
+            self._job(request.job_id)
+            state = self._loop.state
+            self._connected.report(request, state.fabric.nic_by_id, state.jobs)
+            return pb.ReportPairsReply()
+
+    async def GetPairs(self, request: pb.GetJobRequest, context: Context) -> pb.JobPairs:
+        """Return the pairs that all hosts have reported of a job."""
+        async with errors_as_status(context):
+            self._job(request.job_id)
+            return self._connected.pairs(request.job_id)
 
     async def LeaveJob(self, request: pb.LeaveJobRequest, context: Context) -> pb.LeaveJobReply:
         """Note that a node's part of a job has ended; the reply says whether it was the last."""
@@ -237,12 +256,18 @@ def _after(page_token: str) -> int:
     return int(page_token)
 
 
+def _named(state: State, tenant: str, prefix: str) -> Iterator[Job]:
+    """Yield the jobs of a tenant, "" all, whose ids begin with a prefix."""
+    for job_id, job in state.jobs.items():
+        if job_id.startswith(prefix) and tenant in ("", job.request.tenant):
+            yield job
+
+
 def _listed(
-    state: State, tenant: str, after: int, published: Callable[[JobPlan], JobPlan], room: Room
+    jobs: list[Job], certificate: Certificate, published: Callable[[JobPlan], JobPlan], room: Room
 ) -> pb.ListJobsReply:
-    jobs = [job for job in state.jobs.values() if job.number > after and tenant in ("", job.request.tenant)]
     jobs.sort(key=attrgetter("number"))
-    written = plans_to([published(job.as_plan(state.certificate)) for job in jobs], room)
+    written = plans_to([published(job.as_plan(certificate)) for job in jobs], room)
     more = str(jobs[len(written) - 1].number) if len(written) < len(jobs) else ""
     return pb.ListJobsReply(jobs=written, next_page_token=more)
 

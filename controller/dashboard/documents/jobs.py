@@ -91,6 +91,7 @@ def _certificate(plan: JobPlan) -> Certificate:
         "mean_share": found.mean_share,
         "worst_share": found.worst_share,
         "flows_work_conserving": conserving_count(plan.flows.flows),
+        "assumed": found.assumed,
         "probed": found.probed,
         "paths_confirmed": found.paths_confirmed,
         "oldest_confirmation_ms": found.oldest_confirmation_unix_ms or None,

@@ -53,6 +53,11 @@ COMMANDS = {
     "pki": Source("Issue, rotate and deny certificates.", "heddle.programs.console.options.pki", "pki"),
     "job": Source("Submit, show and release jobs.", "heddle.programs.console.options.job", "job"),
     "exec": Source("Run a job's command with planned paths.", "heddle.programs.console.launch.options", "exec_command"),
+    "ports": Source(
+        "Serve planned source ports to all jobs of this host.",
+        "heddle.programs.console.launch.node.options",
+        "ports_command",
+    ),
     "slurm": Source("Plan the jobs of a Slurm cluster.", "heddle.programs.console.options.slurm", "slurm"),
     "topology": Source(
         "Show switches and links with their load.", "heddle.programs.console.options.service", "topology"

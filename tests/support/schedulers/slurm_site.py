@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from heddle.controller.config.load import load_fabric
+from heddle.programs.console.launch.node import task_prolog
+from heddle.programs.console.launch.node.places import LIBRARY
 from heddle.programs.console.slurm import hook
 from heddle.v1 import heddle_pb2 as pb
 from tests.support.controllers.controller_process import Controller
@@ -37,6 +39,8 @@ class SlurmSite:
         self.hook = folder / "hook"
         self.log = folder / "agent.log"
         self.socket = folder / "agent.sock"
+        self.ports = folder / "ports"
+        """Where the agents of nodes have their sockets, named after the node, and their library."""
         self.deadline = folder / "deadline"
         """The seconds that hooks wait."""
         self.start_agent()
@@ -50,6 +54,25 @@ class SlurmSite:
             self.agent = subprocess.Popen(command, env=self.slurm.environment, stdout=log, stderr=log)
         before = self.text().count("listening")
         wait_until(lambda: self.text().count("listening") > before, lambda: self.text())
+
+    def start_ports(self, host: str) -> subprocess.Popen[bytes]:
+        """Start the agent of a node that serves its ports, and wait until it listens."""
+        command = [*HEDDLE, "ports", "--server", self.controller.grpc, "--host", host, "--period", str(PERIOD_S)]
+        command += ["--socket", str(self.ports / host), "--folder", str(self.ports)]
+        with open(self.log.with_name(f"ports-{host}.log"), "a") as log:
+            process = subprocess.Popen(command, env=self.slurm.environment, stdout=log, stderr=log)
+        wait_until(lambda: "listening" in self.ports_text(host), lambda: self.ports_text(host))
+        return process
+
+    def ports_text(self, host: str) -> str:
+        """Return what the agent of a node has printed."""
+        return self.log.with_name(f"ports-{host}.log").read_text()
+
+    def flows(self, job: int) -> list[pb.FlowPlan]:
+        """Return the planned flows of a job of Slurm."""
+        request = pb.ListJobsRequest(id_prefix=f"slurm-{job}-")
+        (plan,) = self.controller.jobs.ListJobs(request, timeout=TIMEOUT_S).jobs
+        return list(plan.flows)
 
     def text(self) -> str:
         """Return what the agent has printed."""
@@ -95,7 +118,11 @@ def slurm_site(folder: Path, *, period_s: float = PERIOD_S, extra: Sequence[str]
     script.chmod(0o755)
     (folder / "deadline").write_text("3")
     (folder / "slurm").mkdir()
-    hooks = [f"PrologSlurmctld={script}", f"EpilogSlurmctld={script}", *extra]
+    tasks = folder / "task-prolog"
+    command = f"{sys.executable} -I -S {task_prolog.__file__} {folder}/ports/$SLURMD_NODENAME {folder}/ports/{LIBRARY}"
+    tasks.write_text(f"#!/bin/sh\n{command} 2>/dev/null\nexit 0\n")
+    tasks.chmod(0o755)
+    hooks = [f"PrologSlurmctld={script}", f"EpilogSlurmctld={script}", f"TaskProlog={tasks}", *extra]
     with ExitStack() as stack:
         controller = Controller(folder / "fabric.yaml")
         stack.callback(controller.kill)

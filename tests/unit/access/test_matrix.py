@@ -47,6 +47,8 @@ WANTED = {
     "/heddle.v1.JobService/StreamFlows": (READER, False, "job_id"),
     "/heddle.v1.JobService/ReportFlows": ("operator agent", True, "host"),
     "/heddle.v1.JobService/JoinJob": (TENANT, True, "job_id"),
+    "/heddle.v1.JobService/ReportPairs": ("operator agent", True, "job_id"),
+    "/heddle.v1.JobService/GetPairs": ("operator", False, "job_id"),
     "/heddle.v1.JobService/LeaveJob": (TENANT, True, "job_id"),
     "/heddle.v1.JobService/SuggestPlacement": (TENANT, False, ""),
     "/heddle.v1.FabricService/GetTopology": (READER, False, ""),

@@ -70,6 +70,17 @@ async def test_list_names_only_the_tenants_jobs(controller):
     assert [plan.job_id for plan in listed.jobs] == ["b"]
 
 
+async def test_list_names_only_jobs_whose_ids_begin_with_the_prefix(controller):
+    for name in ("slurm-1-a", "slurm-11-a", "slurm-1-b"):
+        await controller.jobs.SubmitJob(message(name))
+    listed = [await controller.jobs.ListJobs(pb.ListJobsRequest(id_prefix=prefix)) for prefix in ("slurm-1-", "x", "")]
+    assert [[plan.job_id for plan in each.jobs] for each in listed] == [
+        ["slurm-1-a", "slurm-1-b"],
+        [],
+        ["slurm-1-a", "slurm-11-a", "slurm-1-b"],
+    ]
+
+
 async def test_watch_streams_the_plan_its_changes_and_its_end(controller):
     await controller.jobs.SubmitJob(message())
     watch = controller.jobs.WatchJob(pb.WatchJobRequest(job_id="a", changes_only=True))
@@ -196,3 +207,38 @@ async def test_a_refusal_of_many_long_names_still_comes_with_its_status(controll
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     error = await refused(controller.jobs.GetJob(pb.GetJobRequest(job_id="x" * 1_000_000)))
     assert error.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_the_certificate_of_a_job_says_that_it_is_assumed_and_that_of_others_does_not(controller):
+    assumed = message("a")
+    assumed.assumed = True
+    plans = [await controller.jobs.SubmitJob(each) for each in (assumed, message("b"))]
+    assert [plan.certificate.assumed for plan in plans] == [True, False]
+    listed = await controller.jobs.ListJobs(pb.ListJobsRequest())
+    assert [plan.certificate.assumed for plan in listed.jobs] == [True, False]
+
+
+def pairs(job="a", host="h1", count=1, src="h1-n0", dst="h3-n0"):
+    rows = [pb.ConnectedPair(src_nic=src, dst_nic=dst, queue_pairs=count)]
+    return pb.JobPairs(job_id=job, host=host, pairs=rows)
+
+
+async def test_pairs_that_hosts_report_of_a_job_are_kept_until_it_ends(controller):
+    await controller.jobs.SubmitJob(message("a"))
+    await controller.jobs.SubmitJob(message("b"))
+    for report in (pairs(count=7), pairs(count=2), pairs(host="h3", src="h3-n0", dst="h1-n0"), pairs("b")):
+        await controller.jobs.ReportPairs(report)
+    found = await controller.jobs.GetPairs(pb.GetJobRequest(job_id="a"))
+    assert [(row.src_nic, row.dst_nic, row.queue_pairs) for row in found.pairs] == [
+        ("h1-n0", "h3-n0", 2),
+        ("h3-n0", "h1-n0", 1),
+    ]
+    await controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="a"))
+    for call in (controller.jobs.GetPairs(pb.GetJobRequest(job_id="a")), controller.jobs.ReportPairs(pairs())):
+        assert (await refused(call)).code() is grpc.StatusCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("wrong", [pairs(src="h3-n0"), pairs(dst="x"), pairs(host="h9")])
+async def test_a_report_of_nics_that_are_not_the_host_s_or_not_there_is_an_invalid_argument(controller, wrong):
+    await controller.jobs.SubmitJob(message("a"))
+    assert (await refused(controller.jobs.ReportPairs(wrong))).code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -48,6 +48,7 @@ REQUESTS = st.builds(
     require_utilisation=st.floats(allow_nan=False),
     gpu_milli=U32,
     incast=st.sampled_from(Incast),
+    assumed=st.booleans(),
 )
 
 

@@ -12,7 +12,7 @@ from tests.unit.config.lab import GENERATE, fabric, job, job_refused
 
 EVERY_KEY = (
     "tenant: team-a, priority: 4, lease_ms: 9, steering: PIN, require_utilisation: 1.5, gpu_milli: 500, "
-    "incast: WINDOWS, ranks: [h1-n0, h2-n0, h1-n0], collectives: ["
+    "incast: WINDOWS, assumed: true, ranks: [h1-n0, h2-n0, h1-n0], collectives: ["
     "{kind: GATHER, root: 2, bytes: 7, phase: 1, members: [0, 2], qps_per_flow: 3}, "
     "{kind: SEND_RECV, bytes: 5, pairs: [{src_rank: 0, dst_rank: 1}]}, "
     "{kind: CUSTOM, flows: [{src_rank: 0, dst_rank: 1, rate_bps: 50, udp_source_port: 50000}]}]"
@@ -35,6 +35,7 @@ def test_a_job_has_the_values_of_its_keys():
         require_utilisation=1.5,
         gpu_milli=500,
         incast=Incast.WINDOWS,
+        assumed=True,
         ranks=("h1-n0", "h2-n0", "h1-n0"),
         collectives=(
             Collective(kind=CollectiveKind.GATHER, root=2, size_bytes=7, phase=1, members=(0, 2), qps_per_flow=3),

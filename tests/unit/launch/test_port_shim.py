@@ -33,13 +33,14 @@ def shim(tmp_path_factory):
 @pytest.fixture
 def run(programs, shim):
     def with_agent(
-        socket_path, program="by_dlvsym", version="IBVERBS_1.1", count=QUEUE_PAIRS, label=0, peer=2, deadline_ms=30_000
-    ):
+        socket_path, program="by_dlvsym", version="IBVERBS_1.1", count=QUEUE_PAIRS, label=0, peer=2, deadline_ms=30_000,
+        audit=shim,
+    ):  # fmt: skip
         found = subprocess.run(
             [getattr(programs, program), version, str(count), str(label), str(peer)],
             env={
                 "LD_LIBRARY_PATH": str(programs.libraries),
-                "LD_AUDIT": str(shim),
+                "LD_AUDIT": str(audit),
                 "HEDDLE_PORT_SOCKET": socket_path,
                 # A healthy agent may be slow on a loaded machine; the broken ones meet the default of 50 ms.
                 **({"HEDDLE_PORT_DEADLINE_MS": str(deadline_ms)} if deadline_ms is not None else {}),
@@ -86,6 +87,22 @@ def test_a_thousand_queue_pairs_get_exactly_the_planned_ports(run, program):
     assert [sent_from(label) for label in labels] == [49152 + 16 * n for n in range(QUEUE_PAIRS)]
     assert 0 not in labels  # it would ask the provider for a port of its own choice
     assert errors == ""
+
+
+def test_a_shim_that_is_loaded_twice_requests_each_port_once(run, shim, tmp_path):
+    other = shutil.copy(shim, tmp_path / "port-shim.so")  # that of the node's agent, beside that of `heddle exec`
+    asked, ports = [], planned(4)
+    with PortResponder(lambda *request: asked.append(request) or ports.port(*request)) as agent:
+        labels, errors, _ = run(agent.path, count=4, audit=f"{other}:{shim}")
+    assert [sent_from(label) for label in labels] == [49152 + 16 * n for n in range(4)]
+    assert (len(asked), errors) == (4, "")
+
+
+def test_a_shim_that_is_missing_is_a_line_of_the_loader_and_the_program_runs(run, tmp_path):
+    labels, errors, _ = run("", count=2, label=77, audit=tmp_path / "port-shim.so")
+    assert labels == [77, 77]
+    assert errors.count("\n") == 1
+    assert "cannot be loaded as audit interface" in errors
 
 
 def test_queue_pairs_beyond_the_plan_get_planned_ports_in_turn(run):

@@ -16,6 +16,7 @@ from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.programs.console.slurm import agent as agent_module
 from heddle.programs.console.slurm import commands, hook
 from heddle.programs.console.slurm.agent import Agent, run_agent
+from heddle.programs.console.slurm.job_rules import JobRules
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
 from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
 from heddle.programs.console.slurm.wake_socket import WakeSocket
@@ -106,7 +107,7 @@ def squeue(tmp_path, monkeypatch):
         (folder / "squeue").chmod(0o755)
 
     for number in (7, 8):
-        (folder / str(number)).write_text("(null)|(null)\n")
+        (folder / str(number)).write_text("(null)|main|(null)\n")
     prints("")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return prints
@@ -432,8 +433,8 @@ def heddle_output(capsys, monkeypatch):
 
 
 def test_a_job_is_planned_as_its_comment_says_and_for_its_account_s_tenant(jobs, squeue, tmp_path):
-    (tmp_path / "bin" / "7").write_text("ml|heddle: collective=ALL_TO_ALL bytes=5000 qps=2\n")
-    (tmp_path / "bin" / "8").write_text("ml|heddle: collective=NONE\n9|9|h[1-4]\n")
+    (tmp_path / "bin" / "7").write_text("ml|main|heddle: collective=ALL_TO_ALL bytes=5000 qps=2\n")
+    (tmp_path / "bin" / "8").write_text("ml|main|heddle: collective=NONE\n9|9|h[1-4]\n")
     squeue("7|7|h[1-2]\n8|8|h[3-4]\n")
     calls, lines = PlannedJobs(jobs.address, 90_000), []
     Agent(calls, 90_000, lines.append, tenants=True).run_pass()
@@ -442,5 +443,54 @@ def test_a_job_is_planned_as_its_comment_says_and_for_its_account_s_tenant(jobs,
     said, assumed = (request.collectives[0] for request in sorted(jobs.requests, key=lambda each: each.job_id))
     assert (said.kind, said.bytes, said.qps_per_flow) == (pb.Collective.ALL_TO_ALL, 5_000, 2)
     assert (assumed.kind, assumed.qps_per_flow) == (pb.Collective.RING_ALL_REDUCE, 1)
+    assert {request.job_id.split("-")[1]: request.assumed for request in jobs.requests} == {"7": False, "8": True}
     assert "collective='NONE' is no collective" in "".join(lines)
     assert len(jobs.planned) == 2
+
+
+POLICY = """\
+version: 1
+slurm:
+- {account: unknown, collective: TREE_ALL_REDUCE}
+- {account: ml, partition: night, collective: ALL_TO_ALL, bytes: 7000, qps: 3}
+- {partition: main, collective: ALL_GATHER}
+"""
+
+
+def test_a_rule_by_account_or_partition_comes_after_the_comment_and_before_the_assumption(jobs, squeue, tmp_path):
+    said = {1: "ml|night|heddle: qps=2", 2: "ml|night|(null)", 3: "ml|main|(null)", 4: "ml|day|(null)"}
+    for number, text in said.items():
+        (tmp_path / "bin" / str(number)).write_text(f"{text}\n")
+    squeue("".join(f"{number}|{number}|h[1-2]\n" for number in said))
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    calls, lines = PlannedJobs(jobs.address, 90_000), []
+    Agent(calls, 90_000, lines.append, rules=JobRules(tmp_path / "policy.yaml", lines.append)).run_pass()
+    calls.close()
+    found = [(request.collectives[0].kind, request.collectives[0].bytes, request.assumed) for request in jobs.requests]
+    assert found == [
+        (pb.Collective.RING_ALL_REDUCE, 10**9, False),
+        (pb.Collective.ALL_TO_ALL, 7_000, False),
+        (pb.Collective.ALL_GATHER, 10**9, False),
+        (pb.Collective.RING_ALL_REDUCE, 10**9, True),
+    ]
+    words = [line.partition("planned ")[2].partition(",")[0] for line in lines]
+    assert words == ["as it says", "by a rule", "by a rule", "as assumed"]
+
+
+def test_rules_that_become_wrong_are_one_line_and_the_former_stay(tmp_path):
+    path, lines = tmp_path / "policy.yaml", []
+    path.write_text(POLICY)
+    rules = JobRules(path, lines.append)
+    before = rules.current()
+    for text in ("slurm: [{collective: RING}]", "slurm: [{qps: 17}]", "{", ""):
+        path.write_text(text)
+        assert rules.current() == rules.current() == before
+    path.unlink()
+    assert rules.current() == before
+    assert len(lines) == 5
+    assert all("the former rules stay" in line and "\n" not in line for line in lines)
+    path.write_text("slurm: []")
+    assert rules.current() == ()
+    path.write_text("slurm: [{partitoin: main}]")
+    with pytest.raises(InputError, match=r"slurm\[0\].partitoin"):
+        JobRules(path, lines.append)

@@ -12,10 +12,10 @@ from tests.support.examples import examples
 
 
 def test_account_and_comment_are_read_as_squeue_prints_them():
-    assert said_of("(null)|(null)\n") == Said("", "(null)\n")
-    assert said_of("ml|a|b\nheddle: qps=2\n") == Said("ml", "a|b\nheddle: qps=2\n")
+    assert said_of("(null)|main|(null)\n") == Said("", "main", "(null)\n")
+    assert said_of("ml|p|a|b\nheddle: qps=2\n") == Said("ml", "p", "a|b\nheddle: qps=2\n")
     assert said_of("a\nb|x\n").account == ""
-    assert said_of("") == Said("", "")
+    assert said_of("") == Said("", "", "")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ class Certificate(TypedDict):
     """How good the whole plan is; `own` is the fullest link of this job. `proof` names the kind of the bound.
 
     `flows_work_conserving` flows of this job may exceed their planned rates; shares assume that none does.
+    `assumed`: nothing says what this job sends.
     On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of this job, the
     oldest of them last at `oldest_confirmation_ms`; `probes` were sent for this generation.
     """
@@ -39,6 +40,7 @@ class Certificate(TypedDict):
     mean_share: float
     worst_share: float
     flows_work_conserving: int
+    assumed: bool
     probed: bool
     paths_confirmed: int
     oldest_confirmation_ms: int | None

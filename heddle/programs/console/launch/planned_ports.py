@@ -34,10 +34,11 @@ class PlannedPorts:
         self._opened: dict[Pair, int] = {}
         self._turn_of: dict[tuple[Pair, int], int] = {}
 
-    def update(self, flows: Iterable[pb.FlowPlan]) -> None:
-        """Take new or changed flows of the job; those of other nodes are left out."""
+    def update(self, flows: Iterable[pb.FlowPlan], *, whole: bool = False) -> None:
+        """Take new or changed flows of the job, or the `whole` plan; flows of other nodes are left out."""
+        ours = {flow.flow_id: flow for flow in flows if self._is_ours(flow)}  # no request waits meanwhile
         with self._lock:
-            self._flows.update((flow.flow_id, flow) for flow in flows if self._is_ours(flow))
+            self._flows = ours if whole else {**self._flows, **ours}
             data: dict[Pair, list[int]] = {}
             acks: dict[Pair, list[int]] = {}
             for flow in sorted(self._flows.values(), key=lambda flow: (flow.collective, flow.queue_pair)):

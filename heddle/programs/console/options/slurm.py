@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from heddle.programs.console.launch.node import places as ports
 from heddle.programs.console.option import DEFAULT_SERVER, Server
 from heddle.programs.console.slurm.hook import SOCKET, TIMEOUT_S, VARIABLE, wake
 
@@ -36,12 +37,15 @@ def agent(
     tenants: Annotated[
         bool, typer.Option("--tenants", help="Submit jobs for the tenant of their account's name.")
     ] = False,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A policy file, whose `slurm` says what jobs send.")
+    ] = None,
 ) -> None:
     """Plan every job that Slurm runs on two or more hosts of the fabric, and release it when it has ended.
 
-    A job is planned as its comment says (`heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4`), else as a ring on
-    each rail; ranks are in the order of its nodes. Slurm's jobs never wait for a plan but for at
-    most 2.5 s in the hook, and run without one where there is none.
+    A job is planned as its comment says (`heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4`), else as a rule of the
+    policy file says, else as a ring on each rail, which is assumed; ranks are in the order of its nodes. Slurm's jobs
+    never wait for a plan but for at most 2.5 s in the hook, and run without one where there is none.
 
     Example: heddle slurm agent --server 10.0.0.1:50051
     """
@@ -56,6 +60,7 @@ def agent(
         topology,
         drain=drain,
         tenants=tenants,
+        policy=policy,
     )
 
 
@@ -88,3 +93,18 @@ def hooks(
 
     command = shlex.join([sys.executable, "-I", "-S", hook.__file__, socket, f"{deadline_s:g}"])
     print(f"#!/bin/sh\n{command} >/dev/null 2>&1\nexit 0")
+
+
+@slurm.command("task-prolog")
+def task_prolog(
+    path: Annotated[str, typer.Option("--socket", metavar="FILE", help="That of `heddle ports`.")] = ports.SOCKET,
+    folder: Annotated[str, typer.Option(metavar="DIR", help="That of `heddle ports`.")] = ports.FOLDER,
+) -> None:
+    """Print the script that slurm.conf names as TaskProlog: each task's queue pairs get the ports of its job's plan.
+
+    Example: heddle slurm task-prolog > /etc/slurm/heddle-task-prolog; chmod 755 /etc/slurm/heddle-task-prolog
+    """
+    from heddle.programs.console.launch.node import task_prolog as script
+
+    command = shlex.join([sys.executable, "-I", "-S", script.__file__, path, f"{folder}/{ports.LIBRARY}"])
+    print(f"#!/bin/sh\n{command} 2>/dev/null\nexit 0")

@@ -24,10 +24,12 @@ from heddle.controller.schedulers.slurm_jobs import (
     running_jobs,
     wanted_jobs,
 )
-from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_said, said_of
+from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_said, ruled, said_of
 from heddle.programs.console.slurm.beside import Beside
 from heddle.programs.console.slurm.commands import run_slurm
 from heddle.programs.console.slurm.drainer import Drainer
+from heddle.programs.console.slurm.job_rules import JobRules
+from heddle.programs.console.slurm.observed_jobs import ObservedJobs
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
 from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
 from heddle.programs.console.slurm.wake_socket import MAX_WAITING, WakeSocket
@@ -43,8 +45,12 @@ Log = Callable[[str], None]
 class Agent:
     """One pass at a time; `failing` is why the last one failed, empty where it did not."""
 
-    def __init__(self, jobs: PlannedJobs, lease_ms: int, log: Log, *, tenants: bool = False) -> None:
+    def __init__(
+        self, jobs: PlannedJobs, lease_ms: int, log: Log, *, tenants: bool = False, rules: JobRules | None = None
+    ) -> None:
         self._jobs = jobs
+        self._rules = rules
+        self._observed = ObservedJobs(jobs)
         self._tenants = tenants
         self._lease_ms = lease_ms
         self._log = log
@@ -74,7 +80,8 @@ class Agent:
         if (is_full := len(wanted) == MAX_JOBS) and not self._is_full:
             self._log(f"the first {MAX_JOBS:,} jobs are planned, others are not")
         self._is_full = is_full
-        steps = self._reconciler.steps(wanted, self._jobs.known(), time.monotonic())
+        known = self._jobs.known()
+        steps = self._reconciler.steps(self._observed.wanted(wanted, known), known, time.monotonic())
         for job in steps.release:
             self._released(job)
         for job in steps.renew:
@@ -107,6 +114,7 @@ class Agent:
             raise
         except HeddleError as error:
             self._reconciler.refused(request.job_id, time.monotonic())
+            self._observed.refused(request.job_id)
             self._log(one_line(f"{request.job_id}: not planned: {error}"))
             return
         self._reconciler.held(request.job_id, time.monotonic())
@@ -114,16 +122,20 @@ class Agent:
         self._log(f"{request.job_id}: planned {how}, {plan.flow_count:,} flows, its fullest link {fullest}")
 
     def _described(self, assumed: JobRequest, said: Said) -> tuple[JobRequest, str]:
-        """Return the request by what the job says of itself, and a word for it."""
+        """Return the request by what the job or a rule says of it, and a word for it."""
         request = replace(assumed, tenant=said.account) if self._tenants else assumed
+        if not assumed.assumed:
+            return request, "as it connects"
         try:
-            collective = collective_said(said.comment)
+            collective, how = collective_said(said.comment), "as it says"
         except InputError as error:
             self._log(one_line(f"{assumed.job_id}: {error}"))
-            return request, "as assumed"
+            collective = None
+        if collective is None and self._rules is not None:
+            collective, how = ruled(self._rules.current(), said), "by a rule"
         if collective is None:
             return request, "as assumed"
-        return replace(request, collectives=(collective,)), "as it says"
+        return replace(request, collectives=(collective,), assumed=False), how
 
     def _released(self, job: str) -> None:
         try:
@@ -150,16 +162,19 @@ def run_agent(
     *,
     drain: bool = False,
     tenants: bool = False,
+    policy: Path | None = None,
 ) -> None:
     """Run passes until SIGTERM or SIGINT; keep a topology file and drain nodes beside them.
 
-    Raises PrerequisiteError where another agent has the socket, InputError for a lease that ends between two passes.
+    Raises PrerequisiteError where another agent has the socket, InputError for a policy file that is wrong,
+    or a lease that ends between two passes.
     """
     if lease_s < MIN_PERIODS * period_s:
         raise InputError(f"--lease: must be at least {MIN_PERIODS} times --period, {MIN_PERIODS * period_s:g} s")
+    rules = None if policy is None else JobRules(policy, log)
     hooks = WakeSocket(socket)
     jobs = PlannedJobs(server, round(lease_s * 1000))
-    agent = Agent(jobs, round(lease_s * 1000), log, tenants=tenants)
+    agent = Agent(jobs, round(lease_s * 1000), log, tenants=tenants, rules=rules)
     keeper = None if topology is None else TopologyKeeper(topology, log)
     beside = Beside(server, keeper, Drainer(log) if drain else None, lambda: bool(agent.failing))
     log(f"listening at {socket}, a pass every {period_s:g} s")

@@ -1,5 +1,6 @@
 """The controller's jobs as the agent needs them: a connection that is opened anew after an error."""
 
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -39,16 +40,35 @@ class PlannedJobs:
         topology = self._call("GetTopology", pb.GetTopologyRequest())
         return {link.id for link in topology.links if not link.up}
 
-    def known(self) -> set[str]:
-        """Return the ids of all jobs."""
-        found: set[str] = set()
+    def known(self) -> dict[str, bool]:
+        """Return the ids of all jobs, and of each whether its flows are an assumption."""
+        found: dict[str, bool] = {}
         request = pb.ListJobsRequest(without_flows=True)
         while True:
             reply = self._call("ListJobs", request)
-            found.update(job.job_id for job in reply.jobs)
+            found.update((job.job_id, job.certificate.assumed) for job in reply.jobs)
             if not reply.next_page_token:
                 return found
             request.page_token = reply.next_page_token
+
+    def plans(self, prefix: str) -> list[pb.JobPlan]:
+        """Return the plans, without their flows, of the jobs whose ids begin with a prefix; a page of them."""
+        return list(self._call("ListJobs", pb.ListJobsRequest(id_prefix=prefix, without_flows=True)).jobs)
+
+    def flows(self, job: str) -> list[pb.FlowPlan]:
+        """Return all flows of a job; raises HeddleError where it has ended."""
+        pages = self._call("StreamFlows", pb.GetJobRequest(job_id=job), SUBMIT_TIMEOUT_S, list)
+        return [flow for page in pages for flow in page.flows]
+
+    def report_pairs(self, job: str, host: str, pairs: Mapping[tuple[str, str], int]) -> None:
+        """Report how many queue pairs a job has connected between NICs of a host and others."""
+        rows = [pb.ConnectedPair(src_nic=src, dst_nic=dst, queue_pairs=count) for (src, dst), count in pairs.items()]
+        self._call("ReportPairs", pb.JobPairs(job_id=job, host=host, pairs=rows))
+
+    def pairs(self, job: str) -> dict[tuple[str, str], int]:
+        """Return how many queue pairs a job has connected between NICs, as all of its hosts report."""
+        found = self._call("GetPairs", pb.GetJobRequest(job_id=job))
+        return {(pair.src_nic, pair.dst_nic): pair.queue_pairs for pair in found.pairs}
 
     def submit(self, request: JobRequest) -> pb.JobPlan:
         """Submit a job and return its plan; raises HeddleError where it is refused."""
@@ -67,11 +87,14 @@ class PlannedJobs:
         self._client = None
         self._stack.close()
 
-    def _call(self, name: str, request: object, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+    def _call(
+        self, name: str, request: object, timeout_s: float = CALL_TIMEOUT_S, read: Callable[[Any], Any] = lambda it: it
+    ) -> Any:
+        """Return a reply; `read` reads that of a stream."""
         client = self._connected()
         service = client.fabric if name == "GetTopology" else client.jobs
         try:
-            return getattr(service, name)(request, timeout=timeout_s)
+            return read(getattr(service, name)(request, timeout=timeout_s))
         except grpc.RpcError as error:
             text = f"{name}: {error.details() or error.code().name}"
             if error.code() in UNREACHED:

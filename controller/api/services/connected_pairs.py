@@ -1,0 +1,63 @@
+"""Keep the pairs that hosts report of a job's connections, in memory: hosts report them again to another controller."""
+
+from collections.abc import Collection, Mapping
+
+from heddle.controller.model.admission import quoted
+from heddle.controller.model.error import BudgetExceededError, InputError
+from heddle.controller.model.fabric import Nic
+from heddle.v1 import heddle_pb2 as pb
+
+MAX_PAIRS = 32_768
+"""Of a job: so many fit a message."""
+MAX_ALL_PAIRS = 1_048_576
+"""Of all jobs; beyond, a report is refused."""
+Pairs = dict[tuple[str, str], int]
+
+
+class ConnectedPairs:
+    """The newest report of each host of each job, used from one event loop."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, dict[str, Pairs]] = {}
+
+    def report(self, message: pb.JobPairs, nics: Mapping[str, Nic], jobs: Collection[str]) -> None:
+        """Take a host's report in the place of its former one; raises InputError, BudgetExceededError.
+
+        What was reported of jobs that have ended, which are those that `jobs` lacks, is forgotten.
+        """
+        pairs = _pairs(message, nics)
+        for ended in [job for job in self._jobs if job not in jobs]:
+            del self._jobs[ended]
+        hosts = self._jobs.get(message.job_id, {})
+        former = len(hosts.get(message.host, ()))
+        if sum(map(len, hosts.values())) - former + len(pairs) > MAX_PAIRS or self._count() > MAX_ALL_PAIRS:
+            raise BudgetExceededError(
+                f"{message.job_id}: more than {MAX_PAIRS:,} pairs, or {MAX_ALL_PAIRS:,} of all jobs"
+            )
+        self._jobs.setdefault(message.job_id, hosts)[message.host] = pairs
+
+    def pairs(self, job_id: str) -> pb.JobPairs:
+        """Return the pairs of all hosts of a job."""
+        rows = [
+            pb.ConnectedPair(src_nic=src, dst_nic=dst, queue_pairs=count)
+            for pairs in self._jobs.get(job_id, {}).values()
+            for (src, dst), count in pairs.items()
+        ]
+        return pb.JobPairs(job_id=job_id, pairs=rows)
+
+    def _count(self) -> int:
+        return sum(len(pairs) for hosts in self._jobs.values() for pairs in hosts.values())
+
+
+def _pairs(message: pb.JobPairs, nics: Mapping[str, Nic]) -> Pairs:
+    """Return the pairs of a report; raises InputError for what is no pair of NICs of the fabric, from its host."""
+    if len(message.pairs) > MAX_PAIRS:
+        raise InputError(f"pairs: {len(message.pairs):,}; at most {MAX_PAIRS:,} are kept of a job")
+    found: Pairs = {}
+    for index, pair in enumerate(message.pairs):
+        src, dst = nics.get(pair.src_nic), nics.get(pair.dst_nic)
+        if src is None or dst is None or src.host != message.host:
+            named = f"{quoted(pair.src_nic)} to {quoted(pair.dst_nic)}"
+            raise InputError(f"pairs[{index}]: {named} is no pair of NICs from host {quoted(message.host)}")
+        found[src.id, dst.id] = pair.queue_pairs
+    return found

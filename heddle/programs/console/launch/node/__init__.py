@@ -1,0 +1,1 @@
+"""Planned source ports for all processes of a node, without a wrapper."""

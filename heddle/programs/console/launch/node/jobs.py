@@ -1,0 +1,240 @@
+"""The planned ports of the jobs whose processes run on a node: sought when a process first asks, then each period.
+
+The thread that serves requests reads what is known and never waits; `run_passes` seeks, in another one. A job is known
+for a user: processes of two users that name the same job do not change each other's turns.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Lock
+from typing import NamedTuple, Protocol
+
+from heddle.controller.config.text.complaint import one_line
+from heddle.controller.model.error import HeddleError, NotFoundError, UnavailableError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.limit import MAX_QPS_PER_FLOW
+from heddle.programs.console.launch.node.claim import MAX_BYTES, Claim, claim_of
+from heddle.programs.console.launch.planned_ports import PlannedPorts, address_in
+from heddle.programs.console.launch.responder import LOWEST_PORT, NO_GID, Caller
+from heddle.v1 import heddle_pb2 as pb
+
+MAX_JOBS = 1_024
+MAX_JOBS_OF_A_USER = 64
+"""Beyond, the user's job that was asked about least recently is forgotten: one that makes up names forgets its own."""
+IDLE_S = 600.0
+"""After so long without a request, a job that the controller does not have is forgotten."""
+MAX_PAIRS = 4_096
+"""Of a job at this node; further ones are not reported."""
+MAX_QPS_OF_A_PAIR = MAX_QPS_PER_FLOW
+PROC = Path("/proc")
+
+
+class Calls(Protocol):
+    """What is asked of the controller; each raises HeddleError."""
+
+    def fabric(self) -> Fabric:
+        """Return the fabric."""
+
+    def plans(self, prefix: str) -> list[pb.JobPlan]:
+        """Return the plans, without flows, of jobs whose ids begin with a prefix, the oldest first."""
+
+    def flows(self, job: str) -> list[pb.FlowPlan]:
+        """Return all flows of a job."""
+
+    def report_pairs(self, job: str, host: str, pairs: Mapping[tuple[str, str], int]) -> None:
+        """Report how many queue pairs a job has connected between NICs."""
+
+
+GidPair = tuple[bytes, bytes]
+
+
+class Key(NamedTuple):
+    """A user, and the job that a process of it belongs to."""
+
+    uid: int
+    claim: Claim
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of a job: `ports` once it was planned, `is_sought` once the controller was asked.
+
+    `connected` are the queue pairs of each pair of GIDs, and `reported` the plan and their number when they were last
+    reported; of a job whose flows are an assumption.
+    """
+
+    asked_s: float
+    ports: PlannedPorts | None = None
+    plan: tuple[str, int] = ("", 0)
+    is_sought: bool = False
+    is_running: bool = False
+    is_assumed: bool = False
+    connected: dict[GidPair, set[int]] = field(default_factory=dict)
+    reported: tuple[str, int] = ("", 0)
+
+
+@dataclass(slots=True)
+class Counts:
+    """Requests by their outcome: a planned port; a pair that its job's plan lacks; a process or job without a plan."""
+
+    planned: int = 0
+    unplanned: int = 0
+    unknown: int = 0
+    forgotten: int = 0
+
+
+class NodeJobs:
+    """The jobs of a node, which has the NICs of `hosts`: one, in general."""
+
+    def __init__(self, calls: Calls, hosts: Iterable[str], log: Callable[[str], None], proc: Path = PROC) -> None:
+        self._calls, self._hosts, self._log, self._proc = calls, frozenset(hosts), log, proc
+        self._lock = Lock()
+        self._known: dict[Key, Known] = {}
+        self._new = Event()
+        self._failing = ""
+        self.counts = Counts()
+
+    def port(self, caller: Caller, src_gid: bytes, dst_gid: bytes, queue_pair: int) -> int | None:
+        """Return the port of a queue pair, 0 for none, None while its job is sought; announcements likewise."""
+        claim = self._claim(caller)
+        is_announced = src_gid == dst_gid == NO_GID
+        if claim is None:
+            self.counts.unknown += not is_announced
+            return 0
+        known = self._asked(Key(caller.uid, claim))
+        if not known.is_sought:
+            return None
+        if is_announced:
+            return LOWEST_PORT
+        if known.ports is None:
+            self.counts.unknown += 1
+            return 0
+        port = known.ports.port(src_gid, dst_gid, queue_pair)
+        self._connects(known, (src_gid, dst_gid), queue_pair)
+        if port:
+            self.counts.planned += 1
+        else:
+            self.counts.unplanned += 1
+        return port
+
+    def run_passes(self, ended: Event, period_s: float) -> None:
+        """Seek new jobs at once and all others each period, until `ended`."""
+        next_s = time.monotonic() + period_s
+        while not ended.is_set():
+            is_new = self._new.wait(max(0.0, next_s - time.monotonic()))
+            self._new.clear()
+            self.run_pass(time.monotonic(), only_new=is_new)
+            if not is_new:
+                next_s = time.monotonic() + period_s
+
+    def wake(self) -> None:
+        """Make `run_passes` look whether it is to end."""
+        self._new.set()
+
+    def run_pass(self, now_s: float, *, only_new: bool = False) -> None:
+        """Seek jobs; an error is logged when it begins and when it has passed."""
+        with self._lock:
+            wanted = [(key, known) for key, known in self._known.items() if not (only_new and known.is_sought)]
+        why, is_reached = "", True
+        for key, known in wanted:
+            try:
+                if is_reached:  # else each job would wait for the controller in turn
+                    self._seek(key, known)
+            except HeddleError as error:
+                why, is_reached = one_line(str(error).partition("\n")[0]), not isinstance(error, UnavailableError)
+            known.is_sought = True
+            if not known.is_running and now_s - known.asked_s > IDLE_S:
+                with self._lock:
+                    self._known.pop(key, None)
+        if wanted and why != self._failing:
+            self._log(f"plans are not read: {why}" if why else "plans are read again")
+            self._failing = why
+
+    def _claim(self, caller: Caller) -> Claim | None:
+        """Return the job of a process; None where it has ended, or is in another PID namespace."""
+        if not caller.pid:
+            return None
+        folder = self._proc / str(caller.pid)
+        with suppress(OSError):
+            with open(folder / "environ", "rb") as file:
+                environment = file.read(MAX_BYTES)
+            return claim_of((folder / "cgroup").read_text(errors="replace"), environment)
+        return None
+
+    def _asked(self, key: Key) -> Known:
+        """Return what is known of a job; a new one is sought, in the place of another where there are too many."""
+        now_s = time.monotonic()
+        with self._lock:
+            known = self._known.pop(key, None)  # the one that was asked about last is the last of the dictionary
+            if known is None:
+                known = Known(now_s)
+                self._make_room(key.uid)
+                self._new.set()
+            self._known[key] = known
+        known.asked_s = now_s
+        return known
+
+    def _connects(self, known: Known, pair: GidPair, queue_pair: int) -> None:
+        """Note a queue pair of a job whose flows are an assumption."""
+        if not known.is_assumed or (pair not in known.connected and len(known.connected) >= MAX_PAIRS):
+            return
+        numbers = known.connected.setdefault(pair, set())
+        if len(numbers) < MAX_QPS_OF_A_PAIR:
+            numbers.add(queue_pair)
+
+    def _report(self, known: Known) -> None:
+        """Report what was connected since the last report, or under another plan; raises HeddleError."""
+        queue_pairs = sum(map(len, [*known.connected.values()]))
+        if not queue_pairs or known.reported == (known.plan[0], queue_pairs):
+            return
+        nics = self._calls.fabric().nics
+        named = {nic.ip: nic for nic in nics}
+        found: dict[str, dict[tuple[str, str], int]] = {}
+        for pair, numbers in [*known.connected.items()]:
+            src, dst = (named.get(address_in(gid) or 0) for gid in pair)
+            if src is not None and dst is not None and src.host in self._hosts:
+                found.setdefault(src.host, {})[src.id, dst.id] = len(numbers)
+        for host, pairs in found.items():
+            self._calls.report_pairs(known.plan[0], host, pairs)
+        known.reported = known.plan[0], queue_pairs
+
+    def _make_room(self, uid: int) -> None:
+        own = [key for key in self._known if key.uid == uid]
+        if len(own) >= MAX_JOBS_OF_A_USER or len(self._known) >= MAX_JOBS:
+            del self._known[own[0] if len(own) >= MAX_JOBS_OF_A_USER else next(iter(self._known))]
+            self.counts.forgotten += 1
+
+    def _seek(self, key: Key, known: Known) -> None:
+        """Read the plan of a job where it is another than before; raises HeddleError."""
+        found = [plan for plan in self._calls.plans(key.claim.text) if key.claim.fits(plan.job_id)]
+        known.is_running = bool(found)
+        if not found:
+            return
+        plan = found[-1]
+        if known.plan != (plan.job_id, plan.generation):
+            self._read(key, known, plan)
+        known.is_assumed |= plan.certificate.assumed
+        if known.is_assumed:
+            self._report(known)
+
+    def _read(self, key: Key, known: Known, plan: pb.JobPlan) -> None:
+        """Read the flows of a plan; raises HeddleError."""
+        try:
+            flows = self._calls.flows(plan.job_id)
+        except NotFoundError:
+            return  # it has ended meanwhile
+        ports = known.ports or self._empty()
+        ports.update(flows, whole=True)
+        if known.ports is None:
+            self._log(f"{plan.job_id}: its plan is known, for processes of user {key.uid}")
+        known.ports, known.plan = ports, (plan.job_id, plan.generation)
+
+    def _empty(self) -> PlannedPorts:
+        """Return the ports of a job of which nothing is known yet."""
+        nics = self._calls.fabric().nics
+        ours = {nic.id for nic in nics if nic.host in self._hosts}
+        addresses = {nic.id: nic.ip for nic in nics}
+        return PlannedPorts(addresses, lambda flow: flow.src_nic in ours or flow.dst_nic in ours)
