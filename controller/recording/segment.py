@@ -38,6 +38,7 @@ EARLIER: Mapping[str, frozenset[str]] = {
     "8d99dd88f4e6a754": _CABLES_SINCE,
     "02a5be1ce16ddc62": _CABLES_SINCE,
     "f89a8341bc29ede6": _TABLES_SINCE,
+    "40be571750477855": frozenset(),
 }
 """Fingerprints of classes that have got nothing since but fields with defaults, at their ends: such files are read. To
 each the tables of the journal that have come since."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.steering_traits import traits_of
 from heddle.mininet_topos.playground.client import NAME, call, check_name, find_lab
@@ -50,6 +51,8 @@ def run_fabric_lab(path: Path | None, name: str | None, as_json: bool, routing: 
 
 
 def _playground(wanted: LabFabric, progress: Callable[[str], None], routing: Routing | None) -> Playground:
+    if traits_of(wanted.fabric).in_packets:
+        raise InputError("steering: the lab builds no fabric with `srv6` yet; use openflow, or hash with --routed")
     if routing is None and traits_of(wanted.fabric).has_sessions:
         return Playground(wanted, progress)
     return RoutedPlayground(wanted, progress, routing or Routing.ROUTE)

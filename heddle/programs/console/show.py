@@ -93,6 +93,9 @@ def conserving(count: int) -> str:
     return f"{flows}, up to that of the NIC, where a link is idle (work_conserving); figures assume that none does"
 
 
+BY_CONSTRUCTION = "packets name their paths: by construction, without rules or probes"
+
+
 def confirmed(paths: int, flows: int, oldest_unix_ms: int, probes: int) -> str:
     """Return what probes have confirmed of the plan of a job with so many flows, on a fabric that hashes."""
     if not oldest_unix_ms:

@@ -95,3 +95,11 @@ def test_routers_get_the_same_fabric_with_steering_by_hash():
     found = hashing(wanted)
     assert found.fabric == replace(wanted.fabric, steered_by=SteeredBy.HASH)
     assert parse_fabric(found.text, "its text") == found.fabric
+
+
+@pytest.mark.parametrize("routing", [None, Routing.ROUTE])
+def test_a_fabric_whose_packets_name_their_paths_is_refused(tmp_path, routing):
+    path = written(tmp_path)
+    path.write_text(path.read_text() + "steering: srv6\n")
+    with pytest.raises(InputError, match="the lab builds no fabric with `srv6` yet"):
+        _playground(lab_fabric(path), lambda line: None, routing)
