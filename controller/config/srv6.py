@@ -75,6 +75,6 @@ def _parallel(fabric: Fabric) -> Iterator[Problem]:
     for cable in fabric.cables:
         first = seen.setdefault((cable.lower.switch, cable.upper.switch), cable.id)
         if first != cable.id:
-            text = f"style un cannot tell {first} and {cable.id} apart: use style ua, or cable"
+            text = f"style un cannot distinguish {first} and {cable.id}: use style ua, or cable"
             yield Problem("srv6.style", text)
             return

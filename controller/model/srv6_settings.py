@@ -10,7 +10,7 @@ class Style(StrEnum):
     UA = "ua"
     """The port by which each switch sends: uA, `End.X` with the NEXT-C-SID flavour (RFC 9800)."""
     UN = "un"
-    """Each switch after the first: uN, `End` with that flavour. Parallel cables cannot be told apart."""
+    """Each switch after the first: uN, `End` with that flavour. Parallel cables cannot be distinguished."""
     CABLE = "cable"
     """The end of each cable, by uN alone: for Linux before 6.6, which has no `End.X` of that flavour."""
 

@@ -49,7 +49,7 @@ def test_a_written_fabric_keeps_its_addressing():
         (
             "srv6: {style: un}\n",
             GENERATED,
-            "f: srv6.style: style un cannot tell leaf1:1>spine1:1 and leaf1:2>spine1:2 apart",
+            "f: srv6.style: style un cannot distinguish leaf1:1>spine1:1 and leaf1:2>spine1:2",
         ),
         ("", DRAWN.format(57344), "leaf1 has 57344, uSIDs name switches 1 to 57343: give it a lower one"),
         (
