@@ -1,0 +1,59 @@
+"""`heddle lab fabric --routed --srv6`: planned traffic without a rule or probe, around a cut, and after its repair."""
+
+import json
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from heddle.mininet_topos.host.registry import clear_dead_labs
+from heddle.mininet_topos.playground.client import call, find_lab
+from heddle.programs.console.client import connected
+from heddle.v1 import heddle_pb2 as pb
+
+pytestmark = pytest.mark.e2e
+HEDDLE = ("env", "--default-signal=INT", sys.executable, "-m", "heddle.programs.console.main", "lab")
+TIMEOUT_S = 200
+FABRIC = "version: 1\ngenerate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 2, gbps: 0.01}\n"
+CABLE = "leaf1:1>spine1:1"
+TRAFFIC = {"op": "traffic", "workload": "permutation", "planned": True, "seconds": 1, "rate_bps": 0, "seed": 1}
+
+
+@pytest.fixture
+def running(own_registry, tmp_path) -> Iterator[dict[str, Any]]:
+    (tmp_path / "fabric.yaml").write_text(FABRIC)
+    words = (*HEDDLE, "fabric", str(tmp_path / "fabric.yaml"), "--routed", "--srv6", "--json")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert select.select([process.stdout], [], [], TIMEOUT_S)[0]
+        line = process.stdout.readline()
+        assert line, process.communicate()
+        yield json.loads(line)
+    finally:
+        process.kill()
+        process.communicate()
+        clear_dead_labs()
+
+
+def test_planned_traffic_runs_before_a_cut_around_it_and_after_its_repair(running):
+    lab = find_lab(None)
+    with connected(running["grpc"]) as client:
+        topology = client.fabric.GetTopology(pb.GetTopologyRequest())
+    assert {switch.rules for switch in topology.switches} == {0}
+    assert all(switch.srv6_locator for switch in topology.switches)
+
+    def slowest_bps() -> int:
+        found = call(lab, TRAFFIC)
+        assert len(found["flows"]) == 4
+        assert found["problems"] == []
+        return min(flow["goodput_bps"] for flow in found["flows"])
+
+    assert slowest_bps() > 0
+    assert call(lab, {"op": "cut", "link": CABLE})["link"] == CABLE
+    assert slowest_bps() > 0
+    call(lab, {"op": "heal", "link": CABLE})
+    assert slowest_bps() > 0

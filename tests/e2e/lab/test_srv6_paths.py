@@ -1,0 +1,77 @@
+"""Packets that name their paths on Linux routers: data and ACKs take the planned cables, without rules or probes."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from heddle.controller.config import load_fabric
+from heddle.controller.model.address import ipv6_text
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.plan import FlowPlan
+from heddle.controller.model.srv6 import Sids
+from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
+from heddle.mininet_topos.routed.lab import RoutedLab
+from tests.e2e.lab.test_routed_fabric import SHAPES, SIZE_BYTES, TIMEOUT_S, planned, slowest
+
+pytestmark = pytest.mark.e2e
+
+OTHERS = [pytest.param(name, marks=pytest.mark.soak) for name in ("parallel cables", "3 tiers")]
+
+
+@pytest.fixture
+def fabric(request, tmp_path) -> Fabric:
+    path = tmp_path / "fabric.yaml"
+    path.write_text(f"version: 1\nsteering: srv6\ngenerate: {{{SHAPES[request.param][0]}, gbps: 0.01}}\n")
+    return load_fabric(path)
+
+
+def sent(lab: RoutedLab, flows: Sequence[FlowPlan]) -> RunResult:
+    """Send every flow, all from the same source port: it selects nothing."""
+    sids = Sids(lab.fabric)
+    requests = [
+        FlowRequest(
+            flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, rate_bps=flow.rate_bps * 98 // 100,
+            size_bytes=SIZE_BYTES, udp_source_port=50_000, reverse_udp_source_port=50_001,
+            sid=ipv6_text(sids.destination(flow.links, flow.dst_nic)),
+            reverse_sid=ipv6_text(sids.destination(flow.reverse_links, flow.src_nic)),
+        )
+        for flow in flows
+    ]  # fmt: skip
+    return lab.run_flows(requests, TIMEOUT_S)
+
+
+def assert_on_planned_cables(lab: RoutedLab, flows: Sequence[FlowPlan], result: RunResult) -> None:
+    for flow, done in zip(flows, result.flows, strict=True):
+        data = result.capture.links_of(lab.stream_of(done.request))
+        stream = lab.reverse_stream_of(done.request)
+        acks = {link: counts[stream] for link, counts in result.capture.acks.items() if stream in counts}
+        assert data == dict.fromkeys(flow.links, done.tx_packets)
+        assert set(acks) == set(flow.reverse_links)
+        assert len(set(acks.values())) == 1
+
+
+@pytest.mark.parametrize("fabric", ["2 tiers", *OTHERS], indirect=True)
+def test_every_packet_of_data_and_acks_takes_the_cables_that_it_names(fabric):
+    flows = planned(fabric)
+    with RoutedLab(fabric) as lab:
+        result = sent(lab, flows)
+        print(f"FIGURES goodput of the slowest flow {slowest(flows, result):.3f} of its planned rate")
+        assert result.completed
+        assert result.valid, result.integrity
+        assert_on_planned_cables(lab, flows, result)
+
+
+@pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
+def test_a_cable_that_was_down_carries_the_flows_that_name_it_again(fabric):
+    cut = fabric.cables[0]
+    flows, around = planned(fabric, share=0.5), planned(fabric, [cut.id], share=0.5)
+    assert any(cut.up_link in flow.links for flow in flows)
+    with RoutedLab(fabric) as lab:
+        lab.net.set_cable(cut.id, up=False)
+        without = sent(lab, around)
+        lab.net.set_cable(cut.id, up=True)
+        again = sent(lab, flows)
+        assert without.completed
+        assert_on_planned_cables(lab, around, without)
+        assert again.completed
+        assert_on_planned_cables(lab, flows, again)
