@@ -15,13 +15,19 @@ from tests.e2e.lab.test_routed_fabric import SHAPES, SIZE_BYTES, TIMEOUT_S, plan
 
 pytestmark = pytest.mark.e2e
 
-OTHERS = [pytest.param(name, marks=pytest.mark.soak) for name in ("parallel cables", "3 tiers")]
+OTHERS = ("parallel cables", "3 tiers", "parallel cables, cable", "3 tiers, un", "3 tiers, last hop")
+STYLES = {
+    "parallel cables, cable": "{style: cable}",
+    "3 tiers, un": "{style: un}",
+    "3 tiers, last hop": "{last_hop: ua}",
+}
 
 
 @pytest.fixture
 def fabric(request, tmp_path) -> Fabric:
-    path = tmp_path / "fabric.yaml"
-    path.write_text(f"version: 1\nsteering: srv6\ngenerate: {{{SHAPES[request.param][0]}, gbps: 0.01}}\n")
+    path, shape = tmp_path / "fabric.yaml", request.param.split(", ")[0]
+    key = f"srv6: {STYLES[request.param]}\n" if request.param in STYLES else ""
+    path.write_text(f"version: 1\nsteering: srv6\n{key}generate: {{{SHAPES[shape][0]}, gbps: 0.01}}\n")
     return load_fabric(path)
 
 
@@ -50,7 +56,9 @@ def assert_on_planned_cables(lab: RoutedLab, flows: Sequence[FlowPlan], result: 
         assert len(set(acks.values())) == 1
 
 
-@pytest.mark.parametrize("fabric", ["2 tiers", *OTHERS], indirect=True)
+@pytest.mark.parametrize(
+    "fabric", ["2 tiers", *(pytest.param(name, marks=pytest.mark.soak) for name in OTHERS)], indirect=True
+)
 def test_every_packet_of_data_and_acks_takes_the_cables_that_it_names(fabric):
     flows = planned(fabric)
     with RoutedLab(fabric) as lab:

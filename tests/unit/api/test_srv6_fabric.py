@@ -80,3 +80,15 @@ async def test_another_steering_has_no_sids_to_print():
     async with served(None, fabric) as (addresses, _):
         with pytest.raises(InputError, match="--sids: packets name no paths here"):
             await asyncio.to_thread(topology, addresses["grpc"], watch=False, as_json=False, sids=True)
+
+
+async def test_a_restart_keeps_paths_and_another_block_renames_them(tmp_path):
+    """A host that connects again gets the addresses of the file in force."""
+    async with served(None, FABRIC, state=str(tmp_path)) as (_, jobs):
+        plan = await jobs.SubmitJob(RING, timeout=60)
+    other = replace(FABRIC, srv6=FABRIC.srv6._replace(block=0xFCBB0009))
+    for fabric, block in ((FABRIC, "fcbb:0:"), (other, "fcbb:9:")):
+        async with served(None, fabric, state=str(tmp_path)) as (_, jobs):
+            again = await anext(aiter(jobs.WatchJob(pb.WatchJobRequest(job_id="ring"), timeout=10)))
+        assert [list(flow.links) for flow in again.flows] == [list(flow.links) for flow in plan.flows]
+        assert [flow.sid for flow in again.flows] == [flow.sid.replace("fcbb:0:", block) for flow in plan.flows]
