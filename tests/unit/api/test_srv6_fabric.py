@@ -1,6 +1,7 @@
 """A controller of a fabric whose packets name their paths: no OpenFlow port, no search, addresses in every reply."""
 
 import asyncio
+import json
 from dataclasses import replace
 
 import grpc
@@ -64,7 +65,9 @@ async def test_explain_topology_and_show_name_the_addresses(capsys):
         await asyncio.to_thread(explain, addresses["grpc"], flow.flow_id, as_json=False)
         await asyncio.to_thread(show, addresses["grpc"], "ring", as_json=False)
         await asyncio.to_thread(topology, addresses["grpc"], watch=False, as_json=False, sids=True)
-        metrics = await asyncio.to_thread(read, f"http://{addresses['http']}/metrics")
+        metrics, job = [
+            await asyncio.to_thread(read, f"http://{addresses['http']}/{path}") for path in ("metrics", "api/jobs/ring")
+        ]
     out = capsys.readouterr().out
     assert f"data is sent to {flow.sid}, ACKs to {flow.reverse_sid}" in out
     assert f"{flow.flow_id}: to {flow.sid}, " in out
@@ -73,6 +76,7 @@ async def test_explain_topology_and_show_name_the_addresses(capsys):
     assert "\nleaf1:2>spine2:1 fcbb:0:e002::/48\n" in out
     assert "\nh1-n0 fcbb:0:3:e003::\n" in out
     assert b"heddle_switches_connected" not in metrics
+    assert json.loads(job)["certificate"]["by_construction"]
 
 
 async def test_another_steering_has_no_sids_to_print():

@@ -26,7 +26,8 @@ class Certificate(TypedDict):
 
     `flows_work_conserving` flows of this job may exceed their planned rates; shares assume that none does.
     On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of this job, the
-    oldest of them last at `oldest_confirmation_ms`; `probes` were sent for this generation.
+    oldest of them last at `oldest_confirmation_ms`; `probes` were sent for this generation. Where packets name their
+    paths, these are `by_construction`.
     """
 
     achieved: float
@@ -43,6 +44,7 @@ class Certificate(TypedDict):
     paths_confirmed: int
     oldest_confirmation_ms: int | None
     probes: int
+    by_construction: bool
 
 
 class FlowLine(TypedDict):
