@@ -91,6 +91,10 @@ class Sids:
             path = [self._cable_end(target) for _, target in ends]
         return (*path, *self._to_nic(self._fabric.nic_by_id[nic]))
 
+    def of_port(self, link: str) -> int:
+        """Return the uA by which a switch sends over a link between switches."""
+        return _local(_ends(self._fabric.cable_by_link[link], link)[0])
+
     def destination(self, links: Iterable[str], nic: str) -> int:
         """Return the destination address of packets that take these links to a NIC."""
         return address_of(self._block, self.usids(links, nic))

@@ -46,7 +46,7 @@ class RoutedNet(FabricNet):
         """The routers find their routes by themselves; None: `reroute` does."""
         self._leaf_mac = {nic.id: GATEWAY_MAC + number for number, nic in enumerate(fabric.nics)}
         self._down: set[PortRef] = set()
-        self._sids = StaticSids(fabric, self._leaf_mac) if traits_of(fabric).in_packets else None
+        self.sids = StaticSids(fabric, self._leaf_mac) if traits_of(fabric).in_packets else None
 
     @property
     def namespaces(self) -> Mapping[str, int]:
@@ -71,7 +71,7 @@ class RoutedNet(FabricNet):
             self._configure_router(switch.id, SEED_STEP * (number + 1) if self._seeded else 0)
         self._await_hosts()
         for switch in self.fabric.switches:
-            self._set_sids(switch.id)
+            self.set_sids(switch.id)
         self.reroute()  # only now: a nexthop needs a carrier, so both ends of its cable are up
         if self.bgp is not None:
             self.bgp.start()
@@ -86,7 +86,7 @@ class RoutedNet(FabricNet):
             ip_batch([f"link set dev {self.interface_of[port]} {'up' if up else 'down'}"], self._entrance(port.switch))
         if up:
             for port in (cable.lower, cable.upper):
-                self._set_sids(port.switch)
+                self.set_sids(port.switch)
 
     def reroute(self, failed: Collection[str] = ()) -> None:
         """Replace the routes of all routers around failed cables, as a routing protocol does once it has converged.
@@ -119,12 +119,12 @@ class RoutedNet(FabricNet):
     def _entrance(self, node: str) -> list[str]:
         return self.host(node).entrance
 
-    def _set_sids(self, switch: str) -> None:
+    def set_sids(self, switch: str) -> None:
         """Set the static SIDs of a router, where packets name paths; a port that goes down loses its own."""
-        if self._sids is not None:
+        if self.sids is not None:
             own = {port: name for port, name in self.interface_of.items() if port.switch == switch}
             up = {port: name for port, name in own.items() if port not in self._down}
-            ip_batch(self._sids.lines(switch, up), self._entrance(switch))
+            ip_batch(self.sids.lines(switch, up), self._entrance(switch))
 
     def _make_cables(self) -> None:
         pids = {node.name: node.pid for node in self.mininet.hosts}
@@ -149,7 +149,7 @@ class RoutedNet(FabricNet):
         """Set a router's sysctls, addresses, neighbours and queues."""
         names = self.interface_of
         self._set(switch, seed)
-        lines = ["link set dev lo up", *(self._sids.first_lines() if self._sids is not None else ())]
+        lines = ["link set dev lo up", *(self.sids.first_lines() if self.sids is not None else ())]
         for cable, port in cables_of(self.fabric, switch):
             far = cable.upper if port == cable.lower else cable.lower
             own, peer = (ip_text(self.routes.address_of[end]) for end in (port, far))
@@ -165,12 +165,12 @@ class RoutedNet(FabricNet):
 
     def _mac(self, port: PortRef) -> str:
         """Return the words that give a cable's end its address: the kernel's choice, but where packets name paths."""
-        return "" if self._sids is None else f"address {mac_text(self._sids.mac_of[port])}"
+        return "" if self.sids is None else f"address {mac_text(self.sids.mac_of[port])}"
 
     def _set(self, switch: str, seed: int) -> None:
         """Write the sysctls of a router's namespace; raises PrerequisiteError where the kernel lacks one."""
         settings = {f"ipv4/{name}": value for name, value in (SETTINGS | ({SEED: seed} if seed else {})).items()}
-        if self._sids is not None:
+        if self.sids is not None:
             settings |= {f"ipv6/{name}": value for name, value in static_sids.SETTINGS.items()}
             devices = self._interfaces(switch)
             of_port = static_sids.PORT_SETTINGS

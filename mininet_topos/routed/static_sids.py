@@ -35,11 +35,11 @@ class StaticSids:
         self._sids, self._fabric = Sids(fabric), fabric
         ends = [port for cable in fabric.cables for port in (cable.lower, cable.upper)]
         self.mac_of = {port: PORT_MAC + number for number, port in enumerate(ends)}
-        self._peer_mac: dict[PortRef, int] = {}
+        self.peer_mac_of: dict[PortRef, int] = {}
         for cable in fabric.cables:
-            self._peer_mac |= {cable.lower: self.mac_of[cable.upper], cable.upper: self.mac_of[cable.lower]}
+            self.peer_mac_of |= {cable.lower: self.mac_of[cable.upper], cable.upper: self.mac_of[cable.lower]}
         for nic in fabric.nics:
-            self.mac_of[nic.port], self._peer_mac[nic.port] = nic_port_macs[nic.id], nic.mac
+            self.mac_of[nic.port], self.peer_mac_of[nic.port] = nic_port_macs[nic.id], nic.mac
 
     def first_lines(self) -> list[str]:
         """Return the lines that a router needs once."""
@@ -53,9 +53,9 @@ class StaticSids:
         """Return the lines of a router's addresses, neighbours and entries; `names` has its ports that are up."""
         found = []
         for port, device in names.items():
-            peer = self._peer_mac[port]
-            found.append(f"addr replace {_link_local(self.mac_of[port])}/64 dev {device} nodad")
-            found.append(f"neigh replace {_link_local(peer)} lladdr {mac_text(peer)} dev {device} nud permanent")
+            peer = self.peer_mac_of[port]
+            found.append(f"addr replace {link_local(self.mac_of[port])}/64 dev {device} nodad")
+            found.append(f"neigh replace {link_local(peer)} lladdr {mac_text(peer)} dev {device} nud permanent")
         return [*found, *self._entries(switch, names)]
 
     def _entries(self, switch: str, names: Mapping[PortRef, str]) -> Iterator[str]:
@@ -68,11 +68,12 @@ class StaticSids:
     def _target(self, entry: Entry, names: Mapping[PortRef, str]) -> str:
         if entry.port is None:
             return f"encap seg6local action End {FLAVOR} dev {OWN_DEVICE}"
-        peer, device = _link_local(self._peer_mac[entry.port]), names[entry.port]
+        peer, device = link_local(self.peer_mac_of[entry.port]), names[entry.port]
         if entry.action is Action.ROUTE:
             return f"via {peer} dev {device}"
         return f"encap seg6local action End.X nh6 {peer} oif {device} {FLAVOR} dev {device}"
 
 
-def _link_local(mac: int) -> str:
+def link_local(mac: int) -> str:
+    """Return the link-local address that a port with this MAC address has here."""
     return ipv6_text(_LINK_LOCAL | mac)

@@ -47,6 +47,11 @@ def test_planned_traffic_runs_before_a_cut_around_it_and_after_its_repair(runnin
     assert {switch.rules for switch in topology.switches} == {0}
     assert all(switch.srv6_locator for switch in topology.switches)
 
+    words = (*HEDDLE[:-1], "check", "sids", running["directory"])
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout == "".join(f"{leaf}: 2 cables, all return, 2 packets\n" for leaf in ("leaf1", "leaf2")), done
+    assert done.returncode == 0
+
     def slowest_bps() -> int:
         found = call(lab, TRAFFIC)
         assert len(found["flows"]) == 4

@@ -6,11 +6,17 @@ import pytest
 
 from heddle.controller.config import load_fabric
 from heddle.controller.model.address import ipv6_text
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.plan import FlowPlan
 from heddle.controller.model.srv6 import Sids
+from heddle.controller.model.srv6_pings import Pings
+from heddle.foundation.address import mac_text
 from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
 from heddle.mininet_topos.routed.lab import RoutedLab
+from heddle.mininet_topos.routed.static_sids import link_local
+from heddle.mininet_topos.switches.fabric_net import ip_batch
+from heddle.programs.console.fabric_check.inputs import Source
+from heddle.programs.console.sid_check import LeafCheck, check_leaf
 from tests.e2e.lab.test_routed_fabric import SHAPES, SIZE_BYTES, TIMEOUT_S, planned, slowest
 
 pytestmark = pytest.mark.e2e
@@ -83,3 +89,44 @@ def test_a_cable_that_was_down_carries_the_flows_that_name_it_again(fabric):
         assert_on_planned_cables(lab, around, without)
         assert again.completed
         assert_on_planned_cables(lab, flows, again)
+
+
+@pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
+def test_pings_that_return_by_themselves_name_two_exchanged_cables(fabric):
+    with RoutedLab(fabric) as lab:
+        sound = checked(lab)
+        exchange(lab, PortRef("leaf1", 1), PortRef("leaf1", 2))
+        found = checked(lab)
+    assert [(leaf.tested, leaf.sent, leaf.findings) for leaf in sound] == [(4, 4, ())] * 4
+    assert [finding.line for leaf in found for finding in leaf.findings] == [
+        "leaf1:1: spine2:1 is at its far end, not spine1:1",
+        "leaf1:2: spine1:1 is at its far end, not spine2:1",
+    ]
+
+
+def exchange(lab: RoutedLab, one: PortRef, other: PortRef) -> None:
+    """Put the plugs of two ports of a switch into each other's place; neighbours are those that are really there."""
+    net, entrance = lab.routers, lab.net.host(one.switch).entrance
+    first, second = net.interface_of[one], net.interface_of[other]
+    ip_batch([f"link set dev {name} down" for name in (first, second)], entrance)
+    moves = ((first, "aside"), (second, first), ("aside", second))
+    ip_batch([f"link set dev {was} name {name}" for was, name in moves], entrance)
+    ip_batch([f"link set dev {name} up" for name in (first, second)], entrance)
+    net.set_sids(one.switch)
+    assert net.sids is not None
+    planned, met = net.sids.peer_mac_of[one], net.sids.peer_mac_of[other]
+    pairs = ((first, planned, met), (second, met, planned))
+    lines = [
+        f"neigh replace {link_local(ip)} lladdr {mac_text(mac)} dev {name} nud permanent" for name, ip, mac in pairs
+    ]
+    ip_batch(lines, entrance)
+
+
+def checked(lab: RoutedLab) -> list[LeafCheck]:
+    """Check all cables from the first NIC of each leaf."""
+    sids = Sids(lab.fabric)
+    sources = [
+        Source(nics[0], lab.net.device_of[nics[0].id], lab.net.host(nics[0].host).pid)
+        for nics in lab.fabric.nics_of_leaf.values()
+    ]
+    return [check_leaf(Pings(lab.fabric, source.nic), sids, source, None) for source in sources]
