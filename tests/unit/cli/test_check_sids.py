@@ -43,5 +43,5 @@ def test_a_leaf_is_a_line_and_each_wrong_cable_another():
 
 
 def test_a_device_that_is_not_there_is_an_error():
-    with pytest.raises(OSError, match="No such device|not permitted"):
+    with pytest.raises(OSError, match=r"No such device|not permitted"):
         SelfPinger("nosuchdevice0", 1, bytes(6))
