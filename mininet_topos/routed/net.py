@@ -124,7 +124,10 @@ class RoutedNet(FabricNet):
         if self.sids is not None:
             own = {port: name for port, name in self.interface_of.items() if port.switch == switch}
             up = {port: name for port, name in own.items() if port not in self._down}
-            ip_batch(self.sids.lines(switch, up), self._entrance(switch))
+            try:
+                ip_batch(self.sids.lines(switch, up), self._entrance(switch))
+            except PrerequisiteError as error:
+                raise PrerequisiteError(f"{error}; static SIDs need {static_sids.NEEDS}") from None
 
     def _make_cables(self) -> None:
         pids = {node.name: node.pid for node in self.mininet.hosts}

@@ -13,6 +13,7 @@ from heddle.foundation.address import mac_text
 
 PORT_MAC = 0x02FD00000000
 """The address of the n-th end of a cable is this plus n: locally administered."""
+NEEDS = "Linux 6.17 with seg6local (6.1 with `srv6: {style: cable}`) and iproute2 6.1"
 FLAVOR = "flavors next-csid lblen 32 nflen 16"
 OWN_DEVICE, OTHER_END = "sr0", "sr1"
 """The entries of a switch's own uSIDs need a device that stays up: a port's would go with it, and lo refuses them."""

@@ -83,7 +83,7 @@ def run_plan(
             sys.stdout.write(piece)
         print()
         return
-    show.plans(result.plan.jobs, result.hint, result.changes)
+    show.plans(result.plan.jobs, result.hint, result.changes, sids_of(fabric))
     if rules:
         from heddle.controller.rules.listing import group_rows, rows
 

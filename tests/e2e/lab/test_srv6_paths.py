@@ -1,6 +1,9 @@
 """Packets that name their paths on Linux routers: data and ACKs take the planned cables, without rules or probes."""
 
+import shutil
+import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +15,7 @@ from heddle.controller.model.srv6 import Sids
 from heddle.controller.model.srv6_pings import Pings
 from heddle.foundation.address import mac_text
 from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
+from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.routed.lab import RoutedLab
 from heddle.mininet_topos.routed.static_sids import link_local
 from heddle.mininet_topos.switches.fabric_net import ip_batch
@@ -22,6 +26,8 @@ from tests.e2e.lab.test_routed_fabric import SHAPES, SIZE_BYTES, TIMEOUT_S, plan
 pytestmark = pytest.mark.e2e
 
 OTHERS = ("parallel cables", "3 tiers", "parallel cables, cable", "3 tiers, un", "3 tiers, last hop")
+MARKED_BYTES = 40_000
+MARKING = "table ip6 t { chain c { type filter hook postrouting priority 0; ip6 ecn set ce; }; }\n"
 STYLES = {
     "parallel cables, cable": "{style: cable}",
     "3 tiers, un": "{style: un}",
@@ -37,13 +43,13 @@ def fabric(request, tmp_path) -> Fabric:
     return load_fabric(path)
 
 
-def sent(lab: RoutedLab, flows: Sequence[FlowPlan]) -> RunResult:
+def sent(lab: RoutedLab, flows: Sequence[FlowPlan], size_bytes: int = SIZE_BYTES) -> RunResult:
     """Send every flow, all from the same source port: it selects nothing."""
     sids = Sids(lab.fabric)
     requests = [
         FlowRequest(
             flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, rate_bps=flow.rate_bps * 98 // 100,
-            size_bytes=SIZE_BYTES, udp_source_port=50_000, reverse_udp_source_port=50_001,
+            size_bytes=size_bytes, udp_source_port=50_000, reverse_udp_source_port=50_001,
             sid=ipv6_text(sids.destination(flow.links, flow.dst_nic)),
             reverse_sid=ipv6_text(sids.destination(flow.reverse_links, flow.src_nic)),
         )
@@ -89,6 +95,23 @@ def test_a_cable_that_was_down_carries_the_flows_that_name_it_again(fabric):
         assert_on_planned_cables(lab, around, without)
         assert again.completed
         assert_on_planned_cables(lab, flows, again)
+
+
+@pytest.mark.skipif(shutil.which("nft") is None, reason="nft (Debian package nftables) is missing")
+@pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
+def test_a_mark_of_the_outer_header_reaches_the_congestion_control_of_the_sender(fabric):
+    """A spine marks all that it forwards: it sees the outer header alone."""
+    flows = planned(fabric, share=0.5)
+    with RoutedLab(fabric, settings=replace(NicSettings.for_fabric(fabric), dcqcn=True)) as lab:
+        words = [*lab.net.host("spine1").entrance, "nft", "-f", "-"]
+        subprocess.run(words, input=MARKING, text=True, check=True)
+        result = sent(lab, flows, size_bytes=MARKED_BYTES)
+    marked = {flow.flow_id for flow in flows if any("spine1:" in link for link in flow.links)}
+    assert 0 < len(marked) < len(flows)
+    for done in result.flows:
+        is_marked = done.request.flow_id in marked
+        assert (done.np_ecn_marked_roce_packets == done.rx_packets) == is_marked
+        assert (done.rp_cnp_handled > 0) == is_marked
 
 
 @pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)

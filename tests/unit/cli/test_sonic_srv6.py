@@ -140,6 +140,15 @@ def test_sids_need_the_steering(heddle, files):
     assert "SIDs need `steering: srv6`" in error
 
 
+def test_a_plan_shows_the_address_of_each_flow(heddle, exported, tmp_path):
+    jobs = tmp_path / "two.yaml"
+    jobs.write_text("jobs: [{job_id: a, ranks: {all: true}, collectives: [{kind: RING_ALL_REDUCE, bytes: 1000}]}]\n")
+    status, text, _ = heddle("plan", exported[1], jobs)
+    assert status == 0
+    assert "packets name their paths: by construction" in text
+    assert "fcbb:0:e001:e002:e003:ffff::" in text or "fcbb:0:e002:e002:e003:ffff::" in text
+
+
 @pytest.mark.skipif(not SCHEMAS, reason="HEDDLE_SRV6_YANG names no folder with sonic-srv6.yang and its imports")
 @pytest.mark.skipif(shutil.which("yanglint") is None, reason="yanglint (Debian package libyang-tools) is missing")
 def test_sonic_s_own_model_accepts_an_export_and_refuses_a_wrong_key(exported, tmp_path):
