@@ -13,6 +13,7 @@ from google.protobuf.json_format import MessageToDict
 
 from heddle.controller.api.translate import flow_to, plan_to
 from heddle.controller.model.plan import FlowPlan, JobPlan
+from heddle.controller.model.srv6 import Sids
 from heddle.controller.planner.ground.clos import MAX_HOPS, Topology
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Ints
@@ -22,15 +23,20 @@ from heddle.foundation.traffic_class import CLASSES
 FLOWS_PER_PIECE = 4_096
 
 
-def job_pieces(plan: JobPlan) -> Iterator[str]:
-    """Yield the text of one job's plan, all flows included."""
+def job_pieces(plan: JobPlan, sids: Sids | None = None) -> Iterator[str]:
+    """Yield the text of one job's plan, all flows included; `sids` where packets name their paths."""
     head = MessageToDict(
-        plan_to(plan, flows=(), room=None), preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+        plan_to(plan, flows=(), room=None, sids=sids),
+        preserving_proto_field_name=True,
+        always_print_fields_with_no_presence=True,
     )
     del head["flows"]
     yield json.dumps(head)[:-1] + ', "flows": ['
     flows = plan.flows.flows
-    texts = _of_table(flows) if isinstance(flows, FlowTable) and flows.turns is None else _of_any(flows)
+    if isinstance(flows, FlowTable) and flows.turns is None and sids is None:
+        texts = _of_table(flows)
+    else:
+        texts = _of_any(flows, sids)
     first = True
     for piece in texts:
         yield piece if first else ", " + piece
@@ -38,10 +44,10 @@ def job_pieces(plan: JobPlan) -> Iterator[str]:
     yield "]}"
 
 
-def _of_any(flows: Sequence[FlowPlan]) -> Iterator[str]:
+def _of_any(flows: Sequence[FlowPlan], sids: Sids | None) -> Iterator[str]:
     for flow in flows:
         found = MessageToDict(
-            flow_to(flow), preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+            flow_to(flow, sids=sids), preserving_proto_field_name=True, always_print_fields_with_no_presence=True
         )
         yield json.dumps(found)
 

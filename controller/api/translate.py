@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from heddle.controller.model.address import ipv6_text
 from heddle.controller.model.error import InputError
 from heddle.controller.model.job import (
     Algorithm,
@@ -18,6 +19,7 @@ from heddle.controller.model.moves import Cause, MoveLimit, Whose
 from heddle.controller.model.observed import Stream
 from heddle.controller.model.placement import Placement, Shape
 from heddle.controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan, conserving_count
+from heddle.controller.model.srv6 import Sids
 from heddle.v1 import heddle_pb2 as pb
 
 FLOWS_PER_PAGE = 1_000
@@ -137,33 +139,41 @@ def placements_to(places: Sequence[Placement], size_bytes: int = A_MESSAGE.size_
 
 
 def plan_to(
-    plan: JobPlan, *, flows: Sequence[FlowPlan] | None = None, room: Room | None = A_MESSAGE, rates: Rates = NO_RATES
+    plan: JobPlan,
+    *,
+    flows: Sequence[FlowPlan] | None = None,
+    room: Room | None = A_MESSAGE,
+    rates: Rates = NO_RATES,
+    sids: Sids | None = None,
 ) -> pb.JobPlan:
-    """Write a job's plan with the first of `flows` (None: the plan's own) that fit `room` (None: all)."""
-    message = _head_to(plan)
-    _add_flows(message, plan.flows.flows if flows is None else flows, room, rates)
+    """Write a job's plan with the first of `flows` (None: the plan's own) that fit `room` (None: all).
+
+    `sids` are the addresses of the fabric where packets name their paths.
+    """
+    message = _head_to(plan, sids)
+    _add_flows(message, plan.flows.flows if flows is None else flows, room, rates, sids)
     return message
 
 
-def plans_to(plans: Sequence[JobPlan], room: Room = A_MESSAGE) -> list[pb.JobPlan]:
+def plans_to(plans: Sequence[JobPlan], room: Room = A_MESSAGE, sids: Sids | None = None) -> list[pb.JobPlan]:
     """Write the first jobs whose plans fit one message without flows, then the flows that fit, job by job.
 
     A room for no flows leaves all of them out.
     """
     messages, left = list[pb.JobPlan](), room
     for plan in plans:
-        message = _head_to(plan)
+        message = _head_to(plan, sids)
         left = left._replace(size_bytes=left.size_bytes - _size_in(message))
         if messages and left.size_bytes < 0:
             break
         messages.append(message)
     for plan, message in zip(plans, messages, strict=False):
-        used = _add_flows(message, plan.flows.flows, left)
+        used = _add_flows(message, plan.flows.flows, left, sids=sids)
         left = Room(left.flows - len(message.flows), left.size_bytes - used)
     return messages
 
 
-def _head_to(plan: JobPlan) -> pb.JobPlan:
+def _head_to(plan: JobPlan, sids: Sids | None) -> pb.JobPlan:
     return pb.JobPlan(
         job_id=plan.job_id,
         tenant=plan.tenant,
@@ -173,18 +183,27 @@ def _head_to(plan: JobPlan) -> pb.JobPlan:
         reason=plan.reason,
         lease_expires_unix_ms=plan.lease_expires_unix_ms,
         certificate=certificate_to(
-            plan.certificate, plan.flows.own_max_link_utilisation, conserving_count(plan.flows.flows)
+            plan.certificate,
+            plan.flows.own_max_link_utilisation,
+            conserving_count(plan.flows.flows),
+            by_construction=sids is not None,
         ),
         predicted_completion_ns=plan.flows.predicted_completion_ns,
         flow_count=len(plan.flows.flows),
     )
 
 
-def _add_flows(message: pb.JobPlan, flows: Sequence[FlowPlan], room: Room | None, rates: Rates = NO_RATES) -> int:
+def _add_flows(
+    message: pb.JobPlan,
+    flows: Sequence[FlowPlan],
+    room: Room | None,
+    rates: Rates = NO_RATES,
+    sids: Sids | None = None,
+) -> int:
     """Add the first flows that fit, set `flows_truncated`, and return the bytes added."""
     used = 0
     for i in range(len(flows) if room is None else min(len(flows), room.flows)):
-        flow = flow_to(flows[i], rates)
+        flow = flow_to(flows[i], rates, sids)
         if room is not None and used + _size_in(flow) > room.size_bytes:
             break
         used += _size_in(flow)
@@ -198,15 +217,17 @@ def _size_in(message: pb.JobPlan | pb.FlowPlan | pb.Placement) -> int:
     return message.ByteSize() + 5
 
 
-def pages_of(generation: int, flows: Sequence[FlowPlan], rates: Rates = NO_RATES) -> Iterator[pb.FlowPlanPage]:
+def pages_of(
+    generation: int, flows: Sequence[FlowPlan], rates: Rates = NO_RATES, sids: Sids | None = None
+) -> Iterator[pb.FlowPlanPage]:
     """Split a job's flows into pages that fit any client's message limit."""
     for start in range(0, len(flows), FLOWS_PER_PAGE):
         last = min(start + FLOWS_PER_PAGE, len(flows))
-        yield pb.FlowPlanPage(generation=generation, flows=[flow_to(flows[i], rates) for i in range(start, last)])
+        yield pb.FlowPlanPage(generation=generation, flows=[flow_to(flows[i], rates, sids) for i in range(start, last)])
 
 
-def flow_to(flow: FlowPlan, rates: Rates = NO_RATES) -> pb.FlowPlan:
-    """Write one flow, with its measured rate if `rates` has it."""
+def flow_to(flow: FlowPlan, rates: Rates = NO_RATES, sids: Sids | None = None) -> pb.FlowPlan:
+    """Write one flow, with its measured rate if `rates` has it, and the addresses that name its paths."""
     measured_bps = rates.get(Stream(flow.src_nic, flow.dst_nic, flow.udp_source_port)) if rates else None
     return pb.FlowPlan(
         flow_id=flow.flow_id,
@@ -229,6 +250,8 @@ def flow_to(flow: FlowPlan, rates: Rates = NO_RATES) -> pb.FlowPlan:
         pinned=flow.pinned,
         work_conserving=flow.work_conserving,
         measured_bps=None if measured_bps is None else round(measured_bps),
+        sid=None if sids is None else ipv6_text(sids.destination(flow.links, flow.dst_nic)),
+        reverse_sid=None if sids is None else ipv6_text(sids.destination(flow.reverse_links, flow.src_nic)),
     )
 
 
@@ -237,7 +260,11 @@ def _window_to(window: AdmissionWindow) -> pb.AdmissionWindow:
 
 
 def certificate_to(
-    certificate: Certificate, own_max_link_utilisation: float, flows_work_conserving: int = 0
+    certificate: Certificate,
+    own_max_link_utilisation: float,
+    flows_work_conserving: int = 0,
+    *,
+    by_construction: bool = False,
 ) -> pb.Certificate:
     """Write a certificate; the figures beside it alone differ between the jobs of one plan."""
     return pb.Certificate(
@@ -266,4 +293,5 @@ def certificate_to(
         probes=certificate.probes,
         flows_work_conserving=flows_work_conserving,
         assumed=certificate.assumed,
+        by_construction=by_construction,
     )

@@ -1,5 +1,6 @@
 """The schema of the fabric file as pydantic models; docs/files.md describes its keys."""
 
+from ipaddress import IPv6Network
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -7,6 +8,7 @@ from pydantic import Field
 from heddle.controller.config.text.field import CableRate, Id, Ip, Mac, NicRate, Port, Shape, Uint32, Uint64, Version
 from heddle.controller.model.fabric import DEFAULT_STEERING, SteeredBy
 from heddle.controller.model.port_layout import PORT_BITS
+from heddle.controller.model.srv6_settings import DEFAULT_SRV6, LastHop, Style
 from heddle.foundation.network import Network
 
 Count = Annotated[int, Field(ge=1)]
@@ -75,6 +77,14 @@ class ReserveShape(Shape):
     parallel_cables: Choices = 0
 
 
+class Srv6Shape(Shape):
+    """The key `srv6`: how packets name their paths with `steering: srv6`."""
+
+    block: str = str(IPv6Network((DEFAULT_SRV6.block << 96, 32)))
+    style: Literal[tuple(each.value for each in Style)] = DEFAULT_SRV6.style.value  # type: ignore[valid-type]
+    last_hop: Literal[tuple(each.value for each in LastHop)] = DEFAULT_SRV6.last_hop.value  # type: ignore[valid-type]
+
+
 class FabricShape(Shape):
     """A whole fabric file."""
 
@@ -88,3 +98,4 @@ class FabricShape(Shape):
     reserve: ReserveShape | None = None
     steering: Literal[tuple(each.value for each in SteeredBy)] = DEFAULT_STEERING.value  # type: ignore[valid-type]
     port_addresses: dict[str, str] = Field(default_factory=dict)
+    srv6: Srv6Shape | None = None

@@ -13,6 +13,7 @@ from heddle.controller.config.generate import Parts, generate, generate_problems
 from heddle.controller.config.jobs_file import JobShape, JobsShape, request_of
 from heddle.controller.config.merge import Merge
 from heddle.controller.config.port_addresses import port_addresses_of
+from heddle.controller.config.srv6 import with_srv6
 from heddle.controller.config.text.complaint import refusal, shown
 from heddle.controller.config.text.document import Document, parse_document, read_document
 from heddle.controller.config.text.field import Shape
@@ -80,6 +81,9 @@ def fabric_of(document: Document) -> Fabric:
     if found:
         raise refusal(document.name, found)
     fabric = replace(fabric, port_addresses=addresses) if addresses else fabric
+    fabric, found = with_srv6(shape.srv6, fabric)
+    if found:
+        raise refusal(document.name, found)
     fabric = _with_reserve(document, fabric, shape.reserve)
     if not shape.failed:
         return fabric
@@ -95,7 +99,7 @@ def _with_reserve(document: Document, fabric: Fabric, reserve: ReserveShape | No
         fabric = replace(fabric, reserve=Reserve(**reserve.model_dump()))
         if reserve.agg_uplinks and all(switch.role is not Role.AGG for switch in fabric.switches):
             raise refusal(document.name, [Problem("reserve.agg_uplinks", "the fabric has no switch with the role agg")])
-    if fabric.steered_by is SteeredBy.OPENFLOW:
+    if fabric.steered_by is not SteeredBy.HASH:
         try:
             reserved_layout(fabric)
         except ValueError as why:

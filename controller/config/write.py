@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from ipaddress import IPv6Network
 from itertools import groupby
 
 from heddle.controller.config.fabric_file import GenerateShape
@@ -11,6 +12,7 @@ from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import DEFAULT_STEERING, Cable, Fabric, Nic, Switch
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.job_fields import collective_fields
+from heddle.controller.model.srv6_settings import DEFAULT_SRV6
 from heddle.foundation.address import mac_text
 from heddle.foundation.network import Network
 
@@ -35,6 +37,8 @@ def fabric_text(
     yield f"name: {_flow(fabric.name)}"
     if fabric.steered_by is not DEFAULT_STEERING:
         yield f"steering: {fabric.steered_by}"
+    if fabric.srv6 != DEFAULT_SRV6:
+        yield f"srv6: {_flow(_srv6(fabric))}"
     if fabric.port_addresses:
         yield f"port_addresses: {_flow(_addresses(fabric))}"
     if any(fabric.reserve):
@@ -52,6 +56,7 @@ def fabric_document(fabric: Fabric, shape: GenerateShape | None = None) -> Entry
     """Return the contents of the fabric file as a mapping."""
     head: Entry = {"version": 1, "name": fabric.name}
     head |= {"steering": fabric.steered_by.value} if fabric.steered_by is not DEFAULT_STEERING else {}
+    head |= {"srv6": _srv6(fabric)} if fabric.srv6 != DEFAULT_SRV6 else {}
     head |= {"port_addresses": _addresses(fabric)} if fabric.port_addresses else {}
     head |= {"reserve": _reserve(fabric)} if any(fabric.reserve) else {}
     return head | ({"generate": _generate(shape)} if shape is not None else dict(_parts(fabric)))
@@ -85,6 +90,11 @@ def _parts(fabric: Fabric, *, numbered: bool = False) -> Iterator[tuple[str, lis
 
 def _addresses(fabric: Fabric) -> Entry:
     return {str(port): ip_text(address) for port, address in fabric.port_addresses}
+
+
+def _srv6(fabric: Fabric) -> Entry:
+    block, style, last_hop = fabric.srv6
+    return {"block": str(IPv6Network((block << 96, 32))), "style": style.value, "last_hop": last_hop.value}
 
 
 def _reserve(fabric: Fabric) -> Entry:

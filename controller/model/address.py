@@ -1,4 +1,4 @@
-"""Convert IPv4 and MAC addresses between integers and text; `foundation.address` writes MAC addresses."""
+"""Convert IPv4, IPv6 and MAC addresses between integers and text; `foundation.address` writes MAC addresses."""
 
 import ipaddress
 
@@ -6,6 +6,11 @@ import ipaddress
 def ip_text(ip: int) -> str:
     """Return a 32-bit IPv4 address in dotted form."""
     return f"{ip >> 24 & 255}.{ip >> 16 & 255}.{ip >> 8 & 255}.{ip & 255}"
+
+
+def ipv6_text(address: int) -> str:
+    """Return a 128-bit IPv6 address in its canonical form (RFC 5952)."""
+    return str(ipaddress.IPv6Address(address))
 
 
 def parse_ip(text: str) -> int:

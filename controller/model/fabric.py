@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from heddle.controller.model.health import Health
 from heddle.controller.model.port_layout import NO_RESERVE, Reserve, SteeringLayout
+from heddle.controller.model.srv6_settings import DEFAULT_SRV6, Srv6
 from heddle.foundation.network import Network
 from heddle.foundation.traffic_class import CLASS_OF_NETWORK, TrafficClass
 
@@ -40,6 +41,8 @@ class SteeredBy(StrEnum):
     """Rules in switches, which read the path from the flow's source port, or are pins."""
     HASH = "hash"
     """The hashes of switches that have routes only: probes find a source port that leads over the path."""
+    SRV6 = "srv6"
+    """The packets: each names its path by SRv6 uSIDs, and switches have constant entries for them."""
 
 
 DEFAULT_STEERING = SteeredBy.OPENFLOW
@@ -160,6 +163,8 @@ class Fabric:
     """What source ports mean, where a journal or recording says so; `model.steering.layout_of` returns it."""
     described: tuple[Cable, ...] = ()
     """All cables of the fabric file, where `cables` are as they were found instead (`model.found_cabling`)."""
+    srv6: Srv6 = DEFAULT_SRV6
+    """How packets name paths with `steering: srv6`; `model.srv6` has the addresses."""
 
     @cached_property
     def paths_up(self) -> int:

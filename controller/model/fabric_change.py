@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from heddle.controller.model.address import ipv6_text
 from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, SteeredBy, Switch
 from heddle.controller.model.health import Health
 from heddle.controller.model.port_layout import Reserve
@@ -98,6 +99,13 @@ def changes_between(before: Fabric, after: Fabric) -> FabricChange:
     whole = (
         Changed("the fabric's name", before.name, after.name),
         Changed("steering", before.steered_by.value, after.steered_by.value),
+        Changed("srv6", _srv6(before), _srv6(after)),
+        *(
+            each._replace(id=f"the datapath id of {each.id}")  # the uSID of the switch
+            for each in (
+                switches.differing("datapath_id") if before.steered_by is after.steered_by is SteeredBy.SRV6 else ()
+            )
+        ),
     )
     return FabricChange(
         added=Parts(
@@ -161,6 +169,12 @@ def _brief(value: object) -> str:
         return " ".join(f"{name}={number}" for name, number in value._asdict().items() if number) or "none"
     assert isinstance(value, tuple)
     return f"{len(value)} listed"
+
+
+def _srv6(fabric: Fabric) -> str:
+    """Return the addressing of paths in a few words."""
+    block, style, last_hop = fabric.srv6
+    return f"block {ipv6_text(block << 96)}/32, style {style}, last hop {last_hop}"
 
 
 def _without(names: Iterable[str], others: Container[str]) -> tuple[str, ...]:

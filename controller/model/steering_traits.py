@@ -15,11 +15,13 @@ class SteeringTraits:
 
     With `has_sessions` switches connect to the controller, hold its rules and report their ports; otherwise telemetry
     reports them. Where it `is_probed`, probe agents find source ports and confirm the paths of running flows.
+    With `in_packets` each packet names its path (`model.srv6`), so that a plan is true by construction.
     `pin_refusal` and `fixed_port_refusal` say why PIN and fixed source ports are refused; "" where they are not.
     """
 
     has_sessions: bool = False
     is_probed: bool = False
+    in_packets: bool = False
     pin_refusal: str = ""
     fixed_port_refusal: str = ""
 
@@ -30,6 +32,11 @@ TRAITS: Mapping[SteeredBy, SteeringTraits] = {
         is_probed=True,
         pin_refusal="PIN needs rules in switches, and this fabric hashes; use SOURCE_PORT",
         fixed_port_refusal="a fixed port has one path only where the fabric hashes; 0 lets probes find a port",
+    ),
+    SteeredBy.SRV6: SteeringTraits(
+        in_packets=True,
+        pin_refusal="PIN needs rules in switches, and here packets name their paths; use SOURCE_PORT",
+        fixed_port_refusal="a source port selects no path where packets name theirs; 0 leaves it to the controller",
     ),
 }
 

@@ -46,6 +46,7 @@ from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import DEFAULT_STEERING, Cable, Fabric, Nic, SteeredBy, Switch
 from heddle.controller.model.health import Health
 from heddle.controller.model.port_layout import SteeringLayout
+from heddle.controller.model.srv6_settings import DEFAULT_SRV6, LastHop, Srv6, Style
 from heddle.controller.model.steering import former_layout, layout_of
 from heddle.controller.planner.ground.clos import Topology, topology_of
 from heddle.controller.planner.ground.expand import Flows
@@ -110,7 +111,9 @@ class ValuePickler(pickle.Pickler):
                 return topology_of, (self._fabric,)
             case Fabric():  # without its indices
                 built = (value.name, value.switches, value.cables, value.nics, value.failed)
-                return _fabric, (*built, value.steered_by, layout_of(value), value.described)
+                block, style, last_hop = value.srv6
+                named = ((block, style.value, last_hop.value),) if value.srv6 != DEFAULT_SRV6 else ()
+                return _fabric, (*built, value.steered_by, layout_of(value), value.described, *named)
             case LinkLoads():  # without what it has computed
                 return LinkLoads, (value._topology, value._flows, value._hops)
             case InputError():
@@ -189,13 +192,15 @@ def _scalar(kind: str, value: float) -> Any:
 def _fabric(
     name: str, switches: tuple[Switch, ...], cables: tuple[Cable, ...], nics: tuple[Nic, ...], failed: Health,
     steered_by: SteeredBy = DEFAULT_STEERING, port_layout: SteeringLayout | None = None,
-    described: tuple[Cable, ...] = (),
+    described: tuple[Cable, ...] = (), srv6: tuple[int, str, str] | None = None,
 ) -> Fabric:  # fmt: skip
-    """Return a fabric; recordings of earlier versions lack some of the last three."""
+    """Return a fabric; recordings leave out the last where it is the default, and early ones also those before it."""
     found = Fabric(
         name=name, switches=switches, cables=cables, nics=nics, failed=failed, steered_by=steered_by,
         described=described,
     )  # fmt: skip
+    if srv6 is not None:
+        found = replace(found, srv6=Srv6(srv6[0], Style(srv6[1]), LastHop(srv6[2])))
     return replace(found, port_layout=port_layout or former_layout(found))
 
 

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
+from ipaddress import IPv6Address, IPv6Network
 from typing import NamedTuple
 
 MAX_DIGITS = 20
@@ -59,3 +61,21 @@ def either(first: ValueKind, second: ValueKind) -> ValueKind:
 
 
 ANY = ValueKind("a text", lambda text: True)
+
+
+def _reads(read: Callable[[str], object]) -> Callable[[str], bool]:
+    def allows(text: str) -> bool:
+        try:
+            read(text)
+        except ValueError:
+            return False
+        return True
+
+    return allows
+
+
+IPV6_ADDRESS = ValueKind("an IPv6 address", _reads(IPv6Address))
+IPV6_PREFIX = ValueKind(
+    "an IPv6 prefix such as fcbb:0:1::/48",
+    lambda text: "/" in text and _reads(partial(IPv6Network, strict=False))(text),
+)

@@ -8,7 +8,18 @@ are in `refusals`.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from heddle.controller.sonic.kinds import ANY, ValueKind, either, length, number, one_of, pattern, row_of
+from heddle.controller.sonic.kinds import (
+    ANY,
+    IPV6_ADDRESS,
+    IPV6_PREFIX,
+    ValueKind,
+    either,
+    length,
+    number,
+    one_of,
+    pattern,
+    row_of,
+)
 
 MAX_SPEED_MBPS = 1_600_000
 COLOURS = ("green", "yellow", "red")
@@ -182,6 +193,28 @@ MODELS: Mapping[str, Model] = {
         (one_of("GLOBAL"),),
         {**_HASHES, **dict.fromkeys(("ecmp_hash_algorithm", "lag_hash_algorithm"), _HASH_ALGORITHM)},
         lists=frozenset(_HASHES),
+    ),
+    "SRV6_MY_LOCATORS": Model(
+        "sonic-srv6.yang",
+        (ANY,),
+        {
+            "prefix": IPV6_ADDRESS,
+            **dict.fromkeys(("block_len", "node_len"), number(1, 128)),
+            **dict.fromkeys(("func_len", "arg_len"), number(0, 128)),
+            "vrf": row_of("VRF", "default"),
+        },
+        required=("prefix",),
+    ),
+    "SRV6_MY_SIDS": Model(
+        "sonic-srv6.yang",
+        (row_of("SRV6_MY_LOCATORS"), IPV6_PREFIX),
+        {
+            "action": one_of("uN", "uA", "uDT46"),
+            "decap_vrf": row_of("VRF", "default"),
+            "decap_dscp_mode": one_of("uniform", "pipe"),
+            "interface": row_of("PORT"),
+            "adj": IPV6_ADDRESS,
+        },
     ),
     "SWITCH_TRIMMING": Model(
         "sonic-trimming.yang",

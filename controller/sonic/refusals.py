@@ -13,6 +13,9 @@ from heddle.controller.sonic.wording import Difference
 _CHASSIS_TYPES = ("voq", "chassis-packet", "fabric")
 _CHASSIS_SKUS = ("msft_four_asic_vs", "msft_multi_asic_vs")
 GLOBAL = "GLOBAL"
+_LENGTHS = {"block_len": 32, "node_len": 16, "func_len": 16, "arg_len": 0}
+"""The lengths of a locator's parts in bits, with the models' defaults."""
+ADDRESS_BITS = 128
 _BEFORE_PIR_ALONE = " before sonic-buildimage#29314 (September 2026)"
 """Releases up to 202605 refuse a `pir` without `cir`; master accepts it since then."""
 
@@ -141,9 +144,27 @@ def _watchdog(config: ConfigDb, key: str, row: Mapping[str, object]) -> Iterator
             yield from _ordered(config, Place("PFC_WD", GLOBAL, "POLL_INTERVAL"), place, file)
 
 
+def _locator(config: ConfigDb, key: str, row: Mapping[str, object]) -> Iterator[Difference]:
+    lengths = [integer(str(row.get(field, default))) for field, default in _LENGTHS.items()]
+    if None not in lengths and (total := sum(filter(None, lengths))) > ADDRESS_BITS:
+        wanted = f"{' + '.join(_LENGTHS)} of at most {ADDRESS_BITS}"
+        yield _refused(Place("SRV6_MY_LOCATORS", key), str(total), wanted, MODELS["SRV6_MY_LOCATORS"].file)
+
+
+def _sid(config: ConfigDb, key: str, row: Mapping[str, object]) -> Iterator[Difference]:
+    file, is_adjacency = MODELS["SRV6_MY_SIDS"].file, row.get("action") == "uA"
+    if is_adjacency and "interface" not in row:
+        yield _refused(Place("SRV6_MY_SIDS", key, "interface"), "", "a row of PORT, for a uA", file)
+    if "adj" in row and not is_adjacency:
+        place = Place("SRV6_MY_SIDS", key, "adj")
+        yield _refused(place, config.value(place), "it only for a uA", file)
+
+
 _CONDITIONS: Mapping[str, Callable[[ConfigDb, str, Mapping[str, object]], Iterator[Difference]]] = {
     "WRED_PROFILE": _wred,
     "SCHEDULER": _scheduler,
     "BUFFER_POOL": _pool,
     "PFC_WD": _watchdog,
+    "SRV6_MY_LOCATORS": _locator,
+    "SRV6_MY_SIDS": _sid,
 }

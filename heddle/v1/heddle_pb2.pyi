@@ -377,7 +377,7 @@ class JobPlan(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ..., reason: _Optional[str] = ..., lease_expires_unix_ms: _Optional[int] = ..., flows_truncated: _Optional[bool] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., state: _Optional[str] = ..., predicted_completion_ns: _Optional[int] = ..., flow_count: _Optional[int] = ...) -> None: ...
 
 class FlowPlan(_message.Message):
-    __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned", "measured_bps", "work_conserving")
+    __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned", "measured_bps", "work_conserving", "sid", "reverse_sid")
     FLOW_ID_FIELD_NUMBER: _ClassVar[int]
     SRC_NIC_FIELD_NUMBER: _ClassVar[int]
     DST_NIC_FIELD_NUMBER: _ClassVar[int]
@@ -398,6 +398,8 @@ class FlowPlan(_message.Message):
     PINNED_FIELD_NUMBER: _ClassVar[int]
     MEASURED_BPS_FIELD_NUMBER: _ClassVar[int]
     WORK_CONSERVING_FIELD_NUMBER: _ClassVar[int]
+    SID_FIELD_NUMBER: _ClassVar[int]
+    REVERSE_SID_FIELD_NUMBER: _ClassVar[int]
     flow_id: str
     src_nic: str
     dst_nic: str
@@ -418,7 +420,9 @@ class FlowPlan(_message.Message):
     pinned: bool
     measured_bps: int
     work_conserving: bool
-    def __init__(self, flow_id: _Optional[str] = ..., src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., links: _Optional[_Iterable[str]] = ..., udp_source_port: _Optional[int] = ..., rate_bps: _Optional[int] = ..., window: _Optional[_Union[AdmissionWindow, _Mapping]] = ..., dscp: _Optional[int] = ..., priority_group: _Optional[int] = ..., reverse_links: _Optional[_Iterable[str]] = ..., reverse_udp_source_port: _Optional[int] = ..., demand_bps: _Optional[int] = ..., phase: _Optional[int] = ..., src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., collective: _Optional[int] = ..., queue_pair: _Optional[int] = ..., pinned: _Optional[bool] = ..., measured_bps: _Optional[int] = ..., work_conserving: _Optional[bool] = ...) -> None: ...
+    sid: str
+    reverse_sid: str
+    def __init__(self, flow_id: _Optional[str] = ..., src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., links: _Optional[_Iterable[str]] = ..., udp_source_port: _Optional[int] = ..., rate_bps: _Optional[int] = ..., window: _Optional[_Union[AdmissionWindow, _Mapping]] = ..., dscp: _Optional[int] = ..., priority_group: _Optional[int] = ..., reverse_links: _Optional[_Iterable[str]] = ..., reverse_udp_source_port: _Optional[int] = ..., demand_bps: _Optional[int] = ..., phase: _Optional[int] = ..., src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., collective: _Optional[int] = ..., queue_pair: _Optional[int] = ..., pinned: _Optional[bool] = ..., measured_bps: _Optional[int] = ..., work_conserving: _Optional[bool] = ..., sid: _Optional[str] = ..., reverse_sid: _Optional[str] = ...) -> None: ...
 
 class AdmissionWindow(_message.Message):
     __slots__ = ("slot", "slots", "slot_ns")
@@ -431,7 +435,7 @@ class AdmissionWindow(_message.Message):
     def __init__(self, slot: _Optional[int] = ..., slots: _Optional[int] = ..., slot_ns: _Optional[int] = ...) -> None: ...
 
 class Certificate(_message.Message):
-    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving", "assumed")
+    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving", "assumed", "by_construction")
     MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_KIND_FIELD_NUMBER: _ClassVar[int]
@@ -457,6 +461,7 @@ class Certificate(_message.Message):
     PROBES_FIELD_NUMBER: _ClassVar[int]
     FLOWS_WORK_CONSERVING_FIELD_NUMBER: _ClassVar[int]
     ASSUMED_FIELD_NUMBER: _ClassVar[int]
+    BY_CONSTRUCTION_FIELD_NUMBER: _ClassVar[int]
     max_link_utilisation: float
     lower_bound: float
     lower_bound_kind: str
@@ -482,7 +487,8 @@ class Certificate(_message.Message):
     probes: int
     flows_work_conserving: int
     assumed: bool
-    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ..., assumed: _Optional[bool] = ...) -> None: ...
+    by_construction: bool
+    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ..., assumed: _Optional[bool] = ..., by_construction: _Optional[bool] = ...) -> None: ...
 
 class SuggestPlacementRequest(_message.Message):
     __slots__ = ("ranks", "collectives", "gpu_milli", "max_suggestions")
@@ -549,7 +555,7 @@ class Miscabling(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., text: _Optional[str] = ..., cables: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Switch(_message.Message):
-    __slots__ = ("id", "role", "datapath_id", "connected", "drained", "rules", "fault")
+    __slots__ = ("id", "role", "datapath_id", "connected", "drained", "rules", "fault", "srv6_locator")
     ID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     DATAPATH_ID_FIELD_NUMBER: _ClassVar[int]
@@ -557,6 +563,7 @@ class Switch(_message.Message):
     DRAINED_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
     FAULT_FIELD_NUMBER: _ClassVar[int]
+    SRV6_LOCATOR_FIELD_NUMBER: _ClassVar[int]
     id: str
     role: str
     datapath_id: int
@@ -564,10 +571,11 @@ class Switch(_message.Message):
     drained: bool
     rules: int
     fault: str
-    def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
+    srv6_locator: str
+    def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ..., fault: _Optional[str] = ..., srv6_locator: _Optional[str] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured", "cabling", "heard", "left_out", "left_bps", "fault", "as_found")
+    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured", "cabling", "heard", "left_out", "left_bps", "fault", "as_found", "srv6_sid")
     ID_FIELD_NUMBER: _ClassVar[int]
     SRC_FIELD_NUMBER: _ClassVar[int]
     DST_FIELD_NUMBER: _ClassVar[int]
@@ -583,6 +591,7 @@ class Link(_message.Message):
     LEFT_BPS_FIELD_NUMBER: _ClassVar[int]
     FAULT_FIELD_NUMBER: _ClassVar[int]
     AS_FOUND_FIELD_NUMBER: _ClassVar[int]
+    SRV6_SID_FIELD_NUMBER: _ClassVar[int]
     id: str
     src: str
     dst: str
@@ -598,10 +607,11 @@ class Link(_message.Message):
     left_bps: int
     fault: str
     as_found: bool
-    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ..., as_found: _Optional[bool] = ...) -> None: ...
+    srv6_sid: str
+    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ..., as_found: _Optional[bool] = ..., srv6_sid: _Optional[str] = ...) -> None: ...
 
 class Nic(_message.Message):
-    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network", "nvlink_domain")
+    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network", "nvlink_domain", "srv6_source")
     ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     IP_FIELD_NUMBER: _ClassVar[int]
@@ -611,6 +621,7 @@ class Nic(_message.Message):
     RAIL_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     NVLINK_DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    SRV6_SOURCE_FIELD_NUMBER: _ClassVar[int]
     id: str
     host: str
     ip: str
@@ -620,7 +631,8 @@ class Nic(_message.Message):
     rail: int
     network: str
     nvlink_domain: str
-    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ..., nvlink_domain: _Optional[str] = ...) -> None: ...
+    srv6_source: str
+    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ..., nvlink_domain: _Optional[str] = ..., srv6_source: _Optional[str] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ("target", "undrain")

@@ -3,7 +3,8 @@
 Runs as `python -m heddle.mininet_topos.measure.capture`. Reads JSON lines on standard input and replies to each:
 
     {"op": "configure", "incoming": {interface: link id}, "outgoing": {interface: link id},
-     "namespaces": {interface: pid}}  # whose network namespace has the interface; without: the capture's own
+     "namespaces": {interface: pid},  # whose network namespace has the interface; without: the capture's own
+     "outer_bytes": 0}                # 40 where packets have an outer IPv6 header
     {"op": "reset"}    set all counts to zero
     {"op": "report"}   {"data": [[link id, src ip, dst ip, port, packets] ...], "acks": [...], "ring_drops": n}
 
@@ -28,6 +29,7 @@ from heddle.mininet_topos.measure.receive_ring import (
     INTERFACE_AT,
     MAC_AT,
     PACKET_OUTGOING,
+    ROW_BYTES,
     ReceiveRing,
     Rows,
     roce_filter,
@@ -40,10 +42,8 @@ ROUTER_FRAMES = 1 << 14
 POLL_S = 0.2
 DRAIN_DIVISOR = 4
 """The ring is drained when it is a quarter full; the rest holds more than a second of 100,000 frames per second."""
-_COLUMNS = (
-    *range(INTERFACE_AT, INTERFACE_AT + 4), DIRECTION_AT, *range(MAC_AT + 26, MAC_AT + 36), MAC_AT + BTH_AT,
-)  # fmt: skip
-"""Interface 4, direction 1, source and destination address 8, source port 2, opcode 1."""
+TUNNELLED_ROW_BYTES = 2 * ROW_BYTES
+"""Rows of frames with an outer header: the kernel aligns them to a power of two."""
 
 Key = tuple[str, int, int, int]
 
@@ -51,11 +51,21 @@ Key = tuple[str, int, int, int]
 class LinkCounter:
     """Packet counts per link and stream, from the rows of the receive ring."""
 
-    def __init__(self, incoming: dict[str, str], outgoing: dict[str, str], frames: int = RING_FRAMES) -> None:
-        """Map interfaces (name to link id, per direction) and open a ring for so many frames."""
+    def __init__(
+        self, incoming: dict[str, str], outgoing: dict[str, str], frames: int = RING_FRAMES, outer_bytes: int = 0
+    ) -> None:
+        """Map interfaces (name to link id, per direction) and open a ring for so many frames.
+
+        With `outer_bytes` frames with an outer header of so many bytes count, and no others.
+        """
         self._incoming = {socket.if_nametoindex(name): link for name, link in incoming.items()}
         self._outgoing = {socket.if_nametoindex(name): link for name, link in outgoing.items()}
-        self._ring, self._frames = ReceiveRing(roce_filter(list(self._outgoing)), frames), frames
+        program, row_bytes = (
+            roce_filter(list(self._outgoing), outer_bytes),
+            TUNNELLED_ROW_BYTES if outer_bytes else ROW_BYTES,
+        )
+        self._ring, self._frames = ReceiveRing(program, frames, row_bytes), frames
+        self._columns = _columns(outer_bytes)
         self.reset()
 
     def reset(self) -> None:
@@ -75,7 +85,7 @@ class LinkCounter:
         """Count the rows in the ring."""
         rows = self._ring.take()
         if len(rows):
-            for key, packets in zip(*_distinct(rows), strict=True):
+            for key, packets in zip(*_distinct(rows, self._columns), strict=True):
                 self._add(bytes(key), int(packets))
 
     def report(self) -> dict[str, Any]:
@@ -118,13 +128,15 @@ class Counters:
         return {"ok": True, **rows, "ring_drops": sum(report["ring_drops"] for report in reports)}
 
 
-def counters_of(incoming: dict[str, str], outgoing: dict[str, str], namespaces: dict[str, int]) -> Counters:
+def counters_of(
+    incoming: dict[str, str], outgoing: dict[str, str], namespaces: dict[str, int], outer_bytes: int = 0
+) -> Counters:
     """Open a ring in each namespace for the interfaces that it has."""
     counters = []
     for pid in dict.fromkeys(namespaces.get(name) for name in incoming):
         here, out = (_in_namespace(links, namespaces, pid) for links in (incoming, outgoing))
         with nullcontext() if pid is None else network_namespace(pid):
-            counters.append(LinkCounter(here, out, RING_FRAMES if pid is None else ROUTER_FRAMES))
+            counters.append(LinkCounter(here, out, RING_FRAMES if pid is None else ROUTER_FRAMES, outer_bytes))
     return Counters(counters)
 
 
@@ -135,10 +147,17 @@ def _in_namespace(links: dict[str, str], namespaces: dict[str, int], pid: int | 
 KINDS = ("data", "acks")
 
 
-def _distinct(rows: Rows) -> tuple[Any, Any]:
+def _columns(outer_bytes: int) -> tuple[int, ...]:
+    """Return where a row has interface (4), direction (1), addresses (8), source port (2) and opcode (1)."""
+    frame_at = MAC_AT + outer_bytes
+    interface, addresses = range(INTERFACE_AT, INTERFACE_AT + 4), range(frame_at + 26, frame_at + 36)
+    return (*interface, DIRECTION_AT, *addresses, frame_at + BTH_AT)
+
+
+def _distinct(rows: Rows, at: tuple[int, ...]) -> tuple[Any, Any]:
     """Return the distinct values of the counted columns, and the number of rows with each."""
-    columns = np.ascontiguousarray(rows[:, _COLUMNS])
-    return np.unique(columns.view(f"V{len(_COLUMNS)}")[:, 0], return_counts=True)
+    columns = np.ascontiguousarray(rows[:, at])
+    return np.unique(columns.view(f"V{len(at)}")[:, 0], return_counts=True)
 
 
 def main() -> None:
@@ -151,7 +170,7 @@ def main() -> None:
             counter.drain_if_filling()
         for command in reader.read() if readable else ():
             if command["op"] == "configure":
-                counter = counters_of(command["incoming"], command["outgoing"], command["namespaces"])
+                counter = counters_of(*(command[key] for key in ("incoming", "outgoing", "namespaces", "outer_bytes")))
             elif command["op"] == "reset" and counter is not None:
                 counter.reset()
             report = counter is not None and command["op"] == "report"

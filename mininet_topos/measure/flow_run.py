@@ -30,7 +30,8 @@ class FlowRequest:
     """One queue pair to run: `size_bytes` of payload, paced at no more than `rate_bps` bits of Ethernet frame a second.
 
     Congestion control does not cut its rate below `floor_bps`. With an admission window it sends in its own time slots
-    only. `operation` selects RDMA WRITE or SEND opcodes.
+    only. `operation` selects RDMA WRITE or SEND opcodes. Where packets name their paths, `sid` and `reverse_sid` are
+    the addresses that name those of data and ACKs.
     """
 
     flow_id: str
@@ -44,14 +45,16 @@ class FlowRequest:
     window: AdmissionWindow = ALWAYS
     operation: Literal["write", "send"] = "write"
     floor_bps: int = 0
+    sid: str = ""
+    reverse_sid: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowChange:
     """New parameters for a running flow; None keeps the present value.
 
-    A new `udp_source_port` takes effect once all packets sent are acknowledged (`planned`), or at once, with those
-    packets sent again (`failure`); rate and window change with it. Other changes apply to the next packet or ACK.
+    A new `udp_source_port` or `sid` takes effect once all packets sent are acknowledged (`planned`), or at once, with
+    those packets sent again (`failure`); rate and window change with it. Other changes apply to the next packet or ACK.
     """
 
     udp_source_port: int | None = None
@@ -59,6 +62,8 @@ class FlowChange:
     rate_bps: int | None = None
     floor_bps: int | None = None
     window: AdmissionWindow | None = None
+    sid: str | None = None
+    reverse_sid: str | None = None
     move: Literal["planned", "failure"] = PLANNED
     reason: str = ""
 
@@ -67,15 +72,15 @@ class FlowChange:
         admission = None if self.window is None else admission_message(self.window)
         values = {
             "udp_source_port": self.udp_source_port, "rate_bps": self.rate_bps, "floor_bps": self.floor_bps,
-            "admission": admission,
+            "admission": admission, "sid": self.sid,
         }  # fmt: skip
         found = {name: value for name, value in values.items() if value is not None}
         return {**found, "move": self.move, "reason": self.reason} if found or self.move == FAILURE else {}
 
     def for_responder(self) -> dict[str, Any]:
         """Return the fields of the `modify` command for the receiving NIC."""
-        port = self.reverse_udp_source_port
-        return {} if port is None else {"udp_source_port": port}
+        values = {"udp_source_port": self.reverse_udp_source_port, "sid": self.reverse_sid}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def admission_message(window: AdmissionWindow) -> dict[str, int]:

@@ -73,6 +73,8 @@ def _change(
         rate_bps=pace(new) if pace(new) != pace(old) else None,
         floor_bps=floor(new) if floor(new) != floor(old) else None,
         window=_window(new) if new.window != old.window else None,
+        sid=new.sid if new.sid != old.sid else None,
+        reverse_sid=new.reverse_sid if new.reverse_sid != old.reverse_sid else None,
         move=move,
         reason=reason,
     )

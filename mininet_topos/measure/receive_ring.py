@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from heddle.mininet_topos.wire.roce import ROCE_PORT
 from heddle.mininet_topos.wire.sockets import ETH_P_ALL, SOL_PACKET, Instruction, attach_filter, socket_drops
+from heddle.mininet_topos.wire.srv6 import ETHERTYPE, IPV4_IN_IPV6, NEXT_HEADER_AT
 
 PACKET_RX_RING, PACKET_VERSION, TPACKET_V2 = 5, 10, 1
 ROW_BYTES = 128
@@ -29,13 +30,24 @@ _DIRECTION, _INTERFACE = 0xFFFFF004, 0xFFFFF008  # SKF_AD_OFF + SKF_AD_PKTTYPE, 
 Rows = npt.NDArray[np.uint8]
 
 
-def roce_filter(outgoing_interfaces: list[int]) -> tuple[Instruction, ...]:
-    """Return a filter that accepts RoCEv2 frames received on any interface, and those sent on the given interfaces."""
-    refuse, take = (0x06, 0, 0, 0), (0x06, 0, 0, SNAP_BYTES)
-    program: list[Instruction] = [
+def roce_filter(outgoing_interfaces: list[int], outer_bytes: int = 0) -> tuple[Instruction, ...]:
+    """Return a filter that accepts RoCEv2 frames received on any interface, and those sent on the given interfaces.
+
+    With `outer_bytes` it accepts those alone that have an outer IPv6 header of so many bytes.
+    """
+    refuse, take = (0x06, 0, 0, 0), (0x06, 0, 0, SNAP_BYTES + outer_bytes)
+    plain: tuple[Instruction, ...] = (
         (0x28, 0, 0, 12), (0x15, 1, 0, 0x0800), refuse,
         (0x30, 0, 0, 23), (0x15, 1, 0, 17), refuse,
         (0xB1, 0, 0, 14), (0x48, 0, 0, 16), (0x15, 1, 0, ROCE_PORT), refuse,
+    )  # fmt: skip
+    inside: tuple[Instruction, ...] = (
+        (0x28, 0, 0, 12), (0x15, 1, 0, ETHERTYPE), refuse,
+        (0x30, 0, 0, NEXT_HEADER_AT), (0x15, 1, 0, IPV4_IN_IPV6), refuse,
+        (0x28, 0, 0, outer_bytes + 36), (0x15, 1, 0, ROCE_PORT), refuse,
+    )  # fmt: skip
+    program: list[Instruction] = [
+        *(inside if outer_bytes else plain),
         (0x20, 0, 0, _DIRECTION), (0x15, 1, 0, PACKET_OUTGOING), take,
         (0x20, 0, 0, _INTERFACE),
     ]  # fmt: skip
@@ -47,17 +59,18 @@ def roce_filter(outgoing_interfaces: list[int]) -> tuple[Instruction, ...]:
 class ReceiveRing:
     """The ring; `take` copies the rows that have arrived and returns their slots to the kernel."""
 
-    def __init__(self, program: tuple[Instruction, ...], frames: int) -> None:
+    def __init__(self, program: tuple[Instruction, ...], frames: int, row_bytes: int = ROW_BYTES) -> None:
         """Map a ring of `frames` rows (rounded up to whole blocks) for frames that the filter `program` accepts."""
+        self._row_bytes = row_bytes
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         attach_filter(self.socket, program)
         self.socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
-        blocks = -(-frames * ROW_BYTES // BLOCK_BYTES)
-        self._count = blocks * BLOCK_BYTES // ROW_BYTES
-        ring = struct.pack("=IIII", BLOCK_BYTES, blocks, ROW_BYTES, self._count)
+        blocks = -(-frames * row_bytes // BLOCK_BYTES)
+        self._count = blocks * BLOCK_BYTES // row_bytes
+        ring = struct.pack("=IIII", BLOCK_BYTES, blocks, row_bytes, self._count)
         self.socket.setsockopt(SOL_PACKET, PACKET_RX_RING, ring)
         self._memory = mmap.mmap(self.socket.fileno(), blocks * BLOCK_BYTES)
-        self._rows: Rows = np.frombuffer(self._memory, np.uint8).reshape(self._count, ROW_BYTES)
+        self._rows: Rows = np.frombuffer(self._memory, np.uint8).reshape(self._count, row_bytes)
         self._status: npt.NDArray[Any] = self._rows.view("<u4")[:, 0]
         self._head = 0
 
@@ -69,7 +82,7 @@ class ReceiveRing:
             parts.append(self._rows[rows].copy())
             self._status[rows] = TP_STATUS_KERNEL
             self._head = (self._head + count) % self._count
-        return np.concatenate(parts) if parts else np.empty((0, ROW_BYTES), np.uint8)
+        return np.concatenate(parts) if parts else np.empty((0, self._row_bytes), np.uint8)
 
     def drops(self) -> int:
         """Return the number of frames dropped since the last call because the ring was full."""

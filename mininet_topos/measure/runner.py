@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from heddle.controller.model.address import ip_text
+from heddle.controller.model.address import ip_text, ipv6_text
 from heddle.controller.model.fabric import Nic
 from heddle.controller.model.plan import ALWAYS
+from heddle.controller.model.srv6 import Sids
+from heddle.controller.model.steering_traits import traits_of
 from heddle.foundation.address import mac_text
 from heddle.mininet_topos.host.child import Child
 from heddle.mininet_topos.host.json_lines import wait_readable
@@ -28,6 +30,7 @@ from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.switches.fabric_net import FabricNet
 from heddle.mininet_topos.wire import shaping
 from heddle.mininet_topos.wire.roce import PSN_MASK
+from heddle.mininet_topos.wire.srv6 import OUTER_BYTES
 
 ECT0 = 2
 FIRST_QPN = 0x100
@@ -85,8 +88,9 @@ class FlowRunner:
         self._egress_link = _egress_links(net)
         self._read_queues = read_queues or partial(shaping.read_counters, self._egress_link)
         capture.send_request(
-            op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net), namespaces=dict(net.namespaces)
-        )
+            op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net), namespaces=dict(net.namespaces),
+            outer_bytes=OUTER_BYTES if traits_of(net.fabric).in_packets else 0,
+        )  # fmt: skip
         capture.read_reply()
 
     def run(
@@ -216,14 +220,20 @@ class FlowRunner:
             "window": settings.window,
             "ack_every": settings.ack_every_at(request.rate_bps),
             "timeout_ns": settings.ack_timeout_ns,
+            **self._tunnel(src, request.sid),
         }
         responder = {
             **common,
             **self._peer(dst, src, qpn),
             "qpn": peer_qpn,
             "udp_source_port": request.reverse_udp_source_port,
+            **self._tunnel(dst, request.reverse_sid),
         }
         return requester, responder
+
+    def _tunnel(self, nic: Nic, sid: str) -> dict[str, str]:
+        """Return the part of a queue pair's description on `nic` that names its path, empty where packets name none."""
+        return {"sid_source": ipv6_text(Sids(self._net.fabric).source(nic)), "sid": sid} if sid else {}
 
     def _peer(self, nic: Nic, peer: Nic, qpn: int) -> dict[str, Any]:
         """Return the part of a queue pair's description on `nic` that names its peer."""

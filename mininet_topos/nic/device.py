@@ -17,6 +17,7 @@ from heddle.mininet_topos.nic.sender import SendQueue
 from heddle.mininet_topos.wire import roce
 from heddle.mininet_topos.wire.pause_frame import pause_frame, read_pause_frame
 from heddle.mininet_topos.wire.sockets import bind_roce_port, open_roce_socket, socket_drops
+from heddle.mininet_topos.wire.srv6 import unwrapped
 
 RECEIVE_BATCH = 64
 SEND_BATCH = 8
@@ -240,7 +241,7 @@ class Nic:
                 for queue in self._round_robin:
                     queue.next_check_ns = 0
             return
-        packet = roce.parse(self._buffer, length)
+        packet = roce.parse(*unwrapped(self._buffer, length))
         counts = self._counters.counts
         if packet is None or packet.destination_ip != self._ip:
             counts["rx_foreign_packets"] += 1

@@ -7,6 +7,7 @@ from heddle.mininet_topos.nic.goodput import GoodputSeries
 from heddle.mininet_topos.nic.queue_pair import Responder, Response
 from heddle.mininet_topos.wire import roce
 from heddle.mininet_topos.wire.roce import PSN_HALF, PSN_MASK
+from heddle.mininet_topos.wire.srv6 import Tunnel
 
 
 class ReceiveQueue:
@@ -21,7 +22,7 @@ class ReceiveQueue:
         self.last_rx_ns: int | None = None
         self.goodput = GoodputSeries()
         self._notification = None if dcqcn is None else NotificationPoint(dcqcn)
-        self._writer = roce.FrameWriter(route)
+        self._writer = roce.FrameWriter(route, Tunnel.of(description))
         self._held: Response | None = None
 
     def on_data(self, packet: roce.Packet, now_ns: int) -> Response:
@@ -60,7 +61,9 @@ class ReceiveQueue:
         return held
 
     def modify(self, change: dict[str, Any]) -> None:
-        """Change the UDP source port of ACKs, NAKs and CNPs."""
+        """Change the UDP source port of ACKs, NAKs and CNPs, or the path that they name."""
+        if "sid" in change:
+            self._writer.lead(change["sid"])
         if "udp_source_port" in change:
             self._writer.move(change["udp_source_port"])
 

@@ -18,6 +18,7 @@ from heddle.mininet_topos.nic.pacer import Pacer
 from heddle.mininet_topos.nic.path_move import MoveRecord, PathMove
 from heddle.mininet_topos.nic.queue_pair import Requester, Transfer
 from heddle.mininet_topos.wire import roce
+from heddle.mininet_topos.wire.srv6 import Tunnel
 
 OPCODES = {"write": roce.WRITE_OPCODES, "send": roce.SEND_OPCODES}
 
@@ -56,7 +57,7 @@ class SendQueue:
         self._plan_bps = self._paced_bps = float(rate_bps)
         self._max_ack_gap_ns = description["timeout_ns"] / (2 * description["ack_every"])
         self._open_ns = (0.0, float("inf"))
-        self._writer = roce.FrameWriter(route)
+        self._writer = roce.FrameWriter(route, Tunnel.of(description))
 
     @property
     def rate_bps(self) -> float:
@@ -127,19 +128,24 @@ class SendQueue:
         self.next_check_ns = 0
 
     def modify(self, change: dict[str, Any], now_ns: int) -> None:
-        """Change source port, rate or admission window while packets are in flight; PSNs continue.
+        """Change source port, path, rate or admission window while packets are in flight; PSNs continue.
 
-        A change of the port, or one after a failure, is a move: what changes with it applies when the move is made.
+        A change of the port or path, or one after a failure, is a move: what changes with it applies once that is made.
         """
         self.next_check_ns = 0
         if self._move is not None:
             self._move = self._move.then(change)
-        elif change.get("move") == path_move.FAILURE or change.get("udp_source_port", self._port) != self._port:
+        elif change.get("move") == path_move.FAILURE or self._is_moved_by(change):
             self._move = path_move.begin(change, now_ns, self._timeout_ns)
             self.requester.drain()
         else:
             self._apply(change, now_ns)
         self._end_drain(now_ns)
+
+    def _is_moved_by(self, change: dict[str, Any]) -> bool:
+        tunnel = self._writer.tunnel
+        is_led = tunnel is not None and "sid" in change and tunnel.to(change["sid"]) != tunnel
+        return is_led or change.get("udp_source_port", self._port) != self._port
 
     @property
     def _port(self) -> int:
@@ -162,6 +168,8 @@ class SendQueue:
     def _apply(self, change: dict[str, Any], now_ns: int) -> None:
         if "udp_source_port" in change:
             self._writer.move(change["udp_source_port"])
+        if "sid" in change:
+            self._writer.lead(change["sid"])
         if "rate_bps" in change or "floor_bps" in change:
             self._allowed_bps = change.get("rate_bps", self._allowed_bps)
             self._floor_bps = change.get("floor_bps", self._floor_bps)

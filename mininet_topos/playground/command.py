@@ -26,10 +26,13 @@ from heddle.mininet_topos.routed.routes import Routing
 PIPED_WIDTH = 100
 
 
-def run_fabric_lab(path: Path | None, name: str | None, as_json: bool, routing: Routing | None = None) -> None:
+def run_fabric_lab(
+    path: Path | None, name: str | None, as_json: bool, routing: Routing | None = None, *, srv6: bool = False
+) -> None:
     """Build the lab, print its addresses, and serve it until Ctrl-C or SIGTERM; then remove everything.
 
-    With `routing`, or where the fabric's file says `steering: hash`, its switches are routers.
+    With `routing`, or where the fabric's file says `steering: hash` or `srv6`, its switches are routers. With `srv6`
+    packets name their paths, whatever the file says.
     """
     # A shell starts background processes with SIGINT ignored; the lab must end on it all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -37,7 +40,7 @@ def run_fabric_lab(path: Path | None, name: str | None, as_json: bool, routing: 
     if name is not None:
         check_name(name)
     begun = time.monotonic()
-    with _progress() as progress, _playground(wanted, progress, routing) as playground:
+    with _progress() as progress, _playground(wanted, progress, routing, srv6=srv6) as playground:
         if name is not None:
             (playground.directory / NAME).write_text(name)
         with ControlServer(playground.directory, _operations(playground)):
@@ -49,10 +52,12 @@ def run_fabric_lab(path: Path | None, name: str | None, as_json: bool, routing: 
                 progress("removing the lab")
 
 
-def _playground(wanted: LabFabric, progress: Callable[[str], None], routing: Routing | None) -> Playground:
+def _playground(
+    wanted: LabFabric, progress: Callable[[str], None], routing: Routing | None, *, srv6: bool = False
+) -> Playground:
     if routing is None and traits_of(wanted.fabric).has_sessions:
         return Playground(wanted, progress)
-    return RoutedPlayground(wanted, progress, routing or Routing.ROUTE)
+    return RoutedPlayground(wanted, progress, routing or Routing.ROUTE, srv6=srv6)
 
 
 def _operations(playground: Playground) -> dict[str, Callable[[Message, Report], Message]]:

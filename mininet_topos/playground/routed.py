@@ -1,4 +1,4 @@
-"""A lab of routers to play with: kernel ECMP instead of rules, and source ports that probes find."""
+"""A lab of routers to play with: kernel ECMP and source ports that probes find, or packets that name their paths."""
 
 import json
 import sys
@@ -27,11 +27,13 @@ ROUTERS_FILE = "routers.json"
 """What the telemetry agent reads: by router the process of its namespace, and the numbers of its ports by interface."""
 
 
-def routing_of(routed: bool, routing: str | None) -> Routing | None:
+def routing_of(routed: bool, routing: str | None, *, srv6: bool = False) -> Routing | None:
     """Return how routers hold next hops; None for a lab of OpenFlow switches. Raises InputError."""
     if routing is not None and routing not in tuple(Routing):
         near = did_you_mean(routing, tuple(Routing))
         raise InputError(f"--routing {routing}: must be one of {', '.join(Routing)}{near}")
+    if srv6 and not routed:
+        raise InputError("--srv6: only a lab of routers has it, add --routed")
     if not routed:
         if routing is not None:
             raise InputError("--routing: only a lab of routers has it, add --routed")
@@ -39,12 +41,13 @@ def routing_of(routed: bool, routing: str | None) -> Routing | None:
     return Routing(routing or Routing.ROUTE)
 
 
-def hashing(wanted: LabFabric) -> LabFabric:
-    """Return the same fabric with `steering: hash`, unless it needs no OpenFlow switch as it is."""
-    if not traits_of(wanted.fabric).has_sessions:
+def on_routers(wanted: LabFabric, *, srv6: bool = False) -> LabFabric:
+    """Return the same fabric with `steering: hash`, unless it needs no OpenFlow switch as it is; or with srv6."""
+    steered_by = SteeredBy.SRV6 if srv6 else SteeredBy.HASH
+    if wanted.fabric.steered_by is steered_by or not (srv6 or traits_of(wanted.fabric).has_sessions):
         return wanted
-    text = "\n".join(fabric_text(replace(wanted.fabric, steered_by=SteeredBy.HASH))) + "\n"
-    return LabFabric(parse_fabric(text, "the fabric with steering by hash"), text, wanted.scale)
+    text = "\n".join(fabric_text(replace(wanted.fabric, steered_by=steered_by))) + "\n"
+    return LabFabric(parse_fabric(text, f"the fabric with steering by {steered_by}"), text, wanted.scale)
 
 
 class RoutedPlayground(Playground):
@@ -54,10 +57,15 @@ class RoutedPlayground(Playground):
     scenes = frozenset()
 
     def __init__(
-        self, wanted: LabFabric, progress: Callable[[str], None] = lambda line: None, routing: Routing = Routing.ROUTE
+        self,
+        wanted: LabFabric,
+        progress: Callable[[str], None] = lambda line: None,
+        routing: Routing = Routing.ROUTE,
+        *,
+        srv6: bool = False,
     ) -> None:
         """Prepare the lab; `with` builds it. `progress` is called with a line before each step."""
-        super().__init__(hashing(wanted), progress)
+        super().__init__(on_routers(wanted, srv6=srv6), progress)
         self._routing = routing
         self.lab = self._lab = RoutedLab(self._wanted.fabric, routing=routing)
 
@@ -74,6 +82,9 @@ class RoutedPlayground(Playground):
         """Return what one may do next, each with its command."""
         routes = ("the routes of a router", f"heddle lab exec {self.lab.fabric.leaves[0]} ip route")
         check = ("can ports steer here?", f"heddle check fabric {self.directory}")
+        if traits_of(self.lab.fabric).in_packets:
+            routes = ("the SIDs of a router", f"heddle lab exec {self.lab.fabric.leaves[0]} ip -6 route")
+            check = ("the SIDs of all", f"heddle topology --sids --server {self.addresses['grpc']}")
         return [*super().hints()[:-1], routes, check, super().hints()[-1]]
 
     def _set(self, cable: Cable, *, up: bool) -> None:
@@ -98,6 +109,8 @@ class RoutedPlayground(Playground):
         )
 
     def _attach(self) -> None:
+        if not traits_of(self.lab.fabric).is_probed:
+            return
         self._progress("the probe agents")
         words = [sys.executable, "-m", "heddle.mininet_topos.routed.probe_agents"]
         words += [self.addresses["grpc"], str(self.directory / probe_agents.FILE)]

@@ -5,12 +5,15 @@ from collections.abc import Collection, Mapping
 
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.error import PrerequisiteError
-from heddle.controller.model.fabric import Fabric, Nic
+from heddle.controller.model.fabric import Fabric, Nic, PortRef
+from heddle.controller.model.steering_traits import traits_of
 from heddle.foundation.address import mac_text
 from heddle.mininet_topos.host.namespace import network_namespace
 from heddle.mininet_topos.host.registry import LabEntry
+from heddle.mininet_topos.routed import static_sids
 from heddle.mininet_topos.routed.frr import FrrRouters
 from heddle.mininet_topos.routed.routes import Routes, Routing, cables_of
+from heddle.mininet_topos.routed.static_sids import StaticSids
 from heddle.mininet_topos.switches.fabric_net import FabricNet, ip_batch, port_rates
 from heddle.mininet_topos.wire import shaping
 
@@ -42,6 +45,8 @@ class RoutedNet(FabricNet):
         self.bgp = FrrRouters(fabric, self.routes, entry, self._entrance) if routing is Routing.BGP else None
         """The routers find their routes by themselves; None: `reroute` does."""
         self._leaf_mac = {nic.id: GATEWAY_MAC + number for number, nic in enumerate(fabric.nics)}
+        self._down: set[PortRef] = set()
+        self.sids = StaticSids(fabric, self._leaf_mac) if traits_of(fabric).in_packets else None
 
     @property
     def namespaces(self) -> Mapping[str, int]:
@@ -64,17 +69,24 @@ class RoutedNet(FabricNet):
         self._configure_hosts()
         for number, switch in enumerate(self.fabric.switches):
             self._configure_router(switch.id, SEED_STEP * (number + 1) if self._seeded else 0)
+        self._await_hosts()
+        for switch in self.fabric.switches:
+            self.set_sids(switch.id)
         self.reroute()  # only now: a nexthop needs a carrier, so both ends of its cable are up
         if self.bgp is not None:
             self.bgp.start()
         self.mininet.built = True
-        self._await_hosts()
 
     def set_cable(self, cable_id: str, up: bool) -> None:
         """Set a cable down or up; without BGP routes over a cable that is down stay until `reroute`."""
         cable = self.fabric.cable_by_link[cable_id]
+        change = self._down.difference_update if up else self._down.update
+        change((cable.lower, cable.upper))
         for port in (cable.lower, cable.upper):
             ip_batch([f"link set dev {self.interface_of[port]} {'up' if up else 'down'}"], self._entrance(port.switch))
+        if up:
+            for port in (cable.lower, cable.upper):
+                self.set_sids(port.switch)
 
     def reroute(self, failed: Collection[str] = ()) -> None:
         """Replace the routes of all routers around failed cables, as a routing protocol does once it has converged.
@@ -107,13 +119,26 @@ class RoutedNet(FabricNet):
     def _entrance(self, node: str) -> list[str]:
         return self.host(node).entrance
 
+    def set_sids(self, switch: str) -> None:
+        """Set the static SIDs of a router, where packets name paths; a port that goes down loses its own."""
+        if self.sids is not None:
+            own = {port: name for port, name in self.interface_of.items() if port.switch == switch}
+            up = {port: name for port, name in own.items() if port not in self._down}
+            try:
+                ip_batch(self.sids.lines(switch, up), self._entrance(switch))
+            except PrerequisiteError as error:
+                raise PrerequisiteError(f"{error}; static SIDs need {static_sids.NEEDS}") from None
+
     def _make_cables(self) -> None:
         pids = {node.name: node.pid for node in self.mininet.hosts}
         common = f"mtu {shaping.MTU_BYTES}"
-        batch = [
-            f"link add {self.interface_of[cable.lower]} {common} netns {pids[cable.lower.switch]} "
-            f"type veth peer name {self.interface_of[cable.upper]} {common} netns {pids[cable.upper.switch]}"
+        ends = {
+            port: f"{self.interface_of[port]} {common} {self._mac(port)} netns {pids[port.switch]}"
             for cable in self.fabric.cables
+            for port in (cable.lower, cable.upper)
+        }
+        batch = [
+            f"link add {ends[cable.lower]} type veth peer name {ends[cable.upper]}" for cable in self.fabric.cables
         ]
         batch += [
             f"link add {self.interface_of[nic.port]} {common} address {mac_text(self._leaf_mac[nic.id])} "
@@ -125,9 +150,9 @@ class RoutedNet(FabricNet):
 
     def _configure_router(self, switch: str, seed: int) -> None:
         """Set a router's sysctls, addresses, neighbours and queues."""
-        pid, names = self.mininet[switch].pid, self.interface_of
-        self._set(pid, seed)
-        lines = ["link set dev lo up"]
+        names = self.interface_of
+        self._set(switch, seed)
+        lines = ["link set dev lo up", *(self.sids.first_lines() if self.sids is not None else ())]
         for cable, port in cables_of(self.fabric, switch):
             far = cable.upper if port == cable.lower else cable.lower
             own, peer = (ip_text(self.routes.address_of[end]) for end in (port, far))
@@ -141,16 +166,25 @@ class RoutedNet(FabricNet):
         rates = {names[port]: bps for port, bps in port_rates(self.fabric) if port.switch == switch}
         shaping.shape_switch_ports([self._egress(name, bps) for name, bps in rates.items()], self._entrance(switch))
 
-    def _set(self, pid: int, seed: int) -> None:
+    def _mac(self, port: PortRef) -> str:
+        """Return the words that give a cable's end its address: the kernel's choice, but where packets name paths."""
+        return "" if self.sids is None else f"address {mac_text(self.sids.mac_of[port])}"
+
+    def _set(self, switch: str, seed: int) -> None:
         """Write the sysctls of a router's namespace; raises PrerequisiteError where the kernel lacks one."""
-        settings = SETTINGS | ({SEED: seed} if seed else {})
-        with network_namespace(pid):
+        settings = {f"ipv4/{name}": value for name, value in (SETTINGS | ({SEED: seed} if seed else {})).items()}
+        if self.sids is not None:
+            settings |= {f"ipv6/{name}": value for name, value in static_sids.SETTINGS.items()}
+            devices = self._interfaces(switch)
+            of_port = static_sids.PORT_SETTINGS
+            settings |= {f"ipv6/conf/{dev}/{name}": value for dev in devices for name, value in of_port.items()}
+        with network_namespace(self.mininet[switch].pid):
             for name, value in settings.items():
                 try:
-                    with open(f"/proc/sys/net/ipv4/{name}", "w") as file:
+                    with open(f"/proc/sys/net/{name}", "w") as file:
                         file.write(str(value))
                 except OSError as error:
-                    raise PrerequisiteError(f"this kernel refuses net.ipv4.{name} of a router: {error}") from None
+                    raise PrerequisiteError(f"this kernel refuses net.{name} of a router: {error}") from None
 
     def _host_routes(self, nic: Nic, metric: int, neighbours: Mapping[str, str]) -> list[str]:
         """Return the lines that route a NIC's traffic to its leaf."""

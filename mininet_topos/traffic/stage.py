@@ -132,7 +132,7 @@ class Stage:
             FlowRequest(
                 flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, udp_source_port=flow.udp_source_port,
                 reverse_udp_source_port=flow.reverse_udp_source_port, rate_bps=self._pace(flow),
-                floor_bps=self._floor(flow),
+                floor_bps=self._floor(flow), sid=flow.sid, reverse_sid=flow.reverse_sid,
                 size_bytes=self._endless(line_bps[flow.src_nic]), start_offset_ns=int(start_s * 1e9),
             )
             for flow in plan.flows

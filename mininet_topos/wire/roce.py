@@ -20,8 +20,8 @@ CNP (congestion notification):   16 reserved bytes, and B (backward notification
 
 The ICRC (annex A17) is CRC-32 over eight bytes of ones, then the packet from the IP header on, with the fields that
 change in transit (type of service, TTL, both checksums, BTH's byte of F and B) replaced by ones; it is sent in
-little-endian order. M (migration state) is 1, as real adapters send it. This module imports only struct, zlib and the
-table of traffic classes, so that a NIC process starts fast and stays small.
+little-endian order. M (migration state) is 1, as real adapters send it. This module imports only struct, zlib, the
+outer header and the table of traffic classes, so that a NIC process starts fast and stays small.
 """
 
 import struct
@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from heddle.foundation.traffic_class import CNP as CNP_CLASS
 from heddle.foundation.traffic_class import PRIORITY_OF_DSCP
+from heddle.mininet_topos.wire.srv6 import Tunnel, wrapped
 
 ROCE_PORT = 4791
 PSN_MASK = 0xFFFFFF
@@ -117,9 +118,9 @@ class Packet(NamedTuple):
 class FrameWriter:
     """Builds the frames of one route from templates, one per opcode and size, in which only few fields change."""
 
-    def __init__(self, route: Route) -> None:
-        """Use this route; templates are built on first use."""
-        self._route = route
+    def __init__(self, route: Route, tunnel: Tunnel | None = None) -> None:
+        """Use this route, and an outer header where there is a `tunnel`; templates are built on first use."""
+        self._route, self.tunnel = route, tunnel
         self._shapes: dict[tuple[int, int], tuple[bytearray, int]] = {}
 
     @property
@@ -132,6 +133,11 @@ class FrameWriter:
         self._route = self._route._replace(udp_source_port=udp_source_port)
         self._shapes.clear()
 
+    def lead(self, sid: str) -> None:
+        """Name another path in the outer header from the next frame on."""
+        if self.tunnel is not None:
+            self.tunnel = self.tunnel.to(sid)
+
     def write(
         self, opcode: int, psn: int, ack_request: bool, payload_bytes: int, address: int = 0, length: int = 0
     ) -> bytearray:
@@ -142,18 +148,21 @@ class FrameWriter:
         frame, checksum = self._shape(opcode, payload_bytes)
         if opcode in _EXTENSION_BYTES:
             RETH.pack_into(frame, EXTENSION_AT, address, 0, length)
-        return _finish(frame, checksum, psn, ack_request)
+        return self._tunnelled(_finish(frame, checksum, psn, ack_request))
 
     def acknowledge(self, psn: int, syndrome: int, message_sequence: int) -> bytearray:
         """Return an ACK or NAK; the buffer is valid until the next one."""
         frame, checksum = self._shape(RC_ACKNOWLEDGE, 0)
         AETH.pack_into(frame, EXTENSION_AT, syndrome << 24 | message_sequence & 0xFFFFFF)
-        return _finish(frame, checksum, psn, False)
+        return self._tunnelled(_finish(frame, checksum, psn, False))
 
     def congestion_notification(self) -> bytearray:
         """Return a CNP to the route's queue pair; its PSN is zero and it has no acknowledgement."""
         frame, checksum = self._shape(CNP, 0)
-        return _finish(frame, checksum, 0, False)
+        return self._tunnelled(_finish(frame, checksum, 0, False))
+
+    def _tunnelled(self, frame: bytearray) -> bytearray:
+        return frame if self.tunnel is None else wrapped(frame, self.tunnel)
 
     def _shape(self, opcode: int, payload_bytes: int) -> tuple[bytearray, int]:
         key = (opcode, payload_bytes)

@@ -44,7 +44,15 @@ def wrong_fields(table, key, row, rows, config):
         yield from (f for f, value in row.items() if not (fits(name, f, config) and fits(kind, value, config)))
         return
     switch = config.get(SWITCH, {}).get("localhost", {})
-    yield from (field for field, kind in table["fields"].items() if kind.get("mandatory") and field not in row)
+    yield from (
+        field
+        for field, kind in table["fields"].items()
+        if field not in row and (kind.get("mandatory") or holds(kind.get("needed_with"), row))
+    )
+    if "sum" in table:
+        parts = [row.get(field, str(least)) for field, least in table["sum"]["of"].items()]
+        if all(re.fullmatch("-?[0-9]+", part) for part in parts) and sum(map(int, parts)) > table["sum"]["most"]:
+            yield ""
     for field, value in row.items():
         kind = table["fields"].get(field)
         if kind is None or not value_fits(kind, value, config) or not condition_holds(kind, key, value, row, rows):
@@ -52,6 +60,10 @@ def wrong_fields(table, key, row, rows, config):
             continue
         if not all(switch.get(other) == wanted for other, wanted in kind.get("of_switch", {}).items()):
             yield field
+
+
+def holds(values, row):
+    return values is not None and all(row.get(field) == value for field, value in values.items())
 
 
 def value_fits(kind, value, config):
@@ -92,6 +104,7 @@ def condition_holds(kind, key, value, row, rows):
         and ("at_least_if_set" not in kind or kind["at_least_if_set"] not in row or least(kind["at_least_if_set"]))
         and ("positive" not in kind or number(kind["positive"]))
         and kind.get("without") not in row
+        and ("only_with" not in kind or holds(kind["only_with"], row))
         and kind.get("row", key) == key
         and kind.get("not_row") != key
         and (row_of_all not in rows or least(shared, rows[row_of_all]))

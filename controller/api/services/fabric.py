@@ -15,6 +15,7 @@ from heddle.controller.api.worker import Replies, in_worker
 from heddle.controller.model.effect import Drained
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import Drain
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.runtime.fabric_apply import FabricApply
 from heddle.controller.runtime.feeds import TOPOLOGY, Feeds
 from heddle.controller.runtime.journal.foresight import Foresight
@@ -65,7 +66,9 @@ class FabricService(rpc.FabricServiceServicer):
             )
             if not isinstance(done, Drained):
                 raise HeddleError("the reply to a drain is of another kind")
-            return pb.DrainReply(flows_moved=done.flows_moved, certificate=certificate_to(done.certificate, 0.0))
+            in_packets = traits_of(self._loop.state.fabric).in_packets
+            proof = certificate_to(done.certificate, 0.0, by_construction=in_packets)
+            return pb.DrainReply(flows_moved=done.flows_moved, certificate=proof)
 
     async def ApplyFabric(self, request: pb.ApplyFabricRequest, context: Context) -> pb.ApplyFabricReply:
         """Put another fabric file in force, or return what that would change."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -28,7 +29,8 @@ from heddle.controller.model.event import Release, Renew, Submit, Suggest
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.observed import Reports, Stream
-from heddle.controller.model.plan import Certificate, FlowPlan, JobPlan
+from heddle.controller.model.plan import FlowPlan, JobPlan
+from heddle.controller.model.srv6 import Sids, sids_of
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.runtime.attached import ReportedFlows
 from heddle.controller.runtime.limits.limited import Limit
@@ -81,7 +83,7 @@ class JobService(rpc.JobServiceServicer):
         plan = await self._loop.request(
             lambda reply: Submit(reply=reply, request=wanted, preview=preview, checked=True, tenant=call.tenant)
         )
-        return await in_worker(plan_to, self._published(_plan(plan)))
+        return await in_worker(partial(plan_to, sids=self._sids()), self._published(_plan(plan)))
 
     async def SuggestPlacement(self, data: bytes, context: Context) -> pb.SuggestPlacementReply:
         """Return NICs for a job of this shape, best first; nothing is reserved."""
@@ -104,7 +106,7 @@ class JobService(rpc.JobServiceServicer):
                     reply=reply, job_id=request.job_id, lease_ms=request.lease_ms, tenant=current().tenant
                 )
             )
-            return await in_worker(plan_to, self._published(_plan(plan)))
+            return await in_worker(partial(plan_to, sids=self._sids()), self._published(_plan(plan)))
 
     async def ReleaseJob(self, request: pb.ReleaseJobRequest, context: Context) -> pb.ReleaseJobReply:
         """End a job."""
@@ -126,7 +128,7 @@ class JobService(rpc.JobServiceServicer):
             def write() -> bytes:
                 plan = published(state.jobs[job_id].as_plan(state.certificate))
                 rates = _rates(newest, state.fabric, plan.flows.flows)
-                return plan_to(plan, rates=rates).SerializeToString()
+                return plan_to(plan, rates=rates, sids=sids_of(state.fabric)).SerializeToString()
 
             return await in_worker(self._shows.reply, (state, newest), key, write)
 
@@ -140,7 +142,7 @@ class JobService(rpc.JobServiceServicer):
 
             def write() -> bytes:
                 found = [job for job in _named(scope.state(state), tenant, prefix) if job.number > after]
-                return _listed(found, state.certificate, published, room).SerializeToString()
+                return _listed(found, state, published, room).SerializeToString()
 
             return await in_worker(self._lists.reply, (state,), key, write)
 
@@ -149,7 +151,7 @@ class JobService(rpc.JobServiceServicer):
         async with errors_as_status(context):
             job = self._job(request.job_id)
             rates = await in_worker(_rates, self._flows.newest, self._loop.state.fabric, job.flows.flows)
-            pages = pages_of(job.generation, job.flows.flows, rates)
+            pages = pages_of(job.generation, job.flows.flows, rates, self._sids())
             while (page := await in_worker(next, pages, None)) is not None:
                 yield page
 
@@ -159,14 +161,15 @@ class JobService(rpc.JobServiceServicer):
             watch = self._plans.open(request.job_id, caller_of(context))
             try:
                 plan = self._plan_of(request.job_id)
-                yield await in_worker(plan_to, plan)
+                yield await in_worker(partial(plan_to, sids=self._sids()), plan)
                 async for later in watch:
                     if later.tenant != plan.tenant:
                         return  # the id is another's now
                     if (later.generation, later.state) == (plan.generation, plan.state):
                         continue  # announced between the opening of the watch and the first message
                     shown = self._published(later)
-                    yield await in_worker(_changed if request.changes_only else _whole, plan, shown)
+                    flows = _changed_flows if request.changes_only else _all_flows
+                    yield await in_worker(_later, flows, plan, shown, self._sids())
                     plan = later
                     if later.state is JobState.RELEASED:
                         return
@@ -240,6 +243,9 @@ class JobService(rpc.JobServiceServicer):
 
         return seen
 
+    def _sids(self) -> Sids | None:
+        return sids_of(self._loop.state.fabric)
+
     def _job(self, job_id: str) -> Job:
         job = self._loop.state.jobs.get(job_id)
         if job is None or not owns(current().tenant, job.request.tenant):
@@ -263,11 +269,10 @@ def _named(state: State, tenant: str, prefix: str) -> Iterator[Job]:
             yield job
 
 
-def _listed(
-    jobs: list[Job], certificate: Certificate, published: Callable[[JobPlan], JobPlan], room: Room
-) -> pb.ListJobsReply:
+def _listed(jobs: list[Job], state: State, published: Callable[[JobPlan], JobPlan], room: Room) -> pb.ListJobsReply:
     jobs.sort(key=attrgetter("number"))
-    written = plans_to([published(job.as_plan(certificate)) for job in jobs], room)
+    plans = [published(job.as_plan(state.certificate)) for job in jobs]
+    written = plans_to(plans, room, sids_of(state.fabric))
     more = str(jobs[len(written) - 1].number) if len(written) < len(jobs) else ""
     return pb.ListJobsReply(jobs=written, next_page_token=more)
 
@@ -276,8 +281,10 @@ def _rates(reports: Reports, fabric: Fabric, flows: Sequence[FlowPlan]) -> dict[
     return own_rates(flows, reports.rates_bps(fabric))
 
 
-def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:
-    return plan_to(after, flows=_changed_flows(before, after))
+def _later(
+    flows: Callable[[JobPlan, JobPlan], Sequence[FlowPlan]], before: JobPlan, after: JobPlan, sids: Sids | None
+) -> pb.JobPlan:
+    return plan_to(after, flows=flows(before, after), sids=sids)
 
 
 def _changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
@@ -291,8 +298,8 @@ def _changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
     return tuple(flow for flow in new if known.get(flow.flow_id) != flow)
 
 
-def _whole(before: JobPlan, after: JobPlan) -> pb.JobPlan:
-    return plan_to(after)
+def _all_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
+    return after.flows.flows
 
 
 def _plan(response: Response) -> JobPlan:

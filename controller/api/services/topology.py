@@ -2,10 +2,11 @@
 
 from heddle.controller.brain.state import State
 from heddle.controller.brain.transactions.bad_cables import explained
-from heddle.controller.model.address import ip_text
+from heddle.controller.model.address import ip_text, ipv6_text
 from heddle.controller.model.cabling import Cabling
-from heddle.controller.model.fabric import Nic
+from heddle.controller.model.fabric import Fabric, Nic
 from heddle.controller.model.found_cabling import as_found
+from heddle.controller.model.srv6 import Sids, prefix_text, sids_of
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.views.cabling import CableMark, cable_marks
 from heddle.controller.views.link_states import link_states, planned_utilisation
@@ -41,6 +42,8 @@ def topology_to(state: State, snapshot: Snapshot | None = None, hidden: frozense
     )
     if not hidden:
         _add_miscablings(found, state.cabling)
+    if (sids := sids_of(fabric)) is not None:
+        _add_sids(found, fabric, sids)
     if snapshot is not None:
         _add_measured(found, link_utilisation(fabric, snapshot))
     return found
@@ -51,6 +54,18 @@ def _add_miscablings(topology: pb.Topology, cabling: Cabling) -> None:
     for cause in cabling.verdict.causes:
         topology.miscablings.add(kind=cause.kind, text=cause.text, cables=cause.cables)
     topology.wrong_in_use.extend(cabling.conditions[len(cabling.verdict.causes) :])
+
+
+def _add_sids(topology: pb.Topology, fabric: Fabric, sids: Sids) -> None:
+    """Name what switches hold and NICs write where packets name their paths."""
+    sends = {str(entry.port): entry.usid for each in fabric.switches for entry in sids.entries(each.id) if entry.port}
+    for switch in topology.switches:
+        switch.srv6_locator = prefix_text(sids.locator(switch.id))
+    for link in topology.links:
+        if (usid := sends.get(link.src)) is not None:
+            link.srv6_sid = prefix_text(sids.prefix(usid))
+    for nic in topology.nics:
+        nic.srv6_source = ipv6_text(sids.source(fabric.nic_by_id[nic.id]))
 
 
 def _add_measured(topology: pb.Topology, utilisation: dict[str, float]) -> None:

@@ -14,6 +14,7 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.observed import Stream
 from heddle.controller.model.plan import FlowPlan, JobPlan, conserving_count
+from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.views.flow_rates import own_rates, stream_of
 from heddle.controller.views.link_states import planned_utilisation
 
@@ -59,7 +60,7 @@ def plan_document(moment: Moment, plan: JobPlan) -> dict[str, object]:
         "generation": plan.generation,
         "priority": plan.priority,
         "lease_expires_ms": plan.lease_expires_unix_ms,
-        "certificate": _certificate(plan),
+        "certificate": _certificate(plan, by_construction=traits_of(moment.state.fabric).in_packets),
         "flows": _flows(flows, rates),
         "flows_total": len(plan.flows.flows),
         "shares_links_with": list(_sharing(moment.state, plan)),
@@ -78,7 +79,7 @@ def _lines(state: State) -> Iterator[JobLine]:
         }
 
 
-def _certificate(plan: JobPlan) -> Certificate:
+def _certificate(plan: JobPlan, *, by_construction: bool) -> Certificate:
     found = plan.certificate
     return {
         "achieved": found.max_link_utilisation,
@@ -96,6 +97,7 @@ def _certificate(plan: JobPlan) -> Certificate:
         "paths_confirmed": found.paths_confirmed,
         "oldest_confirmation_ms": found.oldest_confirmation_unix_ms or None,
         "probes": found.probes,
+        "by_construction": by_construction,
     }
 
 

@@ -6,6 +6,7 @@ import sys
 from rich.markup import escape
 from rich.table import Table
 
+from heddle.controller.model.error import InputError
 from heddle.programs.console import show as screen
 from heddle.programs.console.client import connected
 from heddle.programs.console.jobs import as_dict
@@ -16,14 +17,21 @@ _CABLING = ("wrong", "missing", "", "unknown")
 """The order of links: unknown cables may be many."""
 
 
-def topology(server: str, *, watch: bool, as_json: bool) -> None:
-    """Print the topology once, or at every change."""
+def topology(server: str, *, watch: bool, as_json: bool, sids: bool = False) -> None:
+    """Print the topology, or its SRv6 prefixes, once or at every change."""
+
+    def put(found: pb.Topology) -> None:
+        if sids and not as_json:
+            _print_sids(found)
+        else:
+            _print(found, as_json)
+
     with connected(server) as client:
         if not watch:
-            _print(client.fabric.GetTopology(pb.GetTopologyRequest()), as_json)
+            put(client.fabric.GetTopology(pb.GetTopologyRequest()))
             return
         for found in client.fabric.WatchTopology(pb.GetTopologyRequest()):
-            _print(found, as_json)
+            put(found)
             sys.stdout.flush()
 
 
@@ -64,6 +72,19 @@ def cabling_text(link: pb.Link) -> str:
         return {"missing": "MISSING", "unknown": "not heard"}.get(link.cabling, "")
     heard = f", {escape(link.heard)} is heard" if link.heard else ""
     return f"WRONG{heard}{', not used' if link.left_out else ''}"
+
+
+def _print_sids(found: pb.Topology) -> None:
+    """Print a line for each prefix that switches hold, and for each source address; raises InputError for none."""
+    if not any(switch.HasField("srv6_locator") for switch in found.switches):
+        raise InputError("--sids: packets name no paths here: the fabric file has no `steering: srv6`")
+    for switch in found.switches:
+        print(f"{switch.id} {switch.srv6_locator}")
+    for link in found.links:
+        if link.HasField("srv6_sid"):
+            print(f"{link.id} {link.srv6_sid}")
+    for nic in found.nics:
+        print(f"{nic.id} {nic.srv6_source}")
 
 
 def _print(found: pb.Topology, as_json: bool) -> None:

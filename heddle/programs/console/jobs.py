@@ -158,6 +158,8 @@ def _print_plan(plan: pb.JobPlan) -> None:
         print("  assumed: nothing says what this job sends")
     if proof.flows_work_conserving:
         print(f"  {screen.conserving(proof.flows_work_conserving)}")
+    if proof.by_construction:
+        print(f"  {screen.BY_CONSTRUCTION}")
     if proof.probed:
         seen, oldest_ms = proof.paths_confirmed, proof.oldest_confirmation_unix_ms
         print(f"  probed: {screen.confirmed(seen, plan.flow_count, oldest_ms, proof.probes)}")
@@ -165,8 +167,7 @@ def _print_plan(plan: pb.JobPlan) -> None:
         switches = " ".join(link.split(">")[1].split(":")[0] for link in flow.links[:-1])
         measured = f", measured {screen.rate(flow.measured_bps)}" if flow.HasField("measured_bps") else ""
         more = " or more" if flow.work_conserving else ""
-        print(
-            f"  {flow.flow_id}: port {flow.udp_source_port}, {screen.rate(flow.rate_bps)}{more}{measured}, {switches}"
-        )
+        path = f"to {flow.sid}" if flow.sid else f"port {flow.udp_source_port}"
+        print(f"  {flow.flow_id}: {path}, {screen.rate(flow.rate_bps)}{more}{measured}, {switches}")
     if len(plan.flows) > MAX_FLOWS_SHOWN:
         print(f"  … and {len(plan.flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")

@@ -19,6 +19,7 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible, JobFlows
+from heddle.controller.model.srv6 import sids_of
 from heddle.controller.model.steering import layout_of
 from heddle.controller.planner.solve import Draft, certified, draft
 from heddle.controller.planner.warm import prepare
@@ -82,7 +83,7 @@ def run_plan(
             sys.stdout.write(piece)
         print()
         return
-    show.plans(result.plan.jobs, result.hint, result.changes)
+    show.plans(result.plan.jobs, result.hint, result.changes, sids_of(fabric))
     if rules:
         from heddle.controller.rules.listing import group_rows, rows
 
@@ -155,7 +156,7 @@ def _json_pieces(fabric: Fabric, requests: Sequence[JobRequest], result: _Result
     yield '{"jobs": ['
     for number, job in enumerate(found.jobs):
         yield ", " if number else ""
-        yield from job_pieces(job)
+        yield from job_pieces(job, sids_of(fabric))
     yield f'], "fabric": {json.dumps({"name": fabric.name, "digest": fabric.digest})}'
     yield f', "requests": {json.dumps([request_document(request) for request in requests])}'
     yield f', "hints": {json.dumps([result.hint] if result.hint else [])}'

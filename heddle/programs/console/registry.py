@@ -33,6 +33,7 @@ COMMANDS = {
     "check cabling": Source(
         "Name the causes of wrong cables, by LLDP.", "heddle.programs.console.cabling_check.options", "check"
     ),
+    "check sids": Source("Name wrong cables by pings over SRv6.", "heddle.programs.console.options.sids", "check"),
     "fabric": Source(
         "Compare and expand fabric files; put one in force.", "heddle.programs.console.options.fabric", "fabric"
     ),

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from heddle.controller.model.address import ipv6_text
 from heddle.controller.model.plan import AdmissionWindow, FlowPlan, JobPlan, conserving_count
+from heddle.controller.model.srv6 import Sids
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,11 +68,16 @@ def duration(ns: int) -> str:
     return f"{ns} ns"
 
 
-def plans(jobs: Sequence[JobPlan], hint: str | None = None, changed: "Changes | None" = None) -> None:
-    """Print the certificate with a hint, what changed for kept jobs, then every job with its first flows."""
+def plans(
+    jobs: Sequence[JobPlan], hint: str | None = None, changed: "Changes | None" = None, sids: Sids | None = None
+) -> None:
+    """Print the certificate with a hint, what changed for kept jobs, then every job with its first flows.
+
+    `sids` are the addresses of the fabric where packets name their paths.
+    """
     out = console()
     if jobs:
-        out.print(_certificate(jobs[0], hint))
+        out.print(_certificate(jobs[0], hint, by_construction=sids is not None))
     if changed is not None:
         _changes(changed)
     for job in jobs:
@@ -82,7 +89,7 @@ def plans(jobs: Sequence[JobPlan], hint: str | None = None, changed: "Changes | 
             title += f"\n{conserving(count)}"
         for note in job.flows.notes:
             out.print(note)
-        out.print(_flows(title, [flows[i] for i in range(min(len(flows), MAX_FLOWS_SHOWN))]))
+        out.print(_flows(title, [flows[i] for i in range(min(len(flows), MAX_FLOWS_SHOWN))], sids))
         if len(flows) > MAX_FLOWS_SHOWN:
             out.print(f"  … and {len(flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")
 
@@ -91,6 +98,9 @@ def conserving(count: int) -> str:
     """Return how many of a job's flows may exceed their rates, and what its figures assume."""
     flows = "1 flow may exceed its rate" if count == 1 else f"{count} flows may exceed their rates"
     return f"{flows}, up to that of the NIC, where a link is idle (work_conserving); figures assume that none does"
+
+
+BY_CONSTRUCTION = "packets name their paths: by construction, without rules or probes"
 
 
 def confirmed(paths: int, flows: int, oldest_unix_ms: int, probes: int) -> str:
@@ -108,7 +118,7 @@ def confirmed_paths(paths: int, flows: int, oldest_unix_ms: int) -> str:
     return f"the paths of {paths} of {flows} flows are confirmed, the oldest at {when}"
 
 
-def _certificate(job: JobPlan, hint: str | None) -> "Table":
+def _certificate(job: JobPlan, hint: str | None, *, by_construction: bool) -> "Table":
     from rich.table import Table
 
     proof = job.certificate
@@ -135,6 +145,8 @@ def _certificate(job: JobPlan, hint: str | None) -> "Table":
     if proof.probed:
         seen = confirmed(proof.paths_confirmed, len(job.flows.flows), proof.oldest_confirmation_unix_ms, proof.probes)
         table.add_row("probed", seen)
+    if by_construction:
+        table.add_row("paths", BY_CONSTRUCTION)
     if hint is not None:
         table.add_row("hint", hint)
     return table
@@ -164,18 +176,21 @@ def _changes(found: "Changes") -> None:
     out.print(table)
 
 
-def _flows(title: str, flows: Iterable[FlowPlan]) -> "Table":
+def _flows(title: str, flows: Iterable[FlowPlan], sids: Sids | None) -> "Table":
     from rich.table import Table
 
     flows = list(flows)
     turns = any(flow.window.slots for flow in flows)
     table = Table(title=title, title_justify="left")
-    for name in ("flow", "from", "to", "port", "rate", *(["turn"] if turns else []), "switches"):
+    selector = "port" if sids is None else "address"
+    for name in ("flow", "from", "to", selector, "rate", *(["turn"] if turns else []), "switches"):
         table.add_column(name, justify="right" if name in ("port", "rate", "turn") else "left", overflow="fold")
     for flow in flows:
         name = flow.flow_id.split("/", 1)[1]
         switches = " ".join(link.split(">")[1].split(":")[0] for link in flow.links[:-1])
         port = f"{flow.udp_source_port}{' pinned' if flow.pinned else ''}"
+        if sids is not None:
+            port = ipv6_text(sids.destination(flow.links, flow.dst_nic))
         turn = [_turn(flow.window)] if turns else []
         table.add_row(name, flow.src_nic, flow.dst_nic, port, rate(flow.rate_bps), *turn, switches)
     return table

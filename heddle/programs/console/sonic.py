@@ -3,14 +3,17 @@
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from heddle.controller.config.load import load_fabric
 from heddle.controller.config.text.complaint import one_line, shown
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_text
+from heddle.controller.model.address import ipv6_text
 from heddle.controller.model.error import InputError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.srv6 import prefix_text, sids_of
 from heddle.controller.sonic.causes import Cause, causes
 from heddle.controller.sonic.config_db import ConfigDb, Tables
 from heddle.controller.sonic.differences import comparison
@@ -18,9 +21,11 @@ from heddle.controller.sonic.export import PortNames, config_tables, switch_port
 from heddle.controller.sonic.models import MAX_SPEED_MBPS
 from heddle.controller.sonic.path_differences import shared_seeds
 from heddle.controller.sonic.refusals import refusals
+from heddle.controller.sonic.srv6 import srv6_differences, srv6_tables
 from heddle.controller.sonic.wording import Difference, Effect
 
 _ASIC = re.compile(r"(?:asic[0-9]+|localhost)\Z")
+_NAMES = PortNames()
 MAX_LINES = 1_000
 """A switch of 64 ports with nothing configured has about 20 causes."""
 
@@ -30,7 +35,8 @@ def run_export(path: Path, out: Path | None, names: PortNames, cable_metres: int
 
     Raises InputError for rates that no port of SONiC can have.
     """
-    ports = switch_ports(load_fabric(path))
+    fabric = load_fabric(path)
+    ports = switch_ports(fabric)
     name = one_line(str(path))
     problems = [
         f"{name}: port {number} of {switch}: {speed:,} Mbit/s; SONiC's ports have 1 to {MAX_SPEED_MBPS:,}"
@@ -40,24 +46,51 @@ def run_export(path: Path, out: Path | None, names: PortNames, cable_metres: int
     ]
     if problems:
         raise InputError(*problems)
+    tables = {
+        switch: config_tables(each, names, cable_metres) | srv6_tables(fabric, switch, names)
+        for switch, each in ports.items()
+    }
     if out is None:
-        json.dump(
-            {switch: config_tables(each, names, cable_metres) for switch, each in ports.items()}, sys.stdout, indent=2
-        )
+        json.dump(tables, sys.stdout, indent=2)
         print()
         return
     out.mkdir(parents=True, exist_ok=True)
-    for switch, each in ports.items():
+    for switch, each in tables.items():
         with open(out / f"{switch}.json", "w", encoding="utf-8") as file:
-            json.dump(config_tables(each, names, cable_metres), file, indent=2)
+            json.dump(each, file, indent=2)
             file.write("\n")
     print(f"{out}: {len(ports)} switches")
 
 
-def run_verify(paths: Sequence[Path], as_json: bool, out: TextIO) -> int:
+def run_sids(path: Path, out: TextIO) -> None:
+    """Write what every switch holds, and what NICs write, as JSON; raises InputError for another steering."""
+    fabric = load_fabric(path)
+    sids = sids_of(fabric)
+    if sids is None:
+        raise InputError(f"{one_line(str(path))}: steering: packets name no paths here; SIDs need `steering: srv6`")
+    switches = {
+        switch.id: [
+            {
+                "prefix": prefix_text(sids.prefix(entry.usid)),
+                "action": entry.action.name.lower(),
+                "port": entry.port.number if entry.port else None,
+            }
+            for entry in sids.entries(switch.id)
+        ]
+        for switch in fabric.switches
+    }
+    nics = {nic.id: {"source": ipv6_text(sids.source(nic))} for nic in fabric.nics}
+    json.dump({"switches": switches, "nics": nics}, out, indent=2)
+    out.write("\n")
+
+
+def run_verify(
+    paths: Sequence[Path], as_json: bool, out: TextIO, fabric: Path | None = None, names: PortNames = _NAMES
+) -> int:
     """Print what SONiC refuses, and the differences, of every config_db.json: a line for each cause, the worst first.
 
-    Returns 0, 1 if there are any, 2 for malformed files.
+    With a fabric file each file's name is that of its switch, and its static SIDs are compared too. Returns 0, 1 if
+    there are any, 2 for malformed files.
     """
     problems: list[str] = []
     configs: dict[str, ConfigDb] = {}
@@ -67,6 +100,8 @@ def run_verify(paths: Sequence[Path], as_json: bool, out: TextIO) -> int:
         except InputError as error:
             problems += error.problems
     found = {file: [*refusals(config), *comparison(config)] for file, config in configs.items()}
+    if fabric is not None:
+        problems += _compare_sids(load_fabric(fabric), names, configs, found)
     notes = list(shared_seeds(configs))
     status = 2 if problems else int(any(not each.is_note for these in found.values() for each in these))
     grouped = {file: causes(these, list(configs[file].tables.get("PORT", {}))) for file, these in found.items()}
@@ -86,6 +121,20 @@ def run_verify(paths: Sequence[Path], as_json: bool, out: TextIO) -> int:
     for problem in problems:
         print(f"heddle: {problem}", file=sys.stderr)
     return status
+
+
+def _compare_sids(
+    fabric: Fabric, names: PortNames, configs: Mapping[str, ConfigDb], found: Mapping[str, list[Difference]]
+) -> list[str]:
+    """Add the differences of static SIDs; return a line for each file that is not named by a switch."""
+    problems = []
+    for file, config in configs.items():
+        switch = Path(file).stem
+        if switch in fabric.switch_by_id:
+            found[file].extend(srv6_differences(config, srv6_tables(fabric, switch, names)))
+        else:
+            problems.append(f"{file}: {switch} is no switch of the fabric file: name it SWITCH.json")
+    return problems
 
 
 def read_config_db(path: Path) -> ConfigDb:

@@ -53,6 +53,11 @@ def isolation(
 @verify.command("roce")
 def roce(
     files: Annotated[list[Path], typer.Argument(metavar="CONFIG_DB.json...", help="A SONiC switch's config_db each.")],
+    fabric: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The fabric file: compare static SIDs of SWITCH.json too.")
+    ] = None,
+    first_port: Annotated[int, typer.Option(min=0, help="Port 1 of a switch is Ethernet of this number.")] = 0,
+    port_step: Annotated[int, typer.Option(min=1, help="Ports are this many lanes apart.")] = 4,
     as_json: Json = False,
 ) -> None:
     """Compare SONiC switches with what plans assume, and name every difference, and what SONiC's models refuse.
@@ -63,6 +68,7 @@ def roce(
 
     Exit status: 0 without differences; 1 with differences; 2 for malformed input.
     """
+    from heddle.controller.sonic.export import PortNames
     from heddle.programs.console.sonic import run_verify
 
-    raise typer.Exit(run_verify(files, as_json, sys.stdout))
+    raise typer.Exit(run_verify(files, as_json, sys.stdout, fabric, PortNames(first_port, port_step)))

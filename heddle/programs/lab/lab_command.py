@@ -35,6 +35,9 @@ def fabric(
             "them. [default: route]",
         ),
     ] = None,
+    srv6: Annotated[
+        bool, typer.Option("--srv6", help="With --routed: packets name their paths, instead of hashes and probes.")
+    ] = False,
     name: Annotated[str | None, typer.Option("--name", help="A name for the lab, where several are to run.")] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
@@ -45,7 +48,8 @@ def fabric(
 
     With --routed, or a file with `steering: hash`, every switch is a Linux router in a network namespace, as in a
     fabric of SONiC switches without OpenFlow: a hash of addresses and ports chooses among equal-cost next hops, and
-    probes find the source ports of planned paths. Routers mark and pause no packet.
+    probes find the source ports of planned paths. With --routed --srv6, or `steering: srv6`, packets of planned flows
+    name their paths. Routers mark and pause no packet.
 
     Exit status: 0; 1 where the lab cannot be built; 2 for a malformed file, name or option.
 
@@ -54,7 +58,7 @@ def fabric(
     from heddle.mininet_topos.playground.command import run_fabric_lab
     from heddle.mininet_topos.playground.routed import routing_of
 
-    run_fabric_lab(file, name, as_json, routing_of(routed, routing))
+    run_fabric_lab(file, name, as_json, routing_of(routed, routing, srv6=srv6), srv6=srv6)
 
 
 @lab.command("traffic")

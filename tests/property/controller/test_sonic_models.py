@@ -33,7 +33,8 @@ FABRICS = {
     "rails": rails(bps=100 * 10**9),
     "mixed rates": mixed_rates(spine_leaf(4, 4, 16), RATES_MBPS),
 }
-TABLES_OF_AN_EXPORT = set(TABLES) - {"SWITCH_TRIMMING"}
+SRV6_TABLES = {"SRV6_MY_LOCATORS", "SRV6_MY_SIDS"}
+TABLES_OF_AN_EXPORT = set(TABLES) - {"SWITCH_TRIMMING", *SRV6_TABLES}
 
 
 def refused(config):
@@ -118,6 +119,10 @@ def apply(config, change):
 def test_refusals_names_exactly_what_the_facts_refuse(drawn):
     config = with_the_hardware_s_own(config_tables({1: 10, 2: 100_000}, PortNames(), 40))
     config["SWITCH_TRIMMING"] = {"GLOBAL": {"size": "128", "dscp_value": "20", "queue_index": "0"}}
+    config |= {
+        "SRV6_MY_LOCATORS": {"HEDDLE": {"prefix": "fcbb:0:1::"}},
+        "SRV6_MY_SIDS": {"HEDDLE|fcbb:0:e001::/48": {"action": "uA", "interface": "Ethernet0", "adj": "fe80::1"}},
+    }
     for change in drawn:
         apply(config, change)
     if not any("lanes" in row for row in config["PORT"].values()):

@@ -44,5 +44,5 @@ def send(queue: SendQueue, now_ns: int) -> roce.Packet:
     return read(frame)
 
 
-def receiver(dcqcn: DcqcnSettings | None = DCQCN, first_psn: int = 0) -> ReceiveQueue:
-    return ReceiveQueue({"qpn": 9, "first_psn": first_psn}, ROUTE, dcqcn)
+def receiver(dcqcn: DcqcnSettings | None = DCQCN, first_psn: int = 0, **changes: Any) -> ReceiveQueue:
+    return ReceiveQueue({"qpn": 9, "first_psn": first_psn, **changes}, ROUTE, dcqcn)

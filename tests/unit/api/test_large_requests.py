@@ -240,7 +240,7 @@ def test_a_caller_is_an_address_without_its_port(peer, host):
 async def test_a_list_of_jobs_comes_in_pages_that_fit_a_message(controller, monkeypatch):
     for name in ("a", "b", "c"):
         await controller.jobs.SubmitJob(request_to(shift_job(name, ranks=4, lease_ms=60_000)))
-    monkeypatch.setattr(jobs, "plans_to", lambda plans, _: plans_to(plans, Room(flows=10, size_bytes=1)))
+    monkeypatch.setattr(jobs, "plans_to", lambda plans, *_: plans_to(plans, Room(flows=10, size_bytes=1)))
     seen, token = [], ""
     while token or not seen:
         page = await controller.jobs.ListJobs(pb.ListJobsRequest(page_token=token))

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from heddle.controller.api.plan_json import _quoted, job_pieces
 from heddle.controller.api.translate import plan_to
 from heddle.controller.brain.begin import begin
+from heddle.controller.model.fabric import SteeredBy
 from heddle.controller.model.plan import JobPlan
+from heddle.controller.model.srv6 import sids_of
 from heddle.controller.views.offline import Offline, offline
 from heddle.foundation.network import Network
 from heddle.foundation.traffic_class import CLASS_OF_NETWORK, CNP
@@ -73,3 +75,15 @@ def test_flows_that_are_no_table_are_streamed_alike():
 @example(ids=['", ', ""])
 def test_ids_are_quoted_one_by_one_whatever_they_contain(ids):
     assert _quoted(ids) == [json.dumps(each) for each in ids]
+
+
+def test_a_plan_whose_packets_name_their_paths_has_their_addresses():
+    fabric = replace(FABRIC, steered_by=SteeredBy.SRV6)
+    plan, sids = planned({"kind": "RING_ALL_REDUCE", "bytes": 1000}, fabric=fabric), sids_of(fabric)
+    written = MessageToDict(
+        plan_to(plan, room=None, sids=sids), preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    found = json.loads("".join(job_pieces(plan, sids)))
+    assert found == written
+    assert found["certificate"]["by_construction"]
+    assert all(flow["sid"].startswith("fcbb:0:e") for flow in found["flows"])

@@ -179,3 +179,9 @@ def test_a_queue_pair_describes_what_it_sent_and_from_which_port():
     assert queue.describe() == {
         "qpn": 7, "peer_qpn": 0xABC, "peer_ip": "10.0.0.2", "udp_source_port": 0xD456, "sent_bytes": 4096 + 74,
     }  # fmt: skip
+
+
+def test_acknowledgements_name_another_path_at_once():
+    queue = receiver(sid_source="fcbb:0:3:e005::", sid="fcbb:0:e001::")
+    queue.modify({"sid": "fcbb:0:e002::"})
+    assert queue.frame(Response(True, 7, roce.ACK_SYNDROME))[38:44] == bytes.fromhex("fcbb0000e002")

@@ -174,3 +174,19 @@ def test_the_last_move_of_a_transfer_may_come_after_its_last_packet():
     queue.due_ns(2 * MS, 0)
     assert queue.requester.completed_ns == 2 * MS
     assert queue.report()["udp_source_port"] == NEW
+
+
+def test_another_path_that_packets_name_is_a_move_that_drains_first():
+    """The address of the new path is in the first packet after all before it were acknowledged, and not earlier."""
+    queue = sender(sid_source="fcbb:0:3:e005::", sid="fcbb:0:e001::")
+    for number in range(8):
+        frame = queue.next_frame(number)
+        assert frame[38:44] == bytes.fromhex("fcbb0000e001")
+        queue.sent(len(frame), number, 0)
+    queue.modify({"sid": "fcbb:0:e002::"}, MS)
+    assert queue.due_ns(MS, 0) is None
+    queue.requester.on_ack(queue.requester.psn(7), 2 * MS)
+    assert queue.due_ns(2 * MS, 0) is not None
+    assert queue.next_frame(2 * MS)[38:44] == bytes.fromhex("fcbb0000e002")
+    queue.modify({"sid": "fcbb:0:e002::"}, 3 * MS)
+    assert [found.kind for found in queue.moves] == ["planned"]

@@ -89,3 +89,10 @@ def test_the_pace_decides_the_rate_of_a_new_generation():
 
 def test_a_flow_that_the_plan_before_had_not_is_left_out():
     assert plan_changes({}, [flow()], down_before=(), down=(), reason="") == {}
+
+
+def test_a_flow_whose_packets_name_their_path_gets_the_new_addresses():
+    found = change(flow(1, sid="fcbb::1", reverse_sid="fcbb::3"), flow(2, sid="fcbb::2", reverse_sid="fcbb::3"))
+    assert found == FlowChange(udp_source_port=0xC002, sid="fcbb::2", move="planned", reason="why")
+    assert found.for_requester()["sid"] == "fcbb::2"
+    assert found.for_responder() == {}

@@ -27,7 +27,8 @@ class Certificate(TypedDict):
     `flows_work_conserving` flows of this job may exceed their planned rates; shares assume that none does.
     `assumed`: nothing says what this job sends.
     On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of this job, the
-    oldest of them last at `oldest_confirmation_ms`; `probes` were sent for this generation.
+    oldest of them last at `oldest_confirmation_ms`; `probes` were sent for this generation. Where packets name their
+    paths, these are `by_construction`.
     """
 
     achieved: float
@@ -45,6 +46,7 @@ class Certificate(TypedDict):
     paths_confirmed: int
     oldest_confirmation_ms: int | None
     probes: int
+    by_construction: bool
 
 
 class FlowLine(TypedDict):

@@ -1,5 +1,6 @@
 """`heddle export …` as commands: their options. With a fabric file they need no controller, no network and no root."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,8 @@ def export_sonic(
     """Write QoS, PFC, ECN, buffer and hash settings of every switch as config_db JSON for SONiC's `config load`.
 
     These are the settings that plans assume: DSCP 26 lossless in queue 3 with ECN, CNPs strict in queue 6, a hash over
-    the five-tuple. Buffer pools keep the platform's sizes. Exit status: 0; 2 if FABRIC is malformed.
+    the five-tuple; with `steering: srv6` also static SIDs. Buffer pools keep the platform's sizes. Exit status: 0; 2 if
+    FABRIC is malformed.
 
     Example: heddle export sonic fabric.yaml --out switches
     """
@@ -44,6 +46,20 @@ def export_sonic(
     from heddle.programs.console.sonic import run_export
 
     run_export(fabric, out, PortNames(first_port, port_step), cable_metres)
+
+
+@export.command("sids")
+def export_sids(fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")]) -> None:
+    """Write the SRv6 SIDs of every switch as JSON, whatever its system: prefix, action and port of each entry.
+
+    `node` shifts the uSID away and reads the next, `adjacency` shifts it away and sends by the port, `route` sends by
+    the port. NICs have their source address. Exit status: 0; 2 without `steering: srv6`.
+
+    Example: heddle export sids fabric.yaml
+    """
+    from heddle.programs.console.sonic import run_sids
+
+    run_sids(fabric, sys.stdout)
 
 
 @export.command("slurm")

@@ -56,12 +56,15 @@ def run(
 def topology(
     server: Server = DEFAULT_SERVER,
     watch: Annotated[bool, typer.Option("--watch", help="Print it again at every change.")] = False,
+    sids: Annotated[
+        bool, typer.Option("--sids", help="Print the SRv6 prefixes of switches and links instead.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show switches and links, with their state, planned and measured utilisation."""
     from heddle.programs.console import fabric as command
 
-    command.topology(server, watch=watch, as_json=as_json)
+    command.topology(server, watch=watch, sids=sids, as_json=as_json)
 
 
 def drain(

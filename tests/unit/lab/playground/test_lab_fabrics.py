@@ -9,7 +9,7 @@ from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import SteeredBy
 from heddle.mininet_topos.playground.command import _playground
 from heddle.mininet_topos.playground.fabric import EXAMPLE, LAB_RATES_BPS, lab_fabric
-from heddle.mininet_topos.playground.routed import RoutedPlayground, hashing, routing_of
+from heddle.mininet_topos.playground.routed import RoutedPlayground, on_routers, routing_of
 from heddle.mininet_topos.routed.routes import Routing
 
 FABRIC = """
@@ -87,11 +87,29 @@ def test_a_fabric_that_hashes_is_built_of_routers_also_without_the_option(tmp_pa
     wanted = lab_fabric(path)
     assert isinstance(_playground(wanted, print, None), RoutedPlayground)
     assert not isinstance(_playground(lab_fabric(None), print, None), RoutedPlayground)
-    assert hashing(wanted) is wanted
+    assert on_routers(wanted) is wanted
 
 
 def test_routers_get_the_same_fabric_with_steering_by_hash():
     wanted = lab_fabric(None)
-    found = hashing(wanted)
+    found = on_routers(wanted)
     assert found.fabric == replace(wanted.fabric, steered_by=SteeredBy.HASH)
     assert parse_fabric(found.text, "its text") == found.fabric
+
+
+def test_srv6_is_of_a_lab_of_routers_only():
+    with pytest.raises(InputError, match=r"^--srv6: only a lab of routers has it, add --routed$"):
+        routing_of(False, None, srv6=True)
+    assert routing_of(True, None, srv6=True) is Routing.ROUTE
+
+
+@pytest.mark.parametrize("steering", ["openflow", "hash", "srv6"])
+def test_routers_get_the_same_fabric_with_steering_by_srv6(tmp_path, steering):
+    path = written(tmp_path)
+    path.write_text(path.read_text() + f"steering: {steering}\n")
+    wanted = lab_fabric(path)
+    found = on_routers(wanted, srv6=True)
+    assert found.fabric == replace(wanted.fabric, steered_by=SteeredBy.SRV6)
+    assert parse_fabric(found.text, "its text") == found.fabric
+    assert isinstance(_playground(found, print, None), RoutedPlayground)
+    assert on_routers(found) is found

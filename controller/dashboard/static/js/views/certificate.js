@@ -18,7 +18,8 @@ export function certificate(values, flows) {
       return h("tr", { class: name }, h("th", { scope: "row" }, text), h("td", null, value === null ? "–" : bar(value / most, ratio(value))));
     }))),
     h("p", null, verdictText(values)),
-    values.probed ? h("p", null, probedText(values, flows)) : null);
+    values.probed ? h("p", null, probedText(values, flows)) : null,
+    values.by_construction ? h("p", null, verdict("good", "Packets name their paths: by construction, without rules or probes.")) : null);
 }
 
 /** Say of how many flows probes have seen the path, on a fabric whose switches hash. */

@@ -1,0 +1,80 @@
+"""Static SIDs in the routers of a lab, as lines for `ip -batch` (ip-route(8), seg6local): constant, whatever the plan.
+
+Ports have link-local addresses made of their MAC addresses, and permanent neighbours, so that nothing is resolved. What
+a kernel drops of a port that goes down, `lines` set again.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from heddle.controller.model.address import ipv6_text
+from heddle.controller.model.fabric import Fabric, PortRef
+from heddle.controller.model.srv6 import Action, Entry, Sids, prefix_text
+from heddle.foundation.address import mac_text
+
+PORT_MAC = 0x02FD00000000
+"""The address of the n-th end of a cable is this plus n: locally administered."""
+NEEDS = "Linux 6.17 with seg6local (6.1 with `srv6: {style: cable}`) and iproute2 6.1"
+FLAVOR = "flavors next-csid lblen 32 nflen 16"
+OWN_DEVICE, OTHER_END = "sr0", "sr1"
+"""The entries of a switch's own uSIDs need a device that stays up: a port's would go with it, and lo refuses them."""
+_LINK_LOCAL = 0xFE80 << 112
+SETTINGS = {
+    "conf/all/forwarding": 1,
+    "conf/all/seg6_enabled": 1,
+    "conf/default/seg6_enabled": 1,
+    "conf/default/accept_dad": 0,
+    "icmp/ratelimit": 0,
+}
+PORT_SETTINGS = {"seg6_enabled": 1, "addr_gen_mode": 1, "accept_dad": 0}
+
+
+class StaticSids:
+    """The SIDs of all routers of a fabric."""
+
+    def __init__(self, fabric: Fabric, nic_port_macs: Mapping[str, int]) -> None:
+        """Use the addresses that leaves have on their ports to NICs."""
+        self._sids, self._fabric = Sids(fabric), fabric
+        ends = [port for cable in fabric.cables for port in (cable.lower, cable.upper)]
+        self.mac_of = {port: PORT_MAC + number for number, port in enumerate(ends)}
+        self.peer_mac_of: dict[PortRef, int] = {}
+        for cable in fabric.cables:
+            self.peer_mac_of |= {cable.lower: self.mac_of[cable.upper], cable.upper: self.mac_of[cable.lower]}
+        for nic in fabric.nics:
+            self.mac_of[nic.port], self.peer_mac_of[nic.port] = nic_port_macs[nic.id], nic.mac
+
+    def first_lines(self) -> list[str]:
+        """Return the lines that a router needs once."""
+        return [
+            f"link add {OWN_DEVICE} type veth peer name {OTHER_END}",
+            f"link set dev {OTHER_END} up",
+            f"link set dev {OWN_DEVICE} up",
+        ]
+
+    def lines(self, switch: str, names: Mapping[PortRef, str]) -> list[str]:
+        """Return the lines of a router's addresses, neighbours and entries; `names` has its ports that are up."""
+        found = []
+        for port, device in names.items():
+            peer = self.peer_mac_of[port]
+            found.append(f"addr replace {link_local(self.mac_of[port])}/64 dev {device} nodad")
+            found.append(f"neigh replace {link_local(peer)} lladdr {mac_text(peer)} dev {device} nud permanent")
+        return [*found, *self._entries(switch, names)]
+
+    def _entries(self, switch: str, names: Mapping[PortRef, str]) -> Iterator[str]:
+        for entry in self._sids.entries(switch):
+            if entry.port is not None and entry.port not in names:
+                continue
+            prefix = prefix_text(self._sids.prefix(entry.usid))
+            yield f"route replace {prefix} {self._target(entry, names)}"
+
+    def _target(self, entry: Entry, names: Mapping[PortRef, str]) -> str:
+        if entry.port is None:
+            return f"encap seg6local action End {FLAVOR} dev {OWN_DEVICE}"
+        peer, device = link_local(self.peer_mac_of[entry.port]), names[entry.port]
+        if entry.action is Action.ROUTE:
+            return f"via {peer} dev {device}"
+        return f"encap seg6local action End.X nh6 {peer} oif {device} {FLAVOR} dev {device}"
+
+
+def link_local(mac: int) -> str:
+    """Return the link-local address that a port with this MAC address has here."""
+    return ipv6_text(_LINK_LOCAL | mac)
