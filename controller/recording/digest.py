@@ -7,14 +7,15 @@ event brought (requests, rules compiled before) is represented by its name.
 import io
 import pickle
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from hashlib import blake2b
+from itertools import islice
+from types import MappingProxyType
 from typing import IO, Any
 
 from heddle.controller.model.effect import Compile, Effect, Persist, Place, Solve
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.job import JobRequest
-from heddle.controller.model.plan import Certificate
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.recording.names import recorded_name
@@ -25,11 +26,14 @@ DIGEST_BYTES = 12
 class Digester:
     """Digests effects; keeps the digests of flow tables, which many effects share.
 
-    `former` digests are those of files of version 1; `without` names the tables of the journal that came later.
+    `former` digests are those of files of version 1. `without` names the tables of the journal that came later, and
+    `shorter` says how many fields those classes had that have got some since.
     """
 
-    def __init__(self, *, former: bool = False, without: Collection[str] = ()) -> None:
-        self._without = without
+    def __init__(
+        self, *, former: bool = False, without: Collection[str] = (), shorter: Mapping[type, int] = MappingProxyType({})
+    ) -> None:
+        self._without, self.shorter = without, shorter
         self._pickler = _FormerPickler if former else _PlainPickler
         self._tables: dict[int, tuple[FlowTable, bytes]] = {}  # the table itself, so that its id stays in use
 
@@ -65,6 +69,16 @@ def _stand_in(value: Any) -> Any:
     return None
 
 
+def _with_fields(value: Any, count: int | None) -> Any:
+    """Return what pickle writes for a value of a dataclass with its first fields; None: with all.
+
+    What no cable has left (`degraded`, empty) is not written, as it was before there was that field.
+    """
+    made, of, state = value.__reduce_ex__(5)[:3]
+    named = zip(fields(value), state, strict=True)
+    return made, of, [each for field, each in islice(named, count) if field.name != "degraded" or each]
+
+
 class _Reduced:
     """What both picklers write for objects that are not written field by field."""
 
@@ -80,10 +94,9 @@ class _Reduced:
             return str, (value.job_id,)
         if isinstance(value, HeddleError):
             return str, (type(value).__name__, str(value))
-        is_planning = isinstance(value, Solve | Place) and not value.degraded
-        if is_planning or (isinstance(value, Certificate) and not value.assumed):  # as before there was the last field
-            reduced: Any = value.__reduce_ex__(5)
-            return reduced[0], reduced[1], reduced[2][:-1]
+        count = self._digester.shorter.get(type(value))
+        if count is not None or isinstance(value, Solve | Place):
+            return _with_fields(value, count)
         return NotImplemented
 
 

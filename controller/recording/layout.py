@@ -40,6 +40,16 @@ def misfits(recorded: Layout) -> list[str]:
     ]
 
 
+def shorter(recorded: Layout) -> Mapping[type, int]:
+    """Return how many fields the classes had that have got some since; of those that are written field by field."""
+    known = _classes()
+    return {
+        known[name]: len(words)
+        for name, words in recorded.items()
+        if hasattr(known.get(name), "__slots__") and is_dataclass(known[name]) and len(words) < len(fields(known[name]))
+    }
+
+
 def tables_since(tables: tuple[str, ...] | frozenset[str]) -> frozenset[str]:
     """Return the tables that the journal has besides these, which decisions of then do not name."""
     return frozenset(TYPES) - frozenset(tables)

@@ -26,7 +26,7 @@ from heddle.controller.model.event import Event, RulesRead, SwitchUp
 from heddle.controller.model.rule import SwitchRules
 from heddle.controller.recording.batch import Batch, Decided, Turn
 from heddle.controller.recording.digest import Digester
-from heddle.controller.recording.layout import TABLES, is_layout, layout, misfits, tables_since
+from heddle.controller.recording.layout import TABLES, is_layout, layout, misfits, shorter, tables_since
 from heddle.controller.recording.pickling import Frame, ValuePickler, ValueUnpickler
 from heddle.foundation.regular_file import open_regular
 
@@ -160,7 +160,7 @@ class SegmentReader:
             raise self._damaged("it begins with no layout of classes")
         if others := misfits(recorded):
             raise self._foreign(f", with another {others[0]!r:.100}")
-        return Digester(without=tables_since(recorded[TABLES]))
+        return Digester(without=tables_since(recorded[TABLES]), shorter=shorter(recorded))
 
     def state(self) -> State | None:
         """Return the state that the file begins with; None where it was cut short before the state's end."""

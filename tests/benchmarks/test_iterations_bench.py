@@ -4,6 +4,7 @@ import io
 import math
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,6 @@ from heddle.benchmarks.fabric import iterations
 from heddle.benchmarks.fabric.iterations import (
     LINE_BPS,
     MODES,
-    PACE,
     PLAN,
     SCENES,
     Row,
@@ -20,6 +20,7 @@ from heddle.benchmarks.fabric.iterations import (
     _plan,
     _row,
 )
+from heddle.mininet_topos.traffic.cast import PACE
 from heddle.v1 import heddle_pb2 as pb
 
 RING = SCENES[0].rings[0]
@@ -62,8 +63,10 @@ def test_an_iteration_is_the_time_between_two_ends():
 
 def test_a_row_sums_marks_and_drops_and_has_the_lateness_that_few_exceed():
     nics = {f"h{n}": SimpleNamespace(counters={"np_ecn_marked_roce_packets": n}) for n in (1, 2)}
-    result = SimpleNamespace(nics=nics, queue_drops={"a": 3, "b": 4}, integrity=SimpleNamespace(valid=True))
-    progress = SimpleNamespace(lateness_ns=[*range(1_000_000, 101_000_000, 1_000_000)], ended_ns={"a": [0, 2_000_000]})
+    result: Any = SimpleNamespace(nics=nics, queue_drops={"a": 3, "b": 4}, integrity=SimpleNamespace(valid=True))
+    progress: Any = SimpleNamespace(
+        lateness_ns=[*range(1_000_000, 101_000_000, 1_000_000)], ended_ns={"a": [0, 2_000_000]}
+    )
     row = _row(result, progress, 8, 0.01)
     assert (row.marked, row.dropped, row.pfc_frames, row.late_ms) == (3, 7, 8, 95.0)
     assert row.iteration_ms == {"a": 2.0}

@@ -53,6 +53,7 @@ MALFORMED = {
     "hello element of length 0": message(HELLO, struct.pack("!HHI", 1, 0, 1 << 4)),
     "hello element past the end": message(HELLO, struct.pack("!HHI", 1, 64, 1 << 4)),
     "hello bitmap of 6 bytes": message(HELLO, struct.pack("!HHI", 1, 6, 1 << 4)),
+    "hello element cut short": message(HELLO, b"\0\1"),
     "flow-mod to the controller, instruction of length 0": message(14, FLOW_MOD_ZERO_INSTRUCTION),
     "flow statistics entry of length 0": flow_stats(length=0),
     "flow statistics entry past the end": flow_stats(length=4096),
@@ -64,6 +65,8 @@ MALFORMED = {
     "set-field action longer than its field": flow_stats(
         instructions=apply(struct.pack("!HHHBBH14x", 25, 24, 0x8000, 5 << 1, 2, 0x0800))
     ),
+    "output action of 8 bytes": flow_stats(instructions=apply(struct.pack("!HHI", 0, 8, 1))),
+    "OXM experimenter field of 2 bytes": flow_stats(match=struct.pack("!HHHBBH6x", 1, 10, 0xFFFF, 0, 2, 7)),
     "match of length 0": flow_stats(match=struct.pack("!HH4x", 1, 0)),
     "match of an unknown type": flow_stats(match=struct.pack("!HH4x", 2, 4)),
     "match past the end": flow_stats(match=struct.pack("!HH4x", 1, 400)),
@@ -85,6 +88,8 @@ MALFORMED = {
     "bucket of length 0": group_desc(bucket(length=0)),
     "bucket action of length 0": group_desc(bucket(ZERO_ACTION)),
     "group statistics of length 0": multipart(6, bytes(40)),
+    "group statistics of 50 bytes": multipart(6, struct.pack("!H48x", 50)),
+    "meter statistics of 50 bytes": multipart(9, struct.pack("!IH44x", 1, 50)),
     "meter statistics of length 0": multipart(9, bytes(40)),
     "meter configuration of length 0": multipart(10, bytes(8)),
     "meter band of length 0": multipart(10, struct.pack("!HHI", 24, 0, 1) + struct.pack("!HH12x", 1, 0)),

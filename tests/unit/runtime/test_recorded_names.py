@@ -4,14 +4,17 @@ import io
 import json
 import pickle
 from contextlib import closing
+from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
-from heddle.controller.model.effect import Persist
+from heddle.controller.model.effect import Persist, Place
 from heddle.controller.model.error import InputError
+from heddle.controller.model.health import Health
 from heddle.controller.model.network_event import GatewayAcked
+from heddle.controller.model.placement import Shape
 from heddle.controller.recording import segment
 from heddle.controller.recording.digest import Digester, _FormerPickler, _PlainPickler
 from heddle.controller.recording.layout import TABLES, layout, misfits
@@ -147,3 +150,15 @@ def test_the_slow_pickler_writes_what_the_fast_one_writes_of_classes_that_have_n
     monkeypatch.setattr(_PlainPickler, "persistent_id", _FormerPickler.persistent_id)
     _PlainPickler(fast, Digester()).dump(value)
     assert slow.getvalue() == fast.getvalue()
+
+
+def test_fields_that_an_effect_has_got_since_are_not_in_the_digests_of_a_recording(tmp_path, monkeypatch):
+    fields = layout()["controller.model.effect.Place"]
+    assert fields[-1] == "degraded"
+    monkeypatch.setattr(segment, "layout", lambda: {**layout(), "controller.model.effect.Place": fields[:-1]})
+    SegmentWriter(tmp_path / "one.heddle", Driver(small_fabric()).state).close()
+    with closing(SegmentReader(tmp_path / "one.heddle")) as reader:
+        place = Place(token=1, shape=Shape(ranks=2, collectives=()), health=Health(), kept=())
+        more = replace(place, degraded={"leaf1:1>spine1:1": 1})
+        before = Digester().digest(place)  # writes no field that says nothing
+        assert reader.digester.digest(more) == reader.digester.digest(place) == before != Digester().digest(more)

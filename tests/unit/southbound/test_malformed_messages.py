@@ -83,6 +83,16 @@ def test_a_field_that_is_cut_short_is_named_with_its_offset():
     assert reason_of(message(11, FLOW_REMOVED + cut)) == "OXM field: cut short at byte 52"
 
 
+def test_a_message_shorter_than_its_header_is_named():
+    assert reason_of(struct.pack("!BBH", 4, 0, 4)) == "a message of 4 bytes"
+
+
+def test_statistics_of_buckets_and_bands_and_a_field_that_is_set_pass():
+    check(multipart(6, struct.pack("!H38x", 40) + struct.pack("!H54x", 56)))
+    check(multipart(9, struct.pack("!IH34x", 1, 40) + struct.pack("!IH50x", 2, 56)))
+    check(flow_stats(instructions=apply(struct.pack("!HHHBBH6x", 25, 16, 0x8000, 5 << 1, 2, 0x0800))))
+
+
 def test_a_length_that_is_not_that_of_the_message_is_named():
     wrong = message(HELLO) + bytes(8)
     assert reason_of(wrong) == "HELLO: length 8 of a message of 16 bytes"
