@@ -16,11 +16,15 @@ from typing import IO, Any
 from heddle.controller.model.effect import Compile, Effect, Persist, Place, Solve
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Certificate
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.recording.names import recorded_name
 
 DIGEST_BYTES = 12
+_SINCE_VERSION_2 = frozenset({"degraded", "assumed"})
+"""Fields of _GREW that files of versions 1 and 2 do not know; not written while they say nothing."""
+_GREW = Solve | Place | Certificate
 
 
 class Digester:
@@ -70,13 +74,10 @@ def _stand_in(value: Any) -> Any:
 
 
 def _with_fields(value: Any, count: int | None) -> Any:
-    """Return what pickle writes for a value of a dataclass with its first fields; None: with all.
-
-    What no cable has left (`degraded`, empty) is not written, as it was before there was that field.
-    """
+    """Return what pickle writes for a value of a dataclass with its first fields; None: with all."""
     made, of, state = value.__reduce_ex__(5)[:3]
     named = zip(fields(value), state, strict=True)
-    return made, of, [each for field, each in islice(named, count) if field.name != "degraded" or each]
+    return made, of, [each for field, each in islice(named, count) if field.name not in _SINCE_VERSION_2 or each]
 
 
 class _Reduced:
@@ -95,7 +96,7 @@ class _Reduced:
         if isinstance(value, HeddleError):
             return str, (type(value).__name__, str(value))
         count = self._digester.shorter.get(type(value))
-        if count is not None or isinstance(value, Solve | Place):
+        if count is not None or isinstance(value, _GREW):
             return _with_fields(value, count)
         return NotImplemented
 
