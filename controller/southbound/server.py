@@ -107,6 +107,7 @@ class OpenFlowServer:
             self._front = TlsFront(lambda: context, self._settings.handshake_timeout_s, self._no_tls)
         self._discovery = discovery
         self._background = Background()
+        self._decoding = asyncio.Lock()
 
     async def start(self) -> tuple[str, int]:
         """Listen; return the bound address and port. Raises OSError where they are in use."""
@@ -163,7 +164,7 @@ class OpenFlowServer:
         return self._ready[switch_id]
 
     def _accept(self) -> asyncio.Protocol:
-        inner = SwitchSession(self, self._settings).transport
+        inner = SwitchSession(self, self._settings, self._decoding).transport
         return self._front.before(inner) if self._front is not None else inner
 
     def _no_tls(self, peer: str, reason: str) -> None:

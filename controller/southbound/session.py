@@ -40,7 +40,7 @@ _LOG = logging.getLogger("heddle.southbound")
 COMPLAINTS_PER_PERIOD = 20
 """Maximum of errors that belong to no request passed to `Owner.complained` per echo period; others are counted."""
 ENTRIES_PER_TURN = 50
-"""The flow entries that are decoded in one turn of the event loop."""
+"""The flow entries that are decoded in one turn of the event loop, whichever switch they are of."""
 
 
 class Owner(Protocol):
@@ -83,7 +83,8 @@ class Owner(Protocol):
 class SwitchSession:
     """The controller's end of one connection from a switch."""
 
-    def __init__(self, owner: Owner, settings: SouthboundSettings) -> None:
+    def __init__(self, owner: Owner, settings: SouthboundSettings, decoding: asyncio.Lock | None = None) -> None:
+        """Begin with a connection; sessions that share `decoding` decode their replies one after the other."""
         self.switch_id: str | None = None
         self.datapath_id: int | None = None
         self.peer = "?"
@@ -98,6 +99,7 @@ class SwitchSession:
         """How fast the switch acknowledges; `Owner.admit` sets that of its earlier sessions."""
         self._owner = owner
         self._settings = settings
+        self._decoding = decoding or asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._pending = PendingRequests()
         self._batches: list[Batch] = []
@@ -285,11 +287,13 @@ class SwitchSession:
     async def read_flows(self) -> list[readback.FlowEntry]:
         """Read every flow entry of the switch."""
         found: list[readback.FlowEntry] = []
-        for part in await self._request(wire.FLOW_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.FLOW):
-            for number, entry in enumerate(readback.each_flow_entry(part)):
-                found.append(entry)
-                if number % ENTRIES_PER_TURN == 0:
-                    await asyncio.sleep(0)  # a whole part takes 3 ms
+        parts = await self._request(wire.FLOW_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.FLOW)
+        async with self._decoding:
+            for part in parts:
+                for number, entry in enumerate(readback.each_flow_entry(part)):
+                    found.append(entry)
+                    if number % ENTRIES_PER_TURN == 0:
+                        await asyncio.sleep(0)  # a whole part takes 3 ms
         return found
 
     async def read_rules(self) -> SwitchRules:

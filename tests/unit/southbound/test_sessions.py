@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections import Counter
 
 import pytest
 
@@ -18,6 +19,8 @@ from heddle.controller.model.rule import (
     SwitchRules,
     ToGroup,
 )
+from heddle.controller.southbound.codec import readback
+from heddle.controller.southbound.session import ENTRIES_PER_TURN
 from tests.fakes.openflow.openflow_switch import (
     BARRIER_REQUEST,
     ECHO_REQUEST,
@@ -368,3 +371,36 @@ async def test_closing_the_server_ends_every_session_and_switches_keep_their_rul
     await southbound.server.close()
     await switch.closed()
     assert switch.tables.rules().rules == (CLASSIFY,)
+
+
+async def test_however_many_switches_connect_a_turn_of_the_loop_decodes_the_entries_of_one(southbound, monkeypatch):
+    rules = [dataclasses.replace(CLASSIFY, priority=number) for number in range(1, 201)]
+    names = {1: "leaf1", 2: "leaf2", 3: "leaf3"}
+    before = [await southbound.up(number) for number in names]
+    await southbound.server.install([Step(dict.fromkeys(names.values(), adds(*rules)))])
+    for switch in before:
+        await switch.disconnect()
+    running, decode = asyncio.get_running_loop(), readback.each_flow_entry
+    turns, decoded = [0], Counter()
+
+    def next_turn():
+        turns[0] += 1
+        running.call_soon(next_turn)
+
+    def counted(part):
+        for entry in decode(part):
+            decoded[turns[0]] += 1
+            yield entry
+
+    monkeypatch.setattr(readback, "each_flow_entry", counted)
+    switches = [FakeSwitch(switch.datapath_id, tables=switch.tables) for switch in before]
+    for switch in switches:
+        switch.withheld = {MULTIPART_REQUEST}
+        await southbound.connected(switch)
+    while not all(switch.received[MULTIPART_REQUEST] for switch in switches):
+        await asyncio.sleep(0.01)
+    running.call_soon(next_turn)
+    await asyncio.gather(*(switch.release() for switch in switches))
+    while decoded.total() < 600:
+        await asyncio.sleep(0.01)
+    assert max(decoded.values()) <= ENTRIES_PER_TURN + 1
