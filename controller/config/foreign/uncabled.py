@@ -169,6 +169,12 @@ FOREIGN = (
         "`netlab create` with the provider clab writes a clab.yml; import that",
         lambda text: _has_fabric(text) or (_is_netlab(text) and not _has_topology(text)),
     ),
+    Foreign(
+        "a script of a shell",
+        "a program is not read",
+        "give the file that it writes, such as what is between <<EOF and EOF",
+        _all(r"\A#![^\n]*sh\s*$"),
+    ),
     Foreign("a script of Mininet", "a program is not read", _CABLES, _all(r"^[ \t]*(?:from|import)\s+mininet\b")),
     Foreign("a testbed of sonic-mgmt", _UNREAD, _CABLES, _all(_key("topology"), r"^[ \t]+(?:VMs|host_interfaces)\s*:")),
     Foreign(

@@ -29,6 +29,7 @@ FILES = {
     "a connection matrix of htsim": "Nodes 16\nConnections 2\n0->1 start 0 size 100\n1->0 start 0 size 100\n",
     "a lab of GNS3, EVE-NG": "lab:\n  title: x\n  version: 0.1.0\nnodes: []\nlinks: []\n",
     "a graph of Graphviz or GraphML": 'graph "dc" {\n  "leaf1":"swp1" -- "spine1":"swp1"\n}\n',
+    "a script of a shell": "#!/bin/bash\nset -v\ncat <<EOF | clab deploy -t -\nname: x\ntopology:\n  nodes: {}\nEOF\n",
     "what LLDP heard": '{"lldp": {"interface": [{"swp1": {"via": "LLDP"}}]}}',
     "what containerlab wrote of a lab that runs": '{"name": "x", "type": "clab", "nodes": {}, "links": []}',
     "a list of links of sonic-mgmt": "StartDevice,StartPort,EndDevice,EndPort\na,Ethernet1,b,Ethernet2\n",
