@@ -1,7 +1,8 @@
 """Follow a packet by its uSIDs, as text: an oracle that shares no code with `model.srv6`.
 
-Tables are `{switch: {"e003": ("shift and send", port)}}`, with the actions `shift`, `shift and send` and `send`, and
-numbers of ports; cables and NICs are `{(switch, port): (switch, port)}` and `{(switch, port): NIC}`.
+The world is (tables, cables, NICs). Tables are `{switch: {"e003": ("shift and send", port)}}`, with the actions
+`shift`, `shift and send` and `send`, and numbers of ports. Cables and NICs are `{(switch, port): (switch, port)}` and
+`{(switch, port): NIC}`.
 """
 
 import ipaddress
@@ -9,8 +10,9 @@ import ipaddress
 MAX_STEPS = 64
 
 
-def walk(tables, cables, nics, switch, address):
+def walk(world, switch, address):
     """Return the cables as ((switch, port), (switch, port)), where the packet ends, and its uSIDs there."""
+    tables, cables, nics = world
     groups = ipaddress.IPv6Address(address).exploded.split(":")
     carried = groups[2:]
     taken = []

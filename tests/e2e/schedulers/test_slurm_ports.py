@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ pytestmark = [
 ]
 QPS = 4
 OWN_LABEL = 77
-CAPTURED = {"capture_output": True, "text": True, "timeout": TIMEOUT_S, "check": True}
+CAPTURED: Any = {"capture_output": True, "text": True, "timeout": TIMEOUT_S, "check": True}
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """What is said of access lists, against packets that meet the rules one by one."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +45,7 @@ def test_a_difference_means_that_all_packets_are_taken_and_none_said_that_none_a
         }
         for at, (action, match) in enumerate(rules)
     }
-    tables = {
+    tables: Any = {
         "PORT": {"Ethernet0": {"admin_status": "up"}},
         "ACL_TABLE": {"T": {"type": "L3", "ports": ["Ethernet0"]}},
         "ACL_RULE": rows,

@@ -93,7 +93,7 @@ class Srv6Machine(RuleBasedStateMachine):
                 ways = ((flow.links, flow.src_nic, flow.dst_nic), (flow.reverse_links, flow.dst_nic, flow.src_nic))
                 for links, source, target in ways:
                     address = ipv6_text(sids.destination(links, target))
-                    taken, end, _ = walk(*self.world, nics[source].port.switch, address)
+                    taken, end, _ = walk(self.world, nics[source].port.switch, address)
                     cables = {f"{one[0]}:{one[1]}>{other[0]}:{other[1]}" for one, other in taken}
                     cables |= {f"{other[0]}:{other[1]}>{one[0]}:{one[1]}" for one, other in taken}
                     assert end == target

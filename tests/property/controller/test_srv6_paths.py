@@ -64,7 +64,7 @@ def paths(draw):
 def test_a_packet_takes_the_links_that_its_address_names(case):
     fabric, source, target, links, last_hop = case
     address = Sids(fabric).destination(links, target.id)
-    taken, end, left = walk(*world(fabric), source.port.switch, ipv6_text(address))
+    taken, end, left = walk(world(fabric), source.port.switch, ipv6_text(address))
     named = [f"{one[0]}:{one[1]}>{other[0]}:{other[1]}" for one, other in taken]
     assert (tuple(named), end) == (links[1:-1], target.id)
     assert left == [f"{0xE000 + target.port.number:04x}" if last_hop == "route" else "ffff", *["0000"] * 5]
@@ -74,7 +74,7 @@ def test_a_packet_takes_the_links_that_its_address_names(case):
 def test_an_error_returns_to_the_source_address_from_its_own_leaf(case):
     fabric, source, *_ = case
     address = ipv6_text(Sids(fabric).source(source))
-    assert walk(*world(fabric), source.port.switch, address)[:2] == ([], source.id)
+    assert walk(world(fabric), source.port.switch, address)[:2] == ([], source.id)
 
 
 @given(shapes())

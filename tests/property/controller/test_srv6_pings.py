@@ -31,7 +31,7 @@ def checked(fabric, nic, tables, cables, nics):
 
     def send(addresses):
         sent.extend(addresses)
-        return [one for one in addresses if walk(tables, cables, nics, nic.port.switch, ipv6_text(one))[1] == nic.id]
+        return [one for one in addresses if walk((tables, cables, nics), nic.port.switch, ipv6_text(one))[1] == nic.id]
 
     return (*Pings(fabric, nic).check(send), sent)
 

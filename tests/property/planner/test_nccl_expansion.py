@@ -12,7 +12,7 @@ from heddle.controller.config.load import parse_fabric, parse_jobs
 from heddle.controller.model.admission import flow_plans, problems
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.expand import Flows, expand
-from tests.oracles import nccl_flows
+from tests.oracles import contract_flows, nccl_flows
 from tests.support.examples import examples
 from tests.support.fabrics import planning
 
@@ -83,6 +83,6 @@ def test_without_an_algorithm_flows_are_the_same_byte_for_byte_where_hosts_name_
         columns.append({field.name: getattr(flows, field.name).tobytes() for field in fields(Flows)})
     assert columns[0] == columns[1]
     assert [flow_plans(request, fabric) for request in requests] == [
-        planning.contract_flows.flow_plan_count(request, [fabric.nic_by_id[nic].host for nic in request.ranks])
+        contract_flows.flow_plan_count(request, [fabric.nic_by_id[nic].host for nic in request.ranks])
         for request in requests
     ]

@@ -130,7 +130,7 @@ def test_an_unknown_kind_of_incast_sharing_is_refused():
 
 
 def test_an_unknown_algorithm_is_refused():
-    message = pb.SubmitJobRequest(job_id="a", collectives=[{"kind": "ALL_GATHER", "algorithm": 7}])  # type: ignore[list-item]
+    message = pb.SubmitJobRequest(job_id="a", collectives=[{"kind": "ALL_GATHER", "algorithm": 7}])
     with pytest.raises(InputError, match=r"collectives\[0\].algorithm: 7 is no algorithm; .* NCCL_NO_PXN"):
         request_from(message)
 

@@ -1,5 +1,7 @@
 """What drops RoCE packets without a word of PFC: access lists, MTUs of groups, bounds of queues; and other files."""
 
+from typing import Any
+
 import pytest
 
 from heddle.controller.model.error import InputError
@@ -153,7 +155,10 @@ def test_a_bound_of_the_data_queue_below_its_pool_is_found(mode, threshold, size
 
 
 def test_a_group_with_room_for_roce_packets_is_none():
-    tables = {"VLAN": {"Vlan10": {"mtu": "9100"}, "Vlan11": {}}, "VLAN_MEMBER": {"Vlan10|Ethernet0": {}, "odd": {}}}
+    tables: Any = {
+        "VLAN": {"Vlan10": {"mtu": "9100"}, "Vlan11": {}},
+        "VLAN_MEMBER": {"Vlan10|Ethernet0": {}, "odd": {}},
+    }
     config = ConfigDb({"PORT": PORTS, **tables})
     assert not [each for each in queue_differences(config, "Ethernet0") if each.place.field == "mtu"]
 

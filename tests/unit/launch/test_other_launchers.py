@@ -57,7 +57,9 @@ def test_tasks_of_flux_are_understood_where_their_number_on_a_node_is_clear():
     assert membership_of(one_each) == Membership("flux-_Ab3", 2, 4)
     on_one_node = {**FLUX, "FLUX_JOB_SIZE": "4", "FLUX_JOB_NNODES": "1", "FLUX_TASK_LOCAL_ID": "2"}
     assert membership_of(on_one_node) == Membership("flux-_Ab3", 2, 4, 2, 4)
-    assert membership_of({**one_each, "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"}).job_id == "flux-_Ab3"
+    below_slurm = membership_of({**one_each, "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"})
+    assert below_slurm is not None
+    assert below_slurm.job_id == "flux-_Ab3"
 
 
 def test_a_command_that_is_to_be_torchrun_is_a_node_of_its_job():

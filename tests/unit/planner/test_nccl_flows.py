@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -190,7 +191,8 @@ def test_what_nccls_rails_do_not_fit_is_one_line(what: str):
     fabric = listed(*hosts)
     job = job_of(fabric, {"kind": "ALL_TO_ALL", "bytes": 8})
     (collective,) = job.collectives
-    wanted = replace(job, collectives=(replace(collective, algorithm=Algorithm.NCCL),), **fields)
+    changed: Any = {"collectives": (replace(collective, algorithm=Algorithm.NCCL),), **fields}
+    wanted = replace(job, **changed)
     assert problems(wanted, fabric) == (("collectives[0].algorithm", text),)
 
 
