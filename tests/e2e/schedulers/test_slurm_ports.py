@@ -20,7 +20,6 @@ pytestmark = [
 ]
 QPS = 4
 OWN_LABEL = 77
-CAPTURED = {"capture_output": True, "text": True, "timeout": TIMEOUT_S, "check": True}
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +138,10 @@ def test_a_program_in_a_container_gets_the_ports_of_the_job_that_it_names(site, 
     command = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script]
 
     def ports():
-        text = subprocess.run(["env", f"LD_AUDIT={site.ports / LIBRARY}", *command], env=environment, **CAPTURED).stdout
+        audited = ["env", f"LD_AUDIT={site.ports / LIBRARY}", *command]
+        text = subprocess.run(
+            audited, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        ).stdout
         return [0xC000 | (int(line.split()[1]) & 0x3FFF) for line in text.splitlines()[:-1]]
 
     wait_until(lambda: ports() == planned(plan.flows, "h1", "h2"), lambda: site.ports_text("h1"))

@@ -92,7 +92,12 @@ def test_a_thousand_queue_pairs_get_exactly_the_planned_ports(run, program):
 def test_a_shim_that_is_loaded_twice_requests_each_port_once(run, shim, tmp_path):
     other = shutil.copy(shim, tmp_path / "port-shim.so")  # that of the node's agent, beside that of `heddle exec`
     asked, ports = [], planned(4)
-    with PortResponder(lambda *request: asked.append(request) or ports.port(*request)) as agent:
+
+    def port(*request):
+        asked.append(request)
+        return ports.port(*request)
+
+    with PortResponder(port) as agent:
         labels, errors, _ = run(agent.path, count=4, audit=f"{other}:{shim}")
     assert [sent_from(label) for label in labels] == [49152 + 16 * n for n in range(4)]
     assert (len(asked), errors) == (4, "")
