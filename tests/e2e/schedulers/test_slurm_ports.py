@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,6 @@ pytestmark = [
 ]
 QPS = 4
 OWN_LABEL = 77
-CAPTURED: Any = {"capture_output": True, "text": True, "timeout": TIMEOUT_S, "check": True}
 
 
 @pytest.fixture(scope="module")
@@ -35,32 +33,36 @@ def programs(tmp_path_factory):
     return compiled(tmp_path_factory.mktemp("verbs"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def agents(site):
-    """The agents of h1 and h2, each a process with a socket of its own."""
+    """The agents of h1 and h2, each a process with a socket of its own; they count what they did when they end."""
     found = [site.start_ports(host) for host in ("h1", "h2")]
     yield found
     for each in found:
         each.terminate()
     assert [each.wait(TIMEOUT_S) for each in found] == [0, 0]
-    for host in ("h1", "h2"):
-        site.log.with_name(f"ports-{host}.log").unlink()
+    assert all("queue pairs with a planned port" in site.ports_text(host) for host in ("h1", "h2"))
+    assert not (site.ports / "h1").exists()
 
 
 @pytest.fixture
-def job(site):
-    """A job on h1 and h2 that says how many queue pairs it has, once it is planned."""
-    number = site.submit("-w", "h1,h2", "-N", "2", "--comment", f"heddle: qps={QPS}")
-    site.wait_for({number: 2 * QPS})
-    yield number
-    site.slurm.run("scancel", str(number))
+def job_on(site):
+    """Return a function that submits a job which says how many queue pairs it has, and waits until it is planned."""
+
+    def submit(hosts):
+        number = site.submit("-w", hosts, "-N", "2", "--comment", f"heddle: qps={QPS}")
+        site.wait_for({number: 2 * QPS})
+        return number
+
+    yield submit
+    site.slurm.run("scancel", "--user=root")
     site.wait_for({})
 
 
-def run(site, programs, job, program="by_dlvsym", count=QPS, step=(), peer="$((3 - VERBS_HOST))"):
+def run(site, programs, job, program="by_dlvsym", count=QPS, step=(), peer="$((PEERS - VERBS_HOST))"):
     """Run a program on both nodes as a step of the job; return the source ports that each has, and the errors."""
     script = (
-        "export VERBS_HOST=${SLURMD_NODENAME#h}; "
+        "export VERBS_HOST=${SLURMD_NODENAME#h}; PEERS=$([ $VERBS_HOST -lt 3 ] && echo 3 || echo 11); "
         f"exec {getattr(programs, program)} IBVERBS_1.1 {count} {OWN_LABEL} {peer}"
     )
     environment = f"ALL,LD_LIBRARY_PATH={programs.libraries},HEDDLE_PORT_DEADLINE_MS=30000"
@@ -82,23 +84,29 @@ def planned(flows, src, dst):
     return [flow.udp_source_port for flow in flows if (flow.src_nic, flow.dst_nic) == (f"{src}-n0", f"{dst}-n0")]
 
 
-def test_every_queue_pair_of_programs_like_nccl_and_ucx_has_its_planned_port(site, programs, agents, job):
+def test_every_queue_pair_has_its_planned_port_however_the_program_finds_its_function(site, programs, agents, job_on):
+    job = job_on("h1,h2")
     flows = site.flows(job)
     wanted = {0: planned(flows, "h1", "h2"), 1: planned(flows, "h2", "h1")}
     assert [len(ports) for ports in wanted.values()] == [QPS, QPS]
-    assert run(site, programs, job) == (wanted, [])
-    assert run(site, programs, job, "by_module") == (wanted, [])
+    for program in ("by_dlvsym", "by_module", "by_dlsym", "linked"):  # as NCCL, UCX, NVSHMEM and others do
+        assert run(site, programs, job, program) == (wanted, []), program
     assert f"slurm-{job}-" in site.ports_text("h1")
 
 
-def test_without_the_node_s_agent_output_and_status_are_those_without_heddle(site, programs, job):
+def test_without_the_node_s_agent_output_and_status_are_those_without_heddle(site, programs, job_on):
+    job = job_on("h5,h6")
     own = {task: [0xC000 | OWN_LABEL] * QPS for task in (0, 1)}
     assert run(site, programs, job) == (own, [])
-    ended = site.start_ports("h1")
+    ended = site.start_ports("h5")
     ended.kill()  # its socket file stays
     ended.wait(TIMEOUT_S)
-    assert (site.ports / "h1").exists()
+    assert (site.ports / "h5").exists()
     assert run(site, programs, job) == (own, [])
+    status = site.slurm.run(
+        "srun", "-w", "h5,h6", "-N2", "--overlap", f"--jobid={job}", "sh", "-c", "exit 7", check=False
+    )
+    assert "Exited with exit code 7" in status
 
 
 def test_a_job_that_connects_other_pairs_than_assumed_is_planned_again_with_them(site, programs, agents):
@@ -130,7 +138,10 @@ def test_a_program_in_a_container_gets_the_ports_of_the_job_that_it_names(site, 
     command = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script]
 
     def ports():
-        text = subprocess.run(["env", f"LD_AUDIT={site.ports / LIBRARY}", *command], env=environment, **CAPTURED).stdout
+        audited = ["env", f"LD_AUDIT={site.ports / LIBRARY}", *command]
+        text = subprocess.run(
+            audited, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        ).stdout
         return [0xC000 | (int(line.split()[1]) & 0x3FFF) for line in text.splitlines()[:-1]]
 
     wait_until(lambda: ports() == planned(plan.flows, "h1", "h2"), lambda: site.ports_text("h1"))
