@@ -1,6 +1,6 @@
 """Load fabric and jobs, from files or from text. Every function raises InputError with all problems found."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -158,7 +158,19 @@ def _shaped(document: Document, root: type[ShapeT]) -> ShapeT:
     try:
         return root.model_validate(document.value)
     except ValidationError as error:
-        raise refusal(document.name, pydantic_problems(error, root)) from None
+        other = _other_file(document.value.keys(), is_fabric=root is FabricShape)
+        found = [Problem("", other)] if other else pydantic_problems(error, root)
+        raise refusal(document.name, found) from None
+
+
+def _other_file(keys: Collection[str], *, is_fabric: bool) -> str:
+    """Return what a file is by its keys, where it is none of the kind that is wanted; empty for other keys."""
+    has_fabric = not {"generate", "switches"}.isdisjoint(keys)
+    if is_fabric and not has_fabric and "jobs" in keys:
+        return "a jobs file, where a fabric file belongs"
+    if is_fabric and not has_fabric and not {"topology", "edges"}.isdisjoint(keys):
+        return "a topology of another program; `heddle import` makes a fabric file of it"
+    return "a fabric file, where a jobs file belongs" if not is_fabric and has_fabric and "jobs" not in keys else ""
 
 
 def _whole_problems(shape: FabricShape) -> list[Problem]:

@@ -12,7 +12,8 @@ from heddle.controller.config.foreign.draft import Draft, Node, Wire
 from heddle.controller.config.foreign.hints import Hint
 
 _MANAGEMENT = re.compile(
-    r"(?:(?:re[0-9]:)?mgmt(?:eth)?|management|fxp[0-9]|bmc|ipmi|ilo|idrac)(?![a-z])", re.IGNORECASE
+    r"(?:(?:re[0-9]:)?mgmt(?:eth)?|management|fxp[0-9]|meth|mge|m-gigabitethernet|bmc|ipmi|ilo|idrac)(?![a-z])",
+    re.IGNORECASE,
 )
 _BESIDE_OTHERS = re.compile(r"(?:eth0|em[01]|ma[01]|me0|vme)\Z", re.IGNORECASE)
 """Names of management ports that are those of data ports elsewhere."""

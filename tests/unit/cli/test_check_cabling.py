@@ -128,7 +128,7 @@ BAD = {
     "a list of hearings": ('{"heard": []}', "heard: must be a mapping"),
     "an unknown port that is down": ('{"down": ["leaf1"]}', "down: leaf1: must be a port"),
     "another key": ('{"heard": {}, "up": []}', "up: unknown key"),
-    "a document of lldpd's other format": ('{"lldp": {"interface": []}}', "json0"),
+    "a document of lldpd in no known form": ('{"lldp": {"interfaces": []}}', "json0"),
     "a list within nodes": ('{"leaf1": {"heard": {}}}', "is a file of its own"),
     "binary": ("\x00\x01", "not YAML"),
 }  # fmt: skip

@@ -3,7 +3,7 @@ import os
 import pytest
 import yaml
 
-from heddle.controller.config import load_fabric, parse_fabric
+from heddle.controller.config import load_fabric, parse_fabric, parse_jobs
 from heddle.controller.config.service import load_service
 from heddle.controller.config.text.document import parse_document, read_document
 from heddle.controller.model.error import InputError
@@ -115,6 +115,25 @@ def test_text_of_utf_16_is_named(tmp_path):
     path.write_bytes(GENERATE.encode("utf-16"))
     with pytest.raises(InputError, match="UTF-16 text, as > of PowerShell writes it; save the file as UTF-8"):
         read_document(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("version: 1\njobs: []\n", "a jobs file, where a fabric file belongs"),
+        ("topology: {nodes: {}}\n", "a topology of another program; `heddle import` makes a fabric file of it"),
+        ("edges: []\n", "a topology of another program; `heddle import` makes a fabric file of it"),
+    ],
+)
+def test_another_file_where_a_fabric_file_belongs_is_named(text, what):
+    assert refused(text) == [f"fabric.yaml: {what}"]
+    assert refused(GENERATE + text.replace("version: 1\n", "")) != [f"fabric.yaml: {what}"]
+
+
+def test_a_fabric_file_where_a_jobs_file_belongs_is_named():
+    with pytest.raises(InputError) as caught:
+        parse_jobs(GENERATE, "jobs.yaml", fabric())
+    assert caught.value.problems == ("jobs.yaml: a fabric file, where a jobs file belongs",)
 
 
 def test_special_scalars_of_pyyaml_are_text():

@@ -36,8 +36,9 @@ def test_the_role_of_a_switch_decides_where_the_links_leave_a_choice():
 
 
 def test_line_ends_of_windows_separate_documents_too():
-    found = imported(HEDGEHOG.replace("---\n", "--- # next\n").replace("\n", "\r\n"))
-    assert found.fabric == imported(HEDGEHOG).fabric
+    for separator in ("---\n", "--- # next\n"):
+        text = HEDGEHOG.replace("---\n", separator).replace("\n", "\r\n")
+        assert imported(text).fabric == imported(HEDGEHOG).fabric
 
 
 def test_a_list_as_kubectl_prints_it_is_read():

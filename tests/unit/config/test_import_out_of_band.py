@@ -25,7 +25,7 @@ def managed(port, by="console9", nodes=(*SWITCHES, "h1", "h2")):
 
 
 @pytest.mark.parametrize(
-    "port", ["mgmt0", "Management1", "Management1/1", "fxp0", "eth0", "MgmtEth0/RP0/CPU0/0", "vme"]
+    "port", ["mgmt0", "Management1", "Management1/1", "fxp0", "eth0", "MgmtEth0/RP0/CPU0/0", "vme", "MEth0/0/0", "em0"]
 )
 @pytest.mark.parametrize("nodes", [SWITCHES, (*SWITCHES, "h1", "h2")])
 def test_a_switch_that_joins_management_ports_is_no_part_of_the_fabric(port, nodes):

@@ -43,6 +43,10 @@ UNDERSTOOD = {
         "openmpi-77",
     ),
     "PALS": ({**variables("PMI"), "PALS_APID": "ab-1", "PBS_JOBID": "9.head"}, "pals-ab-1"),
+    "PALS with Hydra's variables": (
+        {"PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "4", "PALS_APID": "ab-1", **LSF},
+        "mpi-ab-1",
+    ),
     "Open MPI in a job of Fujitsu's": ({**variables("OMPI_COMM_WORLD"), "PJM_JOBID": "81"}, "openmpi-81"),
 }
 

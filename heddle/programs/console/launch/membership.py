@@ -78,7 +78,7 @@ _PALS = _Launcher(
 )  # fmt: skip
 _LAUNCHERS = (_JSM, _OPEN_MPI, _MVAPICH, _HOROVOD, _HYDRA, _PALS)
 """jsrun sets Open MPI's variables too, and a PMIX_NAMESPACE that other jobs may have."""
-_BATCH_JOBS = ("PBS_JOBID", "LSB_JOBID", "PJM_JOBID")
+_BATCH_JOBS = ("PALS_APID", "PBS_JOBID", "LSB_JOBID", "PJM_JOBID")
 _RANKS_ALONE = ("PMIX_RANK", "ALPS_APP_PE", "LSF_PM_TASKID")
 """Ranks of launchers that do not say how many processes a job and a host have."""
 
