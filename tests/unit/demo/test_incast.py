@@ -4,7 +4,7 @@ import pytest
 
 from heddle.controller.api.translate import request_from
 from heddle.controller.model.error import InputError
-from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
+from heddle.controller.model.job import Algorithm, Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
 from heddle.mininet_topos.services.controller_client import request_message
 from heddle.mininet_topos.traffic.queue_pairs import demands, hashed_pairs, with_rates
 from heddle.mininet_topos.traffic.workloads import INCAST, build_workloads
@@ -91,6 +91,7 @@ def test_the_message_of_a_job_has_every_field_of_its_collectives():
         qps_per_flow=2,
         members=(1, 0),
         phase=3,
+        algorithm=Algorithm.NCCL,
     )
     message = request_message(JobRequest(job_id="job", ranks=("a", "b"), collectives=(collective,)), "demo")
     assert request_from(message).collectives == (collective,)

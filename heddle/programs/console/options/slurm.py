@@ -49,19 +49,10 @@ def agent(
 
     Example: heddle slurm agent --server 10.0.0.1:50051
     """
-    from heddle.programs.console.slurm.agent import run_agent
+    from heddle.programs.console.slurm.agent import Wishes, run_agent
 
-    run_agent(
-        server,
-        Path(socket),
-        period_s,
-        lease_s,
-        lambda line: print(line, flush=True),
-        topology,
-        drain=drain,
-        tenants=tenants,
-        policy=policy,
-    )
+    wishes = Wishes(topology, drain, tenants, policy)
+    run_agent(server, Path(socket), period_s, lease_s, lambda line: print(line, flush=True), wishes)
 
 
 @slurm.command("prolog")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
@@ -152,18 +153,20 @@ class Agent:
         self._reconciler.held(job, time.monotonic())
 
 
-def run_agent(
-    server: str,
-    socket: Path,
-    period_s: float,
-    lease_s: float,
-    log: Log,
-    topology: Path | None = None,
-    *,
-    drain: bool = False,
-    tenants: bool = False,
-    policy: Path | None = None,
-) -> None:
+class Wishes(NamedTuple):
+    """What an agent does beside planning Slurm's jobs, and how it plans them."""
+
+    topology: Path | None = None
+    """The file that it keeps current."""
+    drain: bool = False
+    tenants: bool = False
+    policy: Path | None = None
+
+
+NO_WISHES = Wishes()
+
+
+def run_agent(server: str, socket: Path, period_s: float, lease_s: float, log: Log, wishes: Wishes = NO_WISHES) -> None:
     """Run passes until SIGTERM or SIGINT; keep a topology file and drain nodes beside them.
 
     Raises PrerequisiteError where another agent has the socket, InputError for a policy file that is wrong,
@@ -171,12 +174,12 @@ def run_agent(
     """
     if lease_s < MIN_PERIODS * period_s:
         raise InputError(f"--lease: must be at least {MIN_PERIODS} times --period, {MIN_PERIODS * period_s:g} s")
-    rules = None if policy is None else JobRules(policy, log)
+    rules = None if wishes.policy is None else JobRules(wishes.policy, log)
     hooks = WakeSocket(socket)
     jobs = PlannedJobs(server, round(lease_s * 1000))
-    agent = Agent(jobs, round(lease_s * 1000), log, tenants=tenants, rules=rules)
-    keeper = None if topology is None else TopologyKeeper(topology, log)
-    beside = Beside(server, keeper, Drainer(log) if drain else None, lambda: bool(agent.failing))
+    agent = Agent(jobs, round(lease_s * 1000), log, tenants=wishes.tenants, rules=rules)
+    keeper = None if wishes.topology is None else TopologyKeeper(wishes.topology, log)
+    beside = Beside(server, keeper, Drainer(log) if wishes.drain else None, lambda: bool(agent.failing))
     log(f"listening at {socket}, a pass every {period_s:g} s")
     next_s = time.monotonic()
     with closing(hooks), closing(jobs), closing(beside), suppress(KeyboardInterrupt):
