@@ -88,3 +88,18 @@ def test_what_follows_by_itself_asks_for_nothing_and_certificates_of_what_is_gon
         "the ports that the collector of this controller knows"
     ]
     assert found["certificates of what is gone"] == "`heddle pki deny`"
+
+
+@pytest.mark.parametrize(
+    ("after", "wanted"),
+    [
+        (SLOWER, None),
+        (LEAF_MORE, {"leaf4", "spine1", "spine2"}),
+        (YARD + 'srv6: {block: "fcbb:5::/32"}\n', set()),
+    ],
+    ids=["a rate", "a leaf", "another block"],
+)
+def test_static_sids_are_a_copy_of_the_file_where_packets_name_their_paths(after, wanted):
+    before, after = (f"steering: srv6\n{text}" for text in (YARD, after))
+    found = [one.parts for one in copies(change(before, after), Setup(names_paths=True)) if one.what == "static SIDs"]
+    assert [set(parts) for parts in found] == ([] if wanted is None else [wanted])
