@@ -14,6 +14,7 @@ and `Owner.ended` exactly once, with a reason.
 import asyncio
 import logging
 from collections.abc import Callable
+from itertools import islice
 from typing import ClassVar, Protocol
 
 from heddle.controller.model.rule import GroupRule, SwitchRules
@@ -84,7 +85,7 @@ class SwitchSession:
     """The controller's end of one connection from a switch."""
 
     def __init__(self, owner: Owner, settings: SouthboundSettings, decoding: asyncio.Lock | None = None) -> None:
-        """Begin with a connection; sessions that share `decoding` decode their replies one after the other."""
+        """Begin with a connection; of the sessions that share `decoding` one decodes at a time."""
         self.switch_id: str | None = None
         self.datapath_id: int | None = None
         self.peer = "?"
@@ -288,12 +289,15 @@ class SwitchSession:
         """Read every flow entry of the switch."""
         found: list[readback.FlowEntry] = []
         parts = await self._request(wire.FLOW_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.FLOW)
-        async with self._decoding:
-            for part in parts:
-                for number, entry in enumerate(readback.each_flow_entry(part)):
-                    found.append(entry)
-                    if number % ENTRIES_PER_TURN == 0:
-                        await asyncio.sleep(0)  # a whole part takes 3 ms
+        for part in parts:
+            entries = readback.each_flow_entry(part)
+            while True:
+                async with self._decoding:  # sessions wait in turn, so that no switch with many rules holds up others
+                    before = len(found)
+                    found.extend(islice(entries, ENTRIES_PER_TURN))
+                    await asyncio.sleep(0)  # a whole part takes 3 ms
+                if len(found) - before < ENTRIES_PER_TURN:
+                    break
         return found
 
     async def read_rules(self) -> SwitchRules:
