@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -215,9 +216,12 @@ async def history_of(page, client):
     history = page.application.feeds.telemetry.history
     history.record_links(LinkRecord((moment_ms - 1_000) * 1_000_000, ("leaf1:1>spine1:1",), ("leaf2:1>spine1:2",)))
     history.record_links(LinkRecord((moment_ms + 1) * 1_000_000, (), ()))
-    async with asyncio.timeout(20):
-        while (reply := await client.get("/api/at", at_ms=moment_ms)).status_code != 200:
+    of_port = partial(client.json, "/api/ports/leaf1/1", from_ms=moment_ms - 5_000)
+    async with asyncio.timeout(20):  # until the last is written: the first one alone has nothing to compare with
+        while moment_ms + 1_000 not in ((await of_port()).get("series") or {"t_ms": ()})["t_ms"]:
             await asyncio.sleep(0.1)
+    reply = await client.get("/api/at", at_ms=moment_ms)
+    assert reply.status_code == 200
     links = dict(
         zip(
             map(itemgetter("id"), (await client.json("/api/fabric"))["links"]),
@@ -228,7 +232,7 @@ async def history_of(page, client):
     assert links["leaf1:1>spine1:1"] == 0.2
     assert reply.json()["links"]["planned"] is None
     await marked_links(page, client, reply.json()["links"])
-    series = (await client.json("/api/ports/leaf1/1", from_ms=moment_ms - 5_000))["series"]
+    series = (await of_port())["series"]
     at = series["t_ms"].index(moment_ms)
     assert (series["utilisation"][at], series["pfc_rx_per_s"][at], series["depth_bytes"][at]) == (0.2, 4, 77)
     assert (await client.get("/api/at", at_ms=moment_ms - 3_600_000)).json() == {"error": "not recorded"}
