@@ -35,7 +35,7 @@ from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.fabric_differences import Setup
 from heddle.foundation.keepalive import KEEPALIVE_MS, server_options
 from heddle.foundation.tls_files import Tls
-from heddle.foundation.unix_socket import is_listening
+from heddle.foundation.unix_socket import is_listening, is_other_file
 from heddle.v1 import heddle_pb2 as pb
 
 _SERVICES = tuple(service.full_name for service in pb.DESCRIPTOR.services_by_name.values())
@@ -115,6 +115,8 @@ class ApiServer:
 
         A socket file is accessible to this user alone (mode 0600); a stale one of a dead controller is replaced.
         """
+        if address.startswith(UNIX) and is_other_file(address.removeprefix(UNIX)):
+            raise PrerequisiteError(f"gRPC cannot listen on {address}: the file exists and is no socket; see --grpc")
         if address.startswith(UNIX) and not self._follows and is_listening(address.removeprefix(UNIX)):
             raise PrerequisiteError(f"gRPC cannot listen on {address}: the address is in use; choose another by --grpc")
         before = os.umask(0o177)

@@ -1,6 +1,8 @@
 """Probe Unix sockets in the file system."""
 
 import socket
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -12,3 +14,10 @@ def is_listening(path: str | Path) -> bool:
         except OSError:
             return False
         return True
+
+
+def is_other_file(path: str | Path) -> bool:
+    """Return whether something that is no socket has a name: a server that listens there would replace it."""
+    with suppress(OSError):
+        return not stat.S_ISSOCK(Path(path).lstat().st_mode)
+    return False

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from heddle.controller.app import Application
 from heddle.controller.config.service import ServiceConfig
+from heddle.controller.model.error import PrerequisiteError
 from heddle.controller.pki.authority import crossed
 from heddle.foundation.certificate import peer_in, serial_text
 from heddle.foundation.channel import aio_channel_to
@@ -155,3 +156,15 @@ async def test_a_socket_file_needs_no_certificate(tmp_path):
     application = Application(fabric, config, ThreadPlanner(fabric), ThreadCompiler(fabric))
     async with application.started(), grpc.aio.insecure_channel(address) as channel:
         assert (await topology(rpc.FabricServiceStub(channel))).switches
+
+
+async def test_a_file_that_is_no_socket_is_not_replaced(tmp_path):
+    path = tmp_path / "grpc"
+    path.write_text("mine")
+    fabric = small_fabric()
+    config = ServiceConfig(openflow="127.0.0.1:0", grpc=f"unix:{path}", http="127.0.0.1:0")
+    application = Application(fabric, config, ThreadPlanner(fabric), ThreadCompiler(fabric))
+    with pytest.raises(PrerequisiteError, match="no socket"):
+        async with application.started():
+            pass
+    assert path.read_text() == "mine"

@@ -373,6 +373,14 @@ def test_a_stale_socket_file_is_replaced(tmp_path):
     assert not path.exists()
 
 
+def test_a_file_that_is_no_socket_is_kept(tmp_path):
+    path = tmp_path / "s"
+    path.write_text("mine")
+    with pytest.raises(PrerequisiteError, match="no socket"):
+        WakeSocket(path)
+    assert path.read_text() == "mine"
+
+
 @pytest.mark.parametrize("path", ["none", "a" * 300, "nul\0", "folder"])
 def test_a_hook_without_an_agent_ends_at_once_and_well(tmp_path, path):
     (tmp_path / "folder").mkdir()

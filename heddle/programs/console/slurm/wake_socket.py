@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from heddle.controller.model.error import PrerequisiteError
-from heddle.foundation.unix_socket import is_listening
+from heddle.foundation.unix_socket import is_listening, is_other_file
 
 BACKLOG = 1_024
 MAX_WAITING = 512
@@ -28,6 +28,8 @@ class WakeSocket:
         self.turned_away = 0
         if is_listening(path):
             raise PrerequisiteError(f"{path}: another agent listens there")
+        if is_other_file(path):
+            raise PrerequisiteError(f"{path}: exists and is no socket")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
