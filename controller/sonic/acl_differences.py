@@ -1,7 +1,7 @@
 """Find access lists that drop or redirect RoCE packets: the plan's paths are those of the routing tables.
 
-A rule is compared field by field with a RoCE packet: IPv4, UDP, destination port 4791, any planned source port, the
-DSCP of a flow. Addresses and what else is not known of packets make a rule one that may fit.
+A rule is compared field by field with the RoCE packets of a class: IPv4, UDP, destination port 4791, any planned source
+port, the DSCP of the class. Addresses and what else is not known of packets make a rule one that may fit.
 """
 
 from collections.abc import Iterator
@@ -10,22 +10,25 @@ from enum import IntEnum
 from heddle.controller.model.rule import ETH_IPV4, IP_UDP, ROCE_PORT
 from heddle.controller.sonic.config_db import ConfigDb, Place
 from heddle.controller.sonic.wording import Difference, Effect
-from heddle.foundation.traffic_class import FLOW_CLASSES
+from heddle.foundation.traffic_class import CNP, FLOW_CLASSES, TrafficClass
 
 _TABLE, _RULE = "ACL_TABLE", "ACL_RULE"
 _OTHER_TYPES = ("CTRLPLANE", "L3V6", "MIRRORV6")
 """Types of tables that see no RoCE packet: the switch's own services, IPv6."""
 _PLANNED_PORTS = (49_152, 65_535)
 _IP_TYPES = ("ANY", "IP", "IPV4ANY", "NON_IPV6", "NON_ARP")
+_OTHER_IP_TYPES = ("NON_IP", "NON_IPV4", "IPV6ANY", "ARP", "ARP_REQUEST", "ARP_REPLY")
 _NEVER = ("TCP_FLAGS", "ICMP_TYPE", "ICMP_CODE", "ICMPV6_TYPE", "ICMPV6_CODE", "SRC_IPV6", "DST_IPV6", "NEXT_HEADER")
 _TAKES = ("DROP", "DENY", "TRAP", "REDIRECT")
 _FORWARDS = ("FORWARD", "ACCEPT")
 _WANTED = "FORWARD for RoCE packets"
-_NO_MATCH = ("PRIORITY", "PACKET_ACTION", "RULE_DESCRIPTION")
+_NO_MATCH = ("PRIORITY", "RULE_DESCRIPTION")
+_ACTION = "_ACTION"
+"""The end of the names of fields that act on the packets that a rule fits."""
 
 
 class _Fit(IntEnum):
-    """Which RoCE packets a rule fits."""
+    """Which RoCE packets of a class a rule fits."""
 
     NONE = 0
     SOME = 1
@@ -33,11 +36,11 @@ class _Fit(IntEnum):
 
 
 def acl_differences(config: ConfigDb) -> Iterator[Difference]:
-    """Yield, for each access list at ports of the fabric, the first rule that takes RoCE packets off their path."""
+    """Yield, for each access list at ports of the fabric, the rules that take RoCE packets off their path."""
     for name, row in config.tables.get(_TABLE, {}).items():
         ports = _ports(config, name)
         if ports and str(row.get("type", "")).upper() not in _OTHER_TYPES:
-            yield from (each._replace(ports=ports) for each in _first_that_takes(config, name))
+            yield from (each._replace(ports=ports) for each in _that_take(config, name))
 
 
 def _ports(config: ConfigDb, name: str) -> tuple[str, ...]:
@@ -47,46 +50,78 @@ def _ports(config: ConfigDb, name: str) -> tuple[str, ...]:
     return tuple(port for port in bound if port and (port in up or port not in known))
 
 
-def _first_that_takes(config: ConfigDb, name: str) -> Iterator[Difference]:
-    """Yield the first rule that takes RoCE packets, unless one before it forwards them all; a note if it may."""
-    forwarded = _Fit.NONE
-    for place in _by_priority(config, name):
-        fit, action = _fit(config, place.key), config.value(place).upper()
-        if fit is _Fit.ALL and forwarded is _Fit.NONE and action.startswith(_TAKES):
-            reason = f"it fits every RoCE packet (UDP port {ROCE_PORT}), which would not reach its planned port"
+def _that_take(config: ConfigDb, name: str) -> Iterator[Difference]:
+    """Yield the rules of a table that take packets of a class, each once with all its classes."""
+    found: dict[tuple[Place, str], list[TrafficClass]] = {}
+    for traffic in (*FLOW_CLASSES, CNP):
+        for each in _taking(config, name, traffic):
+            found.setdefault(each, []).append(traffic)
+    for (place, unsure), classes in found.items():
+        packets = f"RoCE packets ({' and '.join(each.name for each in classes)}, UDP port {ROCE_PORT})"
+        if unsure:
+            reason = f"it may fit {packets}, {unsure}; which ones is not compared"
+            yield Difference(place, config.value(place), "", reason, effect=Effect.NOTE)
+        elif classes == [CNP]:
+            reason = f"it fits all {packets}, without which no NIC slows down"
+            yield Difference(place, config.value(place), _WANTED, reason, effect=Effect.UNMARKED)
+        else:
+            reason = f"it fits all {packets}, which would not reach their planned ports"
             yield Difference(place, config.value(place), _WANTED, reason, effect=Effect.DROPS)
-        elif fit is not _Fit.NONE and action.startswith(_TAKES):
+
+
+def _taking(config: ConfigDb, name: str, traffic: TrafficClass) -> Iterator[tuple[Place, str]]:
+    """Yield the first rule that may take packets of a class, and the one that takes all, each with why it is unsure.
+
+    None follows a rule that forwards all.
+    """
+    forwarded, noted = _Fit.NONE, False
+    for place in _by_priority(config, name):
+        fit, action = _fit(config, place.key, traffic), _action(config, place)
+        takes = action.startswith(_TAKES)
+        if takes and fit is _Fit.ALL and forwarded is _Fit.NONE:
+            yield place, ""
+        elif takes and fit is not _Fit.NONE and not noted:
+            noted = True
             why = (
                 "and rules before it forward some" if fit is _Fit.ALL else "by addresses or other fields that it names"
             )
-            reason = f"it may fit RoCE packets (UDP port {ROCE_PORT}), {why}; which ones is not compared"
-            yield Difference(place, config.value(place), "", reason, effect=Effect.NOTE)
+            yield place, why
         elif action.startswith(_FORWARDS):
             forwarded = max(forwarded, fit)
-        if forwarded is _Fit.ALL or (fit is not _Fit.NONE and action.startswith(_TAKES)):
+        if forwarded is _Fit.ALL or (takes and fit is _Fit.ALL):
             return
+
+
+def _action(config: ConfigDb, place: Place) -> str:
+    """Return what a rule does to the packets that it fits; one that only mirrors or counts forwards them."""
+    if place.field == "REDIRECT_ACTION":
+        return "REDIRECT"
+    return config.value(place).upper() or "FORWARD"
 
 
 def _by_priority(config: ConfigDb, name: str) -> list[Place]:
     """Return the actions of a table's rules, the first that a packet meets before the others."""
     rules = [key for key in config.tables.get(_RULE, {}) if key.partition("|")[0] == name]
     rules.sort(key=lambda key: -(config.number(Place(_RULE, key, "PRIORITY")) or 0))
-    return [Place(_RULE, key, "PACKET_ACTION") for key in rules]
+    places = [[Place(_RULE, key, field) for field in ("REDIRECT_ACTION", "PACKET_ACTION")] for key in rules]
+    return [redirect if config.value(redirect) else packet for redirect, packet in places]
 
 
-def _fit(config: ConfigDb, key: str) -> _Fit:
-    """Return which RoCE packets a rule fits, by each of its fields."""
-    fields = config.tables[_RULE][key].keys() - set(_NO_MATCH)
-    return min((_field_fit(field, config.value(Place(_RULE, key, field))) for field in fields), default=_Fit.ALL)
+def _fit(config: ConfigDb, key: str, traffic: TrafficClass) -> _Fit:
+    """Return which RoCE packets of a class a rule fits, by each of its fields."""
+    fields = [each for each in config.tables[_RULE][key] if each not in _NO_MATCH and not each.endswith(_ACTION)]
+    values = ((field, config.value(Place(_RULE, key, field))) for field in fields)
+    return min((_field_fit(field, text, traffic) for field, text in values), default=_Fit.ALL)
 
 
-def _field_fit(field: str, text: str) -> _Fit:
+def _field_fit(field: str, text: str, traffic: TrafficClass) -> _Fit:
     if field in _NEVER:
         return _Fit.NONE
     if field == "IP_TYPE":
-        return _Fit.ALL if text.upper() in _IP_TYPES else _Fit.NONE
+        kind = text.upper()
+        return _Fit.ALL if kind in _IP_TYPES else _Fit.NONE if kind in _OTHER_IP_TYPES else _Fit.SOME
     if field == "DSCP":
-        return _dscp_fit(text)
+        return _dscp_fit(text, traffic.dscp)
     if field.endswith("_RANGE"):
         low, _, high = text.partition("-")
         return _range_fit(field, _number(low), _number(high))
@@ -108,13 +143,13 @@ def _range_fit(field: str, low: int | None, high: int | None) -> _Fit:
     return _Fit.ALL if low <= first and high >= last else _Fit.SOME
 
 
-def _dscp_fit(text: str) -> _Fit:
-    """Return whether a DSCP, perhaps `value/mask`, is that of flows: all of one class are as bad as all."""
+def _dscp_fit(text: str, wanted: int) -> _Fit:
+    """Return whether a DSCP, perhaps `value/mask`, is the wanted one."""
     value, _, mask = text.partition("/")
     dscp, bits = _number(value), _number(mask) if mask else 63
     if dscp is None or bits is None:
         return _Fit.SOME
-    return _Fit.ALL if any(each.dscp & bits == dscp & bits for each in FLOW_CLASSES) else _Fit.NONE
+    return _Fit.ALL if wanted & bits == dscp & bits else _Fit.NONE
 
 
 def _number(text: str) -> int | None:

@@ -45,6 +45,7 @@ ROCE = {"IP_PROTOCOL": "17", "L4_DST_PORT": "4791"}
         drop(L4_DST_PORT_RANGE="4000-5000"),
         drop(L4_SRC_PORT_RANGE="1024-65535", RULE_DESCRIPTION="no clients"),
         {"PACKET_ACTION": "REDIRECT:Ethernet8", **ROCE},
+        {**drop(**ROCE), "MIRROR_INGRESS_ACTION": "session1", "MIRROR_EGRESS_ACTION": "session1"},
     ],
 )
 def test_a_rule_that_fits_every_roce_packet_is_a_difference(rule):
@@ -62,6 +63,7 @@ def test_a_rule_that_fits_every_roce_packet_is_a_difference(rule):
         drop(L4_SRC_PORT_RANGE="0-49151"),
         drop(DSCP="46"),
         drop(DSCP="46/0x3e"),
+        drop(IP_TYPE="NON_IPV4"),
         drop(ETHER_TYPE="0x86DD"),
         drop(IP_TYPE="ARP"),
         drop(TCP_FLAGS="0x02/0x02"),
@@ -75,7 +77,10 @@ def test_a_rule_that_takes_no_roce_packet_is_none(rule):
     assert found(rule) == []
 
 
-@pytest.mark.parametrize("match", [{"SRC_IP": "10.0.0.0/8"}, {"IN_PORTS": "Ethernet0"}, {"L4_SRC_PORT": "50000"}])
+@pytest.mark.parametrize(
+    "match",
+    [{"SRC_IP": "10.0.0.0/8"}, {"IN_PORTS": "Ethernet0"}, {"L4_SRC_PORT": "50000"}, {"IP_TYPE": "IPV4_OF_LATER"}],
+)
 def test_a_rule_that_may_fit_roce_packets_is_a_note(match):
     (each,) = found(drop(**ROCE, **match))
     assert each.effect is Effect.NOTE
@@ -86,6 +91,31 @@ def test_the_first_rule_that_fits_decides():
     assert [each.effect for each in found(forward(SRC_IP="10.0.0.0/8"), drop())] == [Effect.NOTE]
     assert [each.effect for each in found(forward(IP_PROTOCOL="6"), drop())] == [Effect.DROPS]
     assert [each.effect for each in found(drop(), forward(**ROCE, PRIORITY="9000"))] == []
+    assert found({"MIRROR_INGRESS_ACTION": "session1", **ROCE}, drop()) == []
+
+
+def test_a_rule_that_takes_all_after_those_that_take_some_is_a_difference():
+    some = drop(SRC_IP="10.0.0.0/8")
+    assert [(each.place.key, each.effect) for each in found(some, some, drop())] == [
+        ("ACL|R0", Effect.NOTE),
+        ("ACL|R2", Effect.DROPS),
+    ]
+    assert [each.place.key for each in found(some, forward(**ROCE), drop())] == ["ACL|R0"]
+
+
+def test_a_redirection_in_a_field_of_its_own_is_a_difference():
+    (each,) = found({"REDIRECT_ACTION": "Ethernet8", "PACKET_ACTION": "FORWARD", **ROCE})
+    assert (str(each.place), each.found) == ("ACL_RULE|ACL|R0 REDIRECT_ACTION", "Ethernet8")
+    assert each.effect is Effect.DROPS
+
+
+def test_a_list_that_drops_one_class_names_it():
+    (cnps,) = found(drop(DSCP="48"))
+    assert (cnps.effect, "RoCE packets (CNPs," in cnps.reason) == (Effect.UNMARKED, True)
+    data, both = found(drop(DSCP="26"), drop())[0], found(drop())[0]
+    assert "RoCE packets (data," in data.reason
+    assert "RoCE packets (data and CNPs," in both.reason
+    assert [each.effect for each in found(forward(DSCP="26"), drop())] == [Effect.UNMARKED]
 
 
 @pytest.mark.parametrize(
