@@ -257,7 +257,7 @@ class Fabric:
     def up_choices(self) -> dict[str, tuple[Cable, ...]]:
         """Return each switch's cables upwards in order of its port numbers: choice i is the i-th of them.
 
-        A cable that was found in a spare port has the place of the port where the file has it.
+        A cable that was found in a spare port, or in one that such a cable left, has the place that the file gives it.
         """
         found: dict[str, list[Cable]] = {switch.id: [] for switch in self.switches}
         for cable in self.cables:
@@ -282,12 +282,20 @@ class Fabric:
     def place_of_spare(self) -> dict[PortRef, int]:
         """Return, for each port that the file leaves free and where a cable was found, the number of that cable's port.
 
-        So source ports keep their meaning for the other cables of the switch.
+        The same for each port that such a cable left, where another one of its switch was found, and so on. So source
+        ports keep their meaning for all cables of the switch that are not exchanged.
         """
         of_file = {port for cable in self.described for port in (cable.lower, cable.upper)}
         pairs = zip(self.described, self.cables, strict=True) if self.described else ()
         ends = [(one, two) for was, now in pairs for one, two in ((was.lower, now.lower), (was.upper, now.upper))]
-        return {now: was.number for was, now in ends if now not in of_file}
+        came_from = {now: was for was, now in ends if was != now}
+        left = {now for now in came_from if now not in of_file}
+        found: dict[PortRef, int] = {}
+        while left:
+            found |= {now: came_from[now].number for now in left}
+            vacated = ((came_from[now], came_from.get(came_from[now])) for now in left)
+            left = {now for now, was in vacated if was is not None and was.switch == now.switch and now not in found}
+        return found
 
     @cached_property
     def leaves_below(self) -> dict[str, frozenset[str]]:

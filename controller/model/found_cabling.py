@@ -56,6 +56,6 @@ def with_cables_found(file: Fabric, in_force: Fabric) -> Fabric:
 
 
 def _differing(fabric: Fabric) -> list[tuple[Cable, Cable]]:
-    """Return the cables of the file that were found otherwise, each with the one at its lower port."""
+    """Return the cables of the file that were found otherwise, each with the one in its place."""
     pairs = zip(fabric.described, fabric.cables, strict=True) if fabric.described else ()
     return [(described, cable) for described, cable in pairs if described.id != cable.id]

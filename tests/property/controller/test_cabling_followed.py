@@ -1,12 +1,14 @@
 """Cables that are followed are where they are heard, the others stay, and put back they are those of the file again."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from heddle.controller.cabling.diagnosis import diagnose
 from heddle.controller.model.fabric import Fabric, PortRef
-from heddle.controller.model.found_cabling import as_described, as_found, with_found
+from heddle.controller.model.found_cabling import Rejoined, as_described, as_found, with_found
 from tests.property.controller.test_cabling_causes import in_disorder
 from tests.support.examples import examples
 from tests.support.fabrics.planted_cabling import PlantedCabling
@@ -79,3 +81,32 @@ def test_plugs_in_spare_ports_of_their_switches_are_followed_and_back(rng):
     assert all(cabling.met[cable.lower] == cable.upper for cable in followed.cables)
     assert diagnose(followed, heard, up).wrong == frozenset()
     assert with_found(followed, diagnose(followed, *PlantedCabling(file, 0).hearings()).rejoined) == file
+
+
+@hypothesis_settings(max_examples=examples(60))
+@given(st.randoms(use_true_random=False))
+def test_cables_keep_their_order_as_plugs_move_one_after_another_to_ports_that_are_free_then(rng):
+    """Only plugs that are exchanged in the end change it: a chain of them leads back to where it begins."""
+    file = rng.choice((spine_leaf(3, 3, 6), clos3(2, 2, 2, 2)))
+    at = {port: port for port in ports_of(file)}
+    fabric, switch = file, rng.choice(file.switches).id
+    for _ in range(rng.randrange(1, 6)):
+        plug = rng.choice([port for port in at if port.switch == switch])
+        free = {port for port in at if port.switch == switch} | {PortRef(switch, 500), PortRef(switch, 501)}
+        there = rng.choice(sorted(free - set(at.values())))
+        cable, at[plug] = fabric.cable_by_port[at[plug]], there
+        side = "lower" if cable.lower.switch == switch else "upper"
+        fabric = with_found(fabric, [Rejoined((cable.id,), (replace(cable, **{side: there}),))])
+
+    def place(was: PortRef) -> int:
+        port = at[was]
+        while port in at and port != was:
+            port = at[port]
+        return at[was].number if port == was else was.number
+
+    for side, found, built in (
+        ("lower", fabric.up_choices, file.up_choices),
+        ("upper", fabric.down_cables, file.down_cables),
+    ):
+        wanted = sorted((getattr(cable, side) for cable in built[switch]), key=place)
+        assert [getattr(cable, side) for cable in found[switch]] == [at[port] for port in wanted]
