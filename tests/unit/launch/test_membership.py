@@ -203,7 +203,7 @@ def test_what_a_launcher_does_not_set_is_named_and_never_guessed(environment, na
             (SLURM, "SLURM_JOB_NODELIST", text)
             for text in ("node[1-1000000]", "a[1-9999][1-9999]", "a," * 600_000, "a," * 500_000, "a[1-2]")
         ),
-        *((SLURM, "SLURM_TASKS_PER_NODE", text) for text in ("", "1(x", "1(x2)", "1(x999999999)", "-1", "1;2")),
+        *((SLURM, "SLURM_TASKS_PER_NODE", text) for text in ("1(x", "1(x2)", "1(x999999999)", "-1", "1;2")),
         *(
             (SLURM, name, text)
             for name in ("SLURM_NTASKS", "SLURM_NNODES")

@@ -109,5 +109,33 @@ def test_a_launcher_that_leaves_something_open_is_one_line(environment, why):
     assert why in line
 
 
-def test_variables_that_are_set_to_nothing_are_not_set():
-    assert membership_of({"RANK": "", "WORLD_SIZE": ""}) is None
+def test_options_of_torchrun_do_not_hide_the_launcher_that_starts_it_on_each_node():
+    slurm = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_STEP_ID": "0",
+        "SLURM_NNODES": "2",
+        "SLURM_NODEID": "1",
+        "SLURM_NTASKS": "2",
+        "SLURM_PROCID": "1",
+    }
+    flux = {**FLUX, "FLUX_JOB_SIZE": "4", "FLUX_JOB_NNODES": "4"}
+    mpi = {**variables("MV2_COMM_WORLD"), "PBS_JOBID": "9.head"}
+    for launcher in (slurm, flux, mpi):
+        assert membership_of({**launcher, "PET_NNODES": "2", "PET_RDZV_ENDPOINT": "n1:29400"}) == membership_of(
+            launcher
+        )
+        assert membership_of({**launcher, **TRAINER, **MASTER}) == Membership("torchrun-t-0.t-29400", 2, 4)
+
+
+def test_a_torchrun_of_one_node_needs_no_name():
+    assert membership_of({"PET_NNODES": "1"}) is None
+    assert membership_of({"PET_NNODES": "1"}, "mine") == Membership("mine", 0, 1)
+    assert membership_of({**MASTER, "PET_NNODES": "1"}) == Membership("torchrun-t-0.t-29400", 0, 1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PET_NNODES", "MV2_COMM_WORLD_RANK", "FLUX_TASK_RANK", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "RANK", "PMIX_RANK"],
+)
+def test_variables_that_are_set_to_nothing_are_not_set(name):
+    assert membership_of({name: "", "WORLD_SIZE": "", "MV2_COMM_WORLD_LOCAL_RANK": ""}) is None

@@ -90,9 +90,10 @@ def membership_of(environment: Mapping[str, str], job_id: str = "") -> Membershi
     """Return the membership that a launcher's variables describe, None without any; `job_id` is used before theirs.
 
     torch's are nearest to the command where several are set, then those of MPI: their processes may be tasks of Slurm.
-    Raises InputError, one line that names the variable.
+    A variable that is set to nothing is not set. Raises InputError, one line that names the variable.
     """
-    if "PET_NNODES" in environment and not environment.keys() & {"LOCAL_RANK", "TORCHELASTIC_RUN_ID"}:
+    environment = {name: value for name, value in environment.items() if value}
+    if _is_torchrun_agent(environment):
         return _torchrun_agent(environment, job_id)
     if "TORCHELASTIC_RUN_ID" in environment or (environment.get("RANK") and environment.get("WORLD_SIZE")):
         return _named(_torch(environment), job_id or _torch_job(environment), _NO_TORCH_JOB)
@@ -145,15 +146,22 @@ def _torch_job(environment: Mapping[str, str]) -> str:
     return _job_id(f"torchrun-{run_id}")
 
 
-def _torchrun_agent(environment: Mapping[str, str], job_id: str) -> Membership:
+def _is_torchrun_agent(environment: Mapping[str, str]) -> bool:
+    """Return whether torchrun's options say which node this is: its rank does, or no launcher of MPI's kind can."""
+    if "PET_NNODES" not in environment or environment.keys() & {"LOCAL_RANK", "TORCHELASTIC_RUN_ID"}:
+        return False
+    others = environment.keys() & {"SLURM_JOB_ID", "FLUX_TASK_RANK"} or _mpi_launcher(environment)
+    return "PET_NODE_RANK" in environment or not others
+
+
+def _torchrun_agent(environment: Mapping[str, str], job_id: str) -> Membership | None:
     """Return the node of a command that is to be torchrun, whose options are variables (Kubeflow's PyTorch jobs)."""
     count = _number(environment, "PET_NNODES", 1, MAX_NODES)
     rank = _number(environment, "PET_NODE_RANK", 0, count - 1, default=0 if count == 1 else None)
     places = ("PET_MASTER_ADDR", "PET_MASTER_PORT"), ("MASTER_ADDR", "MASTER_PORT"), ("PET_RDZV_ENDPOINT",)
     job_id = job_id or _named_by(environment, "torchrun", places)
-    if not job_id:
-        raise InputError("PET_NNODES: set, but no PET_MASTER_ADDR and PET_MASTER_PORT to name the job by; use --job")
-    return Membership(job_id, rank, count)
+    lack = "PET_NNODES: set, but no PET_MASTER_ADDR and PET_MASTER_PORT to name the job by; use --job"
+    return _named(_Place(rank, count, 0, 1), job_id, lack)
 
 
 def _flux(environment: Mapping[str, str]) -> _Place:
