@@ -15,16 +15,16 @@ from typing import IO, Any
 
 from heddle.controller.model.effect import Compile, Effect, Persist, Place, Solve
 from heddle.controller.model.error import HeddleError
-from heddle.controller.model.job import JobRequest
+from heddle.controller.model.job import Collective, JobRequest
 from heddle.controller.model.plan import Certificate
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.recording.names import recorded_name
 
 DIGEST_BYTES = 12
-_SINCE_VERSION_2 = frozenset({"degraded", "assumed"})
+_SINCE_VERSION_2 = frozenset({"degraded", "assumed", "algorithm"})
 """Fields of _GREW that files of versions 1 and 2 do not know; not written while they say nothing."""
-_GREW = Solve | Place | Certificate
+_GREW = Solve | Place | Certificate | Collective
 
 
 class Digester:

@@ -13,6 +13,7 @@ import pytest
 from heddle.controller.model.effect import Persist, Place
 from heddle.controller.model.error import InputError
 from heddle.controller.model.health import Health
+from heddle.controller.model.job import Algorithm, Collective, CollectiveKind
 from heddle.controller.model.network_event import GatewayAcked
 from heddle.controller.model.placement import Shape
 from heddle.controller.recording import segment
@@ -153,12 +154,19 @@ def test_the_slow_pickler_writes_what_the_fast_one_writes_of_classes_that_have_n
 
 
 def test_fields_that_an_effect_has_got_since_are_not_in_the_digests_of_a_recording(tmp_path, monkeypatch):
-    fields = layout()["controller.model.effect.Place"]
-    assert fields[-1] == "degraded"
-    monkeypatch.setattr(segment, "layout", lambda: {**layout(), "controller.model.effect.Place": fields[:-1]})
+    then = dict(layout())
+    for name, since in (("effect.Place", "degraded"), ("job.Collective", "algorithm")):
+        *kept, last = then[f"controller.model.{name}"]
+        assert last == since
+        then[f"controller.model.{name}"] = tuple(kept)
+    monkeypatch.setattr(segment, "layout", lambda: then)
     SegmentWriter(tmp_path / "one.heddle", Driver(small_fabric()).state).close()
     with closing(SegmentReader(tmp_path / "one.heddle")) as reader:
-        place = Place(token=1, shape=Shape(ranks=2, collectives=()), health=Health(), kept=())
-        more = replace(place, degraded={"leaf1:1>spine1:1": 1})
+        ring = Collective(kind=CollectiveKind.RING_ALL_REDUCE)
+        place = Place(token=1, shape=Shape(ranks=2, collectives=(ring,)), health=Health(), kept=())
         before = Digester().digest(place)  # writes no field that says nothing
-        assert reader.digester.digest(more) == reader.digester.digest(place) == before != Digester().digest(more)
+        assert reader.digester.digest(place) == before
+        nccl = replace(ring, algorithm=Algorithm.NCCL)
+        for more in ({"degraded": {"leaf1:1>spine1:1": 1}}, {"shape": replace(place.shape, collectives=(nccl,))}):
+            effect = replace(place, **more)
+            assert reader.digester.digest(effect) == before != Digester().digest(effect)
