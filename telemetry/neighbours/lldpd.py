@@ -36,7 +36,7 @@ def neighbours(node: str, document: object) -> Collected:
 
 def _interfaces(node: str, document: object) -> Iterator[dict[str, object]]:
     blocks = document.get(KEY) if isinstance(document, dict) else None
-    if isinstance(blocks, dict) and "interface" in blocks:
+    if isinstance(blocks, dict) and ("interface" in blocks or not blocks):  # empty: a node without neighbours
         yield from _named_interfaces(node, blocks)
         return
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):

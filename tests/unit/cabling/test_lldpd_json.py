@@ -42,6 +42,12 @@ def test_json_says_what_json0_says(interface, same):
     assert neighbours("leaf1", {"lldp": {"interface": interface}}) == neighbours("leaf1", same)
 
 
+def test_an_empty_object_is_a_node_without_neighbours_and_another_one_is_refused():
+    assert neighbours("leaf1", {"lldp": {}}) == neighbours("leaf1", json0())
+    with pytest.raises(NeighboursError, match="must be what"):
+        neighbours("leaf1", {"lldp": {"chassis": {}}})
+
+
 def test_what_is_read_of_json():
     (found,) = neighbours("leaf1", {"lldp": {"interface": {"swp1": NAMED}}}).advertised
     assert (found.interface, found.system, found.chassis) == ("swp1", "spine1", MAC["value"])
