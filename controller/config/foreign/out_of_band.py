@@ -2,7 +2,8 @@
 
 A management port is known by its name (`mgmt0`, `Management1`, `fxp0`). `eth0` and its like are management ports only
 of a switch whose other ports are named otherwise: `swp1` beside `eth0`. An out-of-band switch is one that joins the
-management ports of others, and apart from these hosts only. Without this rule it looks like a leaf or a spine.
+management ports of others, and apart from these hosts only, or the one switch of its uplink. Without this rule it looks
+like a leaf or a spine, or like a host.
 """
 
 import re
@@ -12,7 +13,7 @@ from heddle.controller.config.foreign.draft import Draft, Node, Wire
 from heddle.controller.config.foreign.hints import Hint
 
 _MANAGEMENT = re.compile(
-    r"(?:(?:re[0-9]:)?mgmt(?:eth)?|management|fxp[0-9]|meth|mge|m-gigabitethernet|bmc|ipmi|ilo|idrac)(?![a-z])",
+    r"(?:(?:re[0-9]:)?mgmt(?:eth)?|management|fxp[0-9]|meth|mge(?!-)|m-gigabitethernet|bmc|ipmi|ilo|idrac)(?![a-z])",
     re.IGNORECASE,
 )
 _BESIDE_OTHERS = re.compile(r"(?:eth0|em[01]|ma[01]|me0|vme)\Z", re.IGNORECASE)
@@ -81,11 +82,11 @@ def _out_of_band(
     nodes: Mapping[str, Node], wires: list[Wire], joined: Mapping[str, set[str]], managed: set[_End]
 ) -> set[str]:
     """Return the switches that join management ports: of two switches or more, or of any if their names say so."""
+    several = {name for name, others in joined.items() if sum(_is_switch(nodes[other]) for other in others) > 1}
     found = {
         name
-        for name, others in joined.items()
-        if _BY_NAME.search(name)
-        or (nodes[name].hint in (None, Hint.SWITCH) and sum(_is_switch(nodes[other]) for other in others) > 1)
+        for name in joined
+        if _BY_NAME.search(name) or (name in several and nodes[name].hint in (None, Hint.SWITCH))
     }
     before: set[str] = set()
     while found != before:
@@ -94,7 +95,16 @@ def _out_of_band(
             is_data = here not in managed and other not in managed and other[0] not in before
             if is_data and _is_switch(nodes[other[0]]):
                 found.discard(here[0])
-    return found
+    return found | _with_one_uplink(nodes, wires, several - found, managed)
+
+
+def _with_one_uplink(nodes: Mapping[str, Node], wires: list[Wire], names: set[str], managed: set[_End]) -> set[str]:
+    """Return those of the nodes that have one neighbour apart from management, so that they would be hosts."""
+    near: dict[str, set[str]] = {name: set() for name in names if nodes[name].hint is not Hint.HOST}
+    for here, other in _both_directions(wires):
+        if here[0] in near and here[0] != other[0] and here not in managed and other not in managed:
+            near[here[0]].add(other[0])
+    return {name for name, others in near.items() if len(others) == 1}
 
 
 def _both_directions(wires: list[Wire]) -> Iterator[tuple[_End, _End]]:

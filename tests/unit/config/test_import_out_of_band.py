@@ -42,6 +42,33 @@ def test_a_switch_that_joins_management_ports_is_no_part_of_the_fabric(port, nod
         assert found.left_out[1].startswith("left out 1 x out-of-band switch; the first at")
 
 
+@pytest.mark.parametrize("uplink", ["console9:up1-leaf1:swp30", "console9:up1-leaf1:swp30 console9:up2-leaf1:swp31"])
+@pytest.mark.parametrize("kind", ["", "ceos", "linux"])
+def test_an_out_of_band_switch_with_an_uplink_to_one_leaf_is_no_host(uplink, kind):
+    links = PAIR + HOSTS + managed("mgmt0", nodes=SWITCHES) + " " + uplink
+    kinds = {"ceos": " ".join(SWITCHES), "linux": "h1 h2"}
+    text = lab({**kinds, kind: f"{kinds[kind]} console9"}, links) if kind else edges(links)
+    found = imported(text)
+    assert roles(found) == ROLES
+    assert [nic.id for nic in found.fabric.nics] == ["h1-n0", "h2-n0"]
+    assert any(line.startswith("left out 1 x out-of-band switch; the first at") for line in found.left_out)
+    kept = imported(text, roles={"console9": Hint.HOST})
+    assert {nic.host for nic in kept.fabric.nics} == {"h1", "h2", "console9"}
+
+
+def test_a_leaf_that_joins_management_ports_of_others_and_has_hosts_stays_a_leaf():
+    managed_by_leaf = managed("mgmt0", by="sw9", nodes=("spine1", "leaf2"))
+    found = imported(edges(PAIR + HOSTS + managed_by_leaf + " sw9:up1-spine2:swp3 sw9:p1-h3:ens1"))
+    assert roles(found) == {**ROLES, "sw9": "leaf"}
+
+
+def test_multi_rate_ports_of_junos_are_data_ports():
+    text = edges(PAIR + "leaf1:PORT-h1:ens1 leaf2:PORT-h2:ens1").replace("PORT", "mge-0/0/0")
+    found = imported(text)
+    assert len(found.fabric.nics) == 2
+    assert found.left_out == ()
+
+
 def test_ports_that_begin_at_eth0_are_no_management_ports():
     links = (
         "leaf1:eth0-top:eth0 leaf2:eth0-top:eth1 leaf1:eth1-up:eth0 leaf2:eth1-up:eth1 leaf1:eth2-a:p leaf2:eth2-b:p"
