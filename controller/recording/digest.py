@@ -96,6 +96,9 @@ class _Reduced:
         if isinstance(value, HeddleError):
             return str, (type(value).__name__, str(value))
         count = self._digester.shorter.get(type(value))
+        if count is not None and isinstance(value, tuple):
+            made, of = value.__reduce_ex__(5)[:2]
+            return made, of[: 1 + count]  # the class and its first fields
         if count is not None or isinstance(value, _GREW):
             return _with_fields(value, count)
         return NotImplemented

@@ -28,8 +28,12 @@ def is_layout(record: object) -> TypeGuard[Layout]:
     return (
         isinstance(record, dict)
         and TABLES in record
-        and all(isinstance(name, str) and isinstance(words, tuple) for name, words in record.items())
+        and all(isinstance(name, str) and _is_words(words) for name, words in record.items())
     )
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(word, str) for word in value)
 
 
 def misfits(recorded: Layout) -> list[str]:
@@ -46,8 +50,13 @@ def shorter(recorded: Layout) -> Mapping[type, int]:
     return {
         known[name]: len(words)
         for name, words in recorded.items()
-        if hasattr(known.get(name), "__slots__") and is_dataclass(known[name]) and len(words) < len(fields(known[name]))
+        if _is_by_field(known.get(name)) and len(words) < len(_fields(known[name]))
     }
+
+
+def _is_by_field(kind: Any) -> bool:
+    """Return whether pickles hold the fields of a class in order: of named tuples, and dataclasses with slots."""
+    return hasattr(kind, "_fields") or (is_dataclass(kind) and hasattr(kind, "__slots__"))
 
 
 def tables_since(tables: tuple[str, ...] | frozenset[str]) -> frozenset[str]:

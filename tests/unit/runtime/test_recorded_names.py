@@ -7,13 +7,14 @@ from contextlib import closing
 from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from heddle.controller.model.effect import Persist, Place
 from heddle.controller.model.error import InputError
 from heddle.controller.model.health import Health
-from heddle.controller.model.job import Algorithm, Collective, CollectiveKind
+from heddle.controller.model.job import Algorithm, Collective, CollectiveKind, FlowDemand
 from heddle.controller.model.network_event import GatewayAcked
 from heddle.controller.model.placement import Shape
 from heddle.controller.recording import segment
@@ -170,3 +171,30 @@ def test_fields_that_an_effect_has_got_since_are_not_in_the_digests_of_a_recordi
         for more in ({"degraded": {"leaf1:1>spine1:1": 1}}, {"shape": replace(place.shape, collectives=(nccl,))}):
             effect = replace(place, **more)
             assert reader.digester.digest(effect) == before != Digester().digest(effect)
+
+
+def test_fields_that_a_named_tuple_has_got_since_are_not_in_the_digests_of_a_recording(tmp_path, monkeypatch):
+    then = {**layout(), "controller.model.job.FlowDemand": ("src_rank", "dst_rank", "rate_bps")}
+    monkeypatch.setattr(segment, "layout", lambda: then)
+    SegmentWriter(tmp_path / "one.heddle", Driver(small_fabric()).state).close()
+    former: Any = NamedTuple("FlowDemand", [("src_rank", int), ("dst_rank", int), ("rate_bps", int)])
+    former.__module__ = FlowDemand.__module__
+
+    def place(demand):
+        custom = Collective(kind=CollectiveKind.CUSTOM, flows=(demand,))
+        return Place(token=1, shape=Shape(ranks=2, collectives=(custom,)), health=Health(), kept=())
+
+    with closing(SegmentReader(tmp_path / "one.heddle")) as reader:
+        digest = reader.digester.digest
+        for more in (0, 7):
+            assert digest(place(FlowDemand(0, 1, 5, more))) == Digester().digest(place(former(0, 1, 5)))
+        assert digest(place(FlowDemand(0, 1, 6))) != digest(place(FlowDemand(0, 1, 5)))
+
+
+@pytest.mark.parametrize("name", [TABLES, CAUSE, TICK, "unknown"])
+@pytest.mark.parametrize("word", [[], 7, None])
+def test_a_layout_with_words_that_are_no_text_is_damaged(tmp_path, monkeypatch, name, word):
+    monkeypatch.setattr(segment, "layout", lambda: {**layout(), name: (word,)})
+    SegmentWriter(tmp_path / "one.heddle", Driver(small_fabric()).state).close()
+    with pytest.raises(InputError, match="no layout of classes"):
+        SegmentReader(tmp_path / "one.heddle")
