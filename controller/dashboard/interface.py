@@ -75,7 +75,8 @@ class Interface:
         """Return the fabric, which never changes while the controller has this life."""
         if not self._fabric:
             loop = self._sources.loop
-            followed_ms = max(loop.state.cabling.followed, default=0)
+            started_ms = loop.state.started_unix_ms or 0  # what was begun in this life is refused, or not done yet
+            followed_ms = max((time for time in loop.state.cabling.followed if time <= started_ms), default=0)
             self._fabric = fabric_text(loop.state.fabric, loop.published_unix_ms(followed_ms))
         return self._fabric
 

@@ -82,6 +82,21 @@ def test_the_fabric_says_which_cables_are_used_as_they_were_found_and_since_when
     assert json.loads(fabric_text(fabric, 5))["as_found"] is None
 
 
+@pytest.mark.parametrize(("times", "since_ms"), [((3, 5), 5), ((3, 5, 9), 5), ((9,), None)])
+async def test_the_time_of_an_attempt_of_this_life_is_not_since_when_cables_are_used_as_found(page, times, since_ms):
+    """One that succeeds ends the life; it was refused, or is under way."""
+    page, client = page
+    loop = page.application.loop
+    fabric, now = loop.state.fabric, loop.now_unix_ms()
+    first = fabric.cables[0]
+    there = replace(first, lower=first.lower._replace(number=first.lower.number + 50))
+    found = with_found(fabric, [Rejoined((first.id,), (there,))])
+    cabling = replace(loop.state.cabling, followed=tuple(now - 10 + time for time in times))
+    loop.state = replace(loop.state, fabric=found, cabling=cabling, started_unix_ms=now - 2)
+    wanted = loop.published_unix_ms(now - 10 + since_ms) if since_ms else None
+    assert (await client.json("/api/fabric"))["as_found"]["since_ms"] == wanted
+
+
 async def test_the_state_is_what_the_grpc_api_says(page):
     page, client = page
     await page.jobs.SubmitJob(message())
