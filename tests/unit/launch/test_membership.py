@@ -163,6 +163,28 @@ def test_an_environment_describes_the_job(environment, wanted):
     assert membership_of(environment) == wanted
 
 
+SALLOC = without(EIGHT_TASKS, "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
+SBATCH = {**SALLOC, "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "ENVIRONMENT": "BATCH"}
+
+
+@pytest.mark.parametrize("environment", [SALLOC, SBATCH])
+def test_a_process_outside_of_the_steps_of_a_job_waits_for_no_tasks(environment):
+    with pytest.raises(InputError, match=r"^SLURM_STEP_ID: not set, .* the 20 tasks of the job .* by srun"):
+        membership_of(environment)
+    alone = {**environment, "SLURM_NNODES": "1", "SLURM_NTASKS": "1", "SLURM_TASKS_PER_NODE": "1"}
+    assert membership_of({**alone, "SLURM_JOB_NODELIST": "a"}) == Membership("slurm-4711", 0, 1, 0, 1, "a")
+
+
+def test_a_task_of_a_batch_script_s_step_waits_for_the_others():
+    for task in ({**EIGHT_TASKS, "ENVIRONMENT": "BATCH"}, {**SBATCH, "SLURM_STEP_ID": "0"}):
+        found = membership_of(task)
+        assert found is not None
+        assert (found.job_id, found.node_count) == ("slurm-4711.0", 20)
+    interactive = membership_of({**SALLOC, "SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1"})
+    assert interactive is not None
+    assert interactive.node_count == 1
+
+
 @pytest.mark.parametrize("environment", [HYDRA, DEEPSPEED, OPEN_MPI, SLURM, without(TORCHRUN, "TORCHELASTIC_RUN_ID")])
 def test_a_named_job_needs_no_name_of_its_launcher(environment):
     named = membership_of(without(environment, "MASTER_ADDR", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"), "mine")

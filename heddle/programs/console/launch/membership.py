@@ -3,7 +3,8 @@
 The variables are those of torchrun and other launchers of torch, of MPI's launchers (`_LAUNCHERS`), of Flux and of
 Slurm. Sources: torch.distributed.run, "Environment Variables"; `deepspeed.launcher.launch`; mpirun(1) of Open MPI 4.1,
 "Exported Environment Variables"; what mpiexec of MPICH 4.0 sets; MVAPICH2's user guide, "MPIRUN_RSH Parameters";
-flux-environment(7), "Job environment"; srun(1), "OUTPUT ENVIRONMENT VARIABLES".
+flux-environment(7), "Job environment"; srun(1), "OUTPUT ENVIRONMENT VARIABLES"; of a batch script, Slurm's
+src/common/env.c, `env_array_for_batch_job`.
 """
 
 import re
@@ -104,7 +105,13 @@ def membership_of(environment: Mapping[str, str], job_id: str = "") -> Membershi
         name = job_id or _named_by(environment, "flux", (("FLUX_JOB_ID",),))
         return _named(_flux(environment), name, "FLUX_JOB_ID: not set, so that the job has no name; use --job")
     if "SLURM_JOB_ID" in environment:
-        return Membership(job_id or _slurm_job(environment), *_slurm(environment), _slurm_host(environment))
+        place = _slurm(environment)
+        if place.size > 1 and _is_outside_of_steps(environment):
+            raise InputError(
+                f"SLURM_STEP_ID: not set, since srun did not start this process; the {place.size} tasks of the job are "
+                "not there: start it by srun, or use --job, --node-rank and --node-count"
+            )
+        return Membership(job_id or _slurm_job(environment), *place, _slurm_host(environment))
     if rank := _first(environment, *_RANKS_ALONE):
         raise InputError(f"{rank}: set, but not how many processes there are; use --job, --node-rank and --node-count")
     return None
@@ -239,6 +246,16 @@ def _slurm(environment: Mapping[str, str]) -> _Place:
         local_rank=_number(environment, "SLURM_LOCALID", 0, local_count - 1, default=0),
         local_size=local_count,
     )
+
+
+def _is_outside_of_steps(environment: Mapping[str, str]) -> bool:
+    """Return whether it is certain that a process is a batch script or a shell of salloc, or started from it.
+
+    A batch script has the rank 0 and `ENVIRONMENT=BATCH`, such a shell no rank. Each task of srun has a step.
+    """
+    rank = environment.get("SLURM_PROCID", "")
+    is_batch = rank == "0" and environment.get("ENVIRONMENT") == "BATCH"
+    return not environment.keys() & {"SLURM_STEP_ID", "SLURM_STEPID"} and (is_batch or not rank)
 
 
 def _slurm_job(environment: Mapping[str, str]) -> str:
