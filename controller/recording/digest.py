@@ -97,8 +97,8 @@ class _Reduced:
             return str, (type(value).__name__, str(value))
         count = self._digester.shorter.get(type(value))
         if count is not None and isinstance(value, tuple):
-            made, of = value.__reduce_ex__(5)[:2]
-            return made, of[: 1 + count]  # the class and its first fields
+            whole: Any = value.__reduce_ex__(5)
+            return whole[0], whole[1][: 1 + count]  # the class and its first fields
         if count is not None or isinstance(value, _GREW):
             return _with_fields(value, count)
         return NotImplemented

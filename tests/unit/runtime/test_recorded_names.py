@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -173,12 +173,19 @@ def test_fields_that_an_effect_has_got_since_are_not_in_the_digests_of_a_recordi
             assert reader.digester.digest(effect) == before != Digester().digest(effect)
 
 
+class Former(NamedTuple):
+    """A flow's demand before it got a port."""
+
+    src_rank: int
+    dst_rank: int
+    rate_bps: int = 0
+
+
 def test_fields_that_a_named_tuple_has_got_since_are_not_in_the_digests_of_a_recording(tmp_path, monkeypatch):
     then = {**layout(), "controller.model.job.FlowDemand": ("src_rank", "dst_rank", "rate_bps")}
     monkeypatch.setattr(segment, "layout", lambda: then)
     SegmentWriter(tmp_path / "one.heddle", Driver(small_fabric()).state).close()
-    former: Any = NamedTuple("FlowDemand", [("src_rank", int), ("dst_rank", int), ("rate_bps", int)])
-    former.__module__ = FlowDemand.__module__
+    Former.__module__, Former.__qualname__ = FlowDemand.__module__, FlowDemand.__qualname__
 
     def place(demand):
         custom = Collective(kind=CollectiveKind.CUSTOM, flows=(demand,))
@@ -187,7 +194,7 @@ def test_fields_that_a_named_tuple_has_got_since_are_not_in_the_digests_of_a_rec
     with closing(SegmentReader(tmp_path / "one.heddle")) as reader:
         digest = reader.digester.digest
         for more in (0, 7):
-            assert digest(place(FlowDemand(0, 1, 5, more))) == Digester().digest(place(former(0, 1, 5)))
+            assert digest(place(FlowDemand(0, 1, 5, more))) == Digester().digest(place(Former(0, 1, 5)))
         assert digest(place(FlowDemand(0, 1, 6))) != digest(place(FlowDemand(0, 1, 5)))
 
 
