@@ -116,7 +116,7 @@ class ApiServer:
         A socket file is accessible to this user alone (mode 0600); a stale one of a dead controller is replaced.
         """
         if address.startswith(UNIX) and is_other_file(address.removeprefix(UNIX)):
-            raise PrerequisiteError(f"gRPC cannot listen on {address}: the file exists and is no socket; see --grpc")
+            raise PrerequisiteError(f"gRPC cannot listen on {address}: it is no socket; choose another by --grpc")
         if address.startswith(UNIX) and not self._follows and is_listening(address.removeprefix(UNIX)):
             raise PrerequisiteError(f"gRPC cannot listen on {address}: the address is in use; choose another by --grpc")
         before = os.umask(0o177)

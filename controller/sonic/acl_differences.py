@@ -93,10 +93,11 @@ def _taking(config: ConfigDb, name: str, traffic: TrafficClass) -> Iterator[tupl
 
 
 def _action(config: ConfigDb, place: Place) -> str:
-    """Return what a rule does to the packets that it fits; one that only mirrors or counts forwards them."""
+    """Return what a rule does to the packets that it fits; one that only mirrors forwards them."""
     if place.field == "REDIRECT_ACTION":
         return "REDIRECT"
-    return config.value(place).upper() or "FORWARD"
+    acts = any(field.endswith(_ACTION) for field in config.tables[_RULE][place.key])
+    return config.value(place).upper() or ("FORWARD" if acts else "")
 
 
 def _by_priority(config: ConfigDb, name: str) -> list[Place]:

@@ -92,6 +92,7 @@ def test_the_first_rule_that_fits_decides():
     assert [each.effect for each in found(forward(IP_PROTOCOL="6"), drop())] == [Effect.DROPS]
     assert [each.effect for each in found(drop(), forward(**ROCE, PRIORITY="9000"))] == []
     assert found({"MIRROR_INGRESS_ACTION": "session1", **ROCE}, drop()) == []
+    assert [each.effect for each in found(ROCE, drop())] == [Effect.DROPS]  # a rule without an action is none
 
 
 def test_a_rule_that_takes_all_after_those_that_take_some_is_a_difference():
