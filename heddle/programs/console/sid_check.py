@@ -22,6 +22,8 @@ class LeafCheck(NamedTuple):
     sent: int
     findings: tuple[Finding, ...]
     parallel: int
+    untested: int = 0
+    """Cables above those of the leaf: behind one whose pings are lost, or where an address has no room."""
 
 
 def run_check_sids(path: Path, nics: Sequence[str], next_hop: str | None, as_json: bool, out: TextIO) -> int:
@@ -53,7 +55,7 @@ def check_leaf(pings: Pings, sids: Sids, source: Source, next_hop: str | None) -
             raise PrerequisiteError("pings take raw sockets (CAP_NET_RAW): run this as root") from None
     with pinger:
         tested, findings = pings.check(pinger.send)
-    return LeafCheck(source.nic.port.switch, tested, pinger.sent, findings, len(pings.parallel))
+    return LeafCheck(source.nic.port.switch, tested, pinger.sent, findings, len(pings.parallel), pings.cables - tested)
 
 
 def _mac(text: str) -> bytes:
@@ -66,6 +68,7 @@ def _mac(text: str) -> bytes:
 def _lines(check: LeafCheck) -> list[str]:
     wrong = f"{len(check.findings)} WRONG" if check.findings else "all return"
     note = f"; an exchange among {check.parallel} parallel cables is not distinguished" if check.parallel else ""
+    note += f"; {check.untested} cables above are not tested" if check.untested else ""
     head = f"{check.leaf}: {check.tested} cables, {wrong}, {check.sent} packets{note}"
     return [head, *(f"  {finding.line}" for finding in check.findings)]
 

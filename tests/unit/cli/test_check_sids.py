@@ -33,12 +33,16 @@ def test_a_leaf_is_a_line_and_each_wrong_cable_another():
     assert _lines(check) == [
         "leaf1: 2 cables, 2 WRONG, 9 packets",
         "  leaf1:1: spine2:1 is at its far end, not spine1:1",
-        "  leaf1:2: no ping returns by spine2:1: the cable, or an entry of a switch on its way, is missing or wrong",
+        "  leaf1:2: pings by spine2:1 do not return: "
+        "the cable, or an entry of a switch on its way, is missing or wrong, or loses packets",
     ]
     assert _as_json(check)["findings"][0]["instead"] == ["spine2:1"]
     sound = check._replace(findings=(), sent=2, parallel=2)
     assert _lines(sound) == [
         "leaf1: 2 cables, all return, 2 packets; an exchange among 2 parallel cables is not distinguished"
+    ]
+    assert _lines(sound._replace(parallel=0, untested=4)) == [
+        "leaf1: 2 cables, all return, 2 packets; 4 cables above are not tested"
     ]
 
 

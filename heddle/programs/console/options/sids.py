@@ -24,9 +24,9 @@ def check(
 ) -> None:
     """Ping every cable by packets that return to their sender by the SIDs in their address, and name those elsewhere.
 
-    Needs `steering: srv6` and its entries in switches, and no agent: a packet a cable tests it both ways. A cable in a
-    wrong port is named with the port that is really at its far end. Run it on a host of every leaf, as root
-    (CAP_NET_RAW).
+    Needs `steering: srv6` and its entries in switches, and no agent: a packet a cable, two above the leaf, tests it
+    both ways. A cable of the leaf in a wrong port is named with the port that is really at its far end. Run it on a
+    host of every leaf, as root (CAP_NET_RAW).
 
     Exit status: 0 if every ping returned; 1 if not, or no permission; 2 for malformed files or unknown NICs.
 
