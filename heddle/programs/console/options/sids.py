@@ -18,7 +18,8 @@ def check(
         typer.Option("--nic", metavar="NIC", help="Ping from this NIC; may be repeated. [default: one a leaf]"),
     ] = None,
     next_hop: Annotated[
-        str | None, typer.Option(metavar="MAC", help="The leaf's MAC address. [default: the NIC's IPv4 neighbour]")
+        str | None,
+        typer.Option(metavar="MAC", help="The leaf's MAC address, for one NIC. [default: of the NIC's IPv4 gateway]"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -28,7 +29,8 @@ def check(
     both ways. A cable of the leaf in a wrong port is named with the port that is really at its far end. Run it on a
     host of every leaf, as root (CAP_NET_RAW).
 
-    Exit status: 0 if every ping returned; 1 if not, or no permission; 2 for malformed files or unknown NICs.
+    Exit status: 0 if every ping returned; 1 if not, or no permission; 2 for malformed files, unknown NICs, and NICs
+    of which the leaf's MAC address is not known.
 
     Example: heddle check sids fabric.yaml
     """
