@@ -1,23 +1,20 @@
 """Find access lists that drop or redirect RoCE packets: the plan's paths are those of the routing tables.
 
 A rule is compared field by field with a RoCE packet: IPv4, UDP, destination port 4791, any planned source port, the
-DSCP of a flow. Addresses and what else is not known of packets make a rule one that may fit.
+DSCP of a flow; or where packets name their paths with its outer header. Addresses and what else is not known of packets
+make a rule one that may fit.
 """
 
 from collections.abc import Iterator
 from enum import IntEnum
 
-from heddle.controller.model.rule import ETH_IPV4, IP_UDP, ROCE_PORT
 from heddle.controller.sonic.config_db import ConfigDb, Place
+from heddle.controller.sonic.packets import PLAIN, Packets
 from heddle.controller.sonic.wording import Difference, Effect
 from heddle.foundation.traffic_class import FLOW_CLASSES
 
 _TABLE, _RULE = "ACL_TABLE", "ACL_RULE"
-_OTHER_TYPES = ("CTRLPLANE", "L3V6", "MIRRORV6")
-"""Types of tables that see no RoCE packet: the switch's own services, IPv6."""
 _PLANNED_PORTS = (49_152, 65_535)
-_IP_TYPES = ("ANY", "IP", "IPV4ANY", "NON_IPV6", "NON_ARP")
-_NEVER = ("TCP_FLAGS", "ICMP_TYPE", "ICMP_CODE", "ICMPV6_TYPE", "ICMPV6_CODE", "SRC_IPV6", "DST_IPV6", "NEXT_HEADER")
 _TAKES = ("DROP", "DENY", "TRAP", "REDIRECT")
 _FORWARDS = ("FORWARD", "ACCEPT")
 _WANTED = "FORWARD for RoCE packets"
@@ -32,12 +29,12 @@ class _Fit(IntEnum):
     ALL = 2
 
 
-def acl_differences(config: ConfigDb) -> Iterator[Difference]:
+def acl_differences(config: ConfigDb, packets: Packets = PLAIN) -> Iterator[Difference]:
     """Yield, for each access list at ports of the fabric, the first rule that takes RoCE packets off their path."""
     for name, row in config.tables.get(_TABLE, {}).items():
         ports = _ports(config, name)
-        if ports and str(row.get("type", "")).upper() not in _OTHER_TYPES:
-            yield from (each._replace(ports=ports) for each in _first_that_takes(config, name))
+        if ports and str(row.get("type", "")).upper() not in packets.unseen_by:
+            yield from (each._replace(ports=ports) for each in _first_that_takes(config, name, packets))
 
 
 def _ports(config: ConfigDb, name: str) -> tuple[str, ...]:
@@ -47,19 +44,19 @@ def _ports(config: ConfigDb, name: str) -> tuple[str, ...]:
     return tuple(port for port in bound if port and (port in up or port not in known))
 
 
-def _first_that_takes(config: ConfigDb, name: str) -> Iterator[Difference]:
+def _first_that_takes(config: ConfigDb, name: str, packets: Packets) -> Iterator[Difference]:
     """Yield the first rule that takes RoCE packets, unless one before it forwards them all; a note if it may."""
     forwarded = _Fit.NONE
     for place in _by_priority(config, name):
-        fit, action = _fit(config, place.key), config.value(place).upper()
+        fit, action = _fit(config, place.key, packets), config.value(place).upper()
         if fit is _Fit.ALL and forwarded is _Fit.NONE and action.startswith(_TAKES):
-            reason = f"it fits every RoCE packet (UDP port {ROCE_PORT}), which would not reach its planned port"
+            reason = f"it fits every RoCE packet ({packets.words}), which would not reach its planned port"
             yield Difference(place, config.value(place), _WANTED, reason, effect=Effect.DROPS)
         elif fit is not _Fit.NONE and action.startswith(_TAKES):
             why = (
                 "and rules before it forward some" if fit is _Fit.ALL else "by addresses or other fields that it names"
             )
-            reason = f"it may fit RoCE packets (UDP port {ROCE_PORT}), {why}; which ones is not compared"
+            reason = f"it may fit RoCE packets ({packets.words}), {why}; which ones is not compared"
             yield Difference(place, config.value(place), "", reason, effect=Effect.NOTE)
         elif action.startswith(_FORWARDS):
             forwarded = max(forwarded, fit)
@@ -74,35 +71,36 @@ def _by_priority(config: ConfigDb, name: str) -> list[Place]:
     return [Place(_RULE, key, "PACKET_ACTION") for key in rules]
 
 
-def _fit(config: ConfigDb, key: str) -> _Fit:
+def _fit(config: ConfigDb, key: str, packets: Packets) -> _Fit:
     """Return which RoCE packets a rule fits, by each of its fields."""
     fields = config.tables[_RULE][key].keys() - set(_NO_MATCH)
-    return min((_field_fit(field, config.value(Place(_RULE, key, field))) for field in fields), default=_Fit.ALL)
+    fits = (_field_fit(field, config.value(Place(_RULE, key, field)), packets) for field in fields)
+    return min(fits, default=_Fit.ALL)
 
 
-def _field_fit(field: str, text: str) -> _Fit:
-    if field in _NEVER:
+def _field_fit(field: str, text: str, packets: Packets) -> _Fit:
+    if field in packets.never or (packets.port is None and field.startswith("L4_")):
         return _Fit.NONE
     if field == "IP_TYPE":
-        return _Fit.ALL if text.upper() in _IP_TYPES else _Fit.NONE
+        return _Fit.ALL if text.upper() in packets.ip_types else _Fit.NONE
     if field == "DSCP":
         return _dscp_fit(text)
     if field.endswith("_RANGE"):
         low, _, high = text.partition("-")
-        return _range_fit(field, _number(low), _number(high))
-    if field in ("IP_PROTOCOL", "ETHER_TYPE"):
-        wanted = IP_UDP if field == "IP_PROTOCOL" else ETH_IPV4
+        return _range_fit(field, _number(low), _number(high), packets)
+    if field in ("IP_PROTOCOL", "NEXT_HEADER", "ETHER_TYPE"):
+        wanted = packets.ether_type if field == "ETHER_TYPE" else packets.protocol
         number = _number(text)
         return _Fit.SOME if number is None else _Fit.ALL if number == wanted else _Fit.NONE
     if field in ("L4_SRC_PORT", "L4_DST_PORT"):
-        return _range_fit(f"{field}_RANGE", _number(text), _number(text))
+        return _range_fit(f"{field}_RANGE", _number(text), _number(text), packets)
     return _Fit.SOME
 
 
-def _range_fit(field: str, low: int | None, high: int | None) -> _Fit:
-    if low is None or high is None or field not in ("L4_SRC_PORT_RANGE", "L4_DST_PORT_RANGE"):
+def _range_fit(field: str, low: int | None, high: int | None, packets: Packets) -> _Fit:
+    if low is None or high is None or packets.port is None or field not in ("L4_SRC_PORT_RANGE", "L4_DST_PORT_RANGE"):
         return _Fit.SOME
-    first, last = _PLANNED_PORTS if field == "L4_SRC_PORT_RANGE" else (ROCE_PORT, ROCE_PORT)
+    first, last = _PLANNED_PORTS if field == "L4_SRC_PORT_RANGE" else (packets.port, packets.port)
     if high < first or low > last:
         return _Fit.NONE
     return _Fit.ALL if low <= first and high >= last else _Fit.SOME
