@@ -5,8 +5,9 @@ from io import StringIO
 import pytest
 
 from heddle.controller.config.load import parse_fabric
-from heddle.controller.model.error import InputError
-from heddle.controller.model.srv6_pings import Finding
+from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.controller.model.srv6 import Sids
+from heddle.controller.model.srv6_pings import Finding, Pings
 from heddle.probing.self_ping import SelfPinger
 from heddle.programs.console import sid_check
 from heddle.programs.console.fabric_check.inputs import Source
@@ -54,6 +55,17 @@ def test_a_leaf_is_a_line_and_each_wrong_cable_another():
 def test_a_device_that_is_not_there_is_an_error():
     with pytest.raises(OSError, match=r"No such device|not permitted"):
         SelfPinger("nosuchdevice0", 1, bytes(6))
+
+
+def test_without_cap_net_raw_the_remedy_is_named(monkeypatch):
+    def refused(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("socket.socket", refused)
+    fabric = parse_fabric(FABRIC.format(""), "f")
+    nic = fabric.nics[0]
+    with pytest.raises(PrerequisiteError, match=r"raw sockets \(CAP_NET_RAW\): run this as root"):
+        sid_check.check_leaf(Pings(fabric, nic), Sids(fabric), Source(nic, "eth0"), "02:00:00:00:00:01")
 
 
 @pytest.fixture
