@@ -179,6 +179,6 @@ async def test_agents_of_one_leaf_have_no_link_to_probe():
 @pytest.mark.parametrize("steered_by", [SteeredBy.HASH, SteeredBy.SRV6])
 async def test_a_fabric_whose_switches_do_not_steer_by_the_source_port_has_no_mesh(steered_by):
     state = begin(replace(FABRIC, steered_by=steered_by))
-    mesh = PingMesh(ProbeAgents([].append), lambda: state, [].append, np.random.default_rng(0).random, nic_pps=100)
+    mesh = PingMesh(ProbeAgents(print), lambda: state, print, np.random.default_rng(0).random, nic_pps=100)
     async with asyncio.timeout(5):
         await mesh.run()
