@@ -191,7 +191,7 @@ class Application:
             loop,
             Served(
                 feeds=self.feeds, attached=self.attached, previews=self.previews, limited=self.limited,
-                applying=applying, setup=parts.setup_of(config, loop.state.fabric),
+                applying=applying, setup=parts.setup_of(config),
             ),
             access,
             ApiSettings(

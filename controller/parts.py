@@ -167,13 +167,12 @@ def member(
     )  # fmt: skip
 
 
-def setup_of(config: ServiceConfig, fabric: Fabric) -> Setup:
+def setup_of(config: ServiceConfig) -> Setup:
     """Return what the configuration says of copies of the fabric file."""
     return Setup(
         has_tls=config.tls.is_on,
         has_broker=config.telemetry.broker is not None,
         is_one_of_several=config.cluster.is_on,
-        names_paths=traits_of(fabric).in_packets,
     )
 
 

@@ -13,6 +13,8 @@ from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, SteeredB
 from heddle.controller.model.health import Health
 from heddle.controller.model.port_layout import Reserve
 from heddle.controller.model.port_meaning import too_many
+from heddle.controller.model.srv6 import Sids
+from heddle.controller.model.srv6_settings import Style
 from heddle.controller.model.steering import choices_in, layout_of
 
 Part = TypeVar("Part", Switch, Cable, Nic)
@@ -172,9 +174,10 @@ def _brief(value: object) -> str:
 
 
 def _srv6(fabric: Fabric) -> str:
-    """Return the addressing of paths in a few words."""
+    """Return the addressing of paths in a few words, with all that every address follows from."""
     block, style, last_hop = fabric.srv6
-    return f"block {ipv6_text(block << 96)}/32, style {style}, last hop {last_hop}"
+    room = f", {Sids(fabric).ports_per_switch} uSIDs a switch" if style is Style.CABLE else ""
+    return f"block {ipv6_text(block << 96)}/32, style {style}, last hop {last_hop}{room}"
 
 
 def _without(names: Iterable[str], others: Container[str]) -> tuple[str, ...]:

@@ -5,14 +5,15 @@ A destination address holds a path:
     block 32 | uSID 16 | uSID 16 | … six at most | 0
 
 A switch reads the first uSID; one of its own it shifts away, so that the next one follows the block. Numbers follow
-from datapath ids and port numbers, so they stay when the fabric grows:
+from datapath ids and port numbers, so they stay when the fabric grows. The style `cable` is the exception: a port
+number past a power of two renumbers every switch.
 
     0x0001 … 0xdfff   a switch: its datapath id; in the style `cable` also the end of a cable
     0xe001 … 0xfffe   a port: 0xe000 and its number, the same at every switch
     0xffff            every host, after a uA at its leaf's port
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, auto
 from functools import cached_property
 from typing import NamedTuple
@@ -147,6 +148,19 @@ class Sids:
 def sids_of(fabric: Fabric) -> Sids | None:
     """Return the addresses of a fabric whose packets name their paths, None of another."""
     return Sids(fabric) if fabric.steered_by is SteeredBy.SRV6 else None
+
+
+def with_other_sids(before: Fabric, after: Fabric) -> tuple[str, ...] | None:
+    """Return the switches that are to hold other static SIDs than before, () for all of them; None for none."""
+    was, now = _entries_of(before), _entries_of(after)
+    found = tuple(switch for switch, entries in now.items() if was.get(switch) != entries)
+    return None if not found else () if len(found) == len(now) else found
+
+
+def _entries_of(fabric: Fabric) -> Mapping[str, tuple[int, tuple[Entry, ...]]]:
+    """Return the block and the entries of each switch; empty where packets name no paths."""
+    sids = sids_of(fabric)
+    return {} if sids is None else {each.id: (fabric.srv6.block, sids.entries(each.id)) for each in fabric.switches}
 
 
 def prefix_text(address: int) -> str:

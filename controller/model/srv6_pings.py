@@ -5,9 +5,12 @@
 A uN between two uAs makes a wrong cable visible: a switch that is not meant has no entry of it, and drops the packet.
 Where a ping does not return, others want each other switch at the far end, and each of its ports on the way back. Of
 cables in parallel between two switches an exchange is not visible: each ping returns by the other.
+
+A cable above the leaf's takes two pings, as an address has room for one uN: of the switch at its far end, and of that
+at its near end on the way back, where another switch may have a port of the same number to the leaf.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from heddle.controller.model.error import InputError
@@ -29,7 +32,8 @@ class Finding(NamedTuple):
         if self.instead:
             return f"{lower}: {' or '.join(map(str, self.instead))} is at its far end, not {upper}"
         return (
-            f"{lower}: no ping returns by {upper}: the cable, or an entry of a switch on its way, is missing or wrong"
+            f"{lower}: pings by {upper} do not return: "
+            "the cable, or an entry of a switch on its way, is missing or wrong, or loses packets"
         )
 
 
@@ -55,31 +59,43 @@ class Pings:
         far = [cable.upper.switch for cable in self.own]
         return tuple(cable for cable in self.own if far.count(cable.upper.switch) > 1)
 
+    @property
+    def cables(self) -> int:
+        """Return how many cables are the leaf's, or above those."""
+        above = {cable.upper.switch for cable in self.own}
+        return len(self.own) + sum(len(self._fabric.up_choices[switch]) for switch in above)
+
     def check(self, send: Send) -> tuple[int, tuple[Finding, ...]]:
         """Return how many cables were tested, and what is wrong; every ping that is lost is sent once more."""
-        found = [Finding(cable, self._instead(cable, send)) for cable in self._lost(self.own, None, send)]
-        lost = {finding.cable for finding in found}
+        lost = self._lost({self._address(cable): cable for cable in self.own}, send)
+        found = [Finding(cable, self._instead(cable, lost, send)) for cable in lost]
         tested = len(self.own)
         for hop in self._ways_up(lost):
-            above = [cable for cable in self._fabric.up_choices[hop.upper.switch] if self._address(cable, hop=hop)]
-            tested += len(above)
-            found += [Finding(cable) for cable in self._lost(above, hop, send)]
+            above = self._fabric.up_choices[hop.upper.switch]
+            wanted = {address: cable for cable in above for address in self._addresses_above(cable, hop)}
+            tested += len(set(wanted.values()))
+            found += map(Finding, self._lost(wanted, send))
         return tested, tuple(found)
 
-    def _lost(self, cables: Collection[Cable], hop: Cable | None, send: Send) -> list[Cable]:
-        wanted = {self._address(cable, hop=hop): cable for cable in cables}
+    def _lost(self, wanted: Mapping[int, Cable], send: Send) -> tuple[Cable, ...]:
+        """Return the cables of which an address, of those of the pings, does not come back."""
         for _ in range(2):
-            back = send([address for address in wanted if address])
+            back = send(list(wanted))
             wanted = {address: cable for address, cable in wanted.items() if address not in back}
-        return list(wanted.values())
+        return tuple(dict.fromkeys(wanted.values()))
 
     def _ways_up(self, lost: Collection[Cable]) -> Iterator[Cable]:
         """Yield a sound cable to each switch above the leaf."""
         found = {cable.upper.switch: cable for cable in reversed(self.own) if cable not in lost}
         yield from found.values()
 
-    def _instead(self, cable: Cable, send: Send) -> tuple[PortRef, ...]:
-        """Return the ports that may be at the far end of a cable of the leaf whose ping is lost."""
+    def _instead(self, cable: Cable, lost: Collection[Cable], send: Send) -> tuple[PortRef, ...]:
+        """Return the ports that may be at the far end of a cable of the leaf, one of those whose pings are lost.
+
+        A port by which a ping returns has a cable to the leaf. It is this one if that is not as planned: the port's
+        own cable is another leaf's, or its ping is lost too. At the cable's own switch the latter shows nothing: the
+        ping returns by a parallel cable, or by the same one, which loses some.
+        """
         others = {one.upper.switch: one.upper for one in reversed(self.own) if one.upper.switch != cable.upper.switch}
         by_switch = {self._address(cable, back=back): switch for switch, back in others.items()}
         there = [by_switch[address] for address in send(list(by_switch)) if address in by_switch]
@@ -88,25 +104,24 @@ class Pings:
             ports = {self._address(cable, back=down.upper): down.upper for down in self._fabric.down_cables[switch]}
             back = send(list(ports))
             to_here = [ports[address] for address in ports if address in back]
-            foreign = [port for port in to_here if self._fabric.cable_by_port[port].lower.switch != self._leaf]
-            found += foreign or to_here
+            own = {port: self._fabric.cable_by_port[port] for port in to_here}
+            foreign = [port for port in to_here if own[port].lower.switch != self._leaf]
+            found += foreign or [port for port in to_here if own[port] in lost and switch != cable.upper.switch]
         return tuple(found)
 
-    def _address(self, cable: Cable, *, hop: Cable | None = None, back: PortRef | None = None) -> int:
-        """Return the address of a ping out by a cable and back by a port, its upper end by default; 0 where none fits.
-
-        A cable above the leaf is reached and left by `hop`; then an address has no room for the uN of the leaf.
-        """
+    def _address(self, cable: Cable, *, back: PortRef | None = None) -> int:
+        """Return the address of a ping out by a cable of the leaf and back by a port, its upper end by default."""
         back = back or cable.upper
         home = self._fabric.cable_by_port[back].down_link
-        there = (hop.up_link, cable.up_link) if hop else (cable.up_link,)
-        usids = (
-            *self._ports(*there),
-            self._sids.node(back.switch),
-            *(self._ports(home, hop.down_link) if hop else (*self._ports(home), self._sids.node(self._leaf))),
-            *self._to_nic,
-        )
-        return address_of(self._fabric.srv6.block, usids) if len(usids) <= MAX_USIDS else 0
+        ends = (self._sids.node(back.switch), *self._ports(home), self._sids.node(self._leaf))
+        return address_of(self._fabric.srv6.block, (*self._ports(cable.up_link), *ends, *self._to_nic))
+
+    def _addresses_above(self, cable: Cable, hop: Cable) -> tuple[int, ...]:
+        """Return the addresses of the pings by a cable above the leaf's, reached and left by `hop`; () if none fits."""
+        out, (down, home) = self._ports(hop.up_link, cable.up_link), self._ports(cable.down_link, hop.down_link)
+        far, near = (self._sids.node(each.upper.switch) for each in (cable, hop))
+        pings = ((*out, far, down, home, *self._to_nic), (*out, down, near, home, *self._to_nic))
+        return tuple(address_of(self._fabric.srv6.block, usids) for usids in pings if len(usids) <= MAX_USIDS)
 
     def _ports(self, *links: str) -> tuple[int, ...]:
         """Return the uSIDs of the ports by which switches send over links."""

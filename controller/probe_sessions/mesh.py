@@ -81,9 +81,9 @@ class PingMesh:
         return self._judge
 
     async def run(self) -> None:
-        """Run turns until cancelled; on a fabric that hashes none."""
+        """Run turns until cancelled; none on a fabric without rules, whose switches do not steer by the source port."""
         clock = asyncio.get_running_loop().time
-        if not self._nic_pps or traits_of(self._state().fabric).is_probed:
+        if not self._nic_pps or not traits_of(self._state().fabric).has_sessions:
             return
         async with asyncio.TaskGroup() as turns:
             while True:

@@ -1,24 +1,20 @@
 """Find access lists that drop or redirect RoCE packets: the plan's paths are those of the routing tables.
 
 A rule is compared field by field with the RoCE packets of a class: IPv4, UDP, destination port 4791, any planned source
-port, the DSCP of the class. Addresses and what else is not known of packets make a rule one that may fit.
+port, the DSCP of the class; or, where packets name their paths, with its outer header. Addresses and what else is not
+known of packets make a rule one that may fit.
 """
 
 from collections.abc import Iterator
 from enum import IntEnum
 
-from heddle.controller.model.rule import ETH_IPV4, IP_UDP, ROCE_PORT
 from heddle.controller.sonic.config_db import ConfigDb, Place
+from heddle.controller.sonic.packets import PLAIN, Packets
 from heddle.controller.sonic.wording import Difference, Effect
 from heddle.foundation.traffic_class import CNP, FLOW_CLASSES, TrafficClass
 
 _TABLE, _RULE = "ACL_TABLE", "ACL_RULE"
-_OTHER_TYPES = ("CTRLPLANE", "L3V6", "MIRRORV6")
-"""Types of tables that see no RoCE packet: the switch's own services, IPv6."""
 _PLANNED_PORTS = (49_152, 65_535)
-_IP_TYPES = ("ANY", "IP", "IPV4ANY", "NON_IPV6", "NON_ARP")
-_OTHER_IP_TYPES = ("NON_IP", "NON_IPV4", "IPV6ANY", "ARP", "ARP_REQUEST", "ARP_REPLY")
-_NEVER = ("TCP_FLAGS", "ICMP_TYPE", "ICMP_CODE", "ICMPV6_TYPE", "ICMPV6_CODE", "SRC_IPV6", "DST_IPV6", "NEXT_HEADER")
 _TAKES = ("DROP", "DENY", "TRAP", "REDIRECT")
 _FORWARDS = ("FORWARD", "ACCEPT")
 _WANTED = "FORWARD for RoCE packets"
@@ -35,12 +31,12 @@ class _Fit(IntEnum):
     ALL = 2
 
 
-def acl_differences(config: ConfigDb) -> Iterator[Difference]:
+def acl_differences(config: ConfigDb, packets: Packets = PLAIN) -> Iterator[Difference]:
     """Yield, for each access list at ports of the fabric, the rules that take RoCE packets off their path."""
     for name, row in config.tables.get(_TABLE, {}).items():
         ports = _ports(config, name)
-        if ports and str(row.get("type", "")).upper() not in _OTHER_TYPES:
-            yield from (each._replace(ports=ports) for each in _that_take(config, name))
+        if ports and str(row.get("type", "")).upper() not in packets.unseen_by:
+            yield from (each._replace(ports=ports) for each in _that_take(config, name, packets))
 
 
 def _ports(config: ConfigDb, name: str) -> tuple[str, ...]:
@@ -50,33 +46,33 @@ def _ports(config: ConfigDb, name: str) -> tuple[str, ...]:
     return tuple(port for port in bound if port and (port in up or port not in known))
 
 
-def _that_take(config: ConfigDb, name: str) -> Iterator[Difference]:
+def _that_take(config: ConfigDb, name: str, packets: Packets) -> Iterator[Difference]:
     """Yield the rules of a table that take packets of a class, each once with all its classes."""
     found: dict[tuple[Place, str], list[TrafficClass]] = {}
     for traffic in (*FLOW_CLASSES, CNP):
-        for each in _taking(config, name, traffic):
+        for each in _taking(config, name, packets, traffic):
             found.setdefault(each, []).append(traffic)
     for (place, unsure), classes in found.items():
-        packets = f"RoCE packets ({' and '.join(each.name for each in classes)}, UDP port {ROCE_PORT})"
+        which = f"RoCE packets ({' and '.join(each.name for each in classes)}, {packets.words})"
         if unsure:
-            reason = f"it may fit {packets}, {unsure}; which ones is not compared"
+            reason = f"it may fit {which}, {unsure}; which ones is not compared"
             yield Difference(place, config.value(place), "", reason, effect=Effect.NOTE)
         elif classes == [CNP]:
-            reason = f"it fits all {packets}, without which no NIC slows down"
+            reason = f"it fits all {which}, without which no NIC slows down"
             yield Difference(place, config.value(place), _WANTED, reason, effect=Effect.UNMARKED)
         else:
-            reason = f"it fits all {packets}, which would not reach their planned ports"
+            reason = f"it fits all {which}, which would not reach their planned ports"
             yield Difference(place, config.value(place), _WANTED, reason, effect=Effect.DROPS)
 
 
-def _taking(config: ConfigDb, name: str, traffic: TrafficClass) -> Iterator[tuple[Place, str]]:
+def _taking(config: ConfigDb, name: str, packets: Packets, traffic: TrafficClass) -> Iterator[tuple[Place, str]]:
     """Yield the first rule that may take packets of a class, and the one that takes all, each with why it is unsure.
 
     None follows a rule that forwards all.
     """
     forwarded, noted = _Fit.NONE, False
     for place in _by_priority(config, name):
-        fit, action = _fit(config, place.key, traffic), _action(config, place)
+        fit, action = _fit(config, place.key, packets, traffic), _action(config, place)
         takes = action.startswith(_TAKES)
         if takes and fit is _Fit.ALL and forwarded is _Fit.NONE:
             yield place, ""
@@ -108,37 +104,37 @@ def _by_priority(config: ConfigDb, name: str) -> list[Place]:
     return [redirect if config.value(redirect) else packet for redirect, packet in places]
 
 
-def _fit(config: ConfigDb, key: str, traffic: TrafficClass) -> _Fit:
+def _fit(config: ConfigDb, key: str, packets: Packets, traffic: TrafficClass) -> _Fit:
     """Return which RoCE packets of a class a rule fits, by each of its fields."""
     fields = [each for each in config.tables[_RULE][key] if each not in _NO_MATCH and not each.endswith(_ACTION)]
     values = ((field, config.value(Place(_RULE, key, field))) for field in fields)
-    return min((_field_fit(field, text, traffic) for field, text in values), default=_Fit.ALL)
+    return min((_field_fit(field, text, packets, traffic) for field, text in values), default=_Fit.ALL)
 
 
-def _field_fit(field: str, text: str, traffic: TrafficClass) -> _Fit:
-    if field in _NEVER:
+def _field_fit(field: str, text: str, packets: Packets, traffic: TrafficClass) -> _Fit:
+    if field in packets.never or (packets.port is None and field.startswith("L4_")):
         return _Fit.NONE
     if field == "IP_TYPE":
         kind = text.upper()
-        return _Fit.ALL if kind in _IP_TYPES else _Fit.NONE if kind in _OTHER_IP_TYPES else _Fit.SOME
+        return _Fit.ALL if kind in packets.ip_types else _Fit.NONE if kind in packets.other_ip_types else _Fit.SOME
     if field == "DSCP":
         return _dscp_fit(text, traffic.dscp)
     if field.endswith("_RANGE"):
         low, _, high = text.partition("-")
-        return _range_fit(field, _number(low), _number(high))
-    if field in ("IP_PROTOCOL", "ETHER_TYPE"):
-        wanted = IP_UDP if field == "IP_PROTOCOL" else ETH_IPV4
+        return _range_fit(field, _number(low), _number(high), packets)
+    if field in ("IP_PROTOCOL", "NEXT_HEADER", "ETHER_TYPE"):
+        wanted = packets.ether_type if field == "ETHER_TYPE" else packets.protocol
         number = _number(text)
         return _Fit.SOME if number is None else _Fit.ALL if number == wanted else _Fit.NONE
     if field in ("L4_SRC_PORT", "L4_DST_PORT"):
-        return _range_fit(f"{field}_RANGE", _number(text), _number(text))
+        return _range_fit(f"{field}_RANGE", _number(text), _number(text), packets)
     return _Fit.SOME
 
 
-def _range_fit(field: str, low: int | None, high: int | None) -> _Fit:
-    if low is None or high is None or field not in ("L4_SRC_PORT_RANGE", "L4_DST_PORT_RANGE"):
+def _range_fit(field: str, low: int | None, high: int | None, packets: Packets) -> _Fit:
+    if low is None or high is None or packets.port is None or field not in ("L4_SRC_PORT_RANGE", "L4_DST_PORT_RANGE"):
         return _Fit.SOME
-    first, last = _PLANNED_PORTS if field == "L4_SRC_PORT_RANGE" else (ROCE_PORT, ROCE_PORT)
+    first, last = _PLANNED_PORTS if field == "L4_SRC_PORT_RANGE" else (packets.port, packets.port)
     if high < first or low > last:
         return _Fit.NONE
     return _Fit.ALL if low <= first and high >= last else _Fit.SOME

@@ -7,11 +7,10 @@ from heddle.controller.model.queueing import KMAX_BYTES, at_rate
 from heddle.controller.sonic.config_db import ConfigDb, Place
 from heddle.controller.sonic.headroom import QUANTUM_BYTES, headroom_bytes, least_headroom_bytes, pause_quanta
 from heddle.controller.sonic.kinds import integer
+from heddle.controller.sonic.packets import ROCE_BYTES
 from heddle.controller.sonic.wording import Difference, Effect, through
 from heddle.foundation.traffic_class import LOSSLESS, OTHER, TrafficClass
 
-ROCE_FRAME_BYTES = 4_096 + 64
-"""The largest RoCEv2 packet with its headers: RoCE sets DF, so a smaller MTU discards."""
 DEFAULT_CABLE_METRES = 40
 MAX_CABLE_METRES = 100_000
 WHOLE_POOL = 7
@@ -30,6 +29,7 @@ class Link(NamedTuple):
     port: str
     speed_mbps: int
     mtu_bytes: int
+    roce_bytes: int = ROCE_BYTES
 
 
 def buffer_differences(config: ConfigDb, link: Link) -> Iterator[Difference]:
@@ -52,7 +52,7 @@ def _group(config: ConfigDb, link: Link, of: TrafficClass) -> Iterator[Differenc
     group = config.reference("BUFFER_PG", link.port, of.priority, "profile")
     name = config.name(group)
     if name == COMPUTED:
-        yield from _computed(config)
+        yield from _computed(config, link.roce_bytes)
         return
     if not config.has("BUFFER_PROFILE", name):
         reason = f"a full buffer would drop {of.name}"
@@ -76,14 +76,14 @@ def _headroom(config: ConfigDb, link: Link, xoff: Place) -> Iterator[Difference]
     """Yield headroom that no sender can keep to, and as a note what holds for some that IEEE 802.3 allows."""
     given = _cable_metres(config, link.port)
     metres = min(DEFAULT_CABLE_METRES if given is None else given, MAX_CABLE_METRES)
-    least = least_headroom_bytes(link.speed_mbps, metres, link.mtu_bytes, ROCE_FRAME_BYTES)
+    least = least_headroom_bytes(link.speed_mbps, metres, link.mtu_bytes, link.roce_bytes)
     worst = headroom_bytes(link.speed_mbps, metres, link.mtu_bytes)
     found = config.number(xoff) or 0
     cable = f"{metres} m{' (no CABLE_LENGTH)' if given is None else ''} at {link.speed_mbps} Mbit/s"
     if found < least:
         reason = (
             f"what still arrives after a pause was sent would be dropped: {cable} there and back, "
-            f"a frame of the MTU ({link.mtu_bytes}) and one of RoCE ({ROCE_FRAME_BYTES})"
+            f"a frame of the MTU ({link.mtu_bytes}) and one of RoCE ({link.roce_bytes})"
         )
         yield Difference(xoff, config.value(xoff), f"at least {least}", reason, effect=Effect.DROPS)
     elif found < worst:
@@ -104,7 +104,7 @@ def _reserved(config: ConfigDb, profile: str, pool: str) -> Iterator[Difference]
         yield Difference(size, config.value(size), config.value(xoff), reason, effect=Effect.NOTE)
 
 
-def _computed(config: ConfigDb) -> Iterator[Difference]:
+def _computed(config: ConfigDb, roce_bytes: int) -> Iterator[Difference]:
     """Yield why the dynamic buffer manager would not compute a lossless group's headroom, or for smaller packets."""
     model = Place("DEVICE_METADATA", "localhost", "buffer_model")
     if config.has("DEVICE_METADATA", "localhost") and config.value(model) != "dynamic":
@@ -113,9 +113,9 @@ def _computed(config: ConfigDb) -> Iterator[Difference]:
     for key in config.tables.get("LOSSLESS_TRAFFIC_PATTERN", {}):
         mtu = Place("LOSSLESS_TRAFFIC_PATTERN", key, "mtu")
         size = config.number(mtu)
-        if size is not None and size < ROCE_FRAME_BYTES:
-            reason = f"SONiC computes headroom for lossless packets of that size; RoCE's have up to {ROCE_FRAME_BYTES}"
-            yield Difference(mtu, config.value(mtu), str(ROCE_FRAME_BYTES), reason, effect=Effect.NOTE)
+        if size is not None and size < roce_bytes:
+            reason = f"SONiC computes headroom for lossless packets of that size; RoCE's have up to {roce_bytes}"
+            yield Difference(mtu, config.value(mtu), str(roce_bytes), reason, effect=Effect.NOTE)
 
 
 def _queue(config: ConfigDb, link: Link, of: TrafficClass) -> Iterator[Difference]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from heddle.controller.sonic.acl_differences import acl_differences
 from heddle.controller.sonic.config_db import ConfigDb, Place
+from heddle.controller.sonic.packets import PLAIN, Packets
 from heddle.controller.sonic.path_differences import path_differences
 from heddle.controller.sonic.port_differences import queue_differences
 from heddle.controller.sonic.wording import Difference, Effect, listed
@@ -82,8 +83,11 @@ def differences(config: ConfigDb) -> Iterator[Difference]:
     return (each for each in comparison(config) if not each.is_note)
 
 
-def comparison(config: ConfigDb) -> Iterator[Difference]:
-    """Yield every difference, and notes on what holds under a condition only, in the order of the tables."""
+def comparison(config: ConfigDb, packets: Packets = PLAIN) -> Iterator[Difference]:
+    """Yield every difference, and notes on what holds under a condition only, in the order of the tables.
+
+    Where packets name their paths no hash is compared.
+    """
     bound: dict[str, dict[str, list[str]]] = {field: {} for field in (*(each.field for each in _MAPS), _REMARKED)}
     for port in config.ports():
         for each in _MAPS:
@@ -96,7 +100,7 @@ def comparison(config: ConfigDb) -> Iterator[Difference]:
                 yield Difference(place, config.value(place), f"a map of {each.table}", each.reason, effect=effect)
         bound[_REMARKED].setdefault(config.name(config.of_port("PORT_QOS_MAP", port, _REMARKED)), []).append(port)
         yield from _pfc(config, port)
-        yield from queue_differences(config, port)
+        yield from queue_differences(config, port, packets)
     for each in _MAPS:
         for name, ports in bound[each.field].items():
             yield from (found._replace(ports=tuple(ports)) for found in _map_differences(config, each, name))
@@ -105,8 +109,9 @@ def comparison(config: ConfigDb) -> Iterator[Difference]:
     for place, earlier in config.overlaps:
         reason = f"{place.table}|{earlier} covers it too, and which of the two a switch applies is not defined"
         yield Difference(place, place.key, "one row for each queue and group", reason)
-    yield from path_differences(config)
-    yield from acl_differences(config)
+    if not packets.name_paths:
+        yield from path_differences(config)
+    yield from acl_differences(config, packets)
     yield from _trimming(config, set(bound[DSCP_TO_TC]))
     yield from _state(config)
 

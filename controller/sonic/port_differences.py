@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from heddle.controller.model.queueing import KMAX_BYTES, KMIN_BYTES, PMAX, at_rate
-from heddle.controller.sonic.buffer_differences import ROCE_FRAME_BYTES, Link, buffer_differences
+from heddle.controller.sonic.buffer_differences import Link, buffer_differences
 from heddle.controller.sonic.config_db import ConfigDb, Place
+from heddle.controller.sonic.packets import PLAIN, Packets
 from heddle.controller.sonic.wording import Difference, Effect, listed, through
 from heddle.foundation.traffic_class import CNP, FLOW_CLASSES, OTHER, TrafficClass
 
@@ -13,13 +14,13 @@ _MARKS_GREEN = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")
 _SHARING = (*FLOW_CLASSES, OTHER)
 
 
-def queue_differences(config: ConfigDb, port: str) -> Iterator[Difference]:
+def queue_differences(config: ConfigDb, port: str, packets: Packets = PLAIN) -> Iterator[Difference]:
     """Yield the differences of one port's rate, queues and buffers."""
-    for each in _differences(config, port):
+    for each in _differences(config, port, packets.size_bytes):
         yield each._replace(ports=(port,))
 
 
-def _differences(config: ConfigDb, port: str) -> Iterator[Difference]:
+def _differences(config: ConfigDb, port: str, roce_bytes: int) -> Iterator[Difference]:
     place = Place("PORT", port, "speed")
     speed_mbps = config.number(place)
     if speed_mbps is None or not 0 < speed_mbps <= 10**7:
@@ -29,9 +30,9 @@ def _differences(config: ConfigDb, port: str) -> Iterator[Difference]:
     mtu_bytes = DEFAULT_MTU_BYTES if not config.value(mtu) else config.number(mtu)
     for place in (mtu, *(Place(table, name, "mtu") for table, name in config.groups_of(port))):
         size = config.number(place)
-        if config.value(place) and (size is None or not ROCE_FRAME_BYTES <= size < 1 << 16):
+        if config.value(place) and (size is None or not roce_bytes <= size < 1 << 16):
             reason = "RoCE packets are not fragmented, larger ones are discarded"
-            yield Difference(place, config.value(place), f"at least {ROCE_FRAME_BYTES}", reason, effect=Effect.DROPS)
+            yield Difference(place, config.value(place), f"at least {roce_bytes}", reason, effect=Effect.DROPS)
             mtu_bytes = DEFAULT_MTU_BYTES if place is mtu else mtu_bytes
     mtu_bytes = DEFAULT_MTU_BYTES if mtu_bytes is None else mtu_bytes
     yield from _schedulers(config, port, speed_mbps * 10**6)
@@ -39,7 +40,7 @@ def _differences(config: ConfigDb, port: str) -> Iterator[Difference]:
     for each in FLOW_CLASSES:
         if each.ecn:
             yield from _ecn(config, port, each, speed_mbps * 10**6)
-    yield from buffer_differences(config, Link(port, speed_mbps, mtu_bytes))
+    yield from buffer_differences(config, Link(port, speed_mbps, mtu_bytes, roce_bytes))
 
 
 def _schedulers(config: ConfigDb, port: str, rate_bps: int) -> Iterator[Difference]:

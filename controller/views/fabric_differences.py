@@ -30,8 +30,6 @@ class Setup(NamedTuple):
     has_tls: bool = False
     has_broker: bool = False
     is_one_of_several: bool = False
-    names_paths: bool = False
-    """Switches hold static SIDs, which follow from the file (`steering: srv6`)."""
 
 
 class Copy(NamedTuple):
@@ -70,8 +68,11 @@ def _text(value: Any) -> str:
     return str(getattr(value, "value", value))
 
 
-def copies(change: FabricChange, setup: Setup) -> tuple[Copy, ...]:
-    """Return the copies of the fabric file that a change concerns."""
+def copies(change: FabricChange, setup: Setup, static_sids: tuple[str, ...] | None = None) -> tuple[Copy, ...]:
+    """Return the copies of the fabric file that a change concerns.
+
+    `static_sids` are the switches that are to hold other static SIDs, () for all (`model.srv6.with_other_sids`).
+    """
     if change.is_none:
         return ()
     new = (*change.added.switches, *change.added.hosts)
@@ -92,18 +93,7 @@ def copies(change: FabricChange, setup: Setup) -> tuple[Copy, ...]:
         found.append(Copy("certificates", new, "`heddle pki issue DIR switch NAME` and `… agent NAME` for each"))
     if setup.has_tls and gone:
         found.append(Copy("certificates of what is gone", gone, "`heddle pki deny`"))
-    if setup.names_paths and (switches := _with_other_sids(change)) is not None:
+    if static_sids is not None:
         text = "write them anew by `heddle export sonic` or `heddle export sids`"
-        found.append(Copy("static SIDs", switches, text))
+        found.append(Copy("static SIDs", static_sids, text))
     return tuple(found)
-
-
-def _with_other_sids(change: FabricChange) -> tuple[str, ...] | None:
-    """Return the switches whose static SIDs change, () for all; None where none do."""
-    if change.whole:
-        return ()
-    cables = (*change.added.cables, *change.removed.cables, *(each.now for each in change.recabled))
-    ports = [port for cable in cables for port in cable.split(">")]
-    ports += [str(port) for each in change.moved_nics for port in (each.was, each.now)]
-    found = dict.fromkeys((*change.added.switches, *(port.rpartition(":")[0] for port in ports)))
-    return tuple(found) if found or change.added.nics or change.removed.nics else None

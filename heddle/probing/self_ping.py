@@ -10,6 +10,7 @@ import secrets
 import select
 import socket
 import struct
+import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -22,7 +23,7 @@ _TOKEN_AT = 54
 _HEADER = struct.Struct(">6s6sHIHBB16s16s")
 _MAX_FRAME_BYTES = 2_048
 _SOL_PACKET, _IGNORE_OUTGOING = 263, 23
-_ARP_TABLE = Path("/proc/thread-self/net/arp")
+_TABLES = Path("/proc/thread-self/net")
 
 
 class SelfPinger:
@@ -82,10 +83,24 @@ class SelfPinger:
                 back.add(int.from_bytes(frame[begin : begin + ADDRESS_BYTES]))
 
 
-def next_hop_of(device: str) -> bytes | None:
-    """Return the MAC address of a device's first complete IPv4 neighbour: its leaf; None where it has none."""
-    for line in _ARP_TABLE.read_text().splitlines()[1:]:
-        _, _, flags, mac, _, name = line.split()
-        if name == device and int(flags, 16) & 2:
-            return bytes.fromhex(mac.replace(":", ""))
-    return None
+def next_hop_of(device: str, tables: Path = _TABLES) -> bytes | None:
+    """Return the MAC address of a device's leaf: of the gateway of its IPv4 routes, without any of its one neighbour.
+
+    Reads the main table of routes and complete neighbours (proc(5), `net/route` and `net/arp`). None if none is
+    known there, or more than one.
+    """
+    gateways = {
+        int(gateway, 16).to_bytes(4, sys.byteorder)
+        for name, _, gateway, *_ in _rows(tables / "route")
+        if name == device and int(gateway, 16)
+    }
+    found = {
+        bytes.fromhex(mac.replace(":", ""))
+        for address, _, flags, mac, _, name in _rows(tables / "arp")
+        if name == device and int(flags, 16) & 2 and (not gateways or socket.inet_aton(address) in gateways)
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _rows(path: Path) -> list[list[str]]:
+    return [line.split() for line in path.read_text().splitlines()[1:]]

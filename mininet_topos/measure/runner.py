@@ -83,6 +83,7 @@ class FlowRunner:
     ) -> None:
         """Configure the capture; `read_queues` returns the egress queues' counters, None for the plain tc queues."""
         self._net, self._nics, self._capture, self._settings = net, nics, capture, settings
+        self._sids = Sids(net.fabric)
         self._next_qpn, self._ended = FIRST_QPN, False
         self._open: Mapping[str, tuple[FlowRequest, tuple[int, int]]] = {}
         self._egress_link = _egress_links(net)
@@ -233,7 +234,7 @@ class FlowRunner:
 
     def _tunnel(self, nic: Nic, sid: str) -> dict[str, str]:
         """Return the part of a queue pair's description on `nic` that names its path, empty where packets name none."""
-        return {"sid_source": ipv6_text(Sids(self._net.fabric).source(nic)), "sid": sid} if sid else {}
+        return {"sid_source": ipv6_text(self._sids.source(nic)), "sid": sid} if sid else {}
 
     def _peer(self, nic: Nic, peer: Nic, qpn: int) -> dict[str, Any]:
         """Return the part of a queue pair's description on `nic` that names its peer."""

@@ -109,7 +109,7 @@ def foresight_to(found: Foresight, setup: Setup, *, applied: bool) -> pb.ApplyFa
         rules=(pb.RuleChange(**one._asdict()) for one in found.rules),
         applied=applied,
         differences=(pb.FabricDifference(**one._asdict()) for one in differences(found.change)),
-        copies=(pb.FabricCopy(**one._asdict()) for one in copies(found.change, setup)),
+        copies=(pb.FabricCopy(**one._asdict()) for one in copies(found.change, setup, found.static_sids)),
     )
 
 

@@ -14,6 +14,7 @@ from heddle.controller.model.fabric import Fabric, PortRef
 from heddle.controller.model.fabric_change import FabricChange, changes_between
 from heddle.controller.model.health import Health
 from heddle.controller.model.job_state import JobState
+from heddle.controller.model.srv6 import with_other_sids
 from heddle.controller.model.steering import layout_of
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ports.reading import PortReader, reader_of
@@ -47,12 +48,16 @@ class JobFate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foresight:
-    """What a start with another file would do; `refusal` is the line with which it would end, "" where it would run."""
+    """What a start with another file would do; `refusal` is the line with which it would end, "" where it would run.
+
+    `static_sids` are the switches that are to hold other static SIDs, () for all, None for none.
+    """
 
     refusal: str
     change: FabricChange
     jobs: tuple[JobFate, ...]
     rules: tuple[RuleChange, ...]
+    static_sids: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +128,7 @@ def foreseen(running: Running, fabric: Fabric, gone: Collection[fitting.Key] = (
         change=change,
         jobs=tuple(fates),
         rules=rule_changes(before, fabric) if before.steered_by is fabric.steered_by else (),
+        static_sids=with_other_sids(before, fabric),
     )
 
 

@@ -1,6 +1,7 @@
 """The program `heddle check sids`: ping every cable from a NIC of each leaf here, and name those that are elsewhere."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -22,23 +23,54 @@ class LeafCheck(NamedTuple):
     sent: int
     findings: tuple[Finding, ...]
     parallel: int
+    untested: int = 0
+    """Cables above those of the leaf: behind one whose pings are lost, or where an address has no room."""
+    nic: str = ""
 
 
 def run_check_sids(path: Path, nics: Sequence[str], next_hop: str | None, as_json: bool, out: TextIO) -> int:
-    """Check the cables above the leaves of this machine's NICs; return 0 if all pings returned, else 1."""
+    """Check the cables above the leaves of this machine's NICs, each leaf from one NIC or from all that are named.
+
+    Returns 0 if all pings returned, 1 if not, 2 where no NIC of some leaf could ping, if others could.
+    """
     lab = path if path.is_dir() else None
     fabric = load_fabric(lab / FABRIC_FILE if lab else path)
     sids = sids_of(fabric)
     if sids is None:
         raise InputError(f"{one_line(str(path))}: steering: packets name no paths here; pings need `steering: srv6`")
-    sources = {source.nic.port.switch: source for source in sources_of(fabric, nics, lab / NODES_FILE if lab else None)}
-    checks = [check_leaf(Pings(fabric, source.nic), sids, source, next_hop) for source in sources.values()]
+    starts: dict[str, list[tuple[Pings, Source]]] = {}
+    for source in sources_of(fabric, nics, lab / NODES_FILE if lab else None):
+        place = source.nic.id if nics else source.nic.port.switch
+        starts.setdefault(place, []).append((Pings(fabric, source.nic), source))
+    if next_hop and len(starts) > 1:
+        raise InputError(f"--next-hop: it is of one leaf, and {len(starts)} NICs would ping: name one by --nic")
+    checks, problems = list[LeafCheck](), list[str]()
+    for each in starts.values():
+        try:
+            checks.append(_first_that_can(each, sids, next_hop))
+        except InputError as error:
+            problems += error.problems
+    if not checks:
+        raise InputError(*problems)
     if as_json:
-        json.dump({"leaves": [_as_json(check) for check in checks]}, out, indent=2)
+        json.dump({"leaves": [_as_json(check) for check in checks], "problems": problems}, out, indent=2)
         out.write("\n")
     else:
-        out.writelines(f"{line}\n" for check in checks for line in _lines(check))
-    return int(any(check.findings for check in checks))
+        out.writelines(f"{line}\n" for check in checks for line in _lines(check, with_nic=bool(nics)))
+    for problem in problems:
+        print(f"heddle: {problem}", file=sys.stderr)
+    return 2 if problems else int(any(check.findings for check in checks))
+
+
+def _first_that_can(starts: Sequence[tuple[Pings, Source]], sids: Sids, next_hop: str | None) -> LeafCheck:
+    """Check a leaf from the first NIC that has a next hop; raises InputError with the problems of all."""
+    problems: list[str] = []
+    for pings, source in starts:
+        try:
+            return check_leaf(pings, sids, source, next_hop)
+        except InputError as error:
+            problems += error.problems
+    raise InputError(*problems)
 
 
 def check_leaf(pings: Pings, sids: Sids, source: Source, next_hop: str | None) -> LeafCheck:
@@ -46,14 +78,18 @@ def check_leaf(pings: Pings, sids: Sids, source: Source, next_hop: str | None) -
     with entered(source.pid):
         mac = _mac(next_hop) if next_hop else next_hop_of(source.device)
         if mac is None:
-            raise InputError(f"{source.device}: its leaf's MAC address is not known here: give it by --next-hop")
+            raise InputError(
+                f"{source.nic.id}: {source.device} has no IPv4 gateway in the ARP table, or several: "
+                "give its leaf's MAC address by --next-hop"
+            )
         try:
             pinger = SelfPinger(source.device, sids.source(source.nic), mac)
         except PermissionError:
             raise PrerequisiteError("pings take raw sockets (CAP_NET_RAW): run this as root") from None
     with pinger:
         tested, findings = pings.check(pinger.send)
-    return LeafCheck(source.nic.port.switch, tested, pinger.sent, findings, len(pings.parallel))
+    nic, untested = source.nic, pings.cables - tested
+    return LeafCheck(nic.port.switch, tested, pinger.sent, findings, len(pings.parallel), untested, nic.id)
 
 
 def _mac(text: str) -> bytes:
@@ -63,10 +99,12 @@ def _mac(text: str) -> bytes:
     return bytes.fromhex(found)
 
 
-def _lines(check: LeafCheck) -> list[str]:
+def _lines(check: LeafCheck, *, with_nic: bool = False) -> list[str]:
     wrong = f"{len(check.findings)} WRONG" if check.findings else "all return"
     note = f"; an exchange among {check.parallel} parallel cables is not distinguished" if check.parallel else ""
-    head = f"{check.leaf}: {check.tested} cables, {wrong}, {check.sent} packets{note}"
+    note += f"; {check.untested} cables above are not tested" if check.untested else ""
+    place = f"{check.leaf} from {check.nic}" if with_nic else check.leaf
+    head = f"{place}: {check.tested} cables, {wrong}, {check.sent} packets{note}"
     return [head, *(f"  {finding.line}" for finding in check.findings)]
 
 

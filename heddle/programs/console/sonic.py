@@ -19,6 +19,7 @@ from heddle.controller.sonic.config_db import ConfigDb, Tables
 from heddle.controller.sonic.differences import comparison
 from heddle.controller.sonic.export import PortNames, config_tables, switch_ports
 from heddle.controller.sonic.models import MAX_SPEED_MBPS
+from heddle.controller.sonic.packets import IN_SRV6, PLAIN
 from heddle.controller.sonic.path_differences import shared_seeds
 from heddle.controller.sonic.refusals import refusals
 from heddle.controller.sonic.srv6 import srv6_differences, srv6_tables
@@ -89,8 +90,9 @@ def run_verify(
 ) -> int:
     """Print what SONiC refuses, and the differences, of every config_db.json: a line for each cause, the worst first.
 
-    With a fabric file each file's name is that of its switch, and its static SIDs are compared too. Returns 0, 1 if
-    there are any, 2 for malformed files.
+    With a fabric file each file's name is that of its switch, and its static SIDs are compared too. Where packets name
+    their paths, switches are compared with what the outer header needs. Returns 0, 1 if there are any, 2 for malformed
+    files.
     """
     problems: list[str] = []
     configs: dict[str, ConfigDb] = {}
@@ -99,10 +101,12 @@ def run_verify(
             configs[one_line(str(path))] = read_config_db(path)
         except InputError as error:
             problems += error.problems
-    found = {file: [*refusals(config), *comparison(config)] for file, config in configs.items()}
-    if fabric is not None:
-        problems += _compare_sids(load_fabric(fabric), names, configs, found)
-    notes = list(shared_seeds(configs))
+    described = load_fabric(fabric) if fabric is not None else None
+    packets = IN_SRV6 if described is not None and sids_of(described) is not None else PLAIN
+    found = {file: [*refusals(config), *comparison(config, packets)] for file, config in configs.items()}
+    if described is not None:
+        problems += _compare_sids(described, names, configs, found)
+    notes = [] if packets.name_paths else list(shared_seeds(configs))
     status = 2 if problems else int(any(not each.is_note for these in found.values() for each in these))
     grouped = {file: causes(these, list(configs[file].tables.get("PORT", {}))) for file, these in found.items()}
     if as_json:

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.address import ipv6_text
+from heddle.controller.model.fabric_change import changes_between
 from heddle.controller.model.next_hops import next_hops
 from heddle.controller.model.srv6 import MAX_USIDS, Action, Sids, address_of
 from tests.oracles.usid_walk import walk
 from tests.support.fabrics.planning import fabric_file, shapes
 
+LEAVES = {"kind": "spine_leaf", "spines": 4, "hosts_per_leaf": 2, "gbps": 1}
 WORDS = {Action.NODE: "shift", Action.ADJACENCY: "shift and send", Action.ROUTE: "send"}
 
 
@@ -88,9 +90,7 @@ def test_a_switch_has_one_entry_a_port_and_one_of_its_own(shape):
 
 
 def test_addresses_stay_when_the_fabric_grows():
-    shapes_of = [
-        {"kind": "spine_leaf", "spines": 4, "leaves": leaves, "hosts_per_leaf": 2, "gbps": 1} for leaves in (3, 9)
-    ]
+    shapes_of = [LEAVES | {"leaves": leaves} for leaves in (3, 9)]
     small, large = (Sids(srv6_fabric(shape)) for shape in shapes_of)
     links = ("h1-n0>leaf1:5", "leaf1:3>spine3:1", "spine3:2>leaf2:3", "leaf2:5>h3-n0")
     fabric = srv6_fabric(shapes_of[0])
@@ -98,6 +98,24 @@ def test_addresses_stay_when_the_fabric_grows():
         assert small.usids((), other.id) == large.usids((), other.id), (one, other)
     assert small.usids(links, "h3-n0") == large.usids(links, "h3-n0") == (0xE003, 0xE002, 0xE005)
     assert ipv6_text(small.destination(links, "h3-n0")) == "fcbb:7:e003:e002:e005::"
+    assert changes_between(*(srv6_fabric(shape) for shape in shapes_of)).harms == ()
+
+
+def test_addresses_of_nodes_stay_when_the_fabric_grows():
+    small, large = (srv6_fabric(LEAVES | {"leaves": leaves}, "un") for leaves in (3, 9))
+    links = ("h1-n0>leaf1:5", "leaf1:3>spine3:1", "spine3:2>leaf2:3", "leaf2:5>h3-n0")
+    assert Sids(small).usids(links, "h3-n0") == Sids(large).usids(links, "h3-n0") == (3, 6, 0xE005)
+    assert changes_between(small, large).harms == ()
+
+
+@pytest.mark.parametrize(("leaves", "room"), [(7, None), (9, 16)])
+def test_addresses_of_cable_ends_change_past_a_power_of_two_of_ports_and_this_is_named_as_harmful(leaves, room):
+    small, large = (srv6_fabric(LEAVES | {"leaves": count}, "cable") for count in (5, leaves))
+    stays = [Sids(small).node(switch.id) == Sids(large).node(switch.id) for switch in small.switches]
+    assert set(stays) == {room is None}
+    what = "block fcbb:7::/32, style cable, last hop route,"
+    harm = f"srv6 is {what} {room} uSIDs a switch, was {what} 8 uSIDs a switch"
+    assert changes_between(small, large).harms == ((harm,) if room else ())
 
 
 def test_a_seventh_usid_is_refused():

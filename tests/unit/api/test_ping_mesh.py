@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pytest
 
+from heddle.controller.brain.begin import begin
 from heddle.controller.model.address import parse_ip
 from heddle.controller.model.event import PortStatus
+from heddle.controller.model.fabric import SteeredBy
 from heddle.controller.model.steering import layout_of
 from heddle.controller.probe_sessions.mesh import BUDGET, PingMesh
-from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS
+from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS, ProbeAgents
 from heddle.controller.rules.compile import WHOLE, compile_fabric
 from heddle.controller.rules.listing import group_rows, rows
 from heddle.controller.runtime.judged_cables import JudgedBy, JudgedCables
@@ -171,3 +174,11 @@ async def test_agents_of_one_leaf_have_no_link_to_probe():
     async with meshed(Site(), hosts={"h1", "h2"}) as (_, mesh):
         await asyncio.sleep(0.3)
         assert mesh.counts["turns"] == 0
+
+
+@pytest.mark.parametrize("steered_by", [SteeredBy.HASH, SteeredBy.SRV6])
+async def test_a_fabric_whose_switches_do_not_steer_by_the_source_port_has_no_mesh(steered_by):
+    state = begin(replace(FABRIC, steered_by=steered_by))
+    mesh = PingMesh(ProbeAgents(print), lambda: state, print, np.random.default_rng(0).random, nic_pps=100)
+    async with asyncio.timeout(5):
+        await mesh.run()

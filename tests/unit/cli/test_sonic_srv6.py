@@ -101,6 +101,37 @@ def test_a_planted_change_is_named(heddle, exported, change, line):
     assert any(each.startswith(f"{folder / 'leaf1.json'}: {line}") for each in text.splitlines()), text
 
 
+def test_switches_are_compared_with_what_the_outer_header_needs(heddle, exported):
+    folder, fabric = exported
+    file = folder / "leaf1.json"
+    tables = tables_of(file)
+    tables["SWITCH_HASH"] = {"GLOBAL": {"ecmp_hash": ["DST_IP"], "ecmp_hash_algorithm": "RANDOM"}}
+    tables["PORT"]["Ethernet0"]["mtu"] = "4160"
+    tables["ACL_TABLE"] = {name: {"type": name, "ports": ["Ethernet4"], "stage": "ingress"} for name in ("L3", "L3V6")}
+    rules = {"OTHER": {"NEXT_HEADER": "17"}, "PORT": {"L4_DST_PORT": "4791"}, "ALL": {"NEXT_HEADER": "4"}}
+    tables["ACL_RULE"] = {
+        f"{table}|{name}": {"PRIORITY": str(9 - number), "PACKET_ACTION": "DROP", **rule}
+        for table in ("L3", "L3V6")
+        for number, (name, rule) in enumerate(rules.items())
+    }
+    del tables["ACL_RULE"]["L3|OTHER"], tables["ACL_RULE"]["L3|ALL"]
+    file.write_text(json.dumps(tables))
+    status, text, _ = heddle("verify", "roce", file, "--fabric", fabric)
+    assert status == 1
+    assert [
+        line.removeprefix(f"{file}: ").partition(":")[0] for line in text.splitlines() if "SONiC accepts" not in line
+    ] == [
+        "PORT|Ethernet0 mtu",
+        "ACL_RULE|L3V6|ALL PACKET_ACTION",
+    ]
+    assert "at least 4200" in text
+    assert "fits every RoCE packet (IPv6, next header 4)" in text
+    _, plain, _ = heddle("verify", "roce", file)
+    assert "SWITCH_HASH" in plain
+    assert "ACL_RULE|L3|PORT" in plain
+    assert "ACL_RULE|L3V6" not in "".join(line for line in plain.splitlines() if "SONiC accepts" not in line)
+
+
 def test_a_file_that_no_switch_names_is_a_problem(heddle, exported):
     folder, fabric = exported
     (folder / "leaf1.json").rename(folder / "other.json")

@@ -4,8 +4,11 @@ from dataclasses import fields, replace
 
 import pytest
 
+from heddle.controller.api.services.fabric import foresight_to
+from heddle.controller.brain.begin import begin
 from heddle.controller.model.fabric import PortRef
 from heddle.controller.model.fabric_change import FabricChange, Parts, changes_between
+from heddle.controller.runtime.journal.foresight import foreseen, running_of
 from heddle.controller.views.fabric_differences import (
     ADDED,
     CHANGED,
@@ -20,6 +23,7 @@ from heddle.controller.views.fabric_differences import (
 from tests.support.fabrics.grown_files import LEAF_MORE, SLOWER, YARD
 from tests.unit.journal.test_another_fabric import fabric_of
 
+HOST_AT_LEAF1 = 'hosts: [{id: more, nics: [{id: more-n0, ip: 10.9.0.1, port: "leaf1:33", gbps: 40}]}]\n'
 ALL = Setup(has_tls=True, has_broker=True)
 NEW = ("leaf4", "h7", "h8")
 
@@ -95,11 +99,26 @@ def test_what_follows_by_itself_asks_for_nothing_and_certificates_of_what_is_gon
     [
         (SLOWER, None),
         (LEAF_MORE, {"leaf4", "spine1", "spine2"}),
+        (LEAF_MORE + HOST_AT_LEAF1, {"leaf1", "leaf4", "spine1", "spine2"}),
+        (YARD + HOST_AT_LEAF1, {"leaf1"}),
+        (YARD.replace("yard", "garden"), None),
         (YARD + 'srv6: {block: "fcbb:5::/32"}\n', set()),
     ],
-    ids=["a rate", "a leaf", "another block"],
+    ids=["a rate", "a leaf", "a leaf and a host at another", "a host", "another name", "another block"],
 )
 def test_static_sids_are_a_copy_of_the_file_where_packets_name_their_paths(after, wanted):
     before, after = (f"steering: srv6\n{text}" for text in (YARD, after))
-    found = [one.parts for one in copies(change(before, after), Setup(names_paths=True)) if one.what == "static SIDs"]
-    assert [set(parts) for parts in found] == ([] if wanted is None else [wanted])
+    assert copied_sids(before, after) == ([] if wanted is None else [wanted])
+
+
+def test_all_static_sids_are_written_where_packets_begin_to_name_their_paths_and_none_where_they_end():
+    srv6 = f"steering: srv6\n{YARD}"
+    assert copied_sids(f"steering: hash\n{YARD}", srv6) == [set()]
+    assert copied_sids(srv6, f"steering: hash\n{YARD}") == []
+
+
+def copied_sids(before: str, after: str) -> list[set[str]]:
+    """Return the switches whose static SIDs are to be written, as `heddle fabric apply` foresees them."""
+    running = running_of(begin(fabric_of(before)))
+    found = foresight_to(foreseen(running, fabric_of(after)), Setup(), applied=False)
+    return [set(one.parts) for one in found.copies if one.what == "static SIDs"]
