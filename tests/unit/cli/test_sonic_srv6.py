@@ -125,7 +125,7 @@ def test_switches_are_compared_with_what_the_outer_header_needs(heddle, exported
         "ACL_RULE|L3V6|ALL PACKET_ACTION",
     ]
     assert "at least 4200" in text
-    assert "fits every RoCE packet (IPv6, next header 4)" in text
+    assert "fits all RoCE packets (data and CNPs, IPv6, next header 4)" in text
     _, plain, _ = heddle("verify", "roce", file)
     assert "SWITCH_HASH" in plain
     assert "ACL_RULE|L3|PORT" in plain
