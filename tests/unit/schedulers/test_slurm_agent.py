@@ -31,7 +31,10 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         self.ranks = {"train": ()}
         self.renewed = []
         self.requests = []
-        self.refuses = None
+        self.refuses = self.refuses_previews = None
+        self.assumed = set()
+        self.pairs = []
+        self.previews = []
         self.address = ""
 
     def GetTopology(self, request, context):
@@ -52,13 +55,27 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
             context.abort(self.refuses, "no\nroom")
         self.requests.append(request)
         self.ranks[request.job_id] = tuple(request.ranks)
+        self.assumed |= {request.job_id} if request.assumed else set()
         return pb.JobPlan(job_id=request.job_id, flow_count=len(request.ranks))
+
+    def PreviewJob(self, request, context):
+        self.previews.append(request)
+        if self.refuses_previews is not None:
+            context.abort(self.refuses_previews, "no\nroom")
+        return pb.JobPlan()
+
+    def GetPairs(self, request, context):
+        return pb.JobPairs(pairs=self.pairs)
+
+    def StreamFlows(self, request, context):
+        yield pb.FlowPlanPage(flows=[])
 
     def ListJobs(self, request, context):
         names = sorted(self.ranks)
         at = names.index(request.page_token) if request.page_token else 0
         after = names[at + 1] if at + 1 < len(names) else ""
-        return pb.ListJobsReply(jobs=[pb.JobPlan(job_id=names[at])], next_page_token=after)
+        proof = pb.Certificate(assumed=names[at] in self.assumed)
+        return pb.ListJobsReply(jobs=[pb.JobPlan(job_id=names[at], certificate=proof)], next_page_token=after)
 
     def RenewJob(self, request, context):
         self.renewed.append(request.job_id)
@@ -316,6 +333,34 @@ def test_an_error_of_the_thread_beside_passes_ends_the_agent(jobs, squeue, tmp_p
     with pytest.raises(StepError):
         run_until(monkeypatch, tmp_path, jobs, lambda: False, topology=tmp_path / "topology.conf")
     assert not (tmp_path / "s").exists()
+
+
+CODES = grpc.StatusCode
+
+
+@pytest.mark.parametrize(
+    ("code", "is_replanned"), [(CODES.FAILED_PRECONDITION, False), (CODES.ALREADY_EXISTS, True), (None, True)]
+)
+def test_what_a_job_connects_is_previewed_for_its_tenant_before_its_plan_is_released(
+    jobs, squeue, tmp_path, monkeypatch, code, is_replanned
+):
+    now = SimpleNamespace(s=time.monotonic())
+    monkeypatch.setattr(agent_module, "time", SimpleNamespace(monotonic=lambda: now.s))
+    (tmp_path / "bin" / "7").write_text("ml|main|(null)\n")
+    squeue("7|7|h[1-4]\n")
+    jobs.refuses_previews = code
+    jobs.pairs = [pb.ConnectedPair(src_nic="h1-n0", dst_nic="h3-n0", queue_pairs=1)]
+    calls, lines = PlannedJobs(jobs.address, 90_000), []
+    agent = Agent(calls, 90_000, lines.append, tenants=True)
+    for _ in range(3):
+        agent.run_pass()
+        now.s += 10
+    calls.close()
+    assert [(each.tenant, each.assumed) for each in jobs.previews] == [("ml", False)]
+    assert [each.assumed for each in jobs.requests] == [True, False][: 1 + is_replanned]
+    assert len(jobs.planned) == 1
+    assert ("the plan before stays: PreviewJob: no\\nroom" in lines[-1]) == (not is_replanned)
+    assert agent.failing == ""
 
 
 # Hooks

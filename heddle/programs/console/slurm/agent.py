@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heddle.controller.config.text.complaint import one_line
-from heddle.controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
+from heddle.controller.model.error import AlreadyExistsError, HeddleError, InputError, NotFoundError, UnavailableError
 from heddle.controller.model.job import JobRequest
 from heddle.controller.schedulers.slurm_jobs import (
     MAX_JOBS,
@@ -51,7 +51,7 @@ class Agent:
     ) -> None:
         self._jobs = jobs
         self._rules = rules
-        self._observed = ObservedJobs(jobs)
+        self._observed = ObservedJobs(jobs, self._is_admitted)
         self._tenants = tenants
         self._lease_ms = lease_ms
         self._log = log
@@ -82,7 +82,8 @@ class Agent:
             self._log(f"the first {MAX_JOBS:,} jobs are planned, others are not")
         self._is_full = is_full
         known = self._jobs.known()
-        steps = self._reconciler.steps(self._observed.wanted(wanted, known), known, time.monotonic())
+        now_s = time.monotonic()
+        steps = self._reconciler.steps(self._observed.wanted(wanted, known, now_s), known, now_s)
         for job in steps.release:
             self._released(job)
         for job in steps.renew:
@@ -102,6 +103,24 @@ class Agent:
             raise
         self._heard_s = time.monotonic()
         return found
+
+    def _is_admitted(self, request: JobRequest) -> bool:
+        """Return whether a job would be planned by what it connects, beside the plan that it has.
+
+        Raises UnavailableError. Ports that a job has fixed are those of its own plan, which is released first.
+        """
+        if self._tenants:
+            text = run_slurm(*DESCRIBE, number_of(request.job_id), timeout_s=SQUEUE_TIMEOUT_S)
+            request = replace(request, tenant=said_of(text).account)
+        try:
+            with suppress(AlreadyExistsError):
+                self._jobs.preview(request)
+        except UnavailableError:
+            raise
+        except HeddleError as error:
+            self._log(one_line(f"{request.job_id}: the plan before stays: {error}"))
+            return False
+        return True
 
     def _submitted(self, assumed: JobRequest) -> None:
         """Submit a job as it says it is, else as assumed; raises UnavailableError."""
