@@ -32,6 +32,7 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         self.renewed = []
         self.requests = []
         self.refuses = self.refuses_previews = None
+        self.refuses_algorithm = None
         self.assumed = set()
         self.pairs = []
         self.previews = []
@@ -53,6 +54,8 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
     def SubmitJob(self, request, context):
         if self.refuses is not None:
             context.abort(self.refuses, "no\nroom")
+        if self.refuses_algorithm == request.collectives[0].algorithm:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no nvlink_domain")
         self.requests.append(request)
         self.ranks[request.job_id] = tuple(request.ranks)
         self.assumed |= {request.job_id} if request.assumed else set()
@@ -251,7 +254,7 @@ def test_a_refused_job_is_one_line_and_keeps_no_other_from_being_planned(agent, 
     squeue("7|7|h[1-2]\n8|8|h[3-4]\n")
     agent.run_pass()
     assert list(jobs.planned) == [8]
-    assert agent.lines[0].endswith("not planned: SubmitJob: no\\nroom")
+    assert agent.lines[0].endswith("not planned as assumed: SubmitJob: no\\nroom")
 
 
 def test_of_too_many_jobs_the_oldest_are_planned_and_one_line_says_so(agent, jobs, squeue, monkeypatch):
@@ -520,6 +523,27 @@ def test_a_rule_by_account_or_partition_comes_after_the_comment_and_before_the_a
     ]
     words = [line.partition("planned ")[2].partition(",")[0] for line in lines]
     assert words == ["as it says", "by a rule", "by a rule", "as assumed"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("algorithm: NCCL", ["not planned as it says", "not planned by a rule", "planned as assumed"]),
+        ("algorithm: NCCL_NO_PXN", ["not planned as it says", "planned by a rule"]),
+    ],
+)
+def test_a_comment_that_the_controller_refuses_gives_way_to_the_rule_and_that_to_the_assumption(
+    jobs, squeue, tmp_path, rule, words
+):
+    jobs.refuses_algorithm = pb.Collective.NCCL
+    (tmp_path / "bin" / "7").write_text("ml|main|heddle: collective=BROADCAST algorithm=NCCL\n")
+    squeue("7|7|h[1-2]\n")
+    (tmp_path / "policy.yaml").write_text(f"version: 1\nslurm: [{{{rule}}}]\n")
+    calls, lines = PlannedJobs(jobs.address, 90_000), []
+    Agent(calls, 90_000, lines.append, rules=JobRules(tmp_path / "policy.yaml", lines.append)).run_pass()
+    calls.close()
+    assert [line.split(": ")[1].split(",")[0] for line in lines] == words
+    assert len(jobs.planned) == 1
 
 
 def test_rules_that_become_wrong_are_one_line_and_the_former_stay(tmp_path):

@@ -123,39 +123,49 @@ class Agent:
         return True
 
     def _submitted(self, assumed: JobRequest) -> None:
-        """Submit a job as it says it is, else as assumed; raises UnavailableError."""
+        """Submit a job as it says it is, else by a rule, else as assumed; raises UnavailableError."""
         text = run_slurm(*DESCRIBE, number_of(assumed.job_id), timeout_s=SQUEUE_TIMEOUT_S)
         if not text:
             return  # it has ended meanwhile
-        request, how = self._described(assumed, said_of(text))
-        try:
-            plan = self._jobs.submit(request)
-        except UnavailableError:
-            raise
-        except HeddleError as error:
-            self._reconciler.refused(request.job_id, time.monotonic())
-            self._observed.refused(request.job_id)
-            self._log(one_line(f"{request.job_id}: not planned: {error}"))
+        found = self._described(assumed, said_of(text))
+        while found:
+            request, how = found.pop(0)
+            try:
+                plan = self._jobs.submit(request)
+            except UnavailableError:
+                raise
+            except HeddleError as error:
+                self._log(one_line(f"{request.job_id}: not planned {how}: {error}"))
+                if isinstance(error, InputError) and found:
+                    continue  # what is wrong once is never right
+                self._reconciler.refused(request.job_id, time.monotonic())
+                self._observed.refused(request.job_id)
+                return
+            self._reconciler.held(request.job_id, time.monotonic())
+            fullest = f"{plan.certificate.own_max_link_utilisation:.2f}"
+            self._log(f"{request.job_id}: planned {how}, {plan.flow_count:,} flows, its fullest link {fullest}")
             return
-        self._reconciler.held(request.job_id, time.monotonic())
-        fullest = f"{plan.certificate.own_max_link_utilisation:.2f}"
-        self._log(f"{request.job_id}: planned {how}, {plan.flow_count:,} flows, its fullest link {fullest}")
 
-    def _described(self, assumed: JobRequest, said: Said) -> tuple[JobRequest, str]:
-        """Return the request by what the job or a rule says of it, and a word for it."""
+    def _described(self, assumed: JobRequest, said: Said) -> list[tuple[JobRequest, str]]:
+        """Return the requests by what the job, then a rule says of it, then the assumption; with a word for each."""
         request = replace(assumed, tenant=said.account) if self._tenants else assumed
         if not assumed.assumed:
-            return request, "as it connects"
+            return [(request, "as it connects")]
+        comment = rule = None
         try:
-            collective, how = collective_said(said.comment), "as it says"
+            comment = collective_said(said.comment)
         except InputError as error:
             self._log(one_line(f"{assumed.job_id}: {error}"))
-            collective = None
-        if collective is None and self._rules is not None:
-            collective, how = ruled(self._rules.current(), said), "by a rule"
-        if collective is None:
-            return request, "as assumed"
-        return replace(request, collectives=(collective,), assumed=False), how
+        if self._rules is not None:
+            rule = ruled(self._rules.current(), said)
+        return [
+            *(
+                (replace(request, collectives=(collective,), assumed=False), how)
+                for collective, how in ((comment, "as it says"), (rule, "by a rule"))
+                if collective is not None
+            ),
+            (request, "as assumed"),
+        ]
 
     def _released(self, job: str) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from heddle.controller.api.translate import request_to
-from heddle.controller.model.error import AlreadyExistsError, HeddleError, NotFoundError, UnavailableError
+from heddle.controller.model.error import AlreadyExistsError, HeddleError, InputError, NotFoundError, UnavailableError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.programs.console.client import Client, connected, fabric_of
@@ -18,7 +18,11 @@ SUBMIT_TIMEOUT_S = 30.0
 """A plan of a large job takes seconds; the hook that waits for it has a deadline of its own."""
 UNREACHED = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 
-ERRORS = {grpc.StatusCode.NOT_FOUND: NotFoundError, grpc.StatusCode.ALREADY_EXISTS: AlreadyExistsError}
+ERRORS = {
+    grpc.StatusCode.INVALID_ARGUMENT: InputError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.ALREADY_EXISTS: AlreadyExistsError,
+}
 
 
 class PlannedJobs:
