@@ -19,7 +19,7 @@ from heddle.controller.model.job import OFFERED_KINDS, Algorithm, Collective, Co
 from heddle.controller.model.limit import MAX_QPS_PER_FLOW
 from heddle.controller.model.suggest import did_you_mean
 from heddle.controller.model.tenant import Quota
-from heddle.controller.schedulers.slurm_said import ASSUMED_BYTES, Rule
+from heddle.controller.schedulers.slurm_descriptions import ASSUMED_BYTES, Rule
 from heddle.foundation.identity import Identity, Role
 
 MAX_SLURM_RULES = 1_024

@@ -16,7 +16,7 @@ from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
 from heddle.controller.schedulers.host_list import hosts_of
-from heddle.controller.schedulers.slurm_said import ASSUMED_BYTES
+from heddle.controller.schedulers.slurm_descriptions import ASSUMED_BYTES
 from heddle.foundation.network import Network
 
 SQUEUE = ("squeue", "--noheader", "--all", "--states=R,CF,S,ST,SI,RS", "--format=%A|%i|%N")

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 from heddle.controller.model.limit import MAX_QPS_PER_FLOW, MAX_REQUEST_PINS
-from heddle.controller.schedulers.slurm_said import ASSUMED_BYTES
+from heddle.controller.schedulers.slurm_descriptions import ASSUMED_BYTES
 
 Pair = tuple[str, str]
 """NICs: the one that sends, and its peer."""

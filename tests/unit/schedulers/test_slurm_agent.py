@@ -15,7 +15,7 @@ import pytest
 from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.programs.console.slurm import agent as agent_module
 from heddle.programs.console.slurm import commands, hook
-from heddle.programs.console.slurm.agent import Agent, Wishes, run_agent
+from heddle.programs.console.slurm.agent import Agent, SlurmAgentOptions, run_agent
 from heddle.programs.console.slurm.job_rules import JobRules
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
 from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
@@ -300,7 +300,7 @@ def run_until(monkeypatch, tmp_path, jobs, holds, **options):
         return []
 
     monkeypatch.setattr(WakeSocket, "wait", wait)
-    run_agent(jobs.address, tmp_path / "s", 0.1, 90, lines.append, Wishes(**options))
+    run_agent(jobs.address, tmp_path / "s", 0.1, 90, lines.append, SlurmAgentOptions(**options))
     return lines
 
 
