@@ -265,8 +265,11 @@ async def test_pairs_are_read_and_written_in_the_thread_of_replies(controller, m
 
 @pytest.mark.parametrize("field", ["tenant", "id_prefix"])
 async def test_a_list_by_a_text_that_is_too_long_is_one_line(controller, field):
-    assert not (await controller.jobs.ListJobs(pb.ListJobsRequest(**{field: "x" * 128}))).jobs
-    error = await refused(controller.jobs.ListJobs(pb.ListJobsRequest(**{field: "x" * 129})))
+    request = pb.ListJobsRequest()
+    setattr(request, field, "x" * 128)
+    assert not (await controller.jobs.ListJobs(request)).jobs
+    setattr(request, field, "x" * 129)
+    error = await refused(controller.jobs.ListJobs(request))
     assert (error.code(), error.details()) == (
         grpc.StatusCode.INVALID_ARGUMENT,
         f"{field}: must be at most 128 characters, has 129",

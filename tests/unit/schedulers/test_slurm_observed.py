@@ -16,10 +16,14 @@ from heddle.v1 import heddle_pb2 as pb
 NICS = {f"h{n}": [NicOfHost(f"h{n}", 0)] for n in range(1, 6)}
 
 
-def ring(hosts=4):
-    request = request_of(7, [f"h{n}" for n in range(1, hosts + 1)], NICS, 0)
+def assumed_of(hosts):
+    request = request_of(7, hosts, NICS, 0)
     assert request is not None
     return request
+
+
+def ring():
+    return assumed_of(["h1", "h2", "h3", "h4"])
 
 
 def flows_of(request):
@@ -71,12 +75,12 @@ def fabric(steering):
 class Site:
     """An agent that restarts and its controller, which plans, previews and keeps what is connected.
 
-    `plans` are the flows of jobs, `refuses` those that it does not plan; `log` are the plans of each pass.
+    `plans` are the flows of jobs, `refuses` says which requests it does not plan.
     """
 
-    def __init__(self, connected, nics=NICS):
+    def __init__(self, connected):
         self.connected, self.fails, self.refuses = connected, None, lambda request: False
-        self.plans, self.assumed, self.nics = {}, {}, nics
+        self.plans, self.assumed = {}, {}
         self.now_s, self.hosts, self.steered_by = 0.0, ["h1", "h2", "h3", "h4"], "openflow"
         self.previews, self.requests = 0, []
         self.restart()
@@ -102,7 +106,7 @@ class Site:
     def pass_(self, seconds=10):
         """Run a pass, and return the planned jobs."""
         self.now_s += seconds
-        request = request_of(7, self.hosts, self.nics, 0)
+        request = assumed_of(self.hosts)
         wanted = self.observed.wanted({request.job_id: request}, dict(self.assumed), self.now_s)
         steps = self.reconciler.steps(wanted, [*self.plans], self.now_s)
         for job in steps.release:
@@ -122,7 +126,7 @@ class Site:
         return list(self.plans)
 
 
-BASE = request_of(7, ["h1", "h2", "h3", "h4"], NICS, 0).job_id
+BASE = ring().job_id
 OTHER = {("h1", "h3"): 1}
 
 
@@ -153,7 +157,7 @@ def test_another_agent_keeps_the_plan_that_it_finds_until_other_pairs_are_read_o
     assert [site.pass_() for _ in range(2)] == [found, [observed_of(site.connected)]]
     site.restart()
     site.hosts = ["h1", "h2", "h3"]
-    assert site.pass_() == [request_of(7, site.hosts, NICS, 0).job_id]
+    assert site.pass_() == [assumed_of(site.hosts).job_id]
 
 
 def test_a_plan_that_another_agent_kept_and_the_controller_lost_is_the_assumption_again():
@@ -214,8 +218,7 @@ def test_a_plan_that_is_refused_after_its_preview_gives_way_to_the_one_before(ha
     before = [site.pass_() for _ in range(3)][-1]
     site.connected = {("h2", "h4"): 1}
     site.refuses = lambda request: request.job_id == observed_of({("h2", "h4"): 1})
-    site.is_admitted = lambda request: True
-    site.observed._is_admitted = site.is_admitted
+    site.observed._is_admitted = lambda request: True
     assert [site.pass_() for _ in range(2)] == [before, []]
     assert [site.pass_() for _ in range(3)] == [before] * 3
 

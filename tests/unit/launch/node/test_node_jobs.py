@@ -226,7 +226,12 @@ def test_jobs_that_keep_coming_leave_no_other_unread(node, controller, monkeypat
 def test_a_process_whose_request_is_held_is_read_once(node, served, monkeypatch):
     node.process(os.getpid(), b"SLURM_JOB_ID=7")
     read = []
-    monkeypatch.setattr(node_jobs, "claim_of", lambda *files: read.append(files) or claim_of(*files))
+
+    def counted(*files):
+        read.append(files)
+        return claim_of(*files)
+
+    monkeypatch.setattr(node_jobs, "claim_of", counted)
     assert ask(served.path) == 0
     assert (len(read), served.late) == (1, 1)
 
@@ -280,7 +285,10 @@ def test_what_is_no_request_gets_no_reply_is_counted_and_the_next_is_served(node
 def test_a_socket_file_of_an_agent_that_has_ended_is_replaced_and_one_that_listens_or_is_none_is_not(tmp_path):
     path = tmp_path / "run" / "socket"
     _free(path)
-    with PortServer(str(path), lambda caller: None), pytest.raises(PrerequisiteError, match="another agent"):
+    with (
+        PortServer(str(path), lambda caller: lambda *request: 0),
+        pytest.raises(PrerequisiteError, match="another agent"),
+    ):
         _free(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stale:
         stale.bind(str(path))
