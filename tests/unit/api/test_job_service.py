@@ -274,3 +274,18 @@ async def test_a_list_by_a_text_that_is_too_long_is_one_line(controller, field):
         grpc.StatusCode.INVALID_ARGUMENT,
         f"{field}: must be at most 128 characters, has 129",
     )
+
+
+async def test_a_job_with_the_ports_of_another_s_plan_is_admitted_and_with_its_fixed_ports_already_exists(controller):
+    plan = await controller.jobs.SubmitJob(message("a"))
+    flow = plan.flows[0]
+    fixed = pb.FlowDemand(src_rank=0, dst_rank=1, udp_source_port=flow.udp_source_port)
+    custom = pb.Collective(kind=pb.Collective.CUSTOM, bytes=1, flows=[fixed])
+
+    def request(job):
+        return pb.SubmitJobRequest(job_id=job, ranks=[flow.src_nic, flow.dst_nic], collectives=[custom])
+
+    await controller.jobs.PreviewJob(request("b"))
+    await controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="a"))
+    assert (await controller.jobs.SubmitJob(request("b"))).flows[0].udp_source_port == flow.udp_source_port
+    assert (await refused(controller.jobs.PreviewJob(request("c")))).code() is grpc.StatusCode.ALREADY_EXISTS
