@@ -15,8 +15,8 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import DEFAULT_MOVES, Cause
 from heddle.controller.model.plan import Certificate
+from heddle.controller.schedulers.slurm_descriptions import described_collective
 from heddle.controller.schedulers.slurm_jobs import NicOfHost, nics_of_hosts, request_of
-from heddle.controller.schedulers.slurm_said import collective_said
 
 JOBS, SEEDS = 40, (1, 2)
 SIZES = (1, 1, 2, 2, 3, 4, 4, 6, 8)
@@ -100,9 +100,9 @@ def planned(fabric: Fabric, runs: Sequence[Run]) -> Planned:
 
 def _request(number: int, run: Run, nics: Mapping[str, Sequence[NicOfHost]]) -> JobRequest | None:
     """Return what the agent would submit for a job."""
-    request, said = request_of(number + 1, run.nodes, nics, LEASE_MS), collective_said(run.job.comment)
-    assert said is not None
-    return request and replace(request, collectives=(said,))
+    request, described = request_of(number + 1, run.nodes, nics, LEASE_MS), described_collective(run.job.comment)
+    assert described is not None
+    return request and replace(request, collectives=(described,))
 
 
 def _weighed(weights: Sequence[float], certificates: Sequence[Certificate]) -> Planned:

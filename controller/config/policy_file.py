@@ -15,11 +15,11 @@ from heddle.controller.config.text.field import Shape, Uint32, Version, refuse
 from heddle.controller.config.text.shape_error import shape_problems
 from heddle.controller.model.admission import Problem
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.job import OFFERED_KINDS, Collective, CollectiveKind
+from heddle.controller.model.job import OFFERED_KINDS, Algorithm, Collective, CollectiveKind
 from heddle.controller.model.limit import MAX_QPS_PER_FLOW
 from heddle.controller.model.suggest import did_you_mean
 from heddle.controller.model.tenant import Quota
-from heddle.controller.schedulers.slurm_said import ASSUMED_BYTES, Rule
+from heddle.controller.schedulers.slurm_descriptions import ASSUMED_BYTES, Rule
 from heddle.foundation.identity import Identity, Role
 
 MAX_SLURM_RULES = 1_024
@@ -72,6 +72,7 @@ class SlurmRuleShape(Shape):
     collective: Literal[OFFERED_KINDS] = "RING_ALL_REDUCE"  # type: ignore[valid-type]
     bytes: Annotated[int, Field(ge=1, lt=10**18)] = ASSUMED_BYTES
     qps: Annotated[int, Field(ge=1, le=MAX_QPS_PER_FLOW)] = 1
+    algorithm: Literal[tuple(Algorithm.__members__)] = "CONTRACT"  # type: ignore[valid-type]
 
 
 class PolicyShape(Shape):
@@ -114,7 +115,12 @@ def load_slurm_rules(path: Path | str) -> tuple[Rule, ...]:
         Rule(
             each.account,
             each.partition,
-            Collective(kind=kinds[each.collective], size_bytes=each.bytes, qps_per_flow=each.qps),
+            Collective(
+                kind=kinds[each.collective],
+                size_bytes=each.bytes,
+                qps_per_flow=each.qps,
+                algorithm=Algorithm[each.algorithm],
+            ),
         )
         for each in _read(path)[1].slurm
     )

@@ -16,7 +16,7 @@ from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
 from heddle.controller.schedulers.host_list import hosts_of
-from heddle.controller.schedulers.slurm_said import ASSUMED_BYTES
+from heddle.controller.schedulers.slurm_descriptions import ASSUMED_BYTES
 from heddle.foundation.network import Network
 
 SQUEUE = ("squeue", "--noheader", "--all", "--states=R,CF,S,ST,SI,RS", "--format=%A|%i|%N")
@@ -86,6 +86,11 @@ def wanted_jobs(
     return {request.job_id: request for request in requests[:MAX_JOBS]}
 
 
+def is_planned_id(job_id: str) -> bool:
+    """Return whether an id is one of ours, `slurm-JOB-DIGEST`."""
+    return _JOB_ID.fullmatch(job_id) is not None
+
+
 def number_of(job_id: str) -> str:
     """Return Slurm's id of a planned job."""
     return job_id.split("-")[1]
@@ -135,7 +140,7 @@ class Reconciler:
         self._renewed_s = {job: at for job, at in self._renewed_s.items() if job in known}
         self._refused = {job: until for job, until in self._refused.items() if job in wanted}
         return Steps(
-            release=tuple(job for job in known if _JOB_ID.fullmatch(job) and job not in wanted),
+            release=tuple(job for job in known if is_planned_id(job) and job not in wanted),
             renew=tuple(job for job in wanted if job in known and self._is_due(job, now_s)),
             submit=tuple(
                 request
@@ -146,7 +151,7 @@ class Reconciler:
 
     def renewals(self, known: Iterable[str], now_s: float) -> tuple[str, ...]:
         """Return the planned jobs whose renewal is due, whether they run or not: for as long as Slurm is silent."""
-        return tuple(job for job in known if _JOB_ID.fullmatch(job) and self._is_due(job, now_s))
+        return tuple(job for job in known if is_planned_id(job) and self._is_due(job, now_s))
 
     def held(self, job: str, now_s: float) -> None:
         """Note that a job was submitted or renewed."""

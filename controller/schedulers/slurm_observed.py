@@ -10,8 +10,8 @@ from dataclasses import replace
 from hashlib import sha256
 
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from heddle.controller.model.limit import MAX_QPS_PER_FLOW
-from heddle.controller.schedulers.slurm_said import ASSUMED_BYTES
+from heddle.controller.model.limit import MAX_QPS_PER_FLOW, MAX_REQUEST_PINS
+from heddle.controller.schedulers.slurm_descriptions import ASSUMED_BYTES
 
 Pair = tuple[str, str]
 """NICs: the one that sends, and its peer."""
@@ -41,13 +41,17 @@ def observed_id(assumed: JobRequest, connected: Mapping[Pair, int]) -> str:
 def observed_request(
     assumed: JobRequest, connected: Mapping[Pair, int], ports: Mapping[Pair, Iterable[int]]
 ) -> JobRequest:
-    """Return the request by what a job has connected; `ports` are those of its plan, by pair."""
+    """Return the request by what a job has connected, a flow for each queue pair; `ports` are those of its plan.
+
+    The first queue pairs of a pair have these ports, as many as one request may fix.
+    """
     rank_of = {nic: rank for rank, nic in enumerate(assumed.ranks)}
-    flows = (
-        FlowDemand(rank_of[src], rank_of[dst], 0, port)
-        for (src, dst), count in sorted(_sent(assumed, connected).items())
-        for port in tuple(ports.get((src, dst), ())) or (0,) * count
-    )
+    flows: list[FlowDemand] = []
+    may_fix = MAX_REQUEST_PINS
+    for (src, dst), count in sorted(_sent(assumed, connected).items()):
+        fixed = [*ports.get((src, dst), ())][: min(count, may_fix)]
+        may_fix -= len(fixed)
+        flows.extend(FlowDemand(rank_of[src], rank_of[dst], 0, port) for port in (*fixed, *[0] * (count - len(fixed))))
     custom = Collective(kind=CollectiveKind.CUSTOM, size_bytes=ASSUMED_BYTES, flows=tuple(flows))
     return replace(assumed, job_id=observed_id(assumed, connected), collectives=(custom,), assumed=False)
 

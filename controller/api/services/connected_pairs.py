@@ -15,7 +15,7 @@ Pairs = dict[tuple[str, str], int]
 
 
 class ConnectedPairs:
-    """The newest report of each host of each job, used from one event loop."""
+    """The newest report of each host of each job. Only work in the thread (`in_worker`) may use it."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, dict[str, Pairs]] = {}
@@ -23,27 +23,31 @@ class ConnectedPairs:
     def report(self, message: pb.JobPairs, nics: Mapping[str, Nic], jobs: Collection[str]) -> None:
         """Take a host's report in the place of its former one; raises InputError, BudgetExceededError.
 
-        What was reported of jobs that have ended, which are those that `jobs` lacks, is forgotten.
+        What was reported of jobs that have ended, which are those that `jobs` lacks, is forgotten. Of a host without
+        pairs nothing is kept.
         """
         pairs = _pairs(message, nics)
         for ended in [job for job in self._jobs if job not in jobs]:
             del self._jobs[ended]
         hosts = self._jobs.get(message.job_id, {})
-        former = len(hosts.get(message.host, ()))
-        if sum(map(len, hosts.values())) - former + len(pairs) > MAX_PAIRS or self._count() > MAX_ALL_PAIRS:
+        more = len(pairs) - len(hosts.get(message.host, ()))
+        if sum(map(len, hosts.values())) + more > MAX_PAIRS or self._count() + more > MAX_ALL_PAIRS:
             raise BudgetExceededError(
                 f"{message.job_id}: more than {MAX_PAIRS:,} pairs, or {MAX_ALL_PAIRS:,} of all jobs"
             )
-        self._jobs.setdefault(message.job_id, hosts)[message.host] = pairs
+        if pairs:
+            self._jobs.setdefault(message.job_id, hosts)[message.host] = pairs
+        else:
+            hosts.pop(message.host, None)
 
-    def pairs(self, job_id: str) -> pb.JobPairs:
-        """Return the pairs of all hosts of a job."""
+    def pairs(self, job_id: str) -> bytes:
+        """Return the pairs of all hosts of a job, a JobPairs."""
         rows = [
             pb.ConnectedPair(src_nic=src, dst_nic=dst, queue_pairs=count)
             for pairs in self._jobs.get(job_id, {}).values()
             for (src, dst), count in pairs.items()
         ]
-        return pb.JobPairs(job_id=job_id, pairs=rows)
+        return pb.JobPairs(job_id=job_id, pairs=rows).SerializeToString()
 
     def _count(self) -> int:
         return sum(len(pairs) for hosts in self._jobs.values() for pairs in hosts.values())

@@ -22,7 +22,7 @@ from heddle.controller.api.worker import Replies, RequestReader, in_worker
 from heddle.controller.brain.state import Job, State
 from heddle.controller.brain.tenants import owns
 from heddle.controller.brain.transactions.jobs import no_job
-from heddle.controller.model.admission import quoted
+from heddle.controller.model.admission import MAX_TENANT_LENGTH, quoted
 from heddle.controller.model.effect import Response
 from heddle.controller.model.error import DeadlineError, HeddleError, InputError
 from heddle.controller.model.event import Release, Renew, Submit, Suggest
@@ -42,6 +42,8 @@ from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
 MAX_TOKEN_LENGTH = 20
+MAX_PREFIX_LENGTH = 128
+"""That of a job's id."""
 CLOCK_STEP_MS = 100
 """A reply is made anew once the machine's clock was set by so much."""
 Context = Any  # grpc.aio.ServicerContext, whose stubs are not generic everywhere
@@ -138,6 +140,7 @@ class JobService(rpc.JobServiceServicer):
             state, scope, tenant, after = self._loop.state, current().scope, request.tenant, _after(request.page_token)
             room = A_MESSAGE._replace(flows=0) if request.without_flows else A_MESSAGE
             prefix = request.id_prefix
+            _refuse_long(("tenant", tenant, MAX_TENANT_LENGTH), ("id_prefix", prefix, MAX_PREFIX_LENGTH))
             key, published = (tenant, prefix, after, room, *self._view()), self._publisher()
 
             def write() -> bytes:
@@ -199,14 +202,14 @@ class JobService(rpc.JobServiceServicer):
             current().speaks_for(request.host)
             self._job(request.job_id)
             state = self._loop.state
-            self._connected.report(request, state.fabric.nic_by_id, state.jobs)
+            await in_worker(self._connected.report, request, state.fabric.nic_by_id, state.jobs)
             return pb.ReportPairsReply()
 
-    async def GetPairs(self, request: pb.GetJobRequest, context: Context) -> pb.JobPairs:
+    async def GetPairs(self, request: pb.GetJobRequest, context: Context) -> bytes:
         """Return the pairs that all hosts have reported of a job."""
         async with errors_as_status(context):
             self._job(request.job_id)
-            return self._connected.pairs(request.job_id)
+            return await in_worker(self._connected.pairs, request.job_id)
 
     async def LeaveJob(self, request: pb.LeaveJobRequest, context: Context) -> pb.LeaveJobReply:
         """Note that a node's part of a job has ended; the reply says whether it was the last."""
@@ -260,6 +263,13 @@ def _after(page_token: str) -> int:
     if not (page_token.isascii() and page_token.isdecimal() and len(page_token) < MAX_TOKEN_LENGTH):
         raise InputError(f"page_token: {quoted(page_token)} is no next_page_token of a reply")
     return int(page_token)
+
+
+def _refuse_long(*texts: tuple[str, str, int]) -> None:
+    """Raise InputError for a field whose text is longer than its limit: kept replies have them as keys."""
+    for field, text, limit in texts:
+        if len(text) > limit:
+            raise InputError(f"{field}: must be at most {limit} characters, has {len(text):,}")
 
 
 def _named(state: State, tenant: str, prefix: str) -> Iterator[Job]:
@@ -338,10 +348,13 @@ def add_to(
         "PreviewJob": grpc.unary_unary_rpc_method_handler(
             service.PreviewJob, response_serializer=pb.JobPlan.SerializeToString
         ),
-        # These return bytes, which are kept.
+        # These return bytes, made in the thread.
         "GetJob": grpc.unary_unary_rpc_method_handler(service.GetJob, request_deserializer=pb.GetJobRequest.FromString),
         "ListJobs": grpc.unary_unary_rpc_method_handler(
             service.ListJobs, request_deserializer=pb.ListJobsRequest.FromString
+        ),
+        "GetPairs": grpc.unary_unary_rpc_method_handler(
+            service.GetPairs, request_deserializer=pb.GetJobRequest.FromString
         ),
         "SuggestPlacement": grpc.unary_unary_rpc_method_handler(
             service.SuggestPlacement, response_serializer=pb.SuggestPlacementReply.SerializeToString

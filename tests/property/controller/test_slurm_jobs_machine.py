@@ -1,17 +1,26 @@
-"""Whatever Slurm, the controller and the agent do, the planned jobs become those that run, and no other is touched."""
+"""Whatever Slurm, the controller and the agent do, the planned jobs become those that run, and no other is touched.
+
+Hosts report what jobs connect, so that jobs are planned again; agents that restart know nothing of the one before.
+"""
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from heddle.controller.config.load import parse_fabric
 from heddle.controller.schedulers.slurm_jobs import NicOfHost, Reconciler, running_jobs, wanted_jobs
+from heddle.programs.console.slurm.observed_jobs import ObservedJobs
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.examples import examples
 
 LEASE_S = 90
 HOSTS = [f"h{number}" for number in range(1, 7)]
 NICS = {host: [NicOfHost(f"{host}-n0", 0)] for host in HOSTS}
+FABRIC = parse_fabric(
+    "version: 1\nname: f\ngenerate: {kind: spine_leaf, spines: 1, leaves: 1, hosts_per_leaf: 6}\n", "f"
+)
 OTHERS = {"train", "slurm-3", "slurm-3.0", "slurm-3-abc", "slurm-x-0123456789ab"}
-NODES = st.lists(st.sampled_from([*HOSTS, "login"]), min_size=1, max_size=4, unique=True)
+NODES = st.lists(st.sampled_from([*HOSTS, "login"]), min_size=1, max_size=7, unique=True)
 
 
 class Reconciling(RuleBasedStateMachine):
@@ -23,7 +32,11 @@ class Reconciling(RuleBasedStateMachine):
         self.slurm: dict[int, list[str]] = {}
         self.controller: dict[str, float] = dict.fromkeys(OTHERS, float("inf"))
         self.ranks: dict[str, tuple[str, ...]] = {}
-        self.reconciler = Reconciler(LEASE_S)
+        self.flows_of: dict[str, list[pb.FlowPlan]] = {}
+        self.is_assumed: dict[str, bool] = {}
+        self.connected: dict[int, dict[tuple[str, str], int]] = {}
+        self.refuses_previews = False
+        self.the_agent_starts_anew()
         self.next_job = 1
         self.submitted = 0
         self.refuses = False
@@ -42,11 +55,54 @@ class Reconciling(RuleBasedStateMachine):
     @precondition(lambda self: self.slurm)
     @rule(data=st.data(), nodes=NODES)
     def a_job_is_requeued(self, data, nodes):
-        self.slurm[data.draw(st.sampled_from(sorted(self.slurm)))] = nodes
+        job = data.draw(st.sampled_from(sorted(self.slurm)))
+        self.slurm[job] = nodes
+        self.connected.pop(job, None)
+
+    @precondition(lambda self: self.slurm)
+    @rule(data=st.data(), queue_pairs=st.integers(1, 3))
+    def a_job_connects_two_of_its_nics(self, data, queue_pairs):
+        job = data.draw(st.sampled_from(sorted(self.slurm)))
+        src, dst = (f"{data.draw(st.sampled_from(self.slurm[job]))}-n0" for _ in range(2))
+        self.connected.setdefault(job, {})[src, dst] = queue_pairs
+
+    @rule(nodes=st.permutations(HOSTS), is_reported=st.booleans(), is_requeued=st.booleans())
+    def agents_restart_below_a_job_that_was_planned_again(self, nodes, is_reported, is_requeued):
+        job = self.next_job
+        self.a_job_starts(nodes[:5])
+        self.connected[job] = {(f"{nodes[0]}-n0", f"{nodes[2]}-n0"): 1}
+        self.three_passes()
+        if is_requeued:
+            self.slurm[job] = nodes
+        if is_requeued or not is_reported:
+            del self.connected[job]
+        self.the_agent_starts_anew()
+        self.reconcile(None)
+        if self.is_reached and not self.refuses:
+            assert self.planned().get(job) == self.planned_ranks(job)
+
+    @rule()
+    def the_controller_forgets_what_is_connected(self):
+        self.connected.clear()
+
+    @rule(refuses=st.booleans())
+    def the_controller_refuses_previews_or_does_not(self, refuses):
+        self.refuses_previews = refuses
+
+    def fabric(self):
+        return FABRIC
+
+    def pairs(self, job):
+        assert job in self.controller
+        return self.connected.get(int(job.split("-")[1]), {})
+
+    def flows(self, job):
+        return self.flows_of.get(job, [])
 
     @rule()
     def the_agent_starts_anew(self):
         self.reconciler = Reconciler(LEASE_S)
+        self.observed = ObservedJobs(self, lambda request: not self.refuses_previews)
 
     @rule()
     def the_controller_forgets_its_jobs(self):
@@ -82,16 +138,25 @@ class Reconciling(RuleBasedStateMachine):
     def a_pass(self):
         self.reconcile(None)
 
+    @rule()
+    def three_passes(self):
+        for _ in range(3):
+            self.time_passes(10)
+            self.reconcile(None)
+
     def reconcile(self, limit):
         if not self.is_reached:
             return
         text = "".join(f"{job}|{job}|{','.join(nodes)}\n" for job, nodes in self.slurm.items())
         wanted = wanted_jobs(running_jobs(text), NICS, LEASE_S * 1000)
-        steps = self.reconciler.steps(wanted, set(self.controller), self.now)
+        known = {job: self.is_assumed.get(job, False) for job in self.controller}
+        steps = self.reconciler.steps(self.observed.wanted(wanted, known, self.now), set(self.controller), self.now)
+        submitted = {int(request.job_id.split("-")[1]): request for request in steps.submit}
         for job in steps.release[:limit]:
             assert job not in OTHERS
             number = int(job.split("-")[1])
-            assert self.planned_ranks(number) != self.ranks[job], "a running job was released"
+            if self.planned_ranks(number) == self.ranks[job]:
+                assert self.is_planned_for_what_is_connected(number, submitted[number]), "a running job was released"
             del self.controller[job]
         for job in steps.renew[:limit]:
             self.controller[job] = self.now + LEASE_S
@@ -101,7 +166,14 @@ class Reconciling(RuleBasedStateMachine):
                 self.reconciler.refused(request.job_id, self.now)
                 continue
             self.controller[request.job_id] = self.now + LEASE_S
+            assert request.collectives
             self.ranks[request.job_id] = request.ranks
+            self.is_assumed[request.job_id] = request.assumed
+            self.flows_of[request.job_id] = [
+                pb.FlowPlan(src_nic=request.ranks[flow.src_rank], dst_nic=request.ranks[flow.dst_rank])
+                for one in request.collectives
+                for flow in one.flows
+            ]
             self.submitted += 1
             self.reconciler.held(request.job_id, self.now)
 
@@ -132,10 +204,23 @@ class Reconciling(RuleBasedStateMachine):
         wanted = {job: ranks for job in self.slurm if (ranks := self.planned_ranks(job)) is not None}
         assert self.planned() == wanted
         submitted = self.submitted
+        self.refuses_previews = True  # else jobs are planned again for what they have connected meanwhile
         for _ in range(4):  # with a pass every third of a lease none of them is lost, and submitted again
             self.time_passes(LEASE_S / 3)
             self.reconcile(None)
             assert (self.planned(), self.submitted) == (wanted, submitted)
+
+    def is_planned_for_what_is_connected(self, job, request):
+        """Return whether a request has the pairs that the job has connected, or is the assumption that has them all."""
+        connected = self.connected.get(job, {})
+        found = {pair for pair in connected if pair[0] != pair[1] and {*pair} <= {*request.ranks}}
+        ranks = request.ranks
+        ring = {(ranks[n - 1], ranks[n]) for n in range(len(ranks))}
+        flows = [flow for one in request.collectives for flow in one.flows]
+        sent = {(ranks[flow.src_rank], ranks[flow.dst_rank]) for flow in flows} if flows else ring
+        return (
+            bool(connected) and not self.refuses_previews and all(pair in sent or pair[::-1] in sent for pair in found)
+        )
 
     def planned(self):
         """Return the ranks of the jobs that the agent has submitted."""

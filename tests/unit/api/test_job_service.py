@@ -1,9 +1,11 @@
 import asyncio
+import threading
 from dataclasses import replace
 
 import grpc
 import pytest
 
+from heddle.controller.api.services.connected_pairs import ConnectedPairs
 from heddle.controller.api.translate import request_to
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import CollectiveKind, Steering
@@ -242,3 +244,48 @@ async def test_pairs_that_hosts_report_of_a_job_are_kept_until_it_ends(controlle
 async def test_a_report_of_nics_that_are_not_the_host_s_or_not_there_is_an_invalid_argument(controller, wrong):
     await controller.jobs.SubmitJob(message("a"))
     assert (await refused(controller.jobs.ReportPairs(wrong))).code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_pairs_are_read_and_written_in_the_thread_of_replies(controller, monkeypatch):
+    seen = []
+    for name in ("report", "pairs"):
+        method = getattr(ConnectedPairs, name)
+
+        def noted(*values, method=method):
+            seen.append(threading.current_thread().name)
+            return method(*values)
+
+        monkeypatch.setattr(ConnectedPairs, name, noted)
+    await controller.jobs.SubmitJob(message("a"))
+    await controller.jobs.ReportPairs(pairs())
+    found = await controller.jobs.GetPairs(pb.GetJobRequest(job_id="a"))
+    assert len(found.pairs) == 1
+    assert [name.startswith("api") for name in seen] == [True, True]
+
+
+@pytest.mark.parametrize("field", ["tenant", "id_prefix"])
+async def test_a_list_by_a_text_that_is_too_long_is_one_line(controller, field):
+    request = pb.ListJobsRequest()
+    setattr(request, field, "x" * 128)
+    assert not (await controller.jobs.ListJobs(request)).jobs
+    setattr(request, field, "x" * 129)
+    error = await refused(controller.jobs.ListJobs(request))
+    assert (error.code(), error.details()) == (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        f"{field}: must be at most 128 characters, has 129",
+    )
+
+
+async def test_a_job_with_the_ports_of_another_s_plan_is_admitted_and_with_its_fixed_ports_already_exists(controller):
+    plan = await controller.jobs.SubmitJob(message("a"))
+    flow = plan.flows[0]
+    fixed = pb.FlowDemand(src_rank=0, dst_rank=1, udp_source_port=flow.udp_source_port)
+    custom = pb.Collective(kind=pb.Collective.CUSTOM, bytes=1, flows=[fixed])
+
+    def request(job):
+        return pb.SubmitJobRequest(job_id=job, ranks=[flow.src_nic, flow.dst_nic], collectives=[custom])
+
+    await controller.jobs.PreviewJob(request("b"))
+    await controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="a"))
+    assert (await controller.jobs.SubmitJob(request("b"))).flows[0].udp_source_port == flow.udp_source_port
+    assert (await refused(controller.jobs.PreviewJob(request("c")))).code() is grpc.StatusCode.ALREADY_EXISTS

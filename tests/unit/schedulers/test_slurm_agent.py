@@ -15,7 +15,7 @@ import pytest
 from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.programs.console.slurm import agent as agent_module
 from heddle.programs.console.slurm import commands, hook
-from heddle.programs.console.slurm.agent import Agent, Wishes, run_agent
+from heddle.programs.console.slurm.agent import Agent, SlurmAgentOptions, run_agent
 from heddle.programs.console.slurm.job_rules import JobRules
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
 from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
@@ -31,7 +31,11 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         self.ranks = {"train": ()}
         self.renewed = []
         self.requests = []
-        self.refuses = None
+        self.refuses = self.refuses_previews = None
+        self.refuses_algorithm = None
+        self.assumed = set()
+        self.pairs = []
+        self.previews = []
         self.address = ""
 
     def GetTopology(self, request, context):
@@ -50,15 +54,31 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
     def SubmitJob(self, request, context):
         if self.refuses is not None:
             context.abort(self.refuses, "no\nroom")
+        if self.refuses_algorithm == request.collectives[0].algorithm:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no nvlink_domain")
         self.requests.append(request)
         self.ranks[request.job_id] = tuple(request.ranks)
+        self.assumed |= {request.job_id} if request.assumed else set()
         return pb.JobPlan(job_id=request.job_id, flow_count=len(request.ranks))
+
+    def PreviewJob(self, request, context):
+        self.previews.append(request)
+        if self.refuses_previews is not None:
+            context.abort(self.refuses_previews, "no\nroom")
+        return pb.JobPlan()
+
+    def GetPairs(self, request, context):
+        return pb.JobPairs(pairs=self.pairs)
+
+    def StreamFlows(self, request, context):
+        yield pb.FlowPlanPage(flows=[])
 
     def ListJobs(self, request, context):
         names = sorted(self.ranks)
         at = names.index(request.page_token) if request.page_token else 0
         after = names[at + 1] if at + 1 < len(names) else ""
-        return pb.ListJobsReply(jobs=[pb.JobPlan(job_id=names[at])], next_page_token=after)
+        proof = pb.Certificate(assumed=names[at] in self.assumed)
+        return pb.ListJobsReply(jobs=[pb.JobPlan(job_id=names[at], certificate=proof)], next_page_token=after)
 
     def RenewJob(self, request, context):
         self.renewed.append(request.job_id)
@@ -234,7 +254,7 @@ def test_a_refused_job_is_one_line_and_keeps_no_other_from_being_planned(agent, 
     squeue("7|7|h[1-2]\n8|8|h[3-4]\n")
     agent.run_pass()
     assert list(jobs.planned) == [8]
-    assert agent.lines[0].endswith("not planned: SubmitJob: no\\nroom")
+    assert agent.lines[0].endswith("not planned as assumed: SubmitJob: no\\nroom")
 
 
 def test_of_too_many_jobs_the_oldest_are_planned_and_one_line_says_so(agent, jobs, squeue, monkeypatch):
@@ -280,7 +300,7 @@ def run_until(monkeypatch, tmp_path, jobs, holds, **options):
         return []
 
     monkeypatch.setattr(WakeSocket, "wait", wait)
-    run_agent(jobs.address, tmp_path / "s", 0.1, 90, lines.append, Wishes(**options))
+    run_agent(jobs.address, tmp_path / "s", 0.1, 90, lines.append, SlurmAgentOptions(**options))
     return lines
 
 
@@ -316,6 +336,34 @@ def test_an_error_of_the_thread_beside_passes_ends_the_agent(jobs, squeue, tmp_p
     with pytest.raises(StepError):
         run_until(monkeypatch, tmp_path, jobs, lambda: False, topology=tmp_path / "topology.conf")
     assert not (tmp_path / "s").exists()
+
+
+CODES = grpc.StatusCode
+
+
+@pytest.mark.parametrize(
+    ("code", "is_replanned"), [(CODES.FAILED_PRECONDITION, False), (CODES.ALREADY_EXISTS, True), (None, True)]
+)
+def test_what_a_job_connects_is_previewed_for_its_tenant_before_its_plan_is_released(
+    jobs, squeue, tmp_path, monkeypatch, code, is_replanned
+):
+    now = SimpleNamespace(s=time.monotonic())
+    monkeypatch.setattr(agent_module, "time", SimpleNamespace(monotonic=lambda: now.s))
+    (tmp_path / "bin" / "7").write_text("ml|main|(null)\n")
+    squeue("7|7|h[1-4]\n")
+    jobs.refuses_previews = code
+    jobs.pairs = [pb.ConnectedPair(src_nic="h1-n0", dst_nic="h3-n0", queue_pairs=1)]
+    calls, lines = PlannedJobs(jobs.address, 90_000), []
+    agent = Agent(calls, 90_000, lines.append, tenants=True)
+    for _ in range(3):
+        agent.run_pass()
+        now.s += 10
+    calls.close()
+    assert [(each.tenant, each.assumed) for each in jobs.previews] == [("ml", False)]
+    assert [each.assumed for each in jobs.requests] == [True, False][: 1 + is_replanned]
+    assert len(jobs.planned) == 1
+    assert ("the plan before stays: PreviewJob: no\\nroom" in lines[-1]) == (not is_replanned)
+    assert agent.failing == ""
 
 
 # Hooks
@@ -483,6 +531,27 @@ def test_a_rule_by_account_or_partition_comes_after_the_comment_and_before_the_a
     ]
     words = [line.partition("planned ")[2].partition(",")[0] for line in lines]
     assert words == ["as it says", "by a rule", "by a rule", "as assumed"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("algorithm: NCCL", ["not planned as it says", "not planned by a rule", "planned as assumed"]),
+        ("algorithm: NCCL_NO_PXN", ["not planned as it says", "planned by a rule"]),
+    ],
+)
+def test_a_comment_that_the_controller_refuses_gives_way_to_the_rule_and_that_to_the_assumption(
+    jobs, squeue, tmp_path, rule, words
+):
+    jobs.refuses_algorithm = pb.Collective.NCCL
+    (tmp_path / "bin" / "7").write_text("ml|main|heddle: collective=BROADCAST algorithm=NCCL\n")
+    squeue("7|7|h[1-2]\n")
+    (tmp_path / "policy.yaml").write_text(f"version: 1\nslurm: [{{{rule}}}]\n")
+    calls, lines = PlannedJobs(jobs.address, 90_000), []
+    Agent(calls, 90_000, lines.append, rules=JobRules(tmp_path / "policy.yaml", lines.append)).run_pass()
+    calls.close()
+    assert [line.split(": ")[1].split(",")[0] for line in lines] == words
+    assert len(jobs.planned) == 1
 
 
 def test_rules_that_become_wrong_are_one_line_and_the_former_stay(tmp_path):

@@ -49,8 +49,9 @@ class Caller(NamedTuple):
     uid: int
 
 
-PortOfCaller = Callable[[Caller, bytes, bytes, int], int | None]
-"""The port, 0 for none, None where it may be known in a moment. It must not raise."""
+PortsOfCaller = Callable[[Caller], Callable[[bytes, bytes, int], int | None]]
+"""What has the ports of a process, found once for a connection: the port, 0 for none, None where it may be known in a
+moment. Neither may raise."""
 
 
 class _Held(NamedTuple):
@@ -68,8 +69,8 @@ class PortServer:
     that were held in vain. Raises OSError where the socket cannot be made.
     """
 
-    def __init__(self, path: str, port_of: PortOfCaller) -> None:
-        self._port_of = port_of
+    def __init__(self, path: str, ports_of: PortsOfCaller) -> None:
+        self._ports_of = ports_of
         self.path = path
         self.refused = self.closed = self.late = 0
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -130,7 +131,7 @@ class PortServer:
                 self.refused += 1
                 return None
             _, number, src_gid, dst_gid, queue_pair, _ = REQUEST.unpack(request)
-            reply = partial(self._port_of, _caller(connection), src_gid, dst_gid, queue_pair)
+            reply = partial(self._ports_of(_caller(connection)), src_gid, dst_gid, queue_pair)
             port = reply()
             if port is None:
                 hold_s = ANNOUNCED_HOLD_S if src_gid == dst_gid == NO_GID else HOLD_S
@@ -155,7 +156,7 @@ class PortResponder(PortServer):
 
     def __init__(self, port_of: PortOf) -> None:
         self._folder = tempfile.mkdtemp(prefix="heddle-ports-")
-        super().__init__(os.path.join(self._folder, "socket"), lambda caller, *request: port_of(*request))
+        super().__init__(os.path.join(self._folder, "socket"), lambda caller: port_of)
 
     def __exit__(self, *unused: object) -> None:
         super().__exit__()

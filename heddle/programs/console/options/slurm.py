@@ -49,10 +49,10 @@ def agent(
 
     Example: heddle slurm agent --server 10.0.0.1:50051
     """
-    from heddle.programs.console.slurm.agent import Wishes, run_agent
+    from heddle.programs.console.slurm.agent import SlurmAgentOptions, run_agent
 
-    wishes = Wishes(topology, drain, tenants, policy)
-    run_agent(server, Path(socket), period_s, lease_s, lambda line: print(line, flush=True), wishes)
+    options = SlurmAgentOptions(topology, drain, tenants, policy)
+    run_agent(server, Path(socket), period_s, lease_s, lambda line: print(line, flush=True), options)
 
 
 @slurm.command("prolog")

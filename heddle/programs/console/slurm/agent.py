@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heddle.controller.config.text.complaint import one_line
-from heddle.controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
+from heddle.controller.model.error import AlreadyExistsError, HeddleError, InputError, NotFoundError, UnavailableError
 from heddle.controller.model.job import JobRequest
+from heddle.controller.schedulers.slurm_descriptions import (
+    DESCRIBE,
+    Description,
+    collective_by_rule,
+    described_collective,
+    description_of,
+)
 from heddle.controller.schedulers.slurm_jobs import (
     MAX_JOBS,
     SQUEUE,
@@ -25,8 +32,7 @@ from heddle.controller.schedulers.slurm_jobs import (
     running_jobs,
     wanted_jobs,
 )
-from heddle.controller.schedulers.slurm_said import DESCRIBE, Said, collective_said, ruled, said_of
-from heddle.programs.console.slurm.beside import Beside
+from heddle.programs.console.slurm.background_checks import BackgroundChecks
 from heddle.programs.console.slurm.commands import run_slurm
 from heddle.programs.console.slurm.drainer import Drainer
 from heddle.programs.console.slurm.job_rules import JobRules
@@ -51,7 +57,7 @@ class Agent:
     ) -> None:
         self._jobs = jobs
         self._rules = rules
-        self._observed = ObservedJobs(jobs)
+        self._observed = ObservedJobs(jobs, self._is_admitted)
         self._tenants = tenants
         self._lease_ms = lease_ms
         self._log = log
@@ -82,7 +88,8 @@ class Agent:
             self._log(f"the first {MAX_JOBS:,} jobs are planned, others are not")
         self._is_full = is_full
         known = self._jobs.known()
-        steps = self._reconciler.steps(self._observed.wanted(wanted, known), known, time.monotonic())
+        now_s = time.monotonic()
+        steps = self._reconciler.steps(self._observed.wanted(wanted, known, now_s), known, now_s)
         for job in steps.release:
             self._released(job)
         for job in steps.renew:
@@ -103,40 +110,68 @@ class Agent:
         self._heard_s = time.monotonic()
         return found
 
-    def _submitted(self, assumed: JobRequest) -> None:
-        """Submit a job as it says it is, else as assumed; raises UnavailableError."""
-        text = run_slurm(*DESCRIBE, number_of(assumed.job_id), timeout_s=SQUEUE_TIMEOUT_S)
-        if not text:
-            return  # it has ended meanwhile
-        request, how = self._described(assumed, said_of(text))
+    def _is_admitted(self, request: JobRequest) -> bool:
+        """Return whether a job would be planned by what it connects, beside the plan that it has.
+
+        Raises UnavailableError. Ports that a job has fixed are those of its own plan, which is released first.
+        """
+        if self._tenants:
+            text = run_slurm(*DESCRIBE, number_of(request.job_id), timeout_s=SQUEUE_TIMEOUT_S)
+            request = replace(request, tenant=description_of(text).account)
         try:
-            plan = self._jobs.submit(request)
+            with suppress(AlreadyExistsError):
+                self._jobs.preview(request)
         except UnavailableError:
             raise
         except HeddleError as error:
-            self._reconciler.refused(request.job_id, time.monotonic())
-            self._observed.refused(request.job_id)
-            self._log(one_line(f"{request.job_id}: not planned: {error}"))
-            return
-        self._reconciler.held(request.job_id, time.monotonic())
-        fullest = f"{plan.certificate.own_max_link_utilisation:.2f}"
-        self._log(f"{request.job_id}: planned {how}, {plan.flow_count:,} flows, its fullest link {fullest}")
+            self._log(one_line(f"{request.job_id}: the plan before stays: {error}"))
+            return False
+        return True
 
-    def _described(self, assumed: JobRequest, said: Said) -> tuple[JobRequest, str]:
-        """Return the request by what the job or a rule says of it, and a word for it."""
-        request = replace(assumed, tenant=said.account) if self._tenants else assumed
+    def _submitted(self, assumed: JobRequest) -> None:
+        """Submit a job as it says it is, else by a rule, else as assumed; raises UnavailableError."""
+        text = run_slurm(*DESCRIBE, number_of(assumed.job_id), timeout_s=SQUEUE_TIMEOUT_S)
+        if not text:
+            return  # it has ended meanwhile
+        found = self._described(assumed, description_of(text))
+        while found:
+            request, how = found.pop(0)
+            try:
+                plan = self._jobs.submit(request)
+            except UnavailableError:
+                raise
+            except HeddleError as error:
+                self._log(one_line(f"{request.job_id}: not planned {how}: {error}"))
+                if isinstance(error, InputError) and found:
+                    continue  # what is wrong once is never right
+                self._reconciler.refused(request.job_id, time.monotonic())
+                self._observed.refused(request.job_id)
+                return
+            self._reconciler.held(request.job_id, time.monotonic())
+            fullest = f"{plan.certificate.own_max_link_utilisation:.2f}"
+            self._log(f"{request.job_id}: planned {how}, {plan.flow_count:,} flows, its fullest link {fullest}")
+            return
+
+    def _described(self, assumed: JobRequest, description: Description) -> list[tuple[JobRequest, str]]:
+        """Return the requests by what the job, then a rule says of it, then the assumption; with a word for each."""
+        request = replace(assumed, tenant=description.account) if self._tenants else assumed
         if not assumed.assumed:
-            return request, "as it connects"
+            return [(request, "as it connects")]
+        comment = rule = None
         try:
-            collective, how = collective_said(said.comment), "as it says"
+            comment = described_collective(description.comment)
         except InputError as error:
             self._log(one_line(f"{assumed.job_id}: {error}"))
-            collective = None
-        if collective is None and self._rules is not None:
-            collective, how = ruled(self._rules.current(), said), "by a rule"
-        if collective is None:
-            return request, "as assumed"
-        return replace(request, collectives=(collective,), assumed=False), how
+        if self._rules is not None:
+            rule = collective_by_rule(self._rules.current(), description)
+        return [
+            *(
+                (replace(request, collectives=(collective,), assumed=False), how)
+                for collective, how in ((comment, "as it says"), (rule, "by a rule"))
+                if collective is not None
+            ),
+            (request, "as assumed"),
+        ]
 
     def _released(self, job: str) -> None:
         try:
@@ -153,7 +188,7 @@ class Agent:
         self._reconciler.held(job, time.monotonic())
 
 
-class Wishes(NamedTuple):
+class SlurmAgentOptions(NamedTuple):
     """What an agent does beside planning Slurm's jobs, and how it plans them."""
 
     topology: Path | None = None
@@ -163,10 +198,12 @@ class Wishes(NamedTuple):
     policy: Path | None = None
 
 
-NO_WISHES = Wishes()
+DEFAULTS = SlurmAgentOptions()
 
 
-def run_agent(server: str, socket: Path, period_s: float, lease_s: float, log: Log, wishes: Wishes = NO_WISHES) -> None:
+def run_agent(
+    server: str, socket: Path, period_s: float, lease_s: float, log: Log, options: SlurmAgentOptions = DEFAULTS
+) -> None:
     """Run passes until SIGTERM or SIGINT; keep a topology file and drain nodes beside them.
 
     Raises PrerequisiteError where another agent has the socket, InputError for a policy file that is wrong,
@@ -174,15 +211,15 @@ def run_agent(server: str, socket: Path, period_s: float, lease_s: float, log: L
     """
     if lease_s < MIN_PERIODS * period_s:
         raise InputError(f"--lease: must be at least {MIN_PERIODS} times --period, {MIN_PERIODS * period_s:g} s")
-    rules = None if wishes.policy is None else JobRules(wishes.policy, log)
+    rules = None if options.policy is None else JobRules(options.policy, log)
     hooks = WakeSocket(socket)
     jobs = PlannedJobs(server, round(lease_s * 1000))
-    agent = Agent(jobs, round(lease_s * 1000), log, tenants=wishes.tenants, rules=rules)
-    keeper = None if wishes.topology is None else TopologyKeeper(wishes.topology, log)
-    beside = Beside(server, keeper, Drainer(log) if wishes.drain else None, lambda: bool(agent.failing))
+    agent = Agent(jobs, round(lease_s * 1000), log, tenants=options.tenants, rules=rules)
+    keeper = None if options.topology is None else TopologyKeeper(options.topology, log)
+    checks = BackgroundChecks(server, keeper, Drainer(log) if options.drain else None, lambda: bool(agent.failing))
     log(f"listening at {socket}, a pass every {period_s:g} s")
     next_s = time.monotonic()
-    with closing(hooks), closing(jobs), closing(beside), suppress(KeyboardInterrupt):
+    with closing(hooks), closing(jobs), closing(checks), suppress(KeyboardInterrupt):
         while True:
             turned_away = hooks.turned_away
             waiting = hooks.wait(next_s - time.monotonic())
@@ -191,4 +228,4 @@ def run_agent(server: str, socket: Path, period_s: float, lease_s: float, log: L
             next_s = time.monotonic() + period_s
             agent.run_pass()
             hooks.release(waiting)
-            beside.raise_error()
+            checks.raise_error()

@@ -6,7 +6,7 @@ from pathlib import Path
 from heddle.controller.config.policy_file import load_slurm_rules
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.error import HeddleError
-from heddle.controller.schedulers.slurm_said import Rule
+from heddle.controller.schedulers.slurm_descriptions import Rule
 
 
 class JobRules:

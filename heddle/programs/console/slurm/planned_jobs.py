@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from heddle.controller.api.translate import request_to
-from heddle.controller.model.error import HeddleError, NotFoundError, UnavailableError
+from heddle.controller.model.error import AlreadyExistsError, HeddleError, InputError, NotFoundError, UnavailableError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.programs.console.client import Client, connected, fabric_of
@@ -17,6 +17,12 @@ CALL_TIMEOUT_S = 3.0
 SUBMIT_TIMEOUT_S = 30.0
 """A plan of a large job takes seconds; the hook that waits for it has a deadline of its own."""
 UNREACHED = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+
+ERRORS = {
+    grpc.StatusCode.INVALID_ARGUMENT: InputError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.ALREADY_EXISTS: AlreadyExistsError,
+}
 
 
 class PlannedJobs:
@@ -74,6 +80,10 @@ class PlannedJobs:
         """Submit a job and return its plan; raises HeddleError where it is refused."""
         return self._call("SubmitJob", request_to(request), SUBMIT_TIMEOUT_S)
 
+    def preview(self, request: JobRequest) -> None:
+        """Raise HeddleError where a job would be refused now, AlreadyExistsError where another has fixed its ports."""
+        self._call("PreviewJob", request_to(request), SUBMIT_TIMEOUT_S)
+
     def renew(self, job: str) -> None:
         """Extend a lease; a job that has ended meanwhile is submitted by the next pass."""
         self._call("RenewJob", pb.RenewJobRequest(job_id=job, lease_ms=self._lease_ms))
@@ -100,7 +110,7 @@ class PlannedJobs:
             if error.code() in UNREACHED:
                 self.close()
                 raise UnavailableError(text) from None
-            raise (NotFoundError if error.code() is grpc.StatusCode.NOT_FOUND else HeddleError)(text) from None
+            raise ERRORS.get(error.code(), HeddleError)(text) from None
 
     def _connected(self) -> Client:
         if self._client is None:

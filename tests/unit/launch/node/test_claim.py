@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heddle.programs.console.launch.node.claim import Claim, claim_of
+from heddle.programs.console.launch.node.claim import MAX_BYTES, Claim, claim_of
 
 SLURM_7 = Claim("slurm-7-", is_start=True)
 V2 = "0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0\n"
@@ -21,6 +21,8 @@ CASES = {
     "in a cgroup, another job of Slurm by its whole id": (V2, b"HEDDLE_JOB_ID=slurm-77-0123456789ab", SLURM_7),
     "in a cgroup, a job of no Slurm": (V2, b"HEDDLE_JOB_ID=train", Claim("train", is_start=False)),
     "a variable twice": ("", b"SLURM_JOB_ID=7\0SLURM_JOB_ID=8", SLURM_7),
+    "a name that ends alike": ("", b"XSLURM_JOB_ID=8\0SLURM_JOB_ID\0SLURM_JOB_ID=7", SLURM_7),
+    "a value that is too long": ("", b"HEDDLE_JOB_ID=" + b"a" * 9_999 + b"\0SLURM_JOB_ID=" + b"7" * 9_999, None),
     "no job": ("0::/user.slice/job_7\n", b"PATH=/bin", None),
     "an id that is none": ("", b"HEDDLE_JOB_ID=../x\0SLURM_JOB_ID=-7", None),
     "an empty id": ("", b"HEDDLE_JOB_ID=\0SLURM_JOB_ID=", None),
@@ -44,3 +46,17 @@ def test_a_start_fits_jobs_of_that_number_alone():
         False,
         False,
     ]
+
+
+def test_many_variables_are_not_split():
+    """A user sets the environment: its entries are no work for the agent of all users."""
+
+    class Environment(bytes):
+        def split(self, *unused):
+            raise AssertionError
+
+        def __radd__(self, before):
+            return Environment(before + bytes(self))
+
+    assert claim_of("", Environment(b"\0" * MAX_BYTES + b"SLURM_JOB_ID=7")) == SLURM_7
+    assert MAX_BYTES == 256 << 10

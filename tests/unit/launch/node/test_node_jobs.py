@@ -4,14 +4,16 @@ import os
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from heddle.controller.config.load import parse_fabric
-from heddle.controller.model.error import NotFoundError, PrerequisiteError, UnavailableError
+from heddle.controller.model.error import DeniedError, NotFoundError, PrerequisiteError, UnavailableError
 from heddle.programs.console.launch.node import jobs as node_jobs
 from heddle.programs.console.launch.node import task_prolog
 from heddle.programs.console.launch.node.agent import _free
+from heddle.programs.console.launch.node.claim import claim_of
 from heddle.programs.console.launch.node.jobs import NodeJobs
 from heddle.programs.console.launch.responder import LOWEST_PORT, MAGIC, NO_GID, REPLY, REQUEST, Caller, PortServer
 from heddle.v1 import heddle_pb2 as pb
@@ -31,7 +33,7 @@ class Controller:
 
     def __init__(self, **ports):
         self.ports = dict(ports)
-        self.fails = None
+        self.fails = self.refuses_reports = None
         self.calls = 0
         self.queue_pairs = 1
         self.assumed, self.reports = set(), []
@@ -50,6 +52,8 @@ class Controller:
         ]
 
     def report_pairs(self, job, host, pairs):
+        if self.refuses_reports:
+            raise self.refuses_reports
         self.reports.append((job, host, pairs))
 
     def flows(self, job):
@@ -77,7 +81,7 @@ class Node:
         (self.folder / str(pid) / "cgroup").write_text("0::/\n")
 
     def port(self, pid, src=1, dst=3, queue_pair=5, uid=USER):
-        return self.jobs.port(Caller(pid, uid), gid(src), gid(dst), queue_pair)
+        return self.jobs.ports(Caller(pid, uid))(gid(src), gid(dst), queue_pair)
 
     def counts(self):
         found = self.jobs.counts
@@ -157,7 +161,7 @@ def test_queue_pairs_of_another_user_take_no_turns_of_a_job(node, controller):
     assert found == [50_001, 50_001, 50_002, 50_002, 50_001, 50_001]
 
 
-def test_what_an_assumed_job_connects_is_reported_when_it_changes_and_of_other_jobs_nothing(node, controller):
+def test_what_an_assumed_job_connects_is_reported_each_period_and_of_other_jobs_nothing(node, controller):
     controller.assumed = {"slurm-7-a"}
     for pid in (1, 3):
         node.port(pid)
@@ -169,10 +173,67 @@ def test_what_an_assumed_job_connects_is_reported_when_it_changes_and_of_other_j
     for _ in range(2):
         node.jobs.run_pass(0.0)
     wanted = {("h1-n0", "h2-n0"): 16, ("h1-n0", "h3-n0"): 16}
-    assert controller.reports == [("slurm-7-a", "h1", wanted)]
+    assert controller.reports == [("slurm-7-a", "h1", wanted)] * 2  # another controller may have taken over
+    node.jobs.run_pass(0.0, only_new=True)
     controller.ports = {"slurm-7-b": 50_000}
     node.jobs.run_pass(0.0)
-    assert controller.reports[1:] == [("slurm-7-b", "h1", wanted)]
+    assert controller.reports[2:] == [("slurm-7-b", "h1", wanted)]
+
+
+def test_all_claims_to_a_job_are_one_report(node, controller, monkeypatch):
+    monkeypatch.setattr(node_jobs, "MAX_PAIRS", 2)
+    controller.assumed = {"slurm-7-a"}
+    node.process(6, b"HEDDLE_JOB_ID=slurm-7-a")
+    for _ in range(2):
+        for pid, uid, dst, queue_pair in ((1, 1, 2, 5), (1, 2, 2, 6), (6, 1, 3, 7), (6, 1, 4, 8)):
+            node.port(pid, uid=uid, dst=dst, queue_pair=queue_pair)
+        node.jobs.run_pass(0.0)
+    assert controller.reports[-1] == ("slurm-7-a", "h1", {("h1-n0", "h2-n0"): 2, ("h1-n0", "h3-n0"): 1})
+    assert len(controller.reports) == 1
+
+
+def test_a_report_that_is_refused_is_one_line_of_its_own_and_plans_are_read(node, controller):
+    controller.assumed = {"slurm-7-a"}
+    node.port(1)
+    node.jobs.run_pass(0.0)
+    node.port(1)
+    controller.refuses_reports = DeniedError("viewer:v may\nnot")
+    for _ in range(3):
+        node.jobs.run_pass(0.0)
+    controller.refuses_reports = None
+    node.jobs.run_pass(0.0)
+    assert node.lines[1:] == ["pairs are not reported: viewer:v may", "pairs are reported again"]
+
+
+def test_jobs_that_keep_coming_leave_no_other_unread(node, controller, monkeypatch):
+    now, seen = SimpleNamespace(s=0.0), []
+    monkeypatch.setattr(node_jobs, "time", SimpleNamespace(monotonic=lambda: now.s))
+    ended = threading.Event()
+
+    def run_pass(now_s, *, only_new):
+        seen.append((now_s, only_new))
+        now.s += 2
+        node.jobs.wake()  # another new job
+        if len(seen) == 6:
+            ended.set()
+
+    monkeypatch.setattr(node.jobs, "run_pass", run_pass)
+    node.jobs.wake()
+    node.jobs.run_passes(ended, 5.0)
+    assert [now_s for now_s, only_new in seen if not only_new] == [6.0]
+
+
+def test_a_process_whose_request_is_held_is_read_once(node, served, monkeypatch):
+    node.process(os.getpid(), b"SLURM_JOB_ID=7")
+    read = []
+
+    def counted(*files):
+        read.append(files)
+        return claim_of(*files)
+
+    monkeypatch.setattr(node_jobs, "claim_of", counted)
+    assert ask(served.path) == 0
+    assert (len(read), served.late) == (1, 1)
 
 
 def ask(path, request=None):
@@ -186,7 +247,7 @@ def ask(path, request=None):
 
 @pytest.fixture
 def served(node, tmp_path):
-    with PortServer(str(tmp_path / "socket"), node.jobs.port) as found:
+    with PortServer(str(tmp_path / "socket"), node.jobs.ports) as found:
         yield found
 
 
@@ -224,7 +285,10 @@ def test_what_is_no_request_gets_no_reply_is_counted_and_the_next_is_served(node
 def test_a_socket_file_of_an_agent_that_has_ended_is_replaced_and_one_that_listens_or_is_none_is_not(tmp_path):
     path = tmp_path / "run" / "socket"
     _free(path)
-    with PortServer(str(path), lambda *request: 0), pytest.raises(PrerequisiteError, match="another agent"):
+    with (
+        PortServer(str(path), lambda caller: lambda *request: 0),
+        pytest.raises(PrerequisiteError, match="another agent"),
+    ):
         _free(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stale:
         stale.bind(str(path))

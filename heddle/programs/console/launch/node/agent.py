@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from heddle.controller.model.error import PrerequisiteError
+from heddle.foundation.unix_socket import is_listening
 from heddle.programs.console.launch.node.jobs import NodeJobs
 from heddle.programs.console.launch.node.places import LIBRARY
 from heddle.programs.console.launch.port_shim import shim_library
@@ -28,7 +29,7 @@ def run_ports(server: str, path: Path, folder: Path, hosts: Sequence[str], perio
         passes = Thread(target=jobs.run_passes, args=(ended, period_s), daemon=True)
         mask = os.umask(0o111)  # every user's processes may connect: mode 0666
         try:
-            serving = PortServer(str(path), jobs.port)
+            serving = PortServer(str(path), jobs.ports)
         finally:
             os.umask(mask)
         with serving, suppress(KeyboardInterrupt):
@@ -69,7 +70,6 @@ def _free(path: Path) -> None:
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise PrerequisiteError(f"{path}: exists and is no socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as end, suppress(OSError):
-        end.connect(str(path))
+    if is_listening(path, socket.SOCK_SEQPACKET):
         raise PrerequisiteError(f"{path}: another agent listens there")
     path.unlink(missing_ok=True)

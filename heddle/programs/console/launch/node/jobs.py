@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import NamedTuple, Protocol
@@ -33,7 +34,7 @@ PROC = Path("/proc")
 
 
 class Calls(Protocol):
-    """What is asked of the controller; each raises HeddleError."""
+    """What is requested of the controller; each raises HeddleError."""
 
     def fabric(self) -> Fabric:
         """Return the fabric."""
@@ -60,20 +61,18 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Known:
-    """What is known of a job: `ports` once it was planned, `is_sought` once the controller was asked.
+    """What is known of a job: `ports` once it was planned, `is_sought` once the controller was requested for it.
 
-    `connected` are the queue pairs of each pair of GIDs, and `reported` the plan and their number when they were last
-    reported; of a job whose flows are an assumption.
+    `connected` are the queue pairs of each pair of GIDs, of a job whose flows are an assumption.
     """
 
-    asked_s: float
+    requested_s: float
     ports: PlannedPorts | None = None
     plan: tuple[str, int] = ("", 0)
     is_sought: bool = False
     is_running: bool = False
     is_assumed: bool = False
     connected: dict[GidPair, set[int]] = field(default_factory=dict)
-    reported: tuple[str, int] = ("", 0)
 
 
 @dataclass(slots=True)
@@ -94,17 +93,21 @@ class NodeJobs:
         self._lock = Lock()
         self._known: dict[Key, Known] = {}
         self._new = Event()
-        self._failing = ""
+        self._unread = self._unreported = ""
         self.counts = Counts()
 
-    def port(self, caller: Caller, src_gid: bytes, dst_gid: bytes, queue_pair: int) -> int | None:
-        """Return the port of a queue pair, 0 for none, None while its job is sought; announcements likewise."""
+    def ports(self, caller: Caller) -> Callable[[bytes, bytes, int], int | None]:
+        """Return what has the ports of a process."""
         claim = self._claim(caller)
+        return partial(self._port, None if claim is None else Key(caller.uid, claim))
+
+    def _port(self, key: Key | None, src_gid: bytes, dst_gid: bytes, queue_pair: int) -> int | None:
+        """Return the port of a queue pair, 0 for none, None while its job is sought; announcements likewise."""
         is_announced = src_gid == dst_gid == NO_GID
-        if claim is None:
+        if key is None:
             self.counts.unknown += not is_announced
             return 0
-        known = self._asked(Key(caller.uid, claim))
+        known = self._requested(key)
         if not known.is_sought:
             return None
         if is_announced:
@@ -126,8 +129,10 @@ class NodeJobs:
         while not ended.is_set():
             is_new = self._new.wait(max(0.0, next_s - time.monotonic()))
             self._new.clear()
-            self.run_pass(time.monotonic(), only_new=is_new)
-            if not is_new:
+            now_s = time.monotonic()
+            only_new = is_new and now_s < next_s  # else jobs that keep coming would leave all others unread
+            self.run_pass(now_s, only_new=only_new)
+            if not only_new:
                 next_s = time.monotonic() + period_s
 
     def wake(self) -> None:
@@ -135,7 +140,7 @@ class NodeJobs:
         self._new.set()
 
     def run_pass(self, now_s: float, *, only_new: bool = False) -> None:
-        """Seek jobs; an error is logged when it begins and when it has passed."""
+        """Seek jobs, and report pairs but with `only_new`; an error is logged when it begins and when it has passed."""
         with self._lock:
             wanted = [(key, known) for key, known in self._known.items() if not (only_new and known.is_sought)]
         why, is_reached = "", True
@@ -146,12 +151,20 @@ class NodeJobs:
             except HeddleError as error:
                 why, is_reached = one_line(str(error).partition("\n")[0]), not isinstance(error, UnavailableError)
             known.is_sought = True
-            if not known.is_running and now_s - known.asked_s > IDLE_S:
+            if not known.is_running and now_s - known.requested_s > IDLE_S:
                 with self._lock:
                     self._known.pop(key, None)
-        if wanted and why != self._failing:
-            self._log(f"plans are not read: {why}" if why else "plans are read again")
-            self._failing = why
+        if wanted:
+            self._unread = self._noted("plans are not read", "plans are read again", why, self._unread)
+        if not only_new and is_reached:
+            why = self._report_all()
+            self._unreported = self._noted("pairs are not reported", "pairs are reported again", why, self._unreported)
+
+    def _noted(self, fails: str, passed: str, why: str, before: str) -> str:
+        """Log an error that is another one than before; return it."""
+        if why != before:
+            self._log(f"{fails}: {why}" if why else passed)
+        return why
 
     def _claim(self, caller: Caller) -> Claim | None:
         """Return the job of a process; None where it has ended, or is in another PID namespace."""
@@ -164,7 +177,7 @@ class NodeJobs:
             return claim_of((folder / "cgroup").read_text(errors="replace"), environment)
         return None
 
-    def _asked(self, key: Key) -> Known:
+    def _requested(self, key: Key) -> Known:
         """Return what is known of a job; a new one is sought, in the place of another where there are too many."""
         now_s = time.monotonic()
         with self._lock:
@@ -174,7 +187,7 @@ class NodeJobs:
                 self._make_room(key.uid)
                 self._new.set()
             self._known[key] = known
-        known.asked_s = now_s
+        known.requested_s = now_s
         return known
 
     def _connects(self, known: Known, pair: GidPair, queue_pair: int) -> None:
@@ -185,21 +198,40 @@ class NodeJobs:
         if len(numbers) < MAX_QPS_OF_A_PAIR:
             numbers.add(queue_pair)
 
-    def _report(self, known: Known) -> None:
-        """Report what was connected since the last report, or under another plan; raises HeddleError."""
-        queue_pairs = sum(map(len, [*known.connected.values()]))
-        if not queue_pairs or known.reported == (known.plan[0], queue_pairs):
-            return
-        nics = self._calls.fabric().nics
-        named = {nic.ip: nic for nic in nics}
+    def _report_all(self) -> str:
+        """Report what assumed jobs have connected; return why not, empty where the controller has it all.
+
+        A report takes the place of the one before, so all claims to a job are joined. It is repeated each time: another
+        controller, or one that was started anew, does not have it.
+        """
+        with self._lock:
+            found = [known for known in self._known.values() if known.is_assumed and known.is_running]
+        plans: dict[str, dict[GidPair, set[int]]] = {}
+        for known in found:
+            joined = plans.setdefault(known.plan[0], {})
+            for pair, numbers in known.connected.copy().items():
+                if pair in joined or len(joined) < MAX_PAIRS:
+                    joined.setdefault(pair, set()).update(numbers.copy())
+        why = ""
+        for plan, joined in plans.items():
+            try:
+                self._report(plan, joined)
+            except HeddleError as error:
+                why = one_line(str(error).partition("\n")[0])
+                if isinstance(error, UnavailableError):
+                    break
+        return why
+
+    def _report(self, plan: str, connected: Mapping[GidPair, set[int]]) -> None:
+        """Report what a job has connected; raises HeddleError."""
+        named = {nic.ip: nic for nic in self._calls.fabric().nics} if connected else {}
         found: dict[str, dict[tuple[str, str], int]] = {}
-        for pair, numbers in [*known.connected.items()]:
+        for pair, numbers in connected.items():
             src, dst = (named.get(address_in(gid) or 0) for gid in pair)
             if src is not None and dst is not None and src.host in self._hosts:
-                found.setdefault(src.host, {})[src.id, dst.id] = len(numbers)
+                found.setdefault(src.host, {})[src.id, dst.id] = min(len(numbers), MAX_QPS_OF_A_PAIR)
         for host, pairs in found.items():
-            self._calls.report_pairs(known.plan[0], host, pairs)
-        known.reported = known.plan[0], queue_pairs
+            self._calls.report_pairs(plan, host, pairs)
 
     def _make_room(self, uid: int) -> None:
         own = [key for key in self._known if key.uid == uid]
@@ -217,8 +249,6 @@ class NodeJobs:
         if known.plan != (plan.job_id, plan.generation):
             self._read(key, known, plan)
         known.is_assumed |= plan.certificate.assumed
-        if known.is_assumed:
-            self._report(known)
 
     def _read(self, key: Key, known: Known, plan: pb.JobPlan) -> None:
         """Read the flows of a plan; raises HeddleError."""

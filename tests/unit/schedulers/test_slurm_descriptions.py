@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from heddle.controller.model.error import InputError
 from heddle.controller.model.job import Algorithm, Collective, CollectiveKind
-from heddle.controller.schedulers.slurm_said import Said, collective_said, said_of
+from heddle.controller.schedulers.slurm_descriptions import Description, described_collective, description_of
 from tests.support.examples import examples
 
 
 def test_account_and_comment_are_read_as_squeue_prints_them():
-    assert said_of("(null)|main|(null)\n") == Said("", "main", "(null)\n")
-    assert said_of("ml|p|a|b\nheddle: qps=2\n") == Said("ml", "p", "a|b\nheddle: qps=2\n")
-    assert said_of("a\nb|x\n").account == ""
-    assert said_of("") == Said("", "", "")
+    assert description_of("(null)|main|(null)\n") == Description("", "main", "(null)\n")
+    assert description_of("ml|p|a|b\nheddle: qps=2\n") == Description("ml", "p", "a|b\nheddle: qps=2\n")
+    assert description_of("a\nb|x\n").account == ""
+    assert description_of("") == Description("", "", "")
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ def test_account_and_comment_are_read_as_squeue_prints_them():
 def test_a_comment_describes_a_collective_over_all_ranks(comment, wanted):
     if wanted and "no," in comment:
         with pytest.raises(InputError, match="'no,' is none of collective=, bytes=, qps="):
-            collective_said(comment)
+            described_collective(comment)
         return
-    found = collective_said(comment)
+    found = described_collective(comment)
     assert found == (wanted and Collective(kind=wanted[0], size_bytes=wanted[1], qps_per_flow=wanted[2]))
 
 
 def test_a_comment_may_name_an_algorithm():
-    found = collective_said("heddle: collective=ALL_TO_ALL algorithm=NCCL_NO_PXN")
+    found = described_collective("heddle: collective=ALL_TO_ALL algorithm=NCCL_NO_PXN")
     assert found == Collective(kind=CollectiveKind.ALL_TO_ALL, size_bytes=10**9, algorithm=Algorithm.NCCL_NO_PXN)
 
 
@@ -58,7 +58,7 @@ def test_a_comment_may_name_an_algorithm():
 )
 def test_what_a_comment_says_wrongly_is_one_line(words, line):
     with pytest.raises(InputError) as caught:
-        collective_said(f"heddle: {words}")
+        described_collective(f"heddle: {words}")
     assert line in str(caught.value)
 
 
@@ -66,6 +66,6 @@ def test_what_a_comment_says_wrongly_is_one_line(words, line):
 @given(st.text(max_size=40))
 def test_any_comment_is_a_collective_nothing_or_one_line(text):
     try:
-        collective_said(f"heddle: {text}")
+        described_collective(f"heddle: {text}")
     except InputError as error:
         assert "\n" not in str(error)  # noqa: PT017 - a collective is as well

@@ -1,4 +1,4 @@
-"""What a job of Slurm says of itself, by account, partition and comment, and what rules say of it.
+"""Read how a job of Slurm is described: by its comment, and by rules for its account and partition.
 
     sbatch --comment "heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4" …
 
@@ -19,12 +19,12 @@ DESCRIBE = ("squeue", "--noheader", "--format=%a|%P|%k", "--jobs")
 ASSUMED_BYTES = 1_000_000_000
 MAX_BYTES_DIGITS = 18
 NO_ACCOUNT = "(null)"
-_SAID = re.compile(r"(?:^|\s)heddle:([^\n]*)")
+_DESCRIPTION = re.compile(r"(?:^|\s)heddle:([^\n]*)")
 _NUMBER = re.compile(r"[1-9][0-9]*")
 _KEYS = ("collective", "bytes", "qps", "algorithm")
 
 
-class Said(NamedTuple):
+class Description(NamedTuple):
     """The account and the partition, empty without one, and the comment."""
 
     account: str
@@ -40,31 +40,31 @@ class Rule(NamedTuple):
     collective: Collective
 
 
-def ruled(rules: Iterable[Rule], said: Said) -> Collective | None:
+def collective_by_rule(rules: Iterable[Rule], description: Description) -> Collective | None:
     """Return the collective of the first rule that fits a job, None where none does."""
     for rule in rules:
-        if rule.account in ("", said.account) and rule.partition in ("", said.partition):
+        if rule.account in ("", description.account) and rule.partition in ("", description.partition):
             return rule.collective
     return None
 
 
-def said_of(text: str) -> Said:
+def description_of(text: str) -> Description:
     """Return what DESCRIBE printed for one job; of a heterogeneous one the first component speaks."""
     account, _, others = text.partition("|")
     partition, _, comment = others.partition("|")
-    return Said(_name(account), _name(partition), comment)
+    return Description(_name(account), _name(partition), comment)
 
 
 def _name(text: str) -> str:
     return "" if text == NO_ACCOUNT or not text.isprintable() else text
 
 
-def collective_said(comment: str) -> Collective | None:
-    """Return the collective over all ranks that a comment describes, None where it says nothing to us.
+def described_collective(comment: str) -> Collective | None:
+    """Return the collective over all ranks that a comment describes, None where it describes none.
 
     Raises InputError for a key or value that is none.
     """
-    match = _SAID.search(comment)
+    match = _DESCRIPTION.search(comment)
     if match is None:
         return None
     values = {

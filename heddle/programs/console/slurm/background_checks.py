@@ -1,4 +1,4 @@
-"""What the agent does beside its passes, in a thread: a command of Slurm that hangs for a minute keeps no pass waiting.
+"""Run the agent's background checks in a thread: a command of Slurm that hangs for a minute keeps no pass waiting.
 
 While a pass waits, so do the hooks of jobs that start, and leases may end.
 """
@@ -16,7 +16,7 @@ from heddle.programs.console.slurm.topology_keeper import TopologyKeeper
 END_TIMEOUT_S = 10.0
 
 
-class Beside:
+class BackgroundChecks:
     """A thread that keeps a topology file and drains nodes, and does nothing while passes fail.
 
     Each check has a connection of its own, and so the fabric of that moment.
