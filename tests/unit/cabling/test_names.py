@@ -149,7 +149,7 @@ def test_nodes_that_did_not_reply_are_notes():
 
 @pytest.mark.parametrize(
     "document",
-    [[], {}, {"lldp": {}}, {"lldp": [3]}, {"lldp": [{"interface": {"swp1": {}}}]}, {"lldp": [{"interface": [1]}]}],
+    [[], {}, {"lldp": [3]}, {"lldp": [{"interface": {"swp1": {}}}]}, {"lldp": [{"interface": [1]}]}],
 )
 def test_another_document_than_lldpds_is_refused_in_one_line(document):
     with pytest.raises(NeighboursError, match=r"\Aleaf1: ") as error:
