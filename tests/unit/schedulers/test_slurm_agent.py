@@ -439,7 +439,11 @@ def test_a_hook_ends_by_its_deadline_where_the_agent_hangs(tmp_path):
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "s"))
         silent.listen(1)
-        hook.wake(str(tmp_path / "s"), 0.1)
+        hook.wake(str(tmp_path / "s"), 0.1)  # returns though nothing replies
+        connection, _ = silent.accept()
+        with connection:
+            assert connection.recv(100) == hook.WAKE
+            assert connection.recv(100) == b""
 
 
 def test_the_printed_hook_runs_without_path_and_ends_with_0(heddle_output, tmp_path):
