@@ -100,6 +100,8 @@ class Gateway:
         """Lines for the controller's event log; without a controller none are taken."""
         self.pair_status: Callable[[], PairStatus] | None = None
         """Returns the status of the pair; None for a gateway without a partner."""
+        self.may_act: Callable[[], bool] = lambda: True
+        """Returns whether the part of a pair's work is certain; until it is, nothing is replied or requested."""
         self._publish(tables)
 
     async def start(self) -> Ready:
@@ -232,6 +234,8 @@ class Gateway:
                 self.activity.set()
                 with suppress(BlockingIOError):
                     os.eventfd_read(punt_event)
+                while not self.may_act():
+                    await asyncio.sleep(POLL_S)
                 while punted := self._punts.read(MAX_AT_ONCE):
                     now_ns = time.monotonic_ns()
                     self.send([effect for packet in punted for effect in self.slow.handle(packet, now_ns)])
@@ -242,7 +246,8 @@ class Gateway:
     async def _resolve_neighbours(self) -> None:
         """Send neighbour solicitations that are due, and recompile the tables when a MAC has changed."""
         while True:
-            self.send(self.slow.tick(time.monotonic_ns()))
+            if self.may_act():
+                self.send(self.slow.tick(time.monotonic_ns()))
             if self.slow.neighbours.version != self._known:
                 async with self._changing:
                     await self._renew(self.wanted)

@@ -31,6 +31,8 @@ class OwnershipStatus:
     partner_holds: frozenset[str]
     partner_may_serve: bool
     """Whether the partner may serve what is held here, also because it fell silent a short time ago."""
+    turned_ns: int
+    """When the thread last read heartbeats and decided, by the monotonic clock."""
     takeovers: int
     conflicts: int
     ignored: int
@@ -133,10 +135,11 @@ class Heartbeats:
                 selector.register(each, selectors.EVENT_READ)
             due = time.monotonic()
             while not self._has_left():
-                ready = selector.select(max(0.0, due - time.monotonic()))
+                selector.select(max(0.0, due - time.monotonic()))
                 # Received heartbeats come before the tick: a process that was suspended still sees its partner alive.
-                for key, _ in ready:
-                    self._drain(key.fileobj)
+                # Every socket is read: after SIGSTOP and SIGCONT the call reports none (epoll_wait(2), EINTR).
+                for each in (*self._sockets, self._woken):
+                    self._drain(each)
                 if len(self._refusing) == len(self._sockets):
                     self._perform(self._core.partner_gone())
                 while not self._calls.empty():
@@ -155,9 +158,7 @@ class Heartbeats:
         given_ns = self._given_ns()
         return None if given_ns is None else (now_ns - given_ns) // (self._pair.interval_ms * 1_000_000)
 
-    def _drain(self, end: object) -> None:
-        if not isinstance(end, socket.socket):
-            return
+    def _drain(self, end: socket.socket) -> None:
         for _ in range(_MAX_AT_ONCE):
             try:
                 data = end.recv(MAX_BYTES + 1)
@@ -198,6 +199,7 @@ class Heartbeats:
             holds=core.holds,
             partner_holds=core.partner_holds,
             partner_may_serve=core.partner_may_serve,
+            turned_ns=time.monotonic_ns(),
             takeovers=core.takeovers,
             conflicts=core.conflicts,
             ignored=core.ignored,

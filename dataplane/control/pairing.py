@@ -28,12 +28,14 @@ class Pairing:
         self._gateway, self._pair = gateway, pair
         self._loop = asyncio.get_running_loop()
         self._decisions: asyncio.Queue[Serve | Announce] = asyncio.Queue()
+        self._carried_out = frozenset[str]()
         me = gateway.local.gateway_id
         self._heartbeats = Heartbeats(me, pair, time.time_ns(), self._decided, lambda: self._links.given_ns)
         self._records = ControlEnd(gateway.supervisor.shared.exchange)
         self._links = RecordLinks(me, pair, self._records, self._heartbeats.set_copied, gateway.activity)
         gateway.pair_status = self.status
         gateway.slow.awaits_copy = self._awaits_copy
+        gateway.may_act = self._may_act
 
     def status(self) -> PairStatus:
         """Return a snapshot of roles, heartbeats and replication."""
@@ -64,6 +66,15 @@ class Pairing:
         """Whether the partner, which serves or may serve as well, may have connections that are yet to be copied."""
         return self._heartbeats.status.partner_may_serve
 
+    def _may_act(self) -> bool:
+        """Return whether the gateway may send from the addresses that it has now.
+
+        Not before heartbeats were read after a suspension, nor before their decision is carried out: the partner may
+        serve these addresses, and who hears from them here would send here.
+        """
+        status, limit_ns = self._heartbeats.status, self._pair.missed * self._pair.interval_ms * 1_000_000
+        return status.holds == self._carried_out and time.monotonic_ns() - status.turned_ns <= limit_ns
+
     async def run(self) -> None:
         """Run until cancelled; raises OSError if the replication address cannot be bound."""
         self._heartbeats.start()
@@ -87,7 +98,9 @@ class Pairing:
                 self._gateway.send(self._gateway.slow.announcements())
                 continue
             work = work_of(self._gateway.local, self._pair, decision.roles)
-            await self._gateway.in_use(self._gateway.set_work(work))
+            generation = self._gateway.set_work(work)
+            self._carried_out = decision.roles
+            await self._gateway.in_use(generation)
             log.info("serves %s", ", ".join(sorted(decision.roles)) or "nothing: the partner does")
 
     async def _report_health(self) -> None:

@@ -17,8 +17,12 @@ from heddle.dataplane.control.pair.ownership import Terms
 from heddle.dataplane.control.slow.directory import Duty
 from heddle.dataplane.tables.schema import OWN_ACTIVE, OWN_PORTLESS, OWN_TAKEN_VTEP, Tables
 
-ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000)
-"""After a takeover; the third is for neighbour caches that ignore updates for a second (Linux's `locktime`)."""
+ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000, 15_000)
+"""After a takeover; the third is for neighbour caches that ignore updates for a second (Linux's `locktime`).
+
+The last is for Open vSwitch, whose tunnels learn from an announcement only where an equal one has left no flow: a flow
+ends 10 s after its last packet (`max-idle`), plus up to a second.
+"""
 COPY_MS = 30_000
 """After a split the member that yields waits this long for its connections to be copied."""
 SILENT_MS = 10_000

@@ -59,7 +59,7 @@ class Outcome(StrEnum):
     MALFORMED = "malformed"
     RATE_LIMITED = "rate_limited"
     AWAITS_COPY = "awaits_copy"  # of a connection that the partner may have opened
-    STALE = "stale"  # of a configuration that is no longer in force
+    STALE = "stale"  # of a configuration or duty that is no longer in force
     UNHANDLED = "unhandled"
 
 
@@ -112,8 +112,9 @@ class SlowPath:
         self.waiting.clear()
 
     def set_duty(self, duty: Duty) -> None:
-        """Change the addresses for which the gateway answers."""
+        """Change the addresses for which the gateway answers; packets that wait may be from those that it gives up."""
         self._directory = self._directory.on_duty(duty)
+        self.waiting.clear()
 
     def handle(self, punted: Punted, now_ns: int) -> list[Send]:
         """Handle a punted packet; return the frames to send."""
@@ -123,6 +124,8 @@ class SlowPath:
             outcome, effects = Outcome.MALFORMED, list[Send]()
         elif handler is None:
             outcome, effects = Outcome.UNHANDLED, []
+        elif origin.tunnel and not self._directory.holds(origin.number, origin.tunnel.ip.target):
+            outcome, effects = Outcome.STALE, []  # its sender would learn that the partner's VTEP is here
         else:
             outcome, effects = handler(punted, origin, now_ns)
         self.outcomes[outcome] += 1

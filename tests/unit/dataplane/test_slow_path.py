@@ -1,6 +1,7 @@
 """Packets to which the slow path does not reply, and the outcome under which they are counted."""
 
 from ipaddress import IPv4Address
+from typing import cast
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP
@@ -10,7 +11,8 @@ from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
 from heddle.dataplane.control.slow.directory import Duty
-from heddle.dataplane.control.slow.next_hops import MAX_WAITING
+from heddle.dataplane.control.slow.neighbours import Place
+from heddle.dataplane.control.slow.next_hops import MAX_WAITING, Parked
 from heddle.dataplane.control.slow.slow_path import Allowance, Outcome, SlowPath
 from heddle.dataplane.control.slow.tokens import Buckets
 from heddle.dataplane.engine.reasons import Punt
@@ -124,6 +126,22 @@ def test_a_standby_answers_for_no_address(address):
     duty = Duty(own=False, public=False)
     assert outcome(Punt.ARP, who_has(address, STRANGER, ROUTER), port, duty=duty) == Outcome.NOT_OURS
     assert outcome(Punt.ARP, tunnelled(who_has(GATEWAY)), duty=duty) == Outcome.STALE
+
+
+@pytest.mark.parametrize(("vtep", "duty"), [(VTEP, Duty(own=False, public=False)), (OTHER_VTEP, Duty())])
+def test_nothing_is_sent_from_a_vtep_that_the_partner_serves(vtep, duty):
+    ping = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst=GATEWAY) / ICMP()
+    frame = Ether(tunnelled(ping))
+    frame[IP].dst = vtep
+    del frame[IP].chksum
+    assert outcome(Punt.FOR_GATEWAY, frame, duty=duty) == Outcome.STALE
+
+
+def test_packets_that_wait_are_not_sent_from_addresses_that_were_given_up():
+    path, packet = slow_path(), cast(Parked, None)
+    path.waiting.park(Place(UNDERLAY, 0, b"host"), packet)
+    path.set_duty(Duty(own=False, public=False))
+    assert path.waiting.release(Place(UNDERLAY, 0, b"host")) == []
 
 
 def test_a_partners_address_is_answered_after_a_takeover():

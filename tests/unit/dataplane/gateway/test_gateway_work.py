@@ -87,6 +87,22 @@ async def test_a_takeover_waits_for_no_compilation_and_is_not_undone_by_it(
     assert np.array_equal(standby.tables.vpcs, wanted.vpcs)
 
 
+async def test_neighbours_are_requested_only_while_the_work_is_known_for_certain(standby: Gateway) -> None:
+    standby.set_work(ALL_OF_IT)
+    certain = False
+    standby.may_act = lambda: certain
+    resolving = asyncio.create_task(standby._resolve_neighbours())
+    try:
+        await asyncio.sleep(2 * gateways.TICK_S)
+        assert left_in(standby.supervisor.shared.injects) == set()
+        certain = True
+        async with asyncio.timeout(20):
+            while not left_in(standby.supervisor.shared.injects):
+                await asyncio.sleep(0.01)
+    finally:
+        resolving.cancel()
+
+
 async def test_announcements_for_released_work_are_withdrawn(standby: Gateway) -> None:
     waiting = standby.supervisor.shared.injects
     standby.set_work(ALL_OF_IT)

@@ -17,6 +17,7 @@ from heddle.dataplane.config.check_pair import pair_problems
 from heddle.dataplane.config.pair import Mode, PairConfig, Path
 from heddle.dataplane.control.heartbeats import Heartbeats, address_of
 from heddle.dataplane.control.pair.duties import roles_of, work_of
+from heddle.dataplane.control.pair.heartbeat import MAX_BYTES, Heartbeat, decode, encode
 from heddle.dataplane.control.pair.ownership import Announce, Serve
 from heddle.dataplane.control.record_links import RecordLinks
 from tests.fakes.gateway.pair_ports import pair_of
@@ -54,6 +55,49 @@ def test_the_lower_id_serves_and_its_failure_is_detected() -> None:
         wait_until(lambda: b.status.holds == {"a"})
         assert not b.status.hears_partner
         assert decisions[:2] == [Serve(frozenset({"a"})), Announce()]
+
+
+class Interrupted:
+    """A selector as a process finds it that was suspended: the call has ended and reports no socket."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __enter__(self) -> "Interrupted":
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        pass
+
+    def register(self, *unused: object) -> None:
+        pass
+
+    def select(self, timeout_s: float) -> list[object]:
+        self.calls += 1
+        if self.calls > 1:
+            raise KeyboardInterrupt
+        return []
+
+
+def test_a_member_that_was_suspended_reads_heartbeats_before_it_sends_one(monkeypatch) -> None:
+    pair, role, none = pair_of(), frozenset({"a"}), frozenset[str]()
+    a, b = (Heartbeats(me, pair[me], 7, lambda decision: None) for me in "ab")
+    try:
+        for _ in range(pair["a"].missed + 1):
+            a._core.tick()
+        assert a._core.holds == role
+        for number in range(4):  # the partner has taken over meanwhile
+            beat = Heartbeat("b", "a", 5, number, False, True, role, none, none, none)
+            b._sockets[0].send(encode(beat, b"key"))
+        monkeypatch.setattr("selectors.DefaultSelector", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            a._run()
+        first = decode(b._sockets[0].recv(MAX_BYTES), b"key")
+        assert first is not None
+        assert first.holds == none
+    finally:
+        a._close()
+        b._close()
 
 
 def test_a_refused_port_is_detected_before_the_timeout() -> None:

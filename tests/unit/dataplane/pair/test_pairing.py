@@ -23,12 +23,14 @@ from scapy.packet import Raw
 from heddle.dataplane.config.local import PortShare
 from heddle.dataplane.config.pair import PairConfig, Path
 from heddle.dataplane.control.pair.duties import PairWork, on_duty, work_of
+from heddle.dataplane.control.pair.ownership import Serve
 from heddle.dataplane.control.pairing import Pairing
 from heddle.dataplane.control.slow.slow_path import Outcome
 from heddle.dataplane.elements.memory.exchange import empty_exchange
 from heddle.dataplane.gateway.memory.exchange import exchange
 from tests.fakes.gateway.gateway_frames import RED_11, arriving, inner, tunnelled
 from tests.fakes.gateway.gateway_site import EXTERNAL, HOST_B, LOCAL, UNDERLAY
+from tests.fakes.gateway.pair_ports import pair_of
 from tests.fakes.gateway.whole_gateway import WholeGateway
 from tests.support.free_ports import free_ports
 
@@ -214,6 +216,30 @@ async def reunion() -> None:
         for each in (a, b):
             await each.pairing.leave()
         link.close()
+
+
+async def certainty():
+    member = Member("a", pair_of()["a"])
+    beats, may_act = member.pairing._heartbeats, member.pairing._may_act
+    try:
+        assert may_act()
+        beats.status = replace(beats.status, holds=frozenset({"a"}), turned_ns=time.monotonic_ns())
+        assert not may_act()  # decided, and not carried out
+        carrying_out = asyncio.create_task(member.pairing._carry_out())
+        member.pairing._decided(Serve(frozenset({"a"})))
+        async with asyncio.timeout(20):
+            while not may_act():
+                await asyncio.sleep(0.01)
+                beats.status = replace(beats.status, turned_ns=time.monotonic_ns())
+        carrying_out.cancel()
+        beats.status = replace(beats.status, turned_ns=time.monotonic_ns() - 10_000_000_000)
+        assert not may_act()  # the process was suspended: heartbeats of meanwhile are not read yet
+    finally:
+        beats._close()
+
+
+def test_a_gateway_acts_once_its_decision_is_carried_out_and_while_heartbeats_are_read():
+    asyncio.run(certainty())
 
 
 def test_a_reunion_after_a_cut_keeps_what_either_member_opened_meanwhile():
