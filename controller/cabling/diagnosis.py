@@ -6,7 +6,7 @@ carrier is not known, accuses nothing.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heddle.controller.cabling.absent import extra_cables, missing_cables
 from heddle.controller.cabling.cause import Cause, CauseKind
@@ -53,7 +53,13 @@ def diagnose(fabric: Fabric, heard: Hearings, up: Collection[PortRef] | None = N
     steps = (
         claimed_ports, crossed_fibres, undo_nodes, strangers, undo_blocks, undo_exchanges, missing_cables, extra_cables,
     )  # fmt: skip
-    causes = [cause for step in steps for cause in step(observed)]
+    # One cause may move a plug, and another one move it back: its cable is right.
+    differing = found["wrong"] | found["missing"]
+    causes = [
+        replace(cause, cables=tuple(name for name in cause.cables if name in differing))
+        for step in steps
+        for cause in step(observed)
+    ]
     causes.sort(key=lambda cause: (-len(cause.cables), cause.kind, cause.ports, cause.text))
     return Diagnosis(causes=tuple(causes), moves=moves, rejoined=rejoined, **found)
 
