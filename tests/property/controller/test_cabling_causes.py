@@ -127,8 +127,8 @@ def test_only_cables_that_are_not_as_built_are_accused_and_each_of_them_has_a_ca
 def test_a_plug_that_one_cause_moves_and_another_moves_back_is_of_no_wrong_cable():
     cabling = PlantedCabling(rails(), 1)
     joined = [
-        ("h1-n0", "leaf2:1"), ("h1-n1", "leaf1:1"), ("h2-n0", "leaf2:2"), ("h2-n1", "spine1:3"), ("leaf1:2", "spine1:2"),
-        ("leaf1:3", "leaf1:4"), ("leaf2:3", "spine1:1"), ("leaf2:4", "spine1:4"),
+        ("h1-n0", "leaf2:1"), ("h1-n1", "leaf1:1"), ("h2-n0", "leaf2:2"), ("h2-n1", "spine1:3"),
+        ("leaf1:2", "spine1:2"), ("leaf1:3", "leaf1:4"), ("leaf2:3", "spine1:1"), ("leaf2:4", "spine1:4"),
     ]  # fmt: skip
     ends = {str(end): end for end in cabling.expected}
     cabling.met = {ends[one]: ends[other] for each in joined for one, other in (each, each[::-1])}
