@@ -59,7 +59,7 @@ def test_a_job_is_planned_before_its_first_task_starts_and_released_after_the_la
 def test_a_job_is_planned_as_its_comment_says(site):
     job = site.submit("-N", "4", "--comment", "night run\nheddle: collective=ALL_TO_ALL qps=2")
     site.wait_for({job: 4 * 3 * 2})
-    assert "planned as it says, 24 flows" in site.text()
+    wait_until(lambda: "planned as it says, 24 flows" in site.text(), site.text)  # said once it is planned
 
 
 def test_arrays_and_heterogeneous_jobs_are_planned_and_jobs_on_one_node_are_not(site):
@@ -127,7 +127,7 @@ def test_without_an_agent_jobs_run_and_the_next_agent_plans_and_releases_them(si
     before = len(site.text())
     site.start_agent()
     site.wait_for({second: 4})
-    assert f"slurm-{first}-" in site.text()[before:]
+    wait_until(lambda: f"slurm-{first}-" in site.text()[before:], site.text)
     assert f"slurm-{third}-" not in site.text()
 
 

@@ -118,7 +118,7 @@ def test_a_job_that_connects_other_pairs_than_assumed_is_planned_again_with_them
     site.wait_for({job: 3})
     wanted = planned(site.flows(job), "h1", "h3")
     wait_until(lambda: run(site, programs, job, count=3, step=step, peer="3")[0][0] == wanted, site.text)
-    assert "planned as it connects, 3 flows" in site.text()
+    wait_until(lambda: "planned as it connects, 3 flows" in site.text(), site.text)
     site.slurm.run("scancel", str(job))
     site.wait_for({})
 
