@@ -137,6 +137,13 @@ def test_a_preview_promises_nothing_also_while_the_journal_fails(performed):
         performed.gate.admit(8, Submit(reply=8, request=request))
 
 
+def test_a_gate_that_is_paused_refuses_changes_with_the_reason_and_admits_them_afterwards(performed):
+    change = Release(reply=4, job_id="a")
+    with performed.gate.paused("the fabric is being changed"), pytest.raises(UnavailableError, match="being changed"):
+        performed.gate.admit(4, change)
+    performed.gate.admit(4, change)
+
+
 def test_what_has_ended_admits_nothing_and_says_why_also_a_preview(performed):
     performed.gate.end("the controller begins again")
     preview = Submit(reply=4, request=JobRequest(job_id="a", ranks=(), collectives=()), preview=True)
