@@ -1,4 +1,4 @@
-"""Static SIDs of `heddle export sonic` by SONiC's own YANG model, with yanglint; `heddle verify roce` refuses the same."""
+"""Static SIDs of `heddle export sonic` by SONiC's own YANG model; `heddle verify roce` refuses the same."""
 
 import json
 import shutil
@@ -42,10 +42,9 @@ def refused(tables: dict, data: Path) -> str:
 
 
 def test_sonic_s_model_accepts_the_sids_of_every_switch(exported, tmp_path):
-    files = sorted(exported[0].iterdir())
-    assert {file.stem: refused(json.loads(file.read_text()), tmp_path / "data.json") for file in files} == dict.fromkeys(
-        ("leaf1", "leaf2", "spine1", "spine2"), ""
-    )
+    switches = {file.stem: json.loads(file.read_text()) for file in exported[0].iterdir()}
+    verdicts = {switch: refused(tables, tmp_path / "data.json") for switch, tables in switches.items()}
+    assert verdicts == dict.fromkeys(("leaf1", "leaf2", "spine1", "spine2"), "")
 
 
 @pytest.mark.parametrize(
