@@ -36,7 +36,7 @@ def refused(tables: dict, data: Path) -> str:
     ports = {"PORT": {"PORT_LIST": [{"name": name} for name in tables["PORT"]]}}
     data.write_text(json.dumps({"sonic-port:sonic-port": ports, "sonic-srv6:sonic-srv6": sids[0] | sids[1]}))
     modules = [MODELS / f"sonic-{name}.yang" for name in ("srv6", "vrf", "port")]
-    command = ["yanglint", "-f", "json", "-t", "config", "-p", MODELS, *modules, data]
+    command: list[str | Path] = ["yanglint", "-f", "json", "-t", "config", "-p", MODELS, *modules, data]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return found.stderr or "refused" if found.returncode else ""
 
