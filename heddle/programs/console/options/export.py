@@ -57,9 +57,29 @@ def export_sids(fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="T
 
     Example: heddle export sids fabric.yaml
     """
-    from heddle.programs.console.sonic import run_sids
+    from heddle.programs.console.sids import run_sids
 
     run_sids(fabric, sys.stdout)
+
+
+@export.command("nvue")
+def export_nvue(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write DIR/SWITCH.sh each; standard output if left out.")
+    ] = None,
+) -> None:
+    """Write the SRv6 SIDs of every switch as NVUE commands of NVIDIA Cumulus Linux: a uN, and a uA for each port.
+
+    Port n is swpN. It needs `style: ua` and `last_hop: ua`, and at most 255 ports a switch; a Spectrum-4 switch takes
+    them, in the default VRF. Run a file on its switch, then `nv config apply`. Exit status: 0; 2 without `steering:
+    srv6`, and for what NVUE does not hold.
+
+    Example: heddle export nvue fabric.yaml --out switches
+    """
+    from heddle.programs.console.sids import run_nvue
+
+    run_nvue(fabric, out, sys.stdout)
 
 
 @export.command("slurm")
