@@ -43,6 +43,12 @@ WAITING = Family("heddle_requests_waiting", "gauge", "Requests that wait for the
 FULLEST = Family("heddle_max_link_utilisation", "gauge", "Planned utilisation of the fullest link, at the newest job.")
 SLOWED = Family("heddle_flows_slowed", "gauge", "Planned flows with a max-min share below 1, at the newest job.")
 OVERLOADED = Family("heddle_links_over_capacity", "gauge", "Links planned above their capacity, at the newest job.")
+CONVERGENCES = Family("heddle_convergences_total", "counter", "Moves of all flows at once to a plan of all of them.")
+BELOW_GOAL = Family(
+    "heddle_jobs_below_goal",
+    "gauge",
+    "Mean speed of the jobs below that of the goal of a convergence, 0 to 1; 0 also where it is not known.",
+)
 GENERATION = Family("heddle_topology_generation", "gauge", "Number of the current topology; each change adds 1.")
 REFUSED = Family("heddle_events_refused_total", "counter", "Events dropped because the inbox was full.")
 UNRECORDED = Family(
@@ -157,8 +163,8 @@ HISTORY = {
 }
 FAMILIES = (
     SWITCHES, CONNECTED, LACKING, LAGGING, MISSING, JOBS, LINKS_DOWN, BAD_CABLES, LEFT, WAITING, FULLEST, SLOWED,
-    OVERLOADED, GENERATION, REFUSED, UNRECORDED, SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS,
-    REFUSED_PREVIEWS,
+    OVERLOADED, CONVERGENCES, BELOW_GOAL, GENERATION, REFUSED, UNRECORDED, SUPPRESSED, UNAUDITED, JOURNALED, FAILING,
+    *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS,
     *REPORTED.values(), *MEASURED.values(), LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
     CABLES, FRAMES,
     *steering_metrics.FAMILIES, *mesh_metrics.FAMILIES,
@@ -210,6 +216,8 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     yield from lines(FULLEST, [("", state.certificate.max_link_utilisation)])
     yield from lines(SLOWED, [("", state.certificate.flows_slowed)])
     yield from lines(OVERLOADED, [("", state.certificate.links_over_capacity)])
+    yield from lines(CONVERGENCES, [("", state.convergence.count)])
+    yield from lines(BELOW_GOAL, [("", state.certificate.below_goal)])
     yield from lines(GENERATION, [("", state.topology_generation)])
     yield from lines(REFUSED, [("", refused_events)])
     yield from lines(RULES, [(label_text(("switch", name)), count) for name, count in rules])

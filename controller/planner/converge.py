@@ -2,8 +2,11 @@
 
 A session that moves few flows drifts from what a plan of all flows reaches, most of all where rings and all-to-alls
 share links. All flows that may move are planned again, beside those that stay. The goal is better by the mean speed of
-the jobs. The order of single moves to it does not exist in general: nearly all flows move, and most prefixes of the
-moves slow some job. So the goal is taken all at once, or not.
+the jobs. Nearly all flows move, and no order of single moves is known in which no job is slower meanwhile: the goal is
+taken all at once, or not.
+
+What counts is time: a goal that comes late serves few. The paths come from a short search (`Router.outlines`), and
+incasts are not confined to few top switches, which would leave uneven links.
 """
 
 from collections.abc import Sequence
@@ -17,7 +20,8 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import Cause, MoveLimit
 from heddle.controller.model.plan import Infeasible, Speeds
 from heddle.controller.planner.ground.clos import Topology
-from heddle.controller.planner.ground.jit import Flags, Floats
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.loads import link_loads
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.placed import Placed
 from heddle.controller.planner.proof.speeds import job_speeds
@@ -47,21 +51,51 @@ def goal_of(
     """
     counts = np.bincount(running.flows.job, minlength=len(kept))
     may = np.array([moves(request, int(count)) for (request, _), count in zip(kept, counts, strict=True)], np.bool_)
-    rows: Flags = may[running.flows.job] if len(kept) else np.zeros(0, np.bool_)
+    rows: Flags = may[running.flows.job] & _in_use(router, running) if len(kept) else np.zeros(0, np.bool_)
     if limit.moves_none or not rows.any():
         return Infeasible(why="no job may move: its senders do not drain before a move, or its limit of moves is lower")
-    chosen = Chosen(moved=rows, running=running)
+    before = job_speeds(router.topology, running.flows, running.hops, len(kept))
+    best, after = _fastest(router, kept, running, rows)
+    if after is not None and after.mean() <= before.mean() + HAIR:
+        return Goal(None, _speeds(kept, before, before))
+    is_quick = best is not None
+    chosen = Chosen(hops=best, moved=rows, running=running, as_given=is_quick, mirrored=is_quick)
     drafted = draft(fabric, (), health=Health(), kept=kept, chosen=chosen, router=router, left=left)
     if isinstance(drafted, Infeasible):
         return drafted
     moved = int((drafted.whole.hops != running.hops).any(axis=1).sum())
     if moved > limit.max_flows:
         return Infeasible(why=f"the goal moves {moved:,} flows, and the limit for a convergence is {limit.max_flows:,}")
-    before, after = (
-        job_speeds(router.topology, paths.flows, paths.hops, len(kept)) for paths in (running, drafted.whole)
-    )
+    if after is None:
+        after = job_speeds(router.topology, drafted.whole.flows, drafted.whole.hops, len(kept))
     is_better = bool(after.mean() > before.mean() + HAIR)
     return Goal(drafted if is_better else None, _speeds(kept, before, after if is_better else before))
+
+
+def _in_use(router: Router, running: Paths) -> Flags:
+    """Return which flows have both NICs in use; the others stay where they are."""
+    nics: Flags = router.live.links[router.topology.first_nic_link :]
+    return nics[running.flows.src_nic] & nics[running.flows.dst_nic]
+
+
+def _fastest(
+    router: Router, kept: Sequence[Placed], running: Paths, rows: Flags
+) -> tuple[Ints | None, Floats | None]:  # fmt: skip
+    """Return new paths of the flows `rows` with the highest mean speed of jobs, and the speeds.
+
+    None where flows share paths, or jobs have several priorities: there it takes the whole planner to find paths.
+    """
+    flows, best, fastest = running.flows.rows(rows), None, None
+    if len({request.priority for request, _ in kept}) > 1 or flows.by_addresses.any() or (flows.fixed_port > 0).any():
+        return None, None
+    topology, links = router.topology, 2 * router.topology.cables
+    for hops in router.outlines(flows, link_loads(topology, running.flows.rows(~rows), running.hops[~rows])[:links]):
+        whole = running.hops.copy()
+        whole[rows] = hops
+        speeds = job_speeds(topology, running.flows, whole, len(kept))
+        if fastest is None or speeds.mean() > fastest.mean():
+            best, fastest = hops, speeds
+    return best, fastest
 
 
 def moves(request: JobRequest, flows: int) -> bool:

@@ -158,6 +158,22 @@ class Router:
         loads = [heaviest_phases(flows.rows(part), hops[part], bases.shape[1]) for part in parts]
         return np.asarray((np.array(loads) + bases) / np.maximum(self.topology.capacity[: bases.shape[1]], 1))
 
+    def outlines(self, flows: Flows, base: Floats) -> Iterator[Ints]:
+        """Yield paths of flows of one priority that share none, beside a load in bit/s per link.
+
+        They take a tenth of the time of `route`: the largest flows first, the others where links are emptiest, then
+        with a lower maximum, and with even loads.
+        """
+        base = np.where(self.live.links[: len(base)], base, 0.0)
+        joint = Joint.of(self.topology, self.live, self.segments, flows, base)
+        if joint is None:
+            return
+        goal = max(lower_bound(self.topology, self.live, flows).value, self._fullest(base))
+        first, free = self._by_phase(flows, joint, base), np.ones(len(flows), dtype=np.bool_)
+        yield first
+        yield joint.halved(first, goal)
+        yield joint.evened(joint.halved(joint.evened(first, free), goal), free)
+
     def evened(self, flows: Flows, hops: Ints, base: Floats, free: Flags) -> Ints:
         """Return paths of no larger maximum on which the phases of jobs use links more evenly.
 

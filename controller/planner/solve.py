@@ -90,13 +90,14 @@ class Chosen:
 
     `moved` marks the flows of running jobs, job by job, whose paths it has changed: `hops` then begins with theirs.
     `running` are the joined paths of the running jobs, where the caller has them. `as_given` leaves `hops` as they are,
-    incasts too.
+    incasts too. With `mirrored` ACKs return on the paths of their flows, without a search for more even ones.
     """
 
     hops: Ints | None = None
     moved: Flags | None = None
     running: Paths | None = None
     as_given: bool = False
+    mirrored: bool = False
 
 
 def draft(
@@ -132,7 +133,10 @@ def draft(
         routed, hops = paths_beside(router, jobs, old, streams, new, hops)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
-    reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=hops is routed)
+    if chosen.mirrored:
+        reverse_hops = topology.mirrored(hops)
+    else:
+        reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=hops is routed)
     found = _with_ports(fabric, topology, streams, new, (hops, reverse_hops))
     whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
     pinning = (new, hops) if stay is None else (whole.flows, whole.hops)

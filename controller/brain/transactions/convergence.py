@@ -114,7 +114,8 @@ def _converges(state: State, event: Solved, plan: Replan, now: int) -> Outcome:
     state = replace(state, active=Active(token=event.token, work=work, health=state.out_of_use))
     state, effects = applied(state, plan, work.reason, now, Cause.CONVERGENCE)
     recent = (*(each for each in state.convergence.recent if each != jobs), jobs)[-MAX_RECENT:]
-    known = replace(state.convergence, asked=_asked(state), recent=recent, verdict=text)
+    known = state.convergence
+    known = replace(known, asked=_asked(state), recent=recent, verdict=text, count=known.count + 1)
     return replace(state, convergence=known), (*effects, Note(severity="info", subject="convergence", text=text))
 
 
