@@ -56,7 +56,9 @@ def _noted(before: State, state: State, now: int) -> State:
         gap_ms = now - known.changed_unix_ms
         mean_ms = (3 * known.gap_ms + gap_ms) // 4 if known.changed_unix_ms else known.gap_ms
         known = replace(known, changed_unix_ms=now, gap_ms=mean_ms)
-    due = now if known.due_unix_ms is None else known.due_unix_ms
+    # After a goal that was dropped, `asked` says for what: one that is due again a little later then is not hurried.
+    waits = known.due_unix_ms is not None and bool(known.asked)
+    due = known.due_unix_ms if waits else now
     return replace(state, convergence=replace(known, due_unix_ms=due))
 
 

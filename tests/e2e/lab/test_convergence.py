@@ -18,10 +18,10 @@ from tests.support.controllers.controller_process import Controller
 pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.soak]
 
 FABRIC = "version: 1\nname: far\ngenerate: {kind: spine_leaf, spines: 3, leaves: 3, hosts_per_leaf: 3, gbps: 0.02}\n"
-PLACES = ((2, 4, 8), (1, 5, 7), (3, 9, 6))
+PLACES = ((9, 4, 2), (5, 3, 7), (8, 1, 6))
 """The hosts of jobs that arrive one after the other: with the last one, all of them are far from their goal."""
 ARRIVES_AT_S = 0.6
-SIZE_BYTES = 6_000_000
+SIZE_BYTES = 12_000_000
 PACE = 0.4
 """Ring and all-to-all of a job are sent at the same time here, at this part of their rates."""
 TIMEOUT_S = 60.0
