@@ -1,7 +1,11 @@
 """The clients of `heddle.client` call a real controller, and follow the one that leads."""
 
 import asyncio
+import contextlib
+import io
+import re
 from concurrent import futures
+from pathlib import Path
 
 import grpc
 import pytest
@@ -14,6 +18,7 @@ from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 from tests.unit.brain.driver import shift_job
 
+PAGE = Path(__file__).parents[3] / "docs" / "library.md"
 MAX_SEARCH_S = 2.0
 
 
@@ -77,6 +82,16 @@ async def test_a_job_is_submitted_shown_renewed_and_released(controller):
             return states, again == [flow.udp_source_port for flow in plan.flows], first, found.jobs()
 
     assert await in_a_thread(session) == (("planned", "running", 1, ["a"]), True, "a", [])
+
+
+async def test_the_example_of_the_page_runs(controller):
+    (code,) = re.findall(r"^```py\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    address = controller.addresses["grpc"]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        await in_a_thread(lambda: exec(code.replace("127.0.0.1:50051", address), {"heddle": heddle}))
+    offline, state = printed.getvalue().splitlines()
+    assert state.startswith(f"running {offline} ")
 
 
 async def test_the_same_without_blocking(controller):
