@@ -104,6 +104,10 @@ class Sids:
         """Return the source address of a NIC: a path from any switch that has a route to the leaf's uSID."""
         return address_of(self._block, (self.node(nic.port.switch), *self._to_nic(nic)))
 
+    def arriving(self, nic: Nic) -> int:
+        """Return the destination address that packets of any path have when they reach a NIC: the last uSID alone."""
+        return address_of(self._block, self._to_nic(nic)[-1:])
+
     def locator(self, switch: str) -> int:
         """Return the address with a switch's own uSID alone: a /48 prefix."""
         return address_of(self._block, (self.node(switch),))
