@@ -72,7 +72,7 @@ def order(*probes: MeshProbe, timeout_s=0.01) -> MeshOrder:
 async def test_requests_and_replies_leave_from_the_ordered_ports_with_the_data_s_dscp():
     wire = Wire()
     a, b = wire.end(A), wire.end(B)
-    found = await a.run(order(MeshProbe(B, 50_000, 60_000), MeshProbe(B, 50_001, 60_001)))
+    found = await a.run(order(MeshProbe(B, 50_000, 60_000), MeshProbe(B, 50_001, 60_001), timeout_s=0.3))
     assert (found.sent, found.late, min(found.rtt_us) > 0) == (2, False, True)
     seen = [(each.src, each.dst, each.sport, each.dport, each.tos >> 2, each.chksum) for each in wire.packets]
     assert [each[:5] for each in seen] == [

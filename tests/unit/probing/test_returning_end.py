@@ -61,7 +61,7 @@ def order(*sids, timeout_s=0.01):
 
 async def test_a_probe_carries_its_address_to_the_leaf_with_the_data_s_dscp_and_no_next_header(loop, tmp_path):
     end = ReturningEnd("eth0", tmp_path)
-    found = await end.run(order(FIRST, SECOND))
+    found = await end.run(order(FIRST, SECOND, timeout_s=0.3))
     assert ([rtt > 0 for rtt in found.rtt_us], found.sent, found.late) == ([True, True], 2, False)
     first, second = loop.sent
     assert (first.dst, first.src) == ("02:00:00:00:00:01", "02:00:00:00:00:09")
