@@ -29,7 +29,7 @@ class InFlight(NamedTuple):
     sent_ns: int
     path: Path
     is_first: bool
-    """Whether it was sent for the first time: only then the ACK tells its round trip."""
+    """Whether it was sent for the first time: only then its round trip is certain."""
 
 
 class SelectiveRequester(Requester):

@@ -74,7 +74,7 @@ def test_reordering_alone_resends_nothing_and_denies_no_path(packets, count, win
 
 
 @given(weights=st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any), rounds=st.integers(1, 3))
-def test_paths_take_turns_by_weight_and_are_nowhere_more_than_a_packet_off(weights, rounds):
+def test_paths_take_turns_by_weight_and_their_counts_stay_near_it(weights, rounds):
     chosen, total = PathSet(paths(len(weights), dict(enumerate(weights)))), sum(weights)
     turns = [chosen.next().udp_source_port - FIRST_PORT for _ in range(rounds * total)]
     assert Counter(turns) == Counter({path: rounds * weight for path, weight in enumerate(weights) if weight})

@@ -4,7 +4,7 @@ import pytest
 from google.protobuf.json_format import Parse, ParseDict
 
 from heddle.kernels import cache
-from heddle.programs.console import plan as plan_command
+from heddle.library import solving
 from heddle.v1 import heddle_pb2 as pb
 
 PAIR = """\
@@ -64,9 +64,9 @@ def test_a_search_that_took_kernels_is_measured_without_them(monkeypatch, compil
             for observer in cache._observers if compiles else ():
                 observer("kernel")
 
-    monkeypatch.setattr(cache, "_observers", [])
-    monkeypatch.setattr(plan_command, "LONG_NS", limit_ns)
-    plan_command._drafted(draft)
+    monkeypatch.setattr(cache, "_observers", [solving._compiled.append])
+    monkeypatch.setattr(solving, "LONG_NS", limit_ns)
+    solving._drafted(draft)
     assert len(runs) == times
 
 
