@@ -51,13 +51,13 @@ def test_an_ack_has_the_psn_before_the_first_gap_and_a_bit_for_each_packet_beyon
     for number in (0, 1, 3, 5, 127):
         frame = roce.FrameWriter(ROUTE).write(roce.RC_RDMA_WRITE_ONLY, 0xFFFFF0 + number, number == 127, MTU, 0, MTU)
         response = receiver.on_data(read(frame), 0)
-    frame = bytes(receiver.frame(response))
-    seen = Ether(frame)
+    ack = bytes(receiver.frame(response))
+    seen = Ether(ack)
     assert (seen[BTH].opcode, seen[BTH].psn, seen[AETH].syndrome) == (roce.RC_ACKNOWLEDGE, 0xFFFFF1, 0x1F)
-    payload = frame[58:82]
+    payload = ack[58:82]
     assert payload[:16] == (1 << 3 - 2 | 1 << 5 - 2 | 1 << 127 - 2).to_bytes(16, "big")
     assert payload[16:] == struct.pack(">HHI", ROUTE.udp_source_port, 0, 0xFFFFF0 + 127 & 0xFFFFFF)
-    assert len(frame) == 58 + 24 + 4
+    assert len(ack) == 58 + 24 + 4
 
 
 def test_the_acks_of_a_receiver_take_its_paths_in_turn():
