@@ -13,7 +13,7 @@ number past a power of two renumbers every switch.
     0xffff            every host, after a uA at its leaf's port
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
 from typing import NamedTuple
@@ -99,6 +99,17 @@ class Sids:
     def destination(self, links: Iterable[str], nic: str) -> int:
         """Return the destination address of packets that take these links to a NIC."""
         return address_of(self._block, self.usids(links, nic))
+
+    def refused_at(self, links: Sequence[str], nic: str, left: int) -> str | None:
+        """Return the link that a packet of this path did not take where `left` was its destination address.
+
+        `links` are those from NIC to NIC. None for an address that is not what the path leaves on its way.
+        """
+        usids = self.usids(links, nic)
+        for at, link in enumerate(links[1:]):
+            if at < len(usids) and address_of(self._block, usids[at:]) == left:
+                return link
+        return None
 
     def source(self, nic: Nic) -> int:
         """Return the source address of a NIC: a path from any switch that has a route to the leaf's uSID."""

@@ -193,7 +193,7 @@ class ObservedFlows(_message.Message):
     def __init__(self, host: _Optional[str] = ..., flows: _Optional[_Iterable[_Union[ObservedFlow, _Mapping]]] = ...) -> None: ...
 
 class ObservedFlow(_message.Message):
-    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint", "sent_bytes", "timestamp_unix_ns")
+    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint", "sent_bytes", "timestamp_unix_ns", "path_errors", "left_sid")
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     DST_IP_FIELD_NUMBER: _ClassVar[int]
     UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -202,6 +202,8 @@ class ObservedFlow(_message.Message):
     JOB_HINT_FIELD_NUMBER: _ClassVar[int]
     SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_UNIX_NS_FIELD_NUMBER: _ClassVar[int]
+    PATH_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_SID_FIELD_NUMBER: _ClassVar[int]
     src_ip: str
     dst_ip: str
     udp_source_port: int
@@ -210,7 +212,9 @@ class ObservedFlow(_message.Message):
     job_hint: str
     sent_bytes: int
     timestamp_unix_ns: int
-    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ..., sent_bytes: _Optional[int] = ..., timestamp_unix_ns: _Optional[int] = ...) -> None: ...
+    path_errors: int
+    left_sid: str
+    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ..., sent_bytes: _Optional[int] = ..., timestamp_unix_ns: _Optional[int] = ..., path_errors: _Optional[int] = ..., left_sid: _Optional[str] = ...) -> None: ...
 
 class ReportFlowsReply(_message.Message):
     __slots__ = ("flows_pinned",)
@@ -1515,17 +1519,19 @@ class ProbeHello(_message.Message):
     def __init__(self, host: _Optional[str] = ..., nics: _Optional[_Iterable[_Union[ProbeNic, _Mapping]]] = ..., rate_pps: _Optional[int] = ...) -> None: ...
 
 class ProbeNic(_message.Message):
-    __slots__ = ("ip", "device", "mesh")
+    __slots__ = ("ip", "device", "mesh", "sids")
     IP_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     MESH_FIELD_NUMBER: _ClassVar[int]
+    SIDS_FIELD_NUMBER: _ClassVar[int]
     ip: str
     device: str
     mesh: bool
-    def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ..., mesh: _Optional[bool] = ...) -> None: ...
+    sids: bool
+    def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ..., mesh: _Optional[bool] = ..., sids: _Optional[bool] = ...) -> None: ...
 
 class ProbeOrder(_message.Message):
-    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms", "qpn", "dscp", "mesh")
+    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms", "qpn", "dscp", "mesh", "sids", "srv6_source")
     ORDER_ID_FIELD_NUMBER: _ClassVar[int]
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -1534,6 +1540,8 @@ class ProbeOrder(_message.Message):
     QPN_FIELD_NUMBER: _ClassVar[int]
     DSCP_FIELD_NUMBER: _ClassVar[int]
     MESH_FIELD_NUMBER: _ClassVar[int]
+    SIDS_FIELD_NUMBER: _ClassVar[int]
+    SRV6_SOURCE_FIELD_NUMBER: _ClassVar[int]
     order_id: int
     src_ip: str
     questions: _containers.RepeatedCompositeFieldContainer[ProbeQuestion]
@@ -1542,7 +1550,9 @@ class ProbeOrder(_message.Message):
     qpn: int
     dscp: int
     mesh: _containers.RepeatedCompositeFieldContainer[MeshProbe]
-    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ..., qpn: _Optional[int] = ..., dscp: _Optional[int] = ..., mesh: _Optional[_Iterable[_Union[MeshProbe, _Mapping]]] = ...) -> None: ...
+    sids: _containers.RepeatedScalarFieldContainer[str]
+    srv6_source: str
+    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ..., qpn: _Optional[int] = ..., dscp: _Optional[int] = ..., mesh: _Optional[_Iterable[_Union[MeshProbe, _Mapping]]] = ..., sids: _Optional[_Iterable[str]] = ..., srv6_source: _Optional[str] = ...) -> None: ...
 
 class MeshProbe(_message.Message):
     __slots__ = ("dst_ip", "port", "reply_port")
