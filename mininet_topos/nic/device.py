@@ -17,7 +17,7 @@ from heddle.mininet_topos.nic.sender import SendQueue
 from heddle.mininet_topos.wire import roce
 from heddle.mininet_topos.wire.pause_frame import pause_frame, read_pause_frame
 from heddle.mininet_topos.wire.sockets import bind_roce_port, open_roce_socket, socket_drops
-from heddle.mininet_topos.wire.srv6 import unwrapped
+from heddle.mininet_topos.wire.srv6 import ICMPV6, NEXT_HEADER_AT, PathError, read_path_error, unwrapped
 
 RECEIVE_BATCH = 64
 SEND_BATCH = 8
@@ -241,6 +241,9 @@ class Nic:
                 for queue in self._round_robin:
                     queue.next_check_ns = 0
             return
+        if self._buffer[NEXT_HEADER_AT] == ICMPV6 and (error := read_path_error(self._buffer, length)) is not None:
+            self._on_path_error(error)
+            return
         packet = roce.parse(*unwrapped(self._buffer, length))
         counts = self._counters.counts
         if packet is None or packet.destination_ip != self._ip:
@@ -254,6 +257,15 @@ class Nic:
             self._on_data(packet, now_ns)
         elif packet.opcode in _RECEIVED:
             self._on_ack_or_cnp(packet, now_ns)
+
+    def _on_path_error(self, error: PathError) -> None:
+        """Count an ICMPv6 error for the queue pair whose data it quotes; those of ACKs and former runs are left out."""
+        for queue in self._sending.values():
+            if queue.sends_to(error.destination_ip, error.destination_qp):
+                self._counters.counts["rx_path_errors"] += 1
+                queue.path_errors += 1
+                queue.left = error.left
+                return
 
     def _on_ack_or_cnp(self, packet: roce.Packet, now_ns: int) -> None:
         queue, counts = self._sending.get(packet.destination_qp), self._counters.counts

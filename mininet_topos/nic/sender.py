@@ -8,6 +8,7 @@ A queue pair with a floor may exceed its plan under congestion control, which do
 keeps to the floor.
 """
 
+import socket
 from collections import deque
 from typing import Any
 
@@ -46,7 +47,8 @@ class SendQueue:
         self.reaction = None if dcqcn is None else ReactionPoint(dcqcn, rate_bps, self._floor_bps)
         self.admission = _admission(description.get("admission"))
         self.first_tx_ns: int | None = None
-        self.cnps = self.tx_bytes = 0
+        self.cnps = self.tx_bytes = self.path_errors = 0
+        self.left = bytes(16)
         self.next_check_ns: float = 0
         self.moves: deque[MoveRecord] = deque(maxlen=path_move.RECORDED_MOVES)
         self._peer = {"peer_qpn": route.destination_qp, "peer_ip": description["peer_ip"]}
@@ -182,9 +184,16 @@ class SendQueue:
             self.admission = _admission(change["admission"])
             self._open_ns = (0.0, float("inf"))
 
+    def sends_to(self, ip: int, qpn: int) -> bool:
+        """Return whether this is the peer."""
+        return (self._writer.route.destination_ip, self._writer.route.destination_qp) == (ip, qpn)
+
     def describe(self) -> dict[str, Any]:
-        """Return what identifies this queue pair on the wire now, and the bytes of the frames that it has sent."""
-        return {"qpn": self.qpn, **self._peer, "udp_source_port": self._port, "sent_bytes": self.tx_bytes}
+        """Return what identifies this queue pair on the wire now, the bytes of its frames, and errors about them."""
+        found = {"qpn": self.qpn, **self._peer, "udp_source_port": self._port, "sent_bytes": self.tx_bytes}
+        if not self.path_errors:
+            return found
+        return found | {"path_errors": self.path_errors, "left_sid": socket.inet_ntop(socket.AF_INET6, self.left)}
 
     def report(self) -> dict[str, Any]:
         """Return the counters of this queue pair as a sender."""

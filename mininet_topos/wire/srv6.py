@@ -19,6 +19,12 @@ NEXT_HEADER_AT = ETHERNET_BYTES + 6
 _HEADER = struct.Struct(">HIHBB16s16s")
 _ETHERTYPE_AT, _TRAFFIC_CLASS_AT = 12, ETHERNET_BYTES + 1
 _SOURCE_PORT_AT = ETHERNET_BYTES + 20
+ICMPV6, UNREACHABLE = 58, 1
+ICMPV6_AT = ETHERNET_BYTES + 40
+_QUOTED_AT = ICMPV6_AT + 8
+_INNER_AT = _QUOTED_AT + OUTER_BYTES
+_QUEUE_PAIR_AT = _INNER_AT + 20 + 8 + 5
+_IPV4_WITHOUT_OPTIONS = 0x45
 _ECN_MASK, _CONGESTION_EXPERIENCED = 0x03, 0x03
 
 
@@ -38,6 +44,14 @@ class Tunnel(NamedTuple):
     def to(self, sid: str) -> "Tunnel":
         """Return the tunnel over another path."""
         return self._replace(destination=socket.inet_pton(socket.AF_INET6, sid))
+
+
+class PathError(NamedTuple):
+    """What an ICMPv6 error quotes: the destination address that was left (16 bytes), and the queue pair it was for."""
+
+    left: bytes
+    destination_ip: int
+    destination_qp: int
 
 
 def wrapped(frame: bytearray, tunnel: Tunnel) -> bytearray:
@@ -68,3 +82,21 @@ def unwrapped(frame: bytearray, length: int) -> tuple[bytearray | memoryview, in
     if marks == _CONGESTION_EXPERIENCED:
         inside[_TRAFFIC_CLASS_AT] |= _CONGESTION_EXPERIENCED
     return inside, length - OUTER_BYTES
+
+
+def read_path_error(frame: bytearray, length: int) -> PathError | None:
+    """Return what an ICMPv6 error (destination unreachable, RFC 4443) quotes of a RoCE packet; None for another frame.
+
+    Ethernet 14 | IPv6 40 | ICMPv6 8 | quoted: IPv6 40 | IPv4 20 | UDP 8 | BTH 12 …
+    """
+    if length < _QUEUE_PAIR_AT + 3 or (frame[12] << 8 | frame[13]) != ETHERTYPE:
+        return None
+    if frame[NEXT_HEADER_AT] != ICMPV6 or frame[ICMPV6_AT] != UNREACHABLE:
+        return None
+    if frame[_QUOTED_AT + 6] != IPV4_IN_IPV6 or frame[_INNER_AT] != _IPV4_WITHOUT_OPTIONS:
+        return None
+    return PathError(
+        left=bytes(frame[_QUOTED_AT + 24 : _INNER_AT]),
+        destination_ip=int.from_bytes(frame[_INNER_AT + 16 : _INNER_AT + 20]),
+        destination_qp=int.from_bytes(frame[_QUEUE_PAIR_AT : _QUEUE_PAIR_AT + 3]),
+    )
