@@ -4,13 +4,13 @@ import socket
 
 import pytest
 from scapy.layers.inet import IP, UDP
-from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6PacketTooBig, ICMPv6TimeExceeded, IPv6
+from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6ND_NS, ICMPv6PacketTooBig, ICMPv6TimeExceeded, IPv6
 from scapy.layers.l2 import Ether
 
 from heddle.mininet_topos.wire import roce
 from heddle.mininet_topos.wire.pause_frame import pause_frame
 from heddle.mininet_topos.wire.sockets import ROCE_TO_HERE, attach_filter
-from heddle.mininet_topos.wire.srv6 import OUTER_BYTES, Tunnel, read_path_error, unwrapped
+from heddle.mininet_topos.wire.srv6 import OUTER_BYTES, Tunnel, quoted_by_error, unwrapped
 from tests.packet.test_roce_frames import ROUTE
 
 TUNNEL_SOURCE = "fcbb:0:3:e005::"
@@ -88,29 +88,19 @@ def error(kind=ICMPv6DestUnreach, left: str = "fcbb:0:e002:e006::") -> bytearray
     return bytearray(bytes(frame))
 
 
-def test_an_error_is_read_as_the_address_that_was_left_and_the_queue_pair():
-    frame = error()
-    found = read_path_error(frame, len(frame))
+@pytest.mark.parametrize("kind", [ICMPv6DestUnreach, ICMPv6TimeExceeded])
+def test_an_error_quotes_the_address_that_was_left(kind):
+    frame = error(kind)
+    found = quoted_by_error(frame, len(frame))
     assert found is not None
     assert socket.inet_ntop(socket.AF_INET6, found.left) == "fcbb:0:e002:e006::"
-    assert (found.destination_ip, found.destination_qp) == (ROUTE.destination_ip, ROUTE.destination_qp)
+    assert (found.udp_source_port, found.destination_qp) == (ROUTE.udp_source_port, ROUTE.destination_qp)
 
 
 def test_an_error_that_quotes_too_little_is_none():
     whole = error()
-    lengths = [length for length in range(14, len(whole)) if read_path_error(whole[:length], length) is not None]
+    lengths = [length for length in range(14, len(whole)) if quoted_by_error(whole[:length], length) is not None]
     assert lengths[0] == 14 + 40 + 8 + 40 + 20 + 8 + 8
-
-
-@pytest.mark.parametrize("kind", [ICMPv6TimeExceeded, ICMPv6PacketTooBig])
-def test_another_error_is_none(kind):
-    frame = error(kind)
-    assert read_path_error(frame, len(frame)) is None
-
-
-def test_no_frame_of_roce_is_an_error():
-    for frame in (written(), roce.FrameWriter(ROUTE).write(roce.RC_RDMA_WRITE_ONLY, 9, True, 300)):
-        assert read_path_error(frame, len(frame)) is None
 
 
 def taken(frame: bytes) -> bool:
@@ -133,7 +123,9 @@ def taken(frame: bytes) -> bool:
         (bytes(roce.FrameWriter(ROUTE).write(roce.RC_RDMA_WRITE_ONLY, 9, True, 300)), True),
         (pause_frame(bytes(6), {3: 100}), True),
         (bytes(error()), True),
-        (bytes(error(ICMPv6TimeExceeded)), False),
+        (bytes(error(ICMPv6TimeExceeded)), True),
+        (bytes(error(ICMPv6PacketTooBig)), False),
+        (bytes(LINK / IPv6() / ICMPv6ND_NS()), False),
         (bytes(LINK / IPv6() / UDP(dport=roce.ROCE_PORT) / bytes(99)), False),
         (bytes(LINK / IPv6() / IP() / UDP(dport=53) / bytes(99)), False),
         (bytes(LINK / IP() / UDP(dport=53) / bytes(99)), False),
@@ -141,7 +133,21 @@ def taken(frame: bytes) -> bool:
         (bytes(LINK / IP(proto=6) / bytes(99)), False),
         (bytes(Ether(src=LINK.src, dst=LINK.dst, type=0x0806) / bytes(99)), False),
     ],
-    ids=["outer", "plain", "pause", "error", "other error", "ipv6", "inner", "port", "fragment", "tcp", "arp"],
+    ids=[
+        "outer",
+        "plain",
+        "pause",
+        "error",
+        "exceeded",
+        "too big",
+        "neighbour",
+        "ipv6",
+        "inner",
+        "port",
+        "fragment",
+        "tcp",
+        "arp",
+    ],
 )
 def test_a_nic_takes_roce_pauses_and_errors_about_paths_alone(frame, is_taken):
     assert taken(frame) == is_taken
