@@ -108,7 +108,7 @@ def test_a_cable_that_was_down_carries_the_flows_that_name_it_again(fabric):
 
 @pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
 def test_errors_about_packets_that_no_port_takes_name_the_cable_that_is_cut(fabric):
-    """Nothing tells the senders: their packets end at the switches before the cable, which send errors."""
+    """Packets end at the switches before the cable, which send errors; no flow moves meanwhile."""
     flows, sids = planned(fabric, share=0.5), Sids(fabric)
     by_source = {fabric.nic_by_id[flow.src_nic].ip: flow for flow in flows}
     cut = next(fabric.cable_by_link[flow.links[2]] for flow in flows if len(flow.links) > 2)
