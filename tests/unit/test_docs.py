@@ -11,9 +11,11 @@ ROOT = Path(__file__).parents[2]
 PRODUCT = (
     "controller",
     "dataplane",
+    "heddle/client",
     "heddle/library",
     "heddle/probing",
     "heddle/programs",
+    "heddle/testing",
     "mininet_topos",
     "telemetry",
 )

@@ -11,7 +11,9 @@ from heddle.controller.schedulers.slurm_files import Format
 from heddle.programs.console.option import DEFAULT_SERVER, Server
 
 export = typer.Typer(
-    help="Write the fabric as schedulers and switches read it.", no_args_is_help=True, rich_markup_mode=None
+    help="Write fabric and jobs as schedulers, switches and simulators read them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -149,3 +151,43 @@ def export_topograph(
     from heddle.programs.console.slurm.export import fabric_from
 
     command(fabric_from(fabric, server), nodes, out, labels=labels)
+
+
+@export.command("ns3")
+def export_ns3(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder of the files.")],
+    jobs: Annotated[
+        Path | None, typer.Argument(metavar="[JOBS]", help="A jobs file, whose first phases become flows.")
+    ] = None,
+    delay_ns: Annotated[int, typer.Option(min=0, max=10**9, help="Propagation on each link, in ns.")] = 1000,
+) -> None:
+    """Write topology and flows as HPCC's ns-3 simulator, and those that grew from it, read them.
+
+    topology.txt has every NIC as a node of its own, and no link that the file calls failed; names.txt says which node
+    is what; flow.txt has a line for each queue pair, all of which start at 0. Exit status: 0; 2 for bad input, and
+    nothing is written.
+
+    Example: heddle export ns3 fabric.yaml jobs.yaml -o simulation
+    """
+    from heddle.programs.console.simulators import export_ns3 as command
+
+    command(fabric, jobs, out, delay_ns=delay_ns, out=sys.stdout)
+
+
+@export.command("chakra")
+def export_chakra(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder of the traces.")],
+) -> None:
+    """Write the communication of jobs as execution traces of MLCommons' Chakra: DIR/JOB.RANK.et for each rank.
+
+    A node has what a collective sends, and waits for the phases before. Exit status: 0; 2 for bad input, and nothing is
+    written.
+
+    Example: heddle export chakra fabric.yaml jobs.yaml -o traces
+    """
+    from heddle.programs.console.simulators import export_chakra as command
+
+    command(fabric, jobs, out, sys.stdout)
