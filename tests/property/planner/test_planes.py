@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.config.write import fabric_text
 from heddle.controller.model.plan import Infeasible
-from tests.oracles import contract_planes
-from tests.oracles.contract_network import Network
-from tests.oracles.plan_checker import check, expected_flows
+from heddle.testing.plans import contract_planes
+from heddle.testing.plans.contract_network import Network
+from heddle.testing.plans.plan_checker import check, expected_flows
 from tests.support.examples import examples
 from tests.support.fabrics.planning import fabric_file, job_files, plan_as_json, shapes, solved
 

@@ -3,17 +3,22 @@ from what is checked."""
 
 from fractions import Fraction
 
-import networkx
-
 
 def planes_of(roles, cables):
     """Return the plane of each switch: its component, numbered in the order of the switches."""
-    graph = networkx.Graph()
-    graph.add_nodes_from(roles)
-    graph.add_edges_from(tuple(port.rsplit(":", 1)[0] for port in cable) for cable in cables)
-    parts = list(networkx.connected_components(graph))
-    order = list(dict.fromkeys(next(i for i, part in enumerate(parts) if name in part) for name in roles))
-    return {name: order.index(number) for number, part in enumerate(parts) for name in part}
+    near = {name: set() for name in roles}
+    for cable in cables:
+        one, other = (port.rsplit(":", 1)[0] for port in cable)
+        near[one].add(other)
+        near[other].add(one)
+    found = {}
+    for name in roles:
+        if name not in found:
+            part, number = {name}, len(set(found.values()))
+            while more := set().union(*(near[each] for each in part)) - part:
+                part |= more
+            found |= dict.fromkeys(part, number)
+    return found
 
 
 def generated(fabric, planes):
