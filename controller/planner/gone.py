@@ -22,7 +22,8 @@ def with_gone(router: Router, flows: Flows, hops: Ints) -> Ints:
         return hops
     built = Router(topology=router.topology, live=Live.of(router.topology, Health()))
     alike = replace(flows.rows(rows), demand_bps=np.ones(len(rows), dtype=np.int64))
-    none = np.full(len(rows), -1, dtype=np.int64)
+    # Those of one pair share a path, as pins by addresses must.
+    _, pair = np.unique(alike.src_nic * router.topology.nics + alike.dst_nic, return_inverse=True)
     found = hops.copy()
-    found[rows] = built.route(alike, np.zeros(len(rows), dtype=np.int64), [], none, {})
+    found[rows] = built.route(alike, np.zeros(len(rows), dtype=np.int64), [], pair.reshape(-1).astype(np.int64), {})
     return found

@@ -1,5 +1,4 @@
-"""NICs with several ports, as the contract has them: planes, and how a flow is split among them; nothing is imported
-from what is checked."""
+"""NICs with several ports, as the contract has them: the planes, and how a flow is split among them."""
 
 from fractions import Fraction
 

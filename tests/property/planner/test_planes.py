@@ -27,7 +27,7 @@ def fabrics_in_planes(draw):
 
 
 @given(data=st.data(), fabric=fabrics_in_planes())
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 def test_a_plan_over_planes_follows_the_contract(data, fabric):
     jobs = data.draw(job_files(fabric, 2))
     plan = solved(fabric, jobs)
@@ -45,7 +45,7 @@ def some_flow_has_no_plane(fabric, jobs) -> bool:
 
 
 @given(fabric=fabrics_in_planes())
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(8))
 def test_a_written_fabric_of_planes_is_read_again(fabric):
     read = parse_fabric(json.dumps({**fabric, "failed": []}), "fabric")
     assert parse_fabric("\n".join(fabric_text(read)), "again") == read
