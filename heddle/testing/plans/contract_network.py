@@ -1,6 +1,7 @@
 """A fabric file as sets and dictionaries, as the contract has it; nothing is imported from what is checked."""
 
 from fractions import Fraction
+from typing import Any
 
 from heddle.testing.plans import contract_fabric, contract_planes
 
@@ -10,7 +11,7 @@ TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
 class Network:
     """A fabric file as sets and dictionaries: directed links with their ends and capacity."""
 
-    def __init__(self, data):
+    def __init__(self, data: dict[str, Any]) -> None:
         self.role, self.cables, self.nics = {}, {}, {}
         if "generate" in data:
             self._generate(dict(data["generate"]))

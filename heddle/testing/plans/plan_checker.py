@@ -6,7 +6,7 @@ what is checked.
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -85,7 +85,9 @@ def expected_flows(network, jobs):
 # ---------------------------------------------------------------- one path
 
 
-def path_violations(network, flow_id, links, source, target):
+def path_violations(
+    network: Network, flow_id: str, links: Sequence[str], source: str, target: str
+) -> list[str]:  # fmt: skip
     """Return why a list of links is not an admissible path."""
     unknown = [link for link in links if link not in network.ends]
     if unknown or len(links) < 2:
