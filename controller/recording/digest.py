@@ -22,7 +22,7 @@ from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.recording.names import recorded_name
 
 DIGEST_BYTES = 12
-_SINCE_VERSION_2 = frozenset({"degraded", "assumed", "algorithm"})
+_SINCE_VERSION_2 = frozenset({"degraded", "assumed", "algorithm", "converge", "below_goal"})
 """Fields of _GREW that files of versions 1 and 2 do not know; not written while they say nothing."""
 _GREW = Solve | Place | Certificate | Collective
 

@@ -60,6 +60,11 @@ class SendQueue:
         self._writer = roce.FrameWriter(route, Tunnel.of(description))
 
     @property
+    def peer_qpn(self) -> int:
+        """Return the number of the queue pair that receives."""
+        return self._writer.route.destination_qp
+
+    @property
     def rate_bps(self) -> float:
         """Return the present sending rate: the plan's, or DCQCN's."""
         return self._plan_bps if self.reaction is None else self.reaction.rate_bps
@@ -108,6 +113,17 @@ class SendQueue:
         self.pacer.sent(size_bytes * 8, now_ns, max(self._open_ns[0], resumed_ns, self._moved_ns, self._posted_ns))
         if self.reaction is not None:
             self.reaction.on_sent(size_bytes, now_ns)
+
+    def on_ack(self, packet: roce.Packet, now_ns: int) -> None:
+        """Process an ACK or NAK."""
+        if packet.syndrome & roce.NAK_KIND_MASK == roce.NAK_SEQUENCE_ERROR:
+            self.requester.on_nak(packet.psn, now_ns)
+        else:
+            self.requester.on_ack(packet.psn, now_ns)
+
+    def on_unreachable(self, _udp_source_port: int, _now_ns: int) -> bool:
+        """Ignore a switch's error about a packet: one path is all there is."""
+        return False
 
     def on_cnp(self, now_ns: int) -> bool:
         """Process a CNP; return False if this NIC runs without DCQCN."""

@@ -85,6 +85,7 @@ class Worker:
             degraded=dict(problem.degraded),
             amend=self._in_columns(problem),
             preview=problem.preview,
+            converge=problem.converge,
         )
         outcome, solve_ns = self._exchange(message)
         if isinstance(outcome, ReplanMessage):
@@ -142,4 +143,5 @@ class Worker:
             certificate=message.certificate,
             moved=message.moved,
             stranded=message.stranded,
+            speeds=message.speeds,
         )
