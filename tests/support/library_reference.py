@@ -14,7 +14,8 @@ _HEAD = """# Reference of the library
 
 Every public name, with its signature and docstring. This page is generated:
 `python -m tests.support.library_reference > docs/library-reference.md`. [library.md](library.md) has examples,
-[planners.md](planners.md) those of `heddle.planners`. Units are in the names: `_bps` is bit/s, `_ns` nanoseconds, a utilisation of 1.0 a full link.
+[planners.md](planners.md) those of `heddle.planners`. Units are in names: bps is bit/s, ns nanoseconds; a utilisation
+of 1.0 is a full link.
 """
 _QUALIFIED = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z_])")
 _SHORTEN = {"JobRequest": "Job", "heddle_pb2.": "pb.", "NoneType": "None"}
