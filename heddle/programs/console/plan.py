@@ -148,6 +148,7 @@ def _origins(kept: "Sequence[KeptJob]", changed: Changes) -> dict[str, Origin]:
 
 def _json_pieces(fabric: Fabric, requests: Sequence[JobRequest], result: _Result, rules: bool) -> Iterator[str]:
     """Yield the JSON text in pieces, so that the whole is never in memory; `requests` are those of all jobs."""
+    from heddle.controller.api.path_sets import every_path
     from heddle.controller.api.plan_json import job_pieces
     from heddle.controller.config.write import request_document
     from heddle.controller.rules.listing import group_rows, rows
@@ -156,7 +157,7 @@ def _json_pieces(fabric: Fabric, requests: Sequence[JobRequest], result: _Result
     yield '{"jobs": ['
     for number, job in enumerate(found.jobs):
         yield ", " if number else ""
-        yield from job_pieces(job, sids_of(fabric))
+        yield from job_pieces(job, sids_of(fabric), every_path(fabric))
     yield f'], "fabric": {json.dumps({"name": fabric.name, "digest": fabric.digest})}'
     yield f', "requests": {json.dumps([request_document(request) for request in requests])}'
     yield f', "hints": {json.dumps([result.hint] if result.hint else [])}'
