@@ -2,7 +2,7 @@
 # ARGS goes to the program behind the target:  make demo ARGS='--seed 7'   make test ARGS='-k ring'
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak mutants trials screenshots bench check format proto clean
+.PHONY: help setup demo test soak mutants trials evidence screenshots bench check format proto clean
 ARGS ?=
 
 help: ## List the targets
@@ -36,6 +36,10 @@ mutants: ## Plant 1,000 faults, one at a time, and list those that no test finds
 bench: ## Run the benchmarks, each a table and JSON
 	@scripts/setup all
 	@scripts/as-root .venv/bin/python -m heddle.benchmarks $(ARGS)
+
+evidence: ## Measure README's figures and the headline figures again, and say which hold (20 minutes)
+	@scripts/setup all
+	@scripts/as-root .venv/bin/python -m heddle.benchmarks.evidence $(ARGS)
 
 screenshots: ## Take the dashboard's screenshots from a live lab into docs/images
 	@scripts/setup all

@@ -1,1 +1,1 @@
-"""Flow completion times by a max-min fluid model, their accuracy beside a packet-level simulator, and their cost."""
+"""The accuracy of the fluid model of flow completion times beside a packet-level simulator, and its cost."""

@@ -12,7 +12,6 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from heddle.benchmarks.fluid.completion import completion_times, warm
 from heddle.benchmarks.planning.cases import permutation, two_tiers
 from heddle.controller.model.health import Health
 from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
@@ -21,6 +20,7 @@ from heddle.controller.planner.ground.loads import link_loads, link_places
 from heddle.controller.planner.proof.fluid import completion_ns, max_min_rates, planned_rates
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.warm import warm as warm_planner
+from heddle.library.fluid.completion import completion_times, warm
 from tests.support.packets.packet_simulator import REFERENCE, Run
 
 SIZES = ((10_240, 64, 1), (32_768, 64, 1), (32_768, 128, 3))

@@ -109,6 +109,7 @@ def request_to(request: JobRequest) -> pb.SubmitJobRequest:
             for cause, limit in request.move_limits
         ],
         assumed=request.assumed,
+        drains_before_moves=request.drains_before_moves,
     )
 
 
@@ -348,6 +349,7 @@ def certificate_to(
         probes=certificate.probes,
         flows_work_conserving=flows_work_conserving,
         assumed=certificate.assumed,
+        below_goal=certificate.below_goal,
         by_construction=by_construction,
         spraying=None if certificate.spraying is None else pb.Spraying(**asdict(certificate.spraying)),
     )

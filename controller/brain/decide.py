@@ -81,7 +81,7 @@ from heddle.controller.brain.networks import gateways, load_balancers, vpcs
 from heddle.controller.brain.state import Active, ReplanWork, State
 from heddle.controller.brain.steering.interface import Step
 from heddle.controller.brain.steering.table import steering_of
-from heddle.controller.brain.transactions import bad_cables, drains, jobs, previews, replan, suggestions
+from heddle.controller.brain.transactions import bad_cables, convergence, drains, jobs, previews, replan, suggestions
 from heddle.controller.brain.transactions.parking import delayed, unparked, unready_of
 from heddle.controller.brain.transactions.submissions import submit, withdraw
 from heddle.controller.model.effect import Effect
@@ -159,6 +159,7 @@ def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
         partial(_compiles, now=now),
         _without_unready,
         _start_waiting,
+        partial(convergence.follow, before, now=now),
     ):
         state, more = follow(state)
         effects += more
@@ -264,6 +265,8 @@ def _solved(state: State, event: Solved, now: int) -> Outcome:
         event = replace(event, outcome=Infeasible(why=MAY_DEADLOCK))
     if state.previews and state.previews[0].token == event.token:
         return previews.previewed(state, event, now)
+    if state.convergence.token == event.token:
+        return convergence.sought(state, event, now)
     active = state.active
     if active is None or active.token != event.token:
         return state, ()

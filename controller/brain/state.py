@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from heddle.controller.brain.converging import Convergence
 from heddle.controller.brain.lifecycle import JobEvent, WorkKind
 from heddle.controller.brain.port_search import Seeking
 from heddle.controller.brain.settings import Settings
@@ -301,8 +302,7 @@ class HotPort:
 class BadCable:
     """A cable that loses frames or is slow: what is known of it, the rate in bit/s that it has left.
 
-    `left_out`: plans do without it, as running jobs lose nothing by that; `judged` are the jobs for which this was last
-    decided, None before the first time; `verdict` says what was decided.
+    `left_out`: plans do without it; `judged` are the jobs for which this was last decided, `verdict` says what was.
     """
 
     found: JudgedCable
@@ -320,10 +320,9 @@ class State:
     `dirty` names switches whose installed rules may differ from the wanted ones. `health` is what has failed, derived
     from the fabric file and `down_ports`; `drained` is out of use as well. The underlay is compiled for `compiled_for`;
     the next compilation waits for `compile_pause_unix_ms`. The first of `suggestions` and of `previews` is active, the
-    others wait. `moves` are the newest decisions that moved flows, newest last. `hot_ports` are congested, or were
-    lately. `older_pins` are the pins of switches at their first session with this process, less those replaced; none
-    after the grace time. `parked` are submissions that wait for switches, as their `waits_for` says; `lacking` are
-    switches that refused rules which they should hold, as last published.
+    others wait. `moves` are the newest decisions that moved flows, newest last. `older_pins` are the pins of switches
+    at their first session with this process, less those replaced; none after the grace time. `parked` are submissions
+    that wait for switches; `lacking` are switches that refused rules which they should hold, as last published.
     """
 
     fabric: Fabric
@@ -364,6 +363,7 @@ class State:
     lacking: frozenset[str] = frozenset()
     cabling: Cabling = field(default_factory=Cabling)
     bad_cables: Mapping[str, BadCable] = field(default_factory=dict)
+    convergence: Convergence = field(default_factory=Convergence)
 
     @property
     def degraded(self) -> dict[str, int]:

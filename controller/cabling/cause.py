@@ -39,6 +39,8 @@ class CauseKind(StrEnum):
     """Several ports hear the same one. Which of them is right is not known."""
     EXTRA = "extra"
     """A cable joins two ports that the fabric leaves free."""
+    LOST = "lost"
+    """Pings by a cable do not return, and which port is at its far end is not certain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

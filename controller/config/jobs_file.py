@@ -81,6 +81,7 @@ class JobShape(Shape):
         default_factory=dict
     )
     assumed: bool = False
+    drains_before_moves: bool = False
 
 
 class JobsShape(Shape):

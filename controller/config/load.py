@@ -38,12 +38,12 @@ ShapeT = TypeVar("ShapeT", bound=Shape)
 
 
 def load_fabric(path: Path | str) -> Fabric:
-    """Read a fabric file."""
+    """Read a fabric file (docs/files.md); raises InputError with a line per problem."""
     return fabric_of(read_document(path))
 
 
 def load_jobs(path: Path | str, fabric: Fabric) -> tuple[JobRequest, ...]:
-    """Read a jobs file against the fabric that its ranks are in."""
+    """Read a jobs file against the fabric that its ranks are in; raises InputError with a line per problem."""
     return jobs_of(read_document(path), fabric)
 
 
@@ -118,15 +118,20 @@ def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:
 def requests_of(name: str, key: str, jobs: Sequence[JobShape], fabric: Fabric) -> tuple[JobRequest, ...]:
     """Return the requests of jobs that the file `name` lists under `key`."""
     compute_nics = tuple(nic.id for nic in fabric.nics if nic.network == Network.COMPUTE)
-    requests = [request_of(job, compute_nics if job.ranks is None else tuple(job.ranks)) for job in jobs]
-    found = _twice(key, jobs)
+    requests = tuple(request_of(job, compute_nics if job.ranks is None else tuple(job.ranks)) for job in jobs)
+    check_requests(name, key, requests, fabric)
+    return requests
+
+
+def check_requests(name: str, key: str, requests: Sequence[JobRequest], fabric: Fabric) -> None:
+    """Raise InputError with all problems of these requests, which `name` lists under `key`."""
+    found = _twice(key, requests)
     for index, request in enumerate(requests):
         found += _under(f"{key}[{index}]", problems(request, fabric, MAX_COUNTED))
     if not found and _more_flow_plans_than(MAX_FLOW_PLANS, requests, fabric):
         found.append(Problem(key, too_many_flow_plans("all jobs together ask for")))
     if found:
         raise refusal(name, found)
-    return tuple(requests)
 
 
 def load_job_shape(path: Path | str) -> JobRequest:
@@ -219,7 +224,7 @@ def failed_of(names: Sequence[str], fabric: Fabric) -> tuple[Health, list[Proble
     return health, found
 
 
-def _twice(key: str, jobs: Sequence[JobShape]) -> list[Problem]:
+def _twice(key: str, jobs: Sequence[JobShape | JobRequest]) -> list[Problem]:
     first: dict[str, int] = {}
     return [
         Problem(f"{key}[{index}].job_id", f"{shown(job.job_id)} is taken by {key}[{first[job.job_id]}]; choose another")

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from heddle.controller.model.moves import DEFAULT_MOVES, MAX_MOVES, Cause, MoveLimit, Whose
+from heddle.controller.model.moves import DEFAULT_MOVES, MAX_MOVES, NO_MOVES, Cause, MoveLimit, Whose
 
 
 def _text(limit: MoveLimit) -> str:
@@ -45,6 +45,11 @@ class MovesConfig(BaseModel):
     recovery: str = Field(default=_default(Cause.RECOVERY), description="after links have returned")
     congestion: str = Field(default=_default(Cause.CONGESTION), description="off a congested port")
     drain: str = Field(default=_default(Cause.DRAIN), description="for a drain, beside the flows on its target")
+    convergence: str = Field(
+        default=_default(Cause.CONVERGENCE),
+        description="to a plan of all flows that makes jobs faster on average, for jobs whose senders drain before a"
+        " move; none, or any and how many; where `moves` has other keys only: none",
+    )
 
     @field_validator("*")
     @classmethod
@@ -52,6 +57,16 @@ class MovesConfig(BaseModel):
         _limit(text)
         return text
 
+    @field_validator("convergence")
+    @classmethod
+    def _of_all(cls, text: str) -> str:
+        if _limit(text).whose not in (Whose.NONE, Whose.ANY):
+            raise ValueError(f"is on behalf of no job: must be none, or any and a number or unlimited; is {text!r}")
+        return text
+
     def limits(self) -> dict[Cause, MoveLimit]:
-        """Return the limit of each cause."""
-        return {cause: _limit(getattr(self, cause.name.lower())) for cause in Cause}
+        """Return the limit of each cause; a policy that is written without `convergence` has none."""
+        limits = {cause: _limit(getattr(self, cause.name.lower())) for cause in Cause}
+        if self.model_fields_set and "convergence" not in self.model_fields_set:
+            limits[Cause.CONVERGENCE] = NO_MOVES
+        return limits

@@ -76,6 +76,7 @@ def request_document(request: JobRequest) -> Entry:
             for cause, limit in request.move_limits
         },
         "assumed": request.assumed,
+        "drains_before_moves": request.drains_before_moves,
     }
 
 

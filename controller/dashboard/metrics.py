@@ -60,6 +60,9 @@ REPORTED = {
     "surplus": Family(
         "heddle_flow_reports_surplus_total", "counter", "Reported queue pairs past the limit of one report."
     ),
+    "path_errors": Family(
+        "heddle_flow_reports_path_errors_total", "counter", "ICMPv6 errors that quote packets of reported queue pairs."
+    ),
     "pinned": Family("heddle_observed_jobs_total", "counter", "Jobs submitted for large reported flows."),
     "refused": Family("heddle_observed_jobs_refused_total", "counter", "Such jobs that were refused."),
 }

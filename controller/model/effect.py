@@ -28,10 +28,11 @@ class Solve(Printed):
 
     Flows of kept jobs move as far as `limit` allows, on behalf of the job `subject`. `background` is the load in bit/s
     that traffic of no job puts on links. What `has_happened` cannot be refused: a job may then exceed its
-    `require_utilisation`. `numbers` has the job number of every job with pins. A `preview` uses another worker, and an
-    `urgent` request does not wait for one before it. With `amend` only the flows that it names get other paths. On a
-    fabric that hashes, running flows from the leaves in `confirm` have their ports confirmed. `degraded` are the rates
-    in bit/s that bad cables have left, by id.
+    `require_utilisation`. `numbers` has the job number of every job with pins. A `preview` uses another worker, and so
+    does a request to `converge`, which plans the jobs in `kept` all again. An `urgent` request does not wait for one
+    before it. With `amend` only the flows that it names get other paths. On a fabric that hashes, running flows from
+    the leaves in `confirm` have their ports confirmed. `degraded` are the rates in bit/s that bad cables have left, by
+    id.
     """
 
     line: ClassVar[Wording] = lines.solve
@@ -49,6 +50,7 @@ class Solve(Printed):
     amend: Amend | None = None
     confirm: frozenset[str] = frozenset()
     degraded: Mapping[str, int] = field(default_factory=dict)
+    converge: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,9 @@
     ├── NotFoundError            no such job or flow: exit 2, NOT_FOUND
     ├── AlreadyExistsError       the id or the pinned tuple is in use: exit 1, ALREADY_EXISTS
     ├── BudgetExceededError      a switch's rule budget or a quota: exit 3, RESOURCE_EXHAUSTED
-    ├── NoAdmissiblePlanError    valid input, no plan: exit 3, FAILED_PRECONDITION
+    ├── PlanError                valid input, no plan: exit 3
+    │   ├── NoAdmissiblePlanError    no admissible plan exists: FAILED_PRECONDITION
+    │   └── PlannerError             a planner of another distribution failed; no gRPC call runs one
     ├── InUseError               something else still needs it: exit 1, FAILED_PRECONDITION
     ├── DeadlineError            the caller's deadline has passed: exit 1, DEADLINE_EXCEEDED
     ├── UnavailableError         a switch or the controller does not reply: exit 1, UNAVAILABLE
@@ -53,10 +55,18 @@ class BudgetExceededError(HeddleError):
     exit_status = 3
 
 
-class NoAdmissiblePlanError(HeddleError):
-    """The input is valid, but no admissible plan exists."""
+class PlanError(HeddleError):
+    """The input is valid, but there is no plan; the class says why."""
 
     exit_status = 3
+
+
+class NoAdmissiblePlanError(PlanError):
+    """The input is valid, but no admissible plan exists."""
+
+
+class PlannerError(PlanError):
+    """A planner of another distribution failed: it raised, took too long, or returned no admissible paths."""
 
 
 class InUseError(HeddleError):

@@ -145,7 +145,8 @@ class JobRequest:
     """One job; `ranks` are NIC ids, `lease_ms` 0 means the controller's default.
 
     `move_limits` are those of decisions on behalf of this job; a cause not listed has the controller's default.
-    `assumed`: nothing says what the job sends; its collectives are an assumption.
+    `assumed`: nothing says what the job sends; its collectives are an assumption. `drains_before_moves`: its senders
+    let a queue pair drain before it changes its path, so that a move loses and reorders no packet.
     """
 
     job_id: str
@@ -160,3 +161,4 @@ class JobRequest:
     incast: Incast = Incast.UNSPECIFIED
     move_limits: tuple[tuple[Cause, MoveLimit], ...] = ()
     assumed: bool = False
+    drains_before_moves: bool = False

@@ -38,6 +38,7 @@ def read_request(
         incast=incast,
         move_limits=tuple(move_limits),
         assumed=fields.assumed,
+        drains_before_moves=fields.drains_before_moves,
     )
 
 

@@ -81,6 +81,7 @@ def solve(each: Any) -> Line:
     """Word what the planner is to plan."""
     new = frozenset(request.job_id for request in each.requests)
     what = f"job {_named(new)} beside {len(each.kept)} jobs" if new else f"{len(each.kept)} running jobs"
+    what += " all again" if each.converge else ""
     on_behalf = f", for {each.subject}" if each.subject and each.subject not in new else ""
     jobs = new | ({each.subject} if each.subject else frozenset())
     return Line(f"plan {what}{on_behalf}; {_limit(each.limit)}", jobs)

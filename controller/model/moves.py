@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class Cause(IntEnum):
-    """What made a decision necessary; numbers are those of the proto's `MoveLimit.Cause`."""
+    """What made a decision necessary, or useful; numbers are those of the proto's `MoveLimit.Cause`."""
 
     ARRIVAL = 1
     RELEASE = 2
@@ -17,11 +17,13 @@ class Cause(IntEnum):
     RECOVERY = 4
     CONGESTION = 5
     DRAIN = 6
+    CONVERGENCE = 7
 
 
 class Whose(IntEnum):
     """Whose flows may move; numbers are those of the proto's `MoveLimit.Whose`.
 
+    A convergence is on behalf of no job: its limit is for flows of ANY, that of a job is for the job's own flows.
     OWN_JOB, TENANT and LOWER_PRIORITY refer to the job on whose behalf the decision is made.
     """
 
@@ -54,5 +56,6 @@ DEFAULT_MOVES: Mapping[Cause, MoveLimit] = {
     Cause.RECOVERY: MoveLimit(whose=Whose.ANY, max_flows=64),
     Cause.CONGESTION: MoveLimit(whose=Whose.ANY, max_flows=16),
     Cause.DRAIN: MoveLimit(whose=Whose.ANY, max_flows=64),
+    Cause.CONVERGENCE: MoveLimit(whose=Whose.ANY, max_flows=MAX_MOVES),
 }
 """The defaults; docs/closed-loop.md has the measurements that they follow from."""

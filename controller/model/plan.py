@@ -112,7 +112,9 @@ class Certificate:
 
     On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of the job, the oldest
     of them last at `oldest_confirmation_unix_ms`; `probes` were sent for the newest generation.
-    ACK paths are not probed. `assumed`: nothing says what the job sends. `spraying` compares path sets with others.
+    ACK paths are not probed. `assumed`: nothing says what the job sends. `below_goal` is by how much the mean speed of
+    the jobs is below that of the goal of a convergence; 0: they are at the goal, or it is not known. `spraying`
+    compares path sets with others.
     """
 
     max_link_utilisation: float = 0.0
@@ -138,6 +140,7 @@ class Certificate:
     oldest_confirmation_unix_ms: int = 0
     probes: int = 0
     assumed: bool = False
+    below_goal: float = 0.0
     spraying: Spraying | None = None
 
 
@@ -223,6 +226,19 @@ class Confirmed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Speeds:
+    """The speed of each running job, by id: now, and in the goal of a convergence. 1 is that at full demand."""
+
+    before: Mapping[str, float]
+    goal: Mapping[str, float]
+
+    @property
+    def gain(self) -> float:
+        """Return by how much the mean speed of the jobs is below the goal's."""
+        return (sum(self.goal.values()) - sum(self.before.values())) / max(len(self.goal), 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replan:
     """A plan beside running jobs, which come first, and what it changes for them.
 
@@ -232,7 +248,7 @@ class Replan:
     with other paths, `stranded` the ids of stranded flows, both by job id. `pins` has the pin rules by
     job and switch, of new jobs and of jobs whose flows moved. `slowed` has running jobs with the lower rates that they
     need before switches move pinned flows, on their old paths. On a fabric that hashes, `wanted` has by job the flows
-    whose ports probes have to find, and `confirmed` what they have found.
+    whose ports probes have to find, and `confirmed` what they have found. The goal of a convergence has `speeds`.
     """
 
     jobs: tuple[JobFlows, ...]
@@ -243,6 +259,7 @@ class Replan:
     slowed: Mapping[str, JobFlows] = field(default_factory=dict)
     wanted: Mapping[str, WantedRows] = field(default_factory=dict)
     confirmed: Mapping[str, Confirmed] = field(default_factory=dict)
+    speeds: Speeds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

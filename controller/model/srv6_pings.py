@@ -37,6 +37,13 @@ class Finding(NamedTuple):
         )
 
 
+class Pinged(NamedTuple):
+    """The cables whose pings have returned, and what is wrong with the others that were tested."""
+
+    returned: tuple[Cable, ...]
+    findings: tuple[Finding, ...]
+
+
 Send = Callable[[Collection[int]], Collection[int]]
 """Send pings to these addresses, and return those that came back."""
 
@@ -65,17 +72,18 @@ class Pings:
         above = {cable.upper.switch for cable in self.own}
         return len(self.own) + sum(len(self._fabric.up_choices[switch]) for switch in above)
 
-    def check(self, send: Send) -> tuple[int, tuple[Finding, ...]]:
-        """Return how many cables were tested, and what is wrong; every ping that is lost is sent once more."""
+    def check(self, send: Send) -> Pinged:
+        """Return which cables are as they should be, and what is wrong; every ping that is lost is sent once more."""
         lost = self._lost({self._address(cable): cable for cable in self.own}, send)
         found = [Finding(cable, self._instead(cable, lost, send)) for cable in lost]
-        tested = len(self.own)
+        returned = [cable for cable in self.own if cable not in lost]
         for hop in self._ways_up(lost):
             above = self._fabric.up_choices[hop.upper.switch]
             wanted = {address: cable for cable in above for address in self._addresses_above(cable, hop)}
-            tested += len(set(wanted.values()))
-            found += map(Finding, self._lost(wanted, send))
-        return tested, tuple(found)
+            lost_above = self._lost(wanted, send)
+            returned += (cable for cable in dict.fromkeys(wanted.values()) if cable not in lost_above)
+            found += map(Finding, lost_above)
+        return Pinged(tuple(returned), tuple(found))
 
     def _lost(self, wanted: Mapping[int, Cable], send: Send) -> tuple[Cable, ...]:
         """Return the cables of which an address, of those of the pings, does not come back."""

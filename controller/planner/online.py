@@ -16,8 +16,9 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import NO_MOVES, MoveLimit
-from heddle.controller.model.plan import Amend, Infeasible, Moved, Replan
+from heddle.controller.model.plan import Amend, Certificate, Infeasible, Moved, Replan
 from heddle.controller.planner.amend import other_paths
+from heddle.controller.planner.converge import goal_of
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
 from heddle.controller.planner.ground.expand import joined_flows
 from heddle.controller.planner.ground.flow_table import FlowTable
@@ -59,7 +60,7 @@ class OnlinePlanner:
     def solve(
         self, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed], limit: MoveLimit = NO_MOVES,
         subject: str = "", background: Mapping[str, int] | None = None, has_happened: bool = False,
-        amend: Amend | None = None, degraded: Mapping[str, int] | None = None,
+        amend: Amend | None = None, degraded: Mapping[str, int] | None = None, converge: bool = False,
     ) -> Replan | Infeasible:  # fmt: skip
         """Plan `requests` beside the jobs in `kept`, of which flows move as far as `limit` allows.
 
@@ -67,7 +68,8 @@ class OnlinePlanner:
         it leaves on links into NICs. What `has_happened` is not refused where a job exceeds its `require_utilisation`.
         `degraded` are the rates in bit/s that cables, by id, have left; where they change, the session begins anew.
         OWN_JOB, TENANT and LOWER_PRIORITY refer to the job `subject`, which is one of either. With `amend` only the
-        flows that it names move, from its plan. Raises InputError and AlreadyExistsError as `solve.solve` does.
+        flows that it names move, from its plan. To `converge` plans the running jobs all again (`converge.py`), and no
+        `requests`. Raises InputError and AlreadyExistsError as `solve.solve` does.
         """
         self._changed: set[str] = set()
         if self._degraded != (degraded or {}):
@@ -79,6 +81,8 @@ class OnlinePlanner:
             self._router = Router(topology=self._topology, live=live)
         if amend is not None:
             return self._with_other_paths(requests, health, kept, amend, has_happened)
+        if converge:
+            return self._converged(kept, limit)
         found: Replan | Infeasible | None = None
         try:
             found = self._solved(requests, health, kept, limit, subject, has_happened)
@@ -175,6 +179,20 @@ class OnlinePlanner:
             return plan
         moved = _moved(kept, found.running, drafted.whole)
         return Replan(jobs=plan.jobs, certificate=plan.certificate, moved=moved, stranded=found.stranded)
+
+    def _converged(self, kept: Sequence[Placed], limit: MoveLimit) -> Replan | Infeasible:
+        """Return the goal of a convergence; the session follows with the next plan."""
+        running = self._running.follow(kept)
+        goal = goal_of(self._fabric, self._router, kept, running, limit, self._left_at_nics)
+        if isinstance(goal, Infeasible):
+            return goal
+        if goal.drafted is None:
+            return Replan(jobs=tuple(job for _, job in kept), certificate=Certificate(), speeds=goal.speeds)
+        plan = certified(goal.drafted, hashed=self._hashed)
+        if isinstance(plan, Infeasible):
+            return plan
+        moved = _moved(kept, running, goal.drafted.whole)
+        return Replan(jobs=plan.jobs, certificate=plan.certificate, moved=moved, speeds=goal.speeds)
 
     def _apply_background(self, background: Mapping[str, int]) -> None:
         loads = np.zeros(len(self._topology.capacity))

@@ -22,7 +22,9 @@ from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.recording.names import recorded_name
 
 DIGEST_BYTES = 12
-_SINCE_VERSION_2 = frozenset({"degraded", "assumed", "algorithm", "paths_per_flow", "spraying"})
+_SINCE_VERSION_2 = frozenset(
+    {"degraded", "assumed", "algorithm", "converge", "below_goal", "paths_per_flow", "spraying"}
+)
 """Fields of _GREW that files of versions 1 and 2 do not know; not written while they say nothing."""
 _GREW = Solve | Place | Certificate | Collective
 

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+import heddle.controller.brain.converging
 import heddle.controller.brain.lifecycle
 import heddle.controller.brain.port_search
 import heddle.controller.brain.state
@@ -59,6 +60,7 @@ from heddle.controller.recording.names import recorded, recorded_name
 from heddle.foundation.network import Network
 
 _MODULES: tuple[ModuleType, ...] = (
+    heddle.controller.brain.converging,
     heddle.controller.brain.lifecycle,
     heddle.controller.brain.virtual_networks,
     heddle.controller.brain.port_search,

@@ -94,6 +94,6 @@ def copies(change: FabricChange, setup: Setup, static_sids: tuple[str, ...] | No
     if setup.has_tls and gone:
         found.append(Copy("certificates of what is gone", gone, "`heddle pki deny`"))
     if static_sids is not None:
-        text = "write them anew by `heddle export sonic` or `heddle export sids`"
+        text = "write them anew by `heddle export sonic`, `nvue` or `sids`"
         found.append(Copy("static SIDs", static_sids, text))
     return tuple(found)

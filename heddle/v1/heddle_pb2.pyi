@@ -113,7 +113,7 @@ class LeaveJobReply(_message.Message):
     def __init__(self, last: _Optional[bool] = ...) -> None: ...
 
 class SubmitJobRequest(_message.Message):
-    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast", "move_limits", "assumed")
+    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast", "move_limits", "assumed", "drains_before_moves")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     RANKS_FIELD_NUMBER: _ClassVar[int]
@@ -126,6 +126,7 @@ class SubmitJobRequest(_message.Message):
     INCAST_FIELD_NUMBER: _ClassVar[int]
     MOVE_LIMITS_FIELD_NUMBER: _ClassVar[int]
     ASSUMED_FIELD_NUMBER: _ClassVar[int]
+    DRAINS_BEFORE_MOVES_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tenant: str
     ranks: _containers.RepeatedScalarFieldContainer[str]
@@ -138,7 +139,8 @@ class SubmitJobRequest(_message.Message):
     incast: Incast
     move_limits: _containers.RepeatedCompositeFieldContainer[MoveLimit]
     assumed: bool
-    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ..., incast: _Optional[_Union[Incast, str]] = ..., move_limits: _Optional[_Iterable[_Union[MoveLimit, _Mapping]]] = ..., assumed: _Optional[bool] = ...) -> None: ...
+    drains_before_moves: bool
+    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ..., incast: _Optional[_Union[Incast, str]] = ..., move_limits: _Optional[_Iterable[_Union[MoveLimit, _Mapping]]] = ..., assumed: _Optional[bool] = ..., drains_before_moves: _Optional[bool] = ...) -> None: ...
 
 class MoveLimit(_message.Message):
     __slots__ = ("cause", "whose", "max_flows")
@@ -151,6 +153,7 @@ class MoveLimit(_message.Message):
         RECOVERY: _ClassVar[MoveLimit.Cause]
         CONGESTION: _ClassVar[MoveLimit.Cause]
         DRAIN: _ClassVar[MoveLimit.Cause]
+        CONVERGENCE: _ClassVar[MoveLimit.Cause]
     CAUSE_UNSPECIFIED: MoveLimit.Cause
     ARRIVAL: MoveLimit.Cause
     RELEASE: MoveLimit.Cause
@@ -158,6 +161,7 @@ class MoveLimit(_message.Message):
     RECOVERY: MoveLimit.Cause
     CONGESTION: MoveLimit.Cause
     DRAIN: MoveLimit.Cause
+    CONVERGENCE: MoveLimit.Cause
     class Whose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         WHOSE_UNSPECIFIED: _ClassVar[MoveLimit.Whose]
@@ -189,7 +193,7 @@ class ObservedFlows(_message.Message):
     def __init__(self, host: _Optional[str] = ..., flows: _Optional[_Iterable[_Union[ObservedFlow, _Mapping]]] = ...) -> None: ...
 
 class ObservedFlow(_message.Message):
-    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint", "sent_bytes", "timestamp_unix_ns")
+    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint", "sent_bytes", "timestamp_unix_ns", "path_errors", "left_sid")
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     DST_IP_FIELD_NUMBER: _ClassVar[int]
     UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -198,6 +202,8 @@ class ObservedFlow(_message.Message):
     JOB_HINT_FIELD_NUMBER: _ClassVar[int]
     SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_UNIX_NS_FIELD_NUMBER: _ClassVar[int]
+    PATH_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_SID_FIELD_NUMBER: _ClassVar[int]
     src_ip: str
     dst_ip: str
     udp_source_port: int
@@ -206,7 +212,9 @@ class ObservedFlow(_message.Message):
     job_hint: str
     sent_bytes: int
     timestamp_unix_ns: int
-    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ..., sent_bytes: _Optional[int] = ..., timestamp_unix_ns: _Optional[int] = ...) -> None: ...
+    path_errors: int
+    left_sid: str
+    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ..., sent_bytes: _Optional[int] = ..., timestamp_unix_ns: _Optional[int] = ..., path_errors: _Optional[int] = ..., left_sid: _Optional[str] = ...) -> None: ...
 
 class ReportFlowsReply(_message.Message):
     __slots__ = ("flows_pinned",)
@@ -485,7 +493,7 @@ class AdmissionWindow(_message.Message):
     def __init__(self, slot: _Optional[int] = ..., slots: _Optional[int] = ..., slot_ns: _Optional[int] = ...) -> None: ...
 
 class Certificate(_message.Message):
-    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving", "assumed", "by_construction", "spraying")
+    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving", "assumed", "below_goal", "by_construction", "spraying")
     MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_KIND_FIELD_NUMBER: _ClassVar[int]
@@ -511,6 +519,7 @@ class Certificate(_message.Message):
     PROBES_FIELD_NUMBER: _ClassVar[int]
     FLOWS_WORK_CONSERVING_FIELD_NUMBER: _ClassVar[int]
     ASSUMED_FIELD_NUMBER: _ClassVar[int]
+    BELOW_GOAL_FIELD_NUMBER: _ClassVar[int]
     BY_CONSTRUCTION_FIELD_NUMBER: _ClassVar[int]
     SPRAYING_FIELD_NUMBER: _ClassVar[int]
     max_link_utilisation: float
@@ -538,9 +547,10 @@ class Certificate(_message.Message):
     probes: int
     flows_work_conserving: int
     assumed: bool
+    below_goal: float
     by_construction: bool
     spraying: Spraying
-    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ..., assumed: _Optional[bool] = ..., by_construction: _Optional[bool] = ..., spraying: _Optional[_Union[Spraying, _Mapping]] = ...) -> None: ...
+    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ..., assumed: _Optional[bool] = ..., below_goal: _Optional[float] = ..., by_construction: _Optional[bool] = ..., spraying: _Optional[_Union[Spraying, _Mapping]] = ...) -> None: ...
 
 class Spraying(_message.Message):
     __slots__ = ("flows", "single_path_max_link_utilisation", "random_sets_max_link_utilisation", "all_paths_max_link_utilisation", "advice")

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heddle.benchmarks.fluid.completion import completion_times, path_outcome
 from heddle.controller.config.load import parse_fabric, parse_jobs
 from heddle.controller.model.plan import Plan
 from heddle.controller.planner.ground.clos import topology_of
@@ -13,6 +12,7 @@ from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.loads import link_places
 from heddle.controller.planner.solve import solve
+from heddle.library.fluid.completion import completion_times, path_outcome
 from tests.support.fabrics.planner_cases import custom, fabric_of, job_of
 from tests.support.fabrics.planning import fabric_file, job_files, shapes
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heddle.benchmarks.fluid.completion import completion_times
 from heddle.controller.planner.proof.fluid import max_min_rates
+from heddle.library.fluid.completion import completion_times
 from tests.benchmarks import exact_fluid
 
 LINKS = 5

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heddle.benchmarks.fluid.completion import completion_times
+from heddle.library.fluid.completion import completion_times
 from tests.support.packets.packet_simulator import REFERENCE, Run, address, murmur3, node_at
 
 

@@ -8,7 +8,17 @@ import pytest
 from tests.support.doc_names import Tree
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("controller", "dataplane", "heddle/probing", "heddle/programs", "mininet_topos", "telemetry")
+PRODUCT = (
+    "controller",
+    "dataplane",
+    "heddle/client",
+    "heddle/library",
+    "heddle/probing",
+    "heddle/programs",
+    "heddle/testing",
+    "mininet_topos",
+    "telemetry",
+)
 WHERE = ROOT / "docs" / "where-to-change.md"
 # A path is quoted text with a slash or a known ending; `model.Plan` and `heddle run` are none.
 QUOTED_PATH = re.compile(r"`([\w./-]*(?:/[\w.-]*|\.toml|Makefile))`")

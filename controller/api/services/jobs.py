@@ -34,10 +34,10 @@ from heddle.controller.model.plan import FlowPlan, JobPlan
 from heddle.controller.model.srv6 import Sids, sids_of
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.runtime.attached import ReportedFlows
+from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.loop import Loop
-from heddle.controller.runtime.watch import Watchers
 from heddle.controller.views.flow_rates import own_rates
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
@@ -57,11 +57,11 @@ class JobService(rpc.JobServiceServicer):
     """
 
     def __init__(
-        self, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares, limited: Counter[Limit]
+        self, loop: Loop, feeds: Feeds, flows: ReportedFlows, previews: Shares, limited: Counter[Limit]
     ) -> None:
-        self._loop, self._plans, self._previews = loop, plans, previews
+        self._loop, self._plans, self._previews = loop, feeds.plans, previews
         self._reader, self._lists, self._shows = RequestReader(limited), Replies(), Replies()
-        self._flows, self._reports = flows, FlowReports(loop, flows)
+        self._flows, self._reports = flows, FlowReports(loop, flows, feeds.note)
         self._meetings: dict[str, Rendezvous] = {}
         self._connected = ConnectedPairs()
 
@@ -336,13 +336,13 @@ def _time_left_s(context: Context) -> float:
 def add_to(
     server: grpc.aio.Server,
     loop: Loop,
-    plans: Watchers[JobPlan],
+    feeds: Feeds,
     flows: ReportedFlows,
     previews: Shares,
     limited: Counter[Limit],
 ) -> None:
     """Register the service; `previews` counts those in progress, `limited` what limits refuse."""
-    service = JobService(loop, plans, flows, previews, limited)
+    service = JobService(loop, feeds, flows, previews, limited)
     # Without a deserializer, gRPC passes the bytes of a request.
     unread = {
         "SubmitJob": grpc.unary_unary_rpc_method_handler(

@@ -22,7 +22,9 @@ MAX_RECORDS = 256
 """The decisions whose moves `heddle explain` can name."""
 RISES = 1 + 1e-9
 """Two utilisations that differ by less than this factor are equal: they are quotients of floats."""
-_URGENCY = (Cause.FAILURE, Cause.DRAIN, Cause.CONGESTION, Cause.RECOVERY, Cause.ARRIVAL, Cause.RELEASE)
+_URGENCY = (
+    Cause.FAILURE, Cause.DRAIN, Cause.CONGESTION, Cause.RECOVERY, Cause.ARRIVAL, Cause.RELEASE, Cause.CONVERGENCE,
+)  # fmt: skip
 MAX_REASONS = 200
 """The length in characters up to which reasons are joined."""
 
@@ -60,9 +62,12 @@ def after_replans(state: State, work: Work) -> tuple[Work, ...]:
 
 
 def limit_of(state: State, cause: Cause, request: JobRequest | None = None) -> MoveLimit:
-    """Return the limit of moves for a cause: the job's own, if it has one, otherwise the controller's."""
+    """Return the limit of moves for a cause: the job's own, if it has one, otherwise the controller's.
+
+    Settings in recordings of former versions lack causes that came later: nothing moves for these.
+    """
     own = dict(request.move_limits) if request is not None else {}
-    return own.get(cause) or state.settings.moves[cause]
+    return own.get(cause) or state.settings.moves.get(cause, NO_MOVES)
 
 
 def solve_for(

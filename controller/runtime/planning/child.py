@@ -62,6 +62,7 @@ class Child:
             background=message.background, has_happened=message.has_happened,
             degraded=message.degraded,
             amend=self._in_flows([*(request for request, _ in kept), *message.requests], message.amend),
+            converge=message.converge,
         )  # fmt: skip
         if not isinstance(plan, Replan):
             return plan
@@ -78,6 +79,7 @@ class Child:
             certificate=plan.certificate,
             moved=plan.moved,
             stranded=plan.stranded,
+            speeds=plan.speeds,
         )
 
     def _in_flows(self, requests: Sequence[JobRequest], message: AmendMessage | None) -> Amend | None:

@@ -1,5 +1,8 @@
 """Plan in processes: one for transactions, one for previews and placements, and a spare, started when first needed.
 
+One more seeks the goals of convergences, in the background: with less of the processor where that is busy. It starts
+with the first such request.
+
 Something urgent never waits for a solve: where the first process is still busy after GRACE_S with what is not urgent,
 it is killed, and one that is ready takes its place. A request that takes too long is killed as well. A process that
 loads its kernels is left to it: another one would have to load them again.
@@ -8,6 +11,7 @@ loads its kernels is left to it: another one would have to load them again.
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +31,8 @@ PROGRESS_S = 10.0
 """A process that loads its kernels for longer is logged so often: after an installation it compiles them."""
 LOADING_S = 4.0
 """A process that starts has its kernels after about so long."""
+BACKGROUND_NICE = 10
+"""What a process in the background adds to its nice value."""
 GRACE_S = 0.05
 """An urgent request waits so long for a solve to end by itself."""
 Solution = tuple[Replan | Infeasible | HeddleError, int]
@@ -46,8 +52,8 @@ class Limits:
 class _Seat:
     """The place of one process: it starts with the first request, and again after it has ended."""
 
-    def __init__(self, fabric: Fabric) -> None:
-        self._fabric = fabric
+    def __init__(self, fabric: Fabric, nice: int = 0) -> None:
+        self._fabric, self._nice = fabric, nice
         self._worker: Worker | None = None
         self.begun = False
         """Whether `_begin_once` has started it."""
@@ -79,6 +85,9 @@ class _Seat:
             self.close()
         if self._worker is None:
             self._worker = Worker(self._fabric)
+            if self._nice:
+                with contextlib.suppress(OSError):  # it may have ended
+                    os.setpriority(os.PRIO_PROCESS, self._worker.pid, os.getpriority(os.PRIO_PROCESS, 0) + self._nice)
         return self._worker
 
     @contextlib.contextmanager
@@ -110,6 +119,7 @@ class PlannerPool:
         self._fabric, self._finish, self._limits = fabric, finish, limits or Limits()
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="planner")
         self._first, self._second, self._spare = _Seat(fabric), _Seat(fabric), _Seat(fabric)
+        self._background = _Seat(fabric, BACKGROUND_NICE)
         self._tasks: set[asyncio.Future[Any]] = set()
         """What `close` cancels: processes that start, and calls in threads."""
         self.killed = 0
@@ -124,7 +134,7 @@ class PlannerPool:
     def use(self, fabric: Fabric) -> None:
         """Plan with another fabric from now on. Call it after `start`, and before any request."""
         self._fabric = fabric
-        for seat in (self._first, self._second, self._spare):
+        for seat in (self._first, self._second, self._spare, self._background):
             seat.use(fabric)
         self._first.begun = False
         self.start()
@@ -165,6 +175,9 @@ class PlannerPool:
 
     async def solve(self, problem: Solve) -> Solution:
         """Plan; a failure of the process is an error as a value."""
+        if problem.converge:
+            with self._background.request():
+                return await self._solved(self._background, problem, self._limits.plan_s)
         if problem.preview:
             self._begin_once(self._spare)  # the second is no relief of the first while it has requests
             with self._second.request():
@@ -194,7 +207,7 @@ class PlannerPool:
         for task in tuple(self._tasks):
             if not task.get_loop().is_closed():
                 task.cancel()  # asyncio would log an exception that arrives in the last turn of the loop
-        for seat in (self._first, self._second, self._spare):
+        for seat in (self._first, self._second, self._spare, self._background):
             seat.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 

@@ -11,7 +11,7 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import MoveLimit
 from heddle.controller.model.placement import Shape
-from heddle.controller.model.plan import Certificate, JobFlows, Moved, Stream
+from heddle.controller.model.plan import Certificate, JobFlows, Moved, Speeds, Stream
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.flow_table import FlowTable
@@ -75,6 +75,7 @@ class SolveMessage(NamedTuple):
     has_happened: bool
     degraded: Mapping[str, int]
     amend: AmendMessage | None = None
+    converge: bool = False
 
 
 class PlaceMessage(NamedTuple):
@@ -94,6 +95,7 @@ class ReplanMessage(NamedTuple):
     certificate: Certificate
     moved: Mapping[str, Moved]
     stranded: Mapping[str, tuple[str, ...]]
+    speeds: Speeds | None = None
 
 
 class Begin(NamedTuple):

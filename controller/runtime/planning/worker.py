@@ -84,6 +84,7 @@ class Worker:
             has_happened=problem.has_happened,
             degraded=dict(problem.degraded),
             amend=self._in_columns(problem),
+            converge=problem.converge,
         )
         outcome, solve_ns = self._exchange(message)
         if isinstance(outcome, ReplanMessage):
@@ -141,4 +142,5 @@ class Worker:
             certificate=message.certificate,
             moved=message.moved,
             stranded=message.stranded,
+            speeds=message.speeds,
         )

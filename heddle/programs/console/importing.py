@@ -14,9 +14,8 @@ from heddle.controller.model.connectivity import cut_off
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Role
 from heddle.controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS
+from heddle.library.fabrics import ROLES, bits_per_second
 from heddle.programs.console import show
-
-_ROLES = ("host", "leaf", "spine", "core")
 
 
 def options_of(
@@ -30,8 +29,8 @@ def options_of(
     """Return the checked options of the command line; raises InputError."""
     if format_name is not None and format_name not in FORMATS:
         raise InputError(f"--format {one_line(format_name)}: must be one of {', '.join(FORMATS)}")
-    nic_bps = _bits_per_second("--gbps", gbps, MAX_NIC_BPS)
-    uplink_bps = None if uplink_gbps is None else _bits_per_second("--uplink-gbps", uplink_gbps, MAX_CABLE_BPS)
+    nic_bps = bits_per_second("--gbps", gbps, MAX_NIC_BPS)
+    uplink_bps = None if uplink_gbps is None else bits_per_second("--uplink-gbps", uplink_gbps, MAX_CABLE_BPS)
     return Options(nic_bps, uplink_bps, aggs_per_pod, cores, _roles(roles))
 
 
@@ -40,17 +39,11 @@ def _roles(texts: Sequence[str]) -> dict[str, Hint]:
     found: dict[str, Hint] = {}
     for text in texts:
         node, _, role = text.rpartition("=")
-        if not node or role not in _ROLES:
-            raise InputError(f"--role {one_line(text)}: must be NODE=ROLE, a role of {', '.join(_ROLES)}")
+        if not node or role not in ROLES:
+            raise InputError(f"--role {one_line(text)}: must be NODE=ROLE, a role of {', '.join(ROLES)}")
         if found.setdefault(node, Hint(role)) != role:
             raise InputError(f"--role {one_line(text)}: {one_line(node)} has the role {found[node]} already")
     return found
-
-
-def _bits_per_second(option: str, gbps: float, max_bps: int) -> int:
-    if not 0 < gbps * 10**9 <= max_bps or round(gbps * 10**9) < 1:
-        raise InputError(f"{option} {gbps:g}: must be more than 0 and at most {max_bps // 10**9:,} Gbit/s")
-    return round(gbps * 10**9)
 
 
 def run_import(path: Path, options: Options, *, format_name: str | None, output: Path | None, as_json: bool) -> None:

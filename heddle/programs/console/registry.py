@@ -43,7 +43,7 @@ COMMANDS = {
         "Convert other formats to a fabric file.", "heddle.programs.console.options.offline", "import_file"
     ),
     "export": Source(
-        "Write topologies for schedulers, settings for SONiC.",
+        "Write topologies for schedulers, settings for switches.",
         "heddle.programs.console.options.export",
         "export",
     ),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TextIO
 from heddle.controller.config.load import load_fabric
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.error import InputError, PrerequisiteError
+from heddle.controller.model.fabric import Cable, Fabric
 from heddle.controller.model.srv6 import Sids, sids_of
 from heddle.controller.model.srv6_pings import Finding, Pings
 from heddle.probing.self_ping import SelfPinger, next_hop_of
@@ -26,6 +27,8 @@ class LeafCheck(NamedTuple):
     untested: int = 0
     """Cables above those of the leaf: behind one whose pings are lost, or where an address has no room."""
     nic: str = ""
+    returned: tuple[Cable, ...] = ()
+    """The cables whose pings have returned."""
 
 
 def run_check_sids(path: Path, nics: Sequence[str], next_hop: str | None, as_json: bool, out: TextIO) -> int:
@@ -33,6 +36,27 @@ def run_check_sids(path: Path, nics: Sequence[str], next_hop: str | None, as_jso
 
     Returns 0 if all pings returned, 1 if not, 2 where no NIC of some leaf could ping, if others could.
     """
+    _, checks, problems = leaf_checks(path, nics, next_hop)
+    if as_json:
+        json.dump({"leaves": [_as_json(check) for check in checks], "problems": problems}, out, indent=2)
+        out.write("\n")
+    else:
+        out.writelines(f"{line}\n" for check in checks for line in _lines(check, with_nic=bool(nics)))
+    for problem in problems:
+        print(f"heddle: {problem}", file=sys.stderr)
+    return 2 if problems else int(any(check.findings for check in checks))
+
+
+class LeafChecks(NamedTuple):
+    """The fabric, what pings have shown by leaf, and why there are none of some."""
+
+    fabric: Fabric
+    checks: tuple[LeafCheck, ...]
+    problems: tuple[str, ...]
+
+
+def leaf_checks(path: Path, nics: Sequence[str], next_hop: str | None) -> LeafChecks:
+    """Ping from the NICs of this machine, or of the lab in a directory; raises InputError where none of them can."""
     lab = path if path.is_dir() else None
     fabric = load_fabric(lab / FABRIC_FILE if lab else path)
     sids = sids_of(fabric)
@@ -52,14 +76,7 @@ def run_check_sids(path: Path, nics: Sequence[str], next_hop: str | None, as_jso
             problems += error.problems
     if not checks:
         raise InputError(*problems)
-    if as_json:
-        json.dump({"leaves": [_as_json(check) for check in checks], "problems": problems}, out, indent=2)
-        out.write("\n")
-    else:
-        out.writelines(f"{line}\n" for check in checks for line in _lines(check, with_nic=bool(nics)))
-    for problem in problems:
-        print(f"heddle: {problem}", file=sys.stderr)
-    return 2 if problems else int(any(check.findings for check in checks))
+    return LeafChecks(fabric, tuple(checks), tuple(problems))
 
 
 def _first_that_can(starts: Sequence[tuple[Pings, Source]], sids: Sids, next_hop: str | None) -> LeafCheck:
@@ -87,9 +104,10 @@ def check_leaf(pings: Pings, sids: Sids, source: Source, next_hop: str | None) -
         except PermissionError:
             raise PrerequisiteError("pings take raw sockets (CAP_NET_RAW): run this as root") from None
     with pinger:
-        tested, findings = pings.check(pinger.send)
-    nic, untested = source.nic, pings.cables - tested
-    return LeafCheck(nic.port.switch, tested, pinger.sent, findings, len(pings.parallel), untested, nic.id)
+        returned, findings = pings.check(pinger.send)
+    nic, tested = source.nic, len(returned) + len(findings)
+    counts = len(pings.parallel), pings.cables - tested
+    return LeafCheck(nic.port.switch, tested, pinger.sent, findings, *counts, nic.id, returned)
 
 
 def _mac(text: str) -> bytes:
@@ -113,4 +131,6 @@ def _as_json(check: LeafCheck) -> dict[str, Any]:
         {"cable": finding.cable.id, "instead": [str(port) for port in finding.instead], "text": finding.line}
         for finding in check.findings
     ]
-    return check._asdict() | {"findings": findings}
+    values = check._asdict() | {"findings": findings}
+    del values["returned"]
+    return values

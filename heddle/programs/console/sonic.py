@@ -10,10 +10,9 @@ from typing import TextIO
 from heddle.controller.config.load import load_fabric
 from heddle.controller.config.text.complaint import one_line, shown
 from heddle.controller.config.text.document import MAX_SETTINGS_BYTES, read_text
-from heddle.controller.model.address import ipv6_text
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.srv6 import prefix_text, sids_of
+from heddle.controller.model.srv6 import sids_of
 from heddle.controller.sonic.causes import Cause, causes
 from heddle.controller.sonic.config_db import ConfigDb, Tables
 from heddle.controller.sonic.differences import comparison
@@ -61,28 +60,6 @@ def run_export(path: Path, out: Path | None, names: PortNames, cable_metres: int
             json.dump(each, file, indent=2)
             file.write("\n")
     print(f"{out}: {len(ports)} switches")
-
-
-def run_sids(path: Path, out: TextIO) -> None:
-    """Write what every switch holds, and what NICs write, as JSON; raises InputError for another steering."""
-    fabric = load_fabric(path)
-    sids = sids_of(fabric)
-    if sids is None:
-        raise InputError(f"{one_line(str(path))}: steering: packets name no paths here; SIDs need `steering: srv6`")
-    switches = {
-        switch.id: [
-            {
-                "prefix": prefix_text(sids.prefix(entry.usid)),
-                "action": entry.action.name.lower(),
-                "port": entry.port.number if entry.port else None,
-            }
-            for entry in sids.entries(switch.id)
-        ]
-        for switch in fabric.switches
-    }
-    nics = {nic.id: {"source": ipv6_text(sids.source(nic))} for nic in fabric.nics}
-    json.dump({"switches": switches, "nics": nics}, out, indent=2)
-    out.write("\n")
 
 
 def run_verify(

@@ -1,15 +1,19 @@
 """Packets that name their paths on Linux routers: data and ACKs take the planned cables, without rules or probes."""
 
+import json
 import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from heddle.controller.config import load_fabric
 from heddle.controller.model.address import ipv6_text
-from heddle.controller.model.fabric import Fabric, PortRef
+from heddle.controller.model.fabric import Fabric, Nic, PortRef
 from heddle.controller.model.plan import FlowPlan
 from heddle.controller.model.srv6 import Sids
 from heddle.controller.model.srv6_pings import Pings
@@ -19,6 +23,7 @@ from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.routed.lab import RoutedLab
 from heddle.mininet_topos.routed.static_sids import link_local
 from heddle.mininet_topos.switches.fabric_net import ip_batch
+from heddle.programs.console.cabling_check.command import Request, run_check_cabling
 from heddle.programs.console.fabric_check.inputs import Source
 from heddle.programs.console.sid_check import LeafCheck, check_leaf
 from tests.e2e.lab.test_routed_fabric import SHAPES, SIZE_BYTES, TIMEOUT_S, planned, slowest
@@ -115,11 +120,14 @@ def test_a_mark_of_the_outer_header_reaches_the_congestion_control_of_the_sender
 
 
 @pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
-def test_pings_that_return_by_themselves_name_two_exchanged_cables(fabric):
+def test_pings_that_return_by_themselves_name_two_exchanged_cables(fabric, tmp_path):
     with RoutedLab(fabric) as lab:
-        sound = checked(lab)
+        sound, unharmed = checked(lab), diagnosed(lab, tmp_path)
         exchange(lab, PortRef("leaf1", 1), PortRef("leaf1", 2))
-        found = checked(lab)
+        found, (status, diagnosis) = checked(lab), diagnosed(lab, tmp_path)
+    assert (unharmed[0], unharmed[1]["causes"], unharmed[1]["unknown"]) == (0, [], [nic.up_link for nic in others(lab)])
+    assert (status, [cause["text"] for cause in diagnosis["causes"]]) == (1, ["leaf1:1 and leaf1:2 are exchanged"])
+    assert len(diagnosis["wrong"]) == 2
     assert [(leaf.tested, leaf.sent, leaf.findings) for leaf in sound] == [(4, 4, ())] * 4
     assert [finding.line for leaf in found for finding in leaf.findings] == [
         "leaf1:1: spine2:1 is at its far end, not spine1:1",
@@ -143,6 +151,20 @@ def exchange(lab: RoutedLab, one: PortRef, other: PortRef) -> None:
         f"neigh replace {link_local(ip)} lladdr {mac_text(mac)} dev {name} nud permanent" for name, ip, mac in pairs
     ]
     ip_batch(lines, entrance)
+
+
+def others(lab: RoutedLab) -> list[Nic]:
+    """Return the NICs from which no ping is sent, by the names of their links."""
+    first = {nics[0].id for nics in lab.fabric.nics_of_leaf.values()}
+    return sorted((nic for nic in lab.fabric.nics if nic.id not in first), key=lambda nic: nic.up_link)
+
+
+def diagnosed(lab: RoutedLab, place: Path) -> tuple[int, dict[str, Any]]:
+    """Return the exit status and the JSON of `heddle check cabling --source pings` on the files of a lab."""
+    (place / "nodes.json").write_text(json.dumps({nic.host: lab.net.host(nic.host).pid for nic in lab.fabric.nics}))
+    out = StringIO()
+    status = run_check_cabling(Request(fabric=place, source="pings"), as_json=True, out=out)
+    return status, json.loads(out.getvalue())
 
 
 def checked(lab: RoutedLab) -> list[LeafCheck]:

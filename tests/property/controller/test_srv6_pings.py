@@ -37,7 +37,8 @@ def checked(fabric, nic, tables, cables, nics):
         sent.extend(addresses)
         return [one for one in addresses if walk((tables, cables, nics), nic.port.switch, ipv6_text(one))[1] == nic.id]
 
-    return (*Pings(fabric, nic).check(send), sent)
+    returned, findings = Pings(fabric, nic).check(send)
+    return len(returned) + len(findings), findings, sent
 
 
 @pytest.mark.parametrize("shape", [TWO, THREE], ids=["two tiers", "three tiers"])

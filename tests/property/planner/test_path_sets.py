@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.error import InputError
 from heddle.controller.model.plan import Infeasible
-from tests.oracles.contract_loads import between_switches, heaviest
-from tests.oracles.contract_network import Network
-from tests.oracles.plan_checker import check
+from heddle.testing.plans.contract_loads import between_switches, heaviest
+from heddle.testing.plans.contract_network import Network
+from heddle.testing.plans.plan_checker import check
 from tests.support.examples import examples
 from tests.support.fabrics.planning import (
     clos3_shapes,

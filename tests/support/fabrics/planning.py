@@ -11,8 +11,8 @@ from heddle.controller.model.plan import FlowPlan, Infeasible, Plan
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.solve import solve
 from heddle.controller.planner.spread.explicit import path_set
-from tests.oracles import contract_flows
-from tests.oracles.contract_network import Network
+from heddle.testing.plans import contract_flows
+from heddle.testing.plans.contract_network import Network
 
 FLOW_FIELDS = (
     "flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "demand_bps", "reverse_links",

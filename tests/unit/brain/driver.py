@@ -165,12 +165,12 @@ class Driver:
 
     def _solve(self, effect: Solve) -> list[Event]:
         outcome: Replan | Infeasible | HeddleError
-        planner = self.previewer if effect.preview else self.planner
+        planner = self.previewer if effect.preview or effect.converge else self.planner
         try:
             outcome = planner.solve(
                 effect.requests, health=effect.health, kept=effect.kept, limit=effect.limit, subject=effect.subject,
                 background=effect.background, degraded=effect.degraded, has_happened=effect.has_happened,
-                amend=effect.amend,
+                amend=effect.amend, converge=effect.converge,
             )  # fmt: skip
         except HeddleError as error:
             outcome = error

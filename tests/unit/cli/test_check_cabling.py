@@ -4,6 +4,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from heddle.controller.config.load import parse_fabric
+from heddle.controller.model.srv6_pings import Finding
+from heddle.programs.console.sid_check import LeafCheck, LeafChecks
 from tests.support.processes.redis_server import PROGRAM, redis_server
 
 SOUND = {
@@ -197,3 +200,31 @@ def test_the_redis_of_a_sonic_switch_is_read(check):
     assert status == 1
     assert "leaf3:1 and leaf3:2 are exchanged" in text
     assert "leaf3:4 and h6-n0: no cable seen" in text
+
+
+SRV6 = "version: 1\nsteering: srv6\ngenerate: {SHAPE}\n".replace(
+    "SHAPE", "kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, links_per_spine: 2"
+)
+
+
+def test_pings_report_what_they_do_not_distinguish_and_which_leaves_could_not_send(heddle, files, monkeypatch):
+    fabric = parse_fabric(SRV6, "fabric.yaml")
+    nic = fabric.nics[0]
+    lost, *returned = fabric.up_choices["leaf1"]
+    check = LeafCheck("leaf1", 4, 6, (Finding(lost),), 4, nic=nic.id, returned=tuple(returned))
+    found = LeafChecks(fabric, (check,), ("h2-n0: no gateway",))
+    monkeypatch.setattr("heddle.programs.console.cabling_check.command.leaf_checks", lambda *_: found)
+    status, out, error = heddle("check", "cabling", files("fabric.yaml", SRV6), "--source", "pings")
+    assert (status, "lost" in out, "1 wrong, 0 missing, 8 unknown of 10 cables; 1 cause" in out) == (1, True, True)
+    assert error == (
+        "note: h2-n0: no gateway\n"
+        "note: an exchange among 4 parallel cables is not distinguishable by pings: compare them by LLDP\n"
+    )
+
+
+def test_pings_need_a_fabric_whose_packets_name_their_paths(heddle, files):
+    text = SRV6.replace("srv6", "hash")
+    status, out, error = heddle("check", "cabling", files("fabric.yaml", text), "--source", "pings")
+    assert (status, out) == (2, "")
+    assert "pings need `steering: srv6`" in error
+    assert error.count("\n") == 1

@@ -4,7 +4,7 @@ import pytest
 from google.protobuf.json_format import Parse, ParseDict
 
 from heddle.kernels import cache
-from heddle.programs.console import plan as plan_command
+from heddle.library import solving
 from heddle.v1 import heddle_pb2 as pb
 
 PAIR = """\
@@ -64,9 +64,9 @@ def test_a_search_that_took_kernels_is_measured_without_them(monkeypatch, compil
             for observer in cache._observers if compiles else ():
                 observer("kernel")
 
-    monkeypatch.setattr(cache, "_observers", [])
-    monkeypatch.setattr(plan_command, "LONG_NS", limit_ns)
-    plan_command._drafted(draft)
+    monkeypatch.setattr(cache, "_observers", [solving._compiled.append])
+    monkeypatch.setattr(solving, "LONG_NS", limit_ns)
+    solving._drafted(draft)
     assert len(runs) == times
 
 
@@ -140,7 +140,7 @@ def test_help_names_every_command_on_every_level(heddle):
 
 
 def test_no_controller_is_one_line_with_the_command_that_starts_one(heddle, monkeypatch):
-    monkeypatch.setattr("heddle.programs.console.client.CONNECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("heddle.client.connection.CONNECT_TIMEOUT_S", 0.2)
     status, _, err = heddle("topology", "--server", "127.0.0.1:1")
     assert status == 1
     assert "heddle run" in err

@@ -1,20 +1,16 @@
 """`heddle export sonic`, `verify roce --fabric` and `export sids` of a fabric whose packets name their paths."""
 
 import json
-import os
-import shutil
-import subprocess
 
 import pytest
 
-from tests.oracles.sonic_schema import TABLES, schema_violations, yang_json
+from tests.oracles.sonic_schema import TABLES, schema_violations
 from tests.support.fabrics.sonic_switch import with_the_hardware_s_own
 
 FABRIC = (
     "version: 1\nsteering: srv6\nsrv6: {last_hop: ua}\n"
     "generate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, gbps: 100}\n"
 )
-SCHEMAS = os.environ.get("HEDDLE_SRV6_YANG", "")
 
 
 @pytest.fixture
@@ -178,22 +174,3 @@ def test_a_plan_shows_the_address_of_each_flow(heddle, exported, tmp_path):
     assert status == 0
     assert "packets name their paths: by construction" in text
     assert "fcbb:0:e001:e002:e003:ffff::" in text or "fcbb:0:e002:e002:e003:ffff::" in text
-
-
-@pytest.mark.skipif(not SCHEMAS, reason="HEDDLE_SRV6_YANG names no folder with sonic-srv6.yang and its imports")
-@pytest.mark.skipif(shutil.which("yanglint") is None, reason="yanglint (Debian package libyang-tools) is missing")
-def test_sonic_s_own_model_accepts_an_export_and_refuses_a_wrong_key(exported, tmp_path):
-    tables = tables_of(exported[0] / "leaf1.json")
-    data = {table: tables[table] for table in ("SRV6_MY_LOCATORS", "SRV6_MY_SIDS")}
-    ports = {"sonic-port:sonic-port": {"PORT": {"PORT_LIST": [{"name": name} for name in tables["PORT"]]}}}
-    models = [f"{SCHEMAS}/sonic-{name}.yang" for name in ("srv6", "vrf", "port")]
-
-    def accepted() -> bool:
-        parts = [yang_json({table: rows})["sonic-srv6:sonic-srv6"] for table, rows in data.items()]
-        (tmp_path / "data.json").write_text(json.dumps(ports | {"sonic-srv6:sonic-srv6": parts[0] | parts[1]}))
-        words = ["yanglint", "-f", "json", "-p", SCHEMAS, *models, str(tmp_path / "data.json")]
-        return subprocess.run(words, capture_output=True, check=False).returncode == 0
-
-    assert accepted()
-    data["SRV6_MY_SIDS"]["OTHER|fcbb:0:e00f::/48"] = {"action": "uN"}
-    assert not accepted()

@@ -23,7 +23,7 @@ RATES_MBPS = [10, 1_000, 25_000, 100_000, 400_000, 800_000, 1_600_000]
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(not CHECKOUT, reason="HEDDLE_SONIC_YANG names no checkout of sonic-yang-models"),
-    pytest.mark.skipif(shutil.which("yanglint") is None, reason="yanglint (Debian package libyang-tools) is missing"),
+    pytest.mark.skipif(shutil.which("yanglint") is None, reason="yanglint (Debian package libyang2-tools) is missing"),
 ]
 
 

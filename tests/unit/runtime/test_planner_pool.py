@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import threading
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -14,7 +15,7 @@ from heddle.controller.model.effect import Place, Solve
 from heddle.controller.model.error import BudgetExceededError, InputError, UnavailableError
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Steering
-from heddle.controller.model.moves import MoveLimit, Whose
+from heddle.controller.model.moves import MAX_MOVES, MoveLimit, Whose
 from heddle.controller.model.placement import Shape
 from heddle.controller.model.plan import Amend, Replan
 from heddle.controller.runtime.planning import pool as module
@@ -230,6 +231,21 @@ async def test_a_process_that_dies_is_replaced_and_gets_all_jobs_and_the_request
     kept = ((shift_job("a"), first.jobs[0]),)
     outcome, _ = await pool.solve(problem(kept, requests=(shift_job("b", by=4),)))
     assert [job.job_id for job in outcome.jobs] == ["a", "b"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_goal_is_sought_in_a_process_of_its_own_which_is_replaced_when_it_is_killed(shared_pool):
+    pool, drains = shared_pool, replace(shift_job("a"), drains_before_moves=True)
+    first, _ = await pool.solve(problem(requests=(drains,)))
+    kept = ((drains, first.jobs[0]),)
+    goal = replace(problem(kept, converge=True), limit=MoveLimit(whose=Whose.ANY, max_flows=MAX_MOVES))
+    before, _ = await pool.solve(goal)
+    killed = pool._background.worker().pid
+    assert killed not in (pool._first.worker().pid, pool._second.worker().pid)
+    os.kill(killed, signal.SIGKILL)
+    after, _ = await pool.solve(goal)
+    assert before.speeds == after.speeds
+    assert list(before.speeds.before) == ["a"]
 
 
 async def test_a_pool_that_closes_while_a_process_loads_its_kernels_leaves_no_exception(pool):

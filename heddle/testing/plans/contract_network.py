@@ -2,9 +2,7 @@
 
 from fractions import Fraction
 
-import networkx
-
-from tests.oracles import contract_fabric
+from heddle.testing.plans import contract_fabric
 
 TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
 
@@ -72,10 +70,19 @@ class Network:
 
     def pods(self):
         """Return the pod of each switch below the top tier: its component without that tier."""
-        below = networkx.Graph()
-        below.add_nodes_from(name for name, role in self.role.items() if TIER[role] < 2)
-        below.add_edges_from(self.ends[link] for link in self.switch_links if set(self.ends[link]) <= set(below))
-        return {name: number for number, pod in enumerate(networkx.connected_components(below)) for name in pod}
+        beside = {name: set() for name, role in self.role.items() if TIER[role] < 2}
+        for link in self.switch_links:
+            one, other = self.ends[link]
+            if one in beside and other in beside:
+                beside[one].add(other)  # the link back has the other direction
+        found = {}
+        for number, first in enumerate(beside):
+            reached = [] if first in found else [first]
+            while reached:
+                name = reached.pop()
+                found[name] = number
+                reached += [other for other in beside[name] if other not in found]
+        return found
 
 
 def bps(gbps):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heddle.benchmarks.fluid.jit import kernel
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.proof.heap import sink
+from heddle.library.fluid.jit import kernel
 
 SLACK = 1e-9
 """Relative tolerance for a full link and for equal rates."""

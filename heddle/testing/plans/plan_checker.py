@@ -6,18 +6,30 @@ what is checked.
 """
 
 from collections import defaultdict
+from collections.abc import Collection
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from typing import Any
 
-import networkx
-
-from tests.oracles import contract_flows
-from tests.oracles.contract_loads import between_switches, bounds, crossed, heaviest
-from tests.oracles.contract_network import Network
-from tests.oracles.contract_rates import HEADROOM, ROUNDING, expected_rates, fair_shares
+from heddle.testing.plans import contract_flows
+from heddle.testing.plans.contract_loads import between_switches, bounds, crossed, heaviest
+from heddle.testing.plans.contract_network import Network
+from heddle.testing.plans.contract_rates import HEADROOM, ROUNDING, expected_rates, fair_shares
 
 TOLERANCE = 1e-9
+SIXTY_FOUR_BITS = ("rate_bps", "demand_bps", "slot_ns")
+"""What protobuf's JSON mapping writes as text."""
 MAX_AT_ONCE = 256
+
+
+def from_json(plan: dict[str, Any]) -> dict[str, Any]:
+    """Turn the texts of 64-bit fields back into numbers, in place."""
+    for job in plan["jobs"]:
+        for flow in job["flows"]:
+            for values in (flow, flow.get("window") or {}):
+                values.update({key: int(values[key]) for key in SIXTY_FOUR_BITS if key in values})
+    return plan
 
 
 # ---------------------------------------------------------------- demands of jobs
@@ -121,25 +133,36 @@ def _conserving_violations(network, flows):
 
 def dependency_cycle(network, flows):
     """Return a cycle of buffers waiting for each other along the paths and their local failover choices, if any."""
-    graph = networkx.DiGraph()
+    graph = defaultdict(set)  # by each buffer, those that wait for it
     rising = defaultdict(list)
     for link in network.alive:
         if network.rises(link):
             rising[network.ends[link][0]].append(link)
     switch_links = set(network.switch_links)
     for switch, links in rising.items():  # one node stands for a switch's choice among its ways up
-        graph.add_edges_from((("choice", switch), link) for link in links)
+        for link in links:
+            graph[link].add(("choice", switch))
     for flow in flows:
         sprayed = [path["links"] for path in flow.get("path_set", {"paths": ()})["paths"]]
         for links in (flow["links"], flow["reverse_links"], *sprayed):
             for a, b in pairwise(links):
-                graph.add_edge(a, b)
+                graph[b].add(a)
                 if b in switch_links and network.rises(b):
-                    graph.add_edge(a, ("choice", network.ends[b][0]))
-    return None if networkx.is_directed_acyclic_graph(graph) else networkx.find_cycle(graph)
+                    graph["choice", network.ends[b][0]].add(a)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return None
 
 
-def check(fabric, jobs, plan, kept=frozenset(), stranded=frozenset()):
+def check(
+    fabric: dict[str, Any],
+    jobs: dict[str, Any],
+    plan: dict[str, Any],
+    kept: Collection[str] = frozenset(),
+    stranded: Collection[str] = frozenset(),
+) -> list[str]:
     """Return the violations of the contract in a plan; an empty list for a valid one.
 
     `kept` are the ids of flows that kept their paths while others of the plan lost theirs to failures; those in

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from fractions import Fraction
 
-from tests.oracles.contract_loads import crossed, heaviest
+from heddle.testing.plans.contract_loads import crossed, heaviest
 
 ROUNDING = Fraction(1, 10**6)
 HEADROOM = Fraction(95, 100)
@@ -33,8 +33,11 @@ def max_min(flows, capacity):
 
 
 def expected_rates(network, flows, headroom=HEADROOM):
-    """Return each flow's rate: a max-min share where a link is over its limit, the phase of a job beside the heaviest
-    phase of each other job; its demand elsewhere. The limit of a NIC is `headroom` of its rate for several senders."""
+    """Return each flow's rate: a max-min share where a link is over its limit, its demand elsewhere.
+
+    The phase of a job competes with the heaviest phase of each other job. The limit of a NIC is `headroom` of its rate
+    for several senders.
+    """
     loads, limits = heaviest(flows, crossed), _limits(network, flows, headroom)
     over = {
         link

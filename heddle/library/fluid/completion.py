@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heddle.benchmarks.fluid.completion_events import Network, Queue, Refill, run_events
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Floats, Ints
 from heddle.controller.planner.ground.loads import link_places
 from heddle.controller.planner.proof.fluid import heaviest_layers_of, max_min_rates
+from heddle.library.fluid.completion_events import Network, Queue, Refill, run_events
 
 MAX_FILLINGS = 100_000_000
 """Limit on the new rates of flows in one simulation: a few minutes of work."""

@@ -1,0 +1,142 @@
+"""What README and the documents claim of Heddle, each claim with the command that measures it and its bar.
+
+A claim is one row. `figure` reads what the command printed as JSON. A number in README without a row here fails
+tests/benchmarks/test_evidence.py.
+"""
+
+from collections.abc import Callable, Iterable
+from statistics import median
+from typing import Any, NamedTuple
+
+
+class Command(NamedTuple):
+    """A command of `heddle` that prints JSON, and how long it takes on two cores."""
+
+    arguments: tuple[str, ...]
+    minutes: float
+
+    @property
+    def line(self) -> str:
+        return " ".join(("heddle", *self.arguments))
+
+
+class Claim(NamedTuple):
+    """One claim. Exactly one of `at_least` and `at_most` is a number, in the unit of `figure`."""
+
+    text: str
+    command: str
+    """A key of `COMMANDS`."""
+    figure: Callable[[Any], float]
+    """Read the figure from the command's JSON; raises LookupError, StopIteration or TypeError where it is missing."""
+    at_least: float | None = None
+    at_most: float | None = None
+    unit: str = ""
+    quoted: str = ""
+    """The figure as README has it; empty where README does not have it."""
+
+    def holds(self, figure: float) -> bool:
+        if self.at_least is not None:
+            return figure >= self.at_least
+        return self.at_most is not None and figure <= self.at_most
+
+    @property
+    def bar(self) -> str:
+        if self.at_least is not None:
+            return f"at least {self.shown(self.at_least)}"
+        assert self.at_most is not None
+        return f"at most {self.shown(self.at_most)}"
+
+    def shown(self, figure: float) -> str:
+        return f"{figure:,.4g}{self.unit}"
+
+
+COMMANDS = {
+    "demo": Command(("demo", "--json"), 3),
+    "plan": Command(("bench", "plan", "--json"), 3),
+    "cabling": Command(("bench", "cabling", "--json"), 1),
+    "southbound": Command(("bench", "southbound", "--json"), 1),
+    "submit": Command(("bench", "submit", "--json"), 1),
+}
+
+
+def _method(found: Any, case: str, flows: int, method: str) -> Any:
+    """Return the row of a method in a case of `heddle bench plan`."""
+    rows = next(each["methods"] for each in found["cases"] if (each["case"], each["flows"]) == (case, flows))
+    return next(row for row in rows if row["method"] == method)
+
+
+def _fullest(case: str, flows: int, method: str) -> Callable[[Any], float]:
+    return lambda found: float(_method(found, case, flows, method)["max_utilisation"])
+
+
+def _permutations(found: Any, mode: str) -> Iterable[Any]:
+    return (run for run in found["runs"] if (run["kind"], run["mode"]) == ("permutation", mode) and run["valid"])
+
+
+def _slowest_flow(mode: str) -> Callable[[Any], float]:
+    """Return what reads the median, over the seeds, of the slowest flow of a permutation, in percent of line rate."""
+    return lambda found: 100 * median(run["worst_share_of_demand"] for run in _permutations(found, mode))
+
+
+def _on_planned_links(found: Any) -> float:
+    """Return the share of planned flows whose every packet was seen on the planned links alone, in percent."""
+    runs = [run for run in found["runs"] if run["mode"] == "planned" and run["valid"]]
+    exact: int = sum(run["flows_on_exact_links"] for run in runs)
+    return 100 * exact / sum(len(run["flows"]) for run in runs)
+
+
+def _scenes(found: Any) -> float:
+    return float(sum(scene["verdict"] == "shown" for scene in found["scenes"]))
+
+
+def _goals(found: Any) -> float:
+    met: int = sum(goal["met"] for goal in found["goals"])
+    return 100 * met / len(found["goals"])
+
+
+def _causes_named(found: Any) -> float:
+    """Return the causes of bad days without a lost hello that are named as planted, in percent of those planted."""
+    days = [fabric["bad day"] for fabric in found.values()]
+    named: int = sum(day["as_planted"] for day in days)
+    return 100 * named / sum(day["planted"] for day in days)
+
+
+TWO_TIERS = "demand on the fullest link over its rate: 8,190 flows, two tiers"
+LEAN = "110,584 flows, three tiers with few cores; no plan is below 2"
+FAILED = "32,768 flows, 5 % of the links failed; no plan is below 1.25"
+
+CLAIMS = (
+    Claim(
+        "slowest flow of a permutation, real packets in the lab, part of line rate: planned, median of the seeds",
+        "demo", _slowest_flow("planned"), at_least=95, unit=" %", quoted="97 %",
+    ),
+    Claim("the same under ECMP", "demo", _slowest_flow("ecmp"), at_most=65, unit=" %", quoted="49 %"),
+    Claim(
+        "planned flows of the demo whose every packet was on the planned links",
+        "demo", _on_planned_links, at_least=100, unit=" %",
+    ),
+    Claim("scenes of the demo that are shown: cut, hog, arrival, storm", "demo", _scenes, at_least=4),
+    Claim(f"{TWO_TIERS}: planned", "plan", _fullest("2t permutation q1", 8_190, "heddle"), at_most=1, quoted="1"),
+    Claim(f"{TWO_TIERS}: ECMP", "plan", _fullest("2t permutation q1", 8_190, "ECMP"), at_least=7, quoted="7"),
+    Claim(f"{LEAN}: planned", "plan", _fullest("3t lean q4", 110_584, "heddle"), at_most=2, quoted="2"),
+    Claim(f"{LEAN}: ECMP", "plan", _fullest("3t lean q4", 110_584, "ECMP"), at_least=9, quoted="9"),
+    Claim(f"{FAILED}: planned", "plan", _fullest("2t q4, 5% failed", 32_768, "heddle"), at_most=1.25, quoted="1.25"),
+    Claim(f"{FAILED}: ECMP", "plan", _fullest("2t q4, 5% failed", 32_768, "ECMP"), at_least=7, quoted="7"),
+    Claim("goals of the planner that are met", "plan", _goals, at_least=100, unit=" %"),
+    Claim(
+        "a whole `heddle plan` of 131,072 flows with its JSON",
+        "plan", lambda found: float(found["process"]["process_s"]), at_most=3, unit=" s",
+    ),
+    Claim(
+        "wrong cables, a bad day of 550 faults on three fabrics: causes named as planted",
+        "cabling", _causes_named, at_least=95, unit=" %",
+    ),
+    Claim(
+        "10,000 rules to one switch: rate over that of `ovs-ofctl --bundle add-flows`",
+        "southbound", lambda found: float(found["rate_ratio_to_bundle"]), at_least=1,
+    ),
+    Claim(
+        "`SubmitJob` until every switch has acknowledged, median",
+        "submit", lambda found: float(found["SOURCE_PORT"]["median_ms"]), at_most=20, unit=" ms",
+    ),
+)  # fmt: skip

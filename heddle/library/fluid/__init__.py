@@ -1,0 +1,1 @@
+"""Completion times of flows by a max-min fluid model."""

@@ -1,0 +1,104 @@
+"""Plan jobs offline, beside kept jobs or not: what `heddle plan` and the library share."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from heddle.controller.brain.begin import begin
+from heddle.controller.model.error import HeddleError, NoAdmissiblePlanError
+from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.health import Health
+from heddle.controller.model.job import JobRequest
+from heddle.controller.model.plan import Infeasible, JobFlows
+from heddle.controller.planner.solve import Draft, certified, draft
+from heddle.controller.views.beside import Changes, changes
+from heddle.controller.views.offline import Offline, Origin, offline
+from heddle.kernels.cache import kernels_ready, on_compile
+
+LONG_NS = 1_000_000_000
+"""A search that takes longer is not repeated only because kernels were loaded, which takes a tenth of that."""
+_compiled: list[str] = []
+"""The kernels that this process has compiled since the list was cleared."""
+on_compile(_compiled.append)
+
+
+class KeptJob(Protocol):
+    """A job that keeps its paths: its request, its flows, and the generation of its plan."""
+
+    @property
+    def request(self) -> JobRequest:
+        """Return what was asked for."""
+
+    @property
+    def flows(self) -> JobFlows:
+        """Return the flows with their paths and ports."""
+
+    @property
+    def generation(self) -> int:
+        """Return the number of its plan."""
+
+
+class Kept(NamedTuple):
+    """Jobs that keep their live paths, and by name what has failed since they were planned."""
+
+    jobs: Sequence[KeptJob]
+    failures: dict[str, Health]
+
+    @property
+    def placed(self) -> list[tuple[JobRequest, JobFlows]]:
+        """Return the jobs as the planner takes them."""
+        return [(job.request, job.flows) for job in self.jobs]
+
+
+class Solved(NamedTuple):
+    """All jobs' plans, kept ones first, and what changes for kept jobs; None where that was not compared."""
+
+    plan: Offline
+    changes: Changes | None
+
+
+def solved(fabric: Fabric, requests: Sequence[JobRequest], kept: Kept, *, compare: bool) -> Solved:
+    """Plan the requests beside the kept jobs; raises PlanError where there is no plan.
+
+    With `compare`, flows of kept jobs on failed links are planned again, and the changes are returned.
+    """
+    placed = kept.placed
+    search = partial(draft, fabric, requests, health=fabric.failed, kept=placed, replan_dead=compare)
+    drafted, solve_ns = _drafted(search)
+    if isinstance(drafted, Infeasible):
+        raise NoAdmissiblePlanError(drafted.why)
+    plan = certified(drafted)
+    if isinstance(plan, Infeasible):
+        raise NoAdmissiblePlanError(plan.why)
+    changed = changes(fabric, placed, kept.failures, drafted) if compare else None
+    found = offline(
+        begin(fabric), drafted.jobs, plan, solve_ns, _origins(kept.jobs, changed) if changed is not None else None
+    )
+    if isinstance(found, HeddleError):
+        raise found
+    return Solved(found, changed)
+
+
+def _drafted(search: Callable[[], Draft | Infeasible]) -> tuple[Draft | Infeasible, int]:
+    """Find paths, ports and rates; return them and the time in ns, which holds no loading of kernels.
+
+    Where the search loaded kernels, it is done again: the result is the same.
+    """
+    while True:
+        _compiled.clear()
+        ready, began = kernels_ready(), time.perf_counter_ns()
+        drafted = search()
+        solve_ns = time.perf_counter_ns() - began
+        if kernels_ready() == ready or (solve_ns > LONG_NS and not _compiled):
+            return drafted, solve_ns
+
+
+def _origins(kept: Sequence[KeptJob], changed: Changes) -> dict[str, Origin]:
+    """Return the generation of each kept job, one more where flows moved, and its reason."""
+    found = {}
+    for job, change in zip(kept, changed.jobs, strict=True):
+        moved = len(change.moved)
+        reason = f"{moved} of {change.flows} flows moved off failed links" if moved else "kept"
+        found[change.job_id] = Origin(job.generation + (moved > 0), reason, moved)
+    return found
