@@ -1,8 +1,9 @@
 """The symmetries of a regular Clos fabric, as permutations of its links: what turns one plan into another as good.
 
 A rotation shifts every leaf's uplinks, and with three tiers every aggregation switch's cables to the cores, by the same
-number of places. Uplinks of a three-tier fabric are shifted by planes and within a plane, so that planes stay together.
-So the flows of a link move together to one other link, and a rotated plan has the loads of the plan, on other links.
+number of places. Uplinks are shifted by planes (with two tiers by spines), and parallel ones within a plane, so that a
+plane stays together. So the flows of a link move together to one other link, and a rotated plan has the loads of the
+plan, on other links.
 
 Rotation `uplink_shift + columns * core_shift` is one number; 0 leaves all links where they are.
 """
@@ -15,7 +16,7 @@ import numpy as np
 from heddle.controller.model.health import Health
 from heddle.controller.planner.ground.clos import NO_LINK, Live, Topology
 from heddle.controller.planner.ground.jit import Ints
-from heddle.controller.planner.ground.shape import ThreeTier, TwoTier, shape_of
+from heddle.controller.planner.ground.shape import TwoTier, shape_of
 
 MAX_KEPT = 4_000_000
 """The cables of all rotations that are kept: 64 MB."""
@@ -25,8 +26,8 @@ MAX_KEPT = 4_000_000
 class Rotations:
     """The rotations of a fabric.
 
-    `uplink[leaf, plane, place]` and `core_link[pod, plane, place]` are cables; with two tiers there is one plane, and
-    no core link.
+    `uplink[leaf, plane, place]` and `core_link[pod, plane, place]` are cables; with two tiers a plane is a spine, and
+    there are no core links.
     """
 
     cables: int
@@ -86,17 +87,15 @@ def rotations_of(topology: Topology) -> Rotations | None:
 def _rotations(topology: Topology) -> Rotations | None:
     leaves = np.flatnonzero(topology.tier == 0)
     shape = shape_of(topology, Live.of(topology, Health()), leaves)
+    if shape is None:
+        return None
     if isinstance(shape, TwoTier):
-        none = np.empty((0, 1, 0), dtype=np.int64)
-        return Rotations(cables=topology.cables, uplink=shape.uplink[:, None, :], core_link=none)
-    return _in_planes(topology, shape) if shape is not None else None
-
-
-def _in_planes(topology: Topology, shape: ThreeTier) -> Rotations | None:
-    leaves, columns = shape.uplink.shape
-    planes = shape.core_link.shape[1]
-    sizes = np.bincount(shape.plane_of, minlength=planes)
+        plane_of: Ints = np.unique(topology.upper[shape.uplink[0]], return_inverse=True)[1].reshape(-1)
+        core_link = np.empty((0, int(plane_of.max()) + 1, 0), dtype=np.int64)
+    else:
+        plane_of, core_link = shape.plane_of, shape.core_link
+    sizes = np.bincount(plane_of)
     if (sizes != sizes[0]).any():
         return None
-    uplink = shape.uplink.reshape(leaves, planes, columns // planes)
-    return Rotations(cables=topology.cables, uplink=uplink, core_link=shape.core_link)
+    uplink = shape.uplink.reshape(len(shape.uplink), len(sizes), int(sizes[0]))
+    return Rotations(cables=topology.cables, uplink=uplink, core_link=core_link)
