@@ -18,6 +18,10 @@ BENCHMARKS = {
         "heddle.benchmarks.balancer.benchmark",
         "the load balancer beside plain forwarding, HAProxy, nginx and Linux, under change and attack; needs root",
     ),
+    "bmwg": Benchmark(
+        "heddle.benchmarks.planning.bmwg",
+        "the tables of the IETF's draft on AI training fabrics for ECMP, E-ECMP and planned paths, by the fluid model",
+    ),
     "cabling": Benchmark(
         "heddle.benchmarks.fabric.cabling",
         "planted faults of cabling at 64 x 128 and k = 32: causes named as planted, time; needs a source tree",

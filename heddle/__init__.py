@@ -30,7 +30,15 @@ if TYPE_CHECKING:
         PrerequisiteError,
     )
     from heddle.controller.model.fabric import Fabric
-    from heddle.controller.model.job import Algorithm, Collective, CollectiveKind, FlowDemand, RankPair
+    from heddle.controller.model.job import (
+        Algorithm,
+        Collective,
+        CollectiveKind,
+        FlowDemand,
+        Incast,
+        RankPair,
+        Steering,
+    )
     from heddle.controller.model.job import JobRequest as Job
     from heddle.controller.model.plan import Certificate, FlowPlan
     from heddle.controller.planner.proof.bound import Bound
@@ -53,6 +61,7 @@ __all__ = [
     "FlowPlan",
     "Hashed",
     "HeddleError",
+    "Incast",
     "InputError",
     "Job",
     "NoAdmissiblePlanError",
@@ -61,6 +70,7 @@ __all__ = [
     "PlannerError",
     "PrerequisiteError",
     "RankPair",
+    "Steering",
     "WhatIf",
     "bound",
     "clos3",
@@ -82,7 +92,16 @@ _MODULES = {
         *("PlanError", "PlannerError", "PrerequisiteError"),
     ),
     "heddle.controller.model.fabric": ("Fabric",),
-    "heddle.controller.model.job": ("Algorithm", "Collective", "CollectiveKind", "FlowDemand", "Job", "RankPair"),
+    "heddle.controller.model.job": (
+        "Algorithm",
+        "Collective",
+        "CollectiveKind",
+        "FlowDemand",
+        "Incast",
+        "Job",
+        "RankPair",
+        "Steering",
+    ),
     "heddle.controller.model.plan": ("Certificate", "FlowPlan"),
     "heddle.controller.planner.proof.bound": ("Bound",),
     "heddle.library.fabrics": ("clos3", "import_fabric", "rail_optimised", "spine_leaf"),

@@ -53,6 +53,7 @@ class Claim(NamedTuple):
 COMMANDS = {
     "demo": Command(("demo", "--json"), 3),
     "plan": Command(("bench", "plan", "--json"), 3),
+    "bmwg": Command(("bench", "bmwg", "--json"), 1),
     "cabling": Command(("bench", "cabling", "--json"), 1),
     "southbound": Command(("bench", "southbound", "--json"), 1),
     "submit": Command(("bench", "submit", "--json"), 1),
@@ -87,6 +88,16 @@ def _on_planned_links(found: Any) -> float:
 
 def _scenes(found: Any) -> float:
     return float(sum(scene["verdict"] == "shown" for scene in found["scenes"]))
+
+
+def _ring_512(balancer: str) -> Callable[[Any], float]:
+    def figure(found: Any) -> float:
+        wanted = ("all-reduce", 512, balancer)
+        rows = found["collectives"]
+        row = next(row for row in rows if (row["collective"], row["accelerators"], row["balancer"]) == wanted)
+        return 100 * float(row["busbw_efficiency"])
+
+    return figure
 
 
 def _goals(found: Any) -> float:
@@ -127,6 +138,11 @@ CLAIMS = (
         "a whole `heddle plan` of 131,072 flows with its JSON",
         "plan", lambda found: float(found["process"]["process_s"]), at_most=3, unit=" s",
     ),
+    Claim(
+        "ring all-reduce of 512 accelerators at random places: part of the line rate, planned",
+        "bmwg", _ring_512("planned"), at_least=99, unit=" %",
+    ),
+    Claim("the same under ECMP", "bmwg", _ring_512("ECMP"), at_most=35, unit=" %"),
     Claim(
         "wrong cables, a bad day of 550 faults on three fabrics: causes named as planted",
         "cabling", _causes_named, at_least=95, unit=" %",

@@ -1,19 +1,20 @@
 """Pings that return to their sender by their own addresses: each tests one cable, both ways, without an agent there.
 
-    [uA out][uN of the far switch][uA back][uN of the own leaf][uA of the NIC]
+    [uA out][uN of the far switch][uA back][uN of the own leaf][uA of the NIC]      style ua
+    [uN of the far end][uN of the near end][uA of the NIC]                          styles un and cable
 
-A uN between two uAs makes a wrong cable visible: a switch that is not meant has no entry of it, and drops the packet.
-Where a ping does not return, others want each other switch at the far end, and each of its ports on the way back. Of
+A uN makes a wrong cable visible: a switch that is not meant has no entry of it, and drops the packet.
+Where a ping does not return, others want each other switch at the far end, and each of its ports on the way back, in
+the style ua: the others leave no choice of the port by which a switch is reached. Of
 cables in parallel between two switches an exchange is not visible: each ping returns by the other.
 
-A cable above the leaf's takes two pings, as an address has room for one uN: of the switch at its far end, and of that
-at its near end on the way back, where another switch may have a port of the same number to the leaf.
+In the style ua a cable above the leaf's takes two pings, as an address has room for one uN: of the switch at its far
+end, and of that at its near end on the way back, where another switch may have a port of the same number to the leaf.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef
 from heddle.controller.model.srv6 import MAX_USIDS, Sids, address_of
 from heddle.controller.model.srv6_settings import Style
@@ -51,12 +52,10 @@ Send = Callable[[Collection[int]], Collection[int]]
 class Pings:
     """The pings from one NIC: of the cables of its leaf, and in three tiers of those above them."""
 
-    def __init__(self, fabric: Fabric, nic: Nic) -> None:
-        """Use a NIC as sender; raises InputError where uSIDs name no ports."""
-        if fabric.srv6.style is not Style.UA:
-            raise InputError("srv6.style: pings need the uSIDs of ports, style ua")
-        self._fabric, self._sids = fabric, Sids(fabric)
-        self._leaf, self._to_nic = nic.port.switch, self._sids.usids((), nic.id)
+    def __init__(self, fabric: Fabric, nic: Nic, sids: Sids | None = None) -> None:
+        """Use a NIC as sender, and the addresses of its fabric if they are at hand."""
+        self._fabric, self._sids, self._names_ports = fabric, sids or Sids(fabric), fabric.srv6.style is Style.UA
+        self._nic, self._leaf, self._to_nic = nic.id, nic.port.switch, self._sids.usids((), nic.id)
         self.own = fabric.up_choices[self._leaf]
         """The cables of the leaf."""
 
@@ -74,12 +73,12 @@ class Pings:
 
     def check(self, send: Send) -> Pinged:
         """Return which cables are as they should be, and what is wrong; every ping that is lost is sent once more."""
-        lost = self._lost({self._address(cable): cable for cable in self.own}, send)
+        lost = self._lost({self.address(cable): cable for cable in self.own}, send)
         found = [Finding(cable, self._instead(cable, lost, send)) for cable in lost]
         returned = [cable for cable in self.own if cable not in lost]
         for hop in self._ways_up(lost):
             above = self._fabric.up_choices[hop.upper.switch]
-            wanted = {address: cable for cable in above for address in self._addresses_above(cable, hop)}
+            wanted = {address: cable for cable in above for address in self.addresses_above(cable, hop)}
             lost_above = self._lost(wanted, send)
             returned += (cable for cable in dict.fromkeys(wanted.values()) if cable not in lost_above)
             found += map(Finding, lost_above)
@@ -104,12 +103,14 @@ class Pings:
         own cable is another leaf's, or its ping is lost too. At the cable's own switch the latter shows nothing: the
         ping returns by a parallel cable, or by the same one, which loses some.
         """
+        if not self._names_ports:
+            return ()
         others = {one.upper.switch: one.upper for one in reversed(self.own) if one.upper.switch != cable.upper.switch}
-        by_switch = {self._address(cable, back=back): switch for switch, back in others.items()}
+        by_switch = {self.address(cable, back=back): switch for switch, back in others.items()}
         there = [by_switch[address] for address in send(list(by_switch)) if address in by_switch]
         found: list[PortRef] = []
         for switch in there or [cable.upper.switch]:
-            ports = {self._address(cable, back=down.upper): down.upper for down in self._fabric.down_cables[switch]}
+            ports = {self.address(cable, back=down.upper): down.upper for down in self._fabric.down_cables[switch]}
             back = send(list(ports))
             to_here = [ports[address] for address in ports if address in back]
             own = {port: self._fabric.cable_by_port[port] for port in to_here}
@@ -117,18 +118,24 @@ class Pings:
             found += foreign or [port for port in to_here if own[port] in lost and switch != cable.upper.switch]
         return tuple(found)
 
-    def _address(self, cable: Cable, *, back: PortRef | None = None) -> int:
+    def address(self, cable: Cable, *, back: PortRef | None = None) -> int:
         """Return the address of a ping out by a cable of the leaf and back by a port, its upper end by default."""
+        if not self._names_ports:
+            return self._sids.destination((cable.up_link, cable.down_link), self._nic)
         back = back or cable.upper
         home = self._fabric.cable_by_port[back].down_link
         ends = (self._sids.node(back.switch), *self._ports(home), self._sids.node(self._leaf))
         return address_of(self._fabric.srv6.block, (*self._ports(cable.up_link), *ends, *self._to_nic))
 
-    def _addresses_above(self, cable: Cable, hop: Cable) -> tuple[int, ...]:
+    def addresses_above(self, cable: Cable, hop: Cable) -> tuple[int, ...]:
         """Return the addresses of the pings by a cable above the leaf's, reached and left by `hop`; () if none fits."""
-        out, (down, home) = self._ports(hop.up_link, cable.up_link), self._ports(cable.down_link, hop.down_link)
-        far, near = (self._sids.node(each.upper.switch) for each in (cable, hop))
-        pings = ((*out, far, down, home, *self._to_nic), (*out, down, near, home, *self._to_nic))
+        links = (hop.up_link, cable.up_link, cable.down_link, hop.down_link)
+        if not self._names_ports:
+            pings = [self._sids.usids(links, self._nic)]
+        else:
+            out, up, down, home = map(self._sids.of_port, links)
+            far, near = (self._sids.node(each.upper.switch) for each in (cable, hop))
+            pings = [(out, up, far, down, home, *self._to_nic), (out, up, down, near, home, *self._to_nic)]
         return tuple(address_of(self._fabric.srv6.block, usids) for usids in pings if len(usids) <= MAX_USIDS)
 
     def _ports(self, *links: str) -> tuple[int, ...]:

@@ -1585,17 +1585,19 @@ class ProbeHello(_message.Message):
     def __init__(self, host: _Optional[str] = ..., nics: _Optional[_Iterable[_Union[ProbeNic, _Mapping]]] = ..., rate_pps: _Optional[int] = ...) -> None: ...
 
 class ProbeNic(_message.Message):
-    __slots__ = ("ip", "device", "mesh")
+    __slots__ = ("ip", "device", "mesh", "sids")
     IP_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     MESH_FIELD_NUMBER: _ClassVar[int]
+    SIDS_FIELD_NUMBER: _ClassVar[int]
     ip: str
     device: str
     mesh: bool
-    def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ..., mesh: _Optional[bool] = ...) -> None: ...
+    sids: bool
+    def __init__(self, ip: _Optional[str] = ..., device: _Optional[str] = ..., mesh: _Optional[bool] = ..., sids: _Optional[bool] = ...) -> None: ...
 
 class ProbeOrder(_message.Message):
-    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms", "qpn", "dscp", "mesh")
+    __slots__ = ("order_id", "src_ip", "questions", "rate_pps", "timeout_ms", "qpn", "dscp", "mesh", "sids", "srv6_source")
     ORDER_ID_FIELD_NUMBER: _ClassVar[int]
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -1604,6 +1606,8 @@ class ProbeOrder(_message.Message):
     QPN_FIELD_NUMBER: _ClassVar[int]
     DSCP_FIELD_NUMBER: _ClassVar[int]
     MESH_FIELD_NUMBER: _ClassVar[int]
+    SIDS_FIELD_NUMBER: _ClassVar[int]
+    SRV6_SOURCE_FIELD_NUMBER: _ClassVar[int]
     order_id: int
     src_ip: str
     questions: _containers.RepeatedCompositeFieldContainer[ProbeQuestion]
@@ -1612,7 +1616,9 @@ class ProbeOrder(_message.Message):
     qpn: int
     dscp: int
     mesh: _containers.RepeatedCompositeFieldContainer[MeshProbe]
-    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ..., qpn: _Optional[int] = ..., dscp: _Optional[int] = ..., mesh: _Optional[_Iterable[_Union[MeshProbe, _Mapping]]] = ...) -> None: ...
+    sids: _containers.RepeatedScalarFieldContainer[str]
+    srv6_source: str
+    def __init__(self, order_id: _Optional[int] = ..., src_ip: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[ProbeQuestion, _Mapping]]] = ..., rate_pps: _Optional[float] = ..., timeout_ms: _Optional[int] = ..., qpn: _Optional[int] = ..., dscp: _Optional[int] = ..., mesh: _Optional[_Iterable[_Union[MeshProbe, _Mapping]]] = ..., sids: _Optional[_Iterable[str]] = ..., srv6_source: _Optional[str] = ...) -> None: ...
 
 class MeshProbe(_message.Message):
     __slots__ = ("dst_ip", "port", "reply_port")

@@ -71,15 +71,6 @@ def test_two_exchanged_cables_of_three_tiers_are_both_named(data):
     assert diagnosis.wrong == {one.id, other.id}
 
 
-def test_two_exchanged_cables_between_the_same_switches_are_not_distinguished():
-    fabric = srv6_fabric(DOUBLE)
-    one, other = fabric.up_choices["leaf1"][:2]
-    assert one.upper.switch == other.upper.switch
-    diagnosis, _ = pinged(fabric, exchanged(fabric, one.lower, other.lower))
-    assert diagnosis.causes == ()
-    assert {one.id, other.id} <= diagnosis.unknown
-
-
 def test_a_cable_that_loses_pings_is_a_cause_and_not_unknown():
     fabric = srv6_fabric(TWO)
     tables, cables, nics = world(fabric)
@@ -89,3 +80,26 @@ def test_a_cable_that_loses_pings_is_a_cause_and_not_unknown():
     assert [(cause.kind, cause.cables) for cause in diagnosis.causes] == [(CauseKind.LOST, (lost,))]
     assert diagnosis.wrong == {lost}
     assert lost not in diagnosis.unknown
+
+
+OTHERS = [(TWO, "un"), (THREE, "un"), (TWO, "cable"), (DOUBLE, "cable"), (THREE, "cable")]
+
+
+@pytest.mark.parametrize(("shape", "style"), OTHERS, ids=["un", "un, three", "cable", "cable, double", "cable, three"])
+@given(st.data())
+def test_in_the_other_styles_both_of_two_exchanged_cables_are_named_and_a_sound_fabric_has_none(shape, style, data):
+    fabric = srv6_fabric(shape, style)
+    assert pinged(fabric, world(fabric))[0].causes == ()
+    one, other = three_switches(fabric, data)
+    diagnosis, _ = pinged(fabric, exchanged(fabric, one.lower, other.lower))
+    assert {cable for cause in diagnosis.causes for cable in cause.cables} == {one.id, other.id}
+
+
+@pytest.mark.parametrize("style", ["ua", "cable"])
+def test_two_exchanged_cables_between_the_same_switches_are_not_distinguished(style):
+    fabric = srv6_fabric(DOUBLE, style)
+    one, other = fabric.up_choices["leaf1"][:2]
+    assert one.upper.switch == other.upper.switch
+    diagnosis, _ = pinged(fabric, exchanged(fabric, one.lower, other.lower))
+    assert diagnosis.causes == ()
+    assert {one.id, other.id} <= diagnosis.unknown
