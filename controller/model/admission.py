@@ -82,12 +82,12 @@ def too_many_flow_plans(subject: str) -> str:
 def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
     yield from _shape_problems(request, len(request.ranks))
     yield from _refused_pins(request, traits_of(fabric))
-    if fabric.nic_by_id.keys() >= set(request.ranks):
+    if fabric.ports_by_rank.keys() >= set(request.ranks):
         return
     suggested = 0
     for index, name in enumerate(request.ranks):
-        if name not in fabric.nic_by_id:
-            guess = did_you_mean(name, fabric.nic_by_id) if suggested < _SUGGESTIONS else ""
+        if name not in fabric.ports_by_rank:
+            guess = did_you_mean(name, fabric.ports_by_rank) if suggested < _SUGGESTIONS else ""
             guess = guess or _like(fabric)
             suggested += 1
             yield Problem(f"ranks[{index}]", f"no NIC named {quoted(name)} in the fabric{guess}")
@@ -104,7 +104,7 @@ def _refused_pins(request: JobRequest, traits: SteeringTraits) -> Iterator[Probl
 
 
 def _like(fabric: Fabric) -> str:
-    return f"; its NICs are called {fabric.nics[0].id} and so on" if fabric.nics else "; it has none at all"
+    return f"; its NICs are called {fabric.nics[0].rank} and so on" if fabric.nics else "; it has none at all"
 
 
 def quoted(text: str) -> str:
@@ -228,7 +228,8 @@ def layout_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
 
 
 def _layout(one: Collective, request: JobRequest, fabric: Fabric) -> Layout:
-    return layout_of([fabric.nic_by_id[request.ranks[m]] for m in one.members or range(len(request.ranks))])
+    ports = fabric.ports_by_rank
+    return layout_of([ports[request.ranks[m]][0] for m in one.members or range(len(request.ranks))])
 
 
 def _ends_are_sound(flows: Sequence[RankPair] | Sequence[FlowDemand], rank_count: int | None) -> bool:
@@ -319,9 +320,10 @@ def _flow_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]
 def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -> int:
     """Count the flow plans of a valid request exactly, without expanding them; may stop once past `enough`.
 
-    Two ranks on one host have no flow between them.
+    Two ranks on one host have no flow between them. Where ranks have different planes, it is at most so many.
     """
-    hosts = [fabric.nic_by_id[name].host for name in request.ranks]
+    ports = [fabric.ports_by_rank[name] for name in request.ranks]
+    hosts, planes = [each[0].host for each in ports], max(map(len, ports), default=1)
     known: dict[tuple[CollectiveKind, Algorithm, int, tuple[int, ...]], int] = {}
     total = 0
     for one in request.collectives:
@@ -335,7 +337,7 @@ def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -
                 on_rails = one.on_rails
                 known[key] = on_rails.count(_layout(one, request, fabric)) if on_rails else _flows_between(one, hosts)
             flows = known[key]
-        total += flows * one.qps_per_flow
+        total += flows * one.qps_per_flow * planes
         if enough is not None and total > enough:
             break
     return total

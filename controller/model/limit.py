@@ -3,6 +3,7 @@
 MAX_SWITCHES = 20_000
 MAX_NICS = 1_000_000
 MAX_CABLES = 4_000_000
+MAX_PLANES = 64
 MAX_FLOW_PLANS = 2_000_000
 MAX_RANK_PAIRS = 4_194_304
 """Pairs of ranks of one job that communicate, also inside a host, where they need no flow plan."""

@@ -15,6 +15,7 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible, JobFlows, Plan, Stream
 from heddle.controller.planner.beside import paths_beside
+from heddle.controller.planner.gone import with_gone
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
 from heddle.controller.planner.ground.expand import Flows, expand, joined_flows, repeats
 from heddle.controller.planner.ground.flow_table import FlowTable, path_links
@@ -115,7 +116,7 @@ def draft(
     router = router or Router(topology=topology, live=Live.of(topology, health))
     live = router.live
     jobs = [request for request, _ in kept] + list(requests)
-    new = expand(topology, requests, first_job=len(kept))
+    new = expand(topology, requests, first_job=len(kept), live=live)
     old = chosen.running or placed_paths(topology, kept)
     job_ids = [job.job_id for job in jobs]
     everything, stay = joined_flows((old.flows, new)), None
@@ -132,7 +133,8 @@ def draft(
         routed, hops = paths_beside(router, jobs, old, streams, new, hops)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
-    reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=hops is routed)
+    hops, as_routed = with_gone(router, new, hops), hops is routed
+    reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=as_routed)
     found = _with_ports(fabric, topology, streams, new, (hops, reverse_hops))
     whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
     pinning = (new, hops) if stay is None else (whole.flows, whole.hops)

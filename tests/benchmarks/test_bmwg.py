@@ -37,5 +37,5 @@ def test_even_paths_have_ratio_and_index_one_and_end_at_line_rate(ring: Problem)
 
 def test_two_flows_on_one_of_four_uplinks_double_time_and_ratio(ring: Problem) -> None:
     uneven = answer(ring, [0, 0, 0, 1, 2, 2, 3, 3])  # from leaf 1 over spines 0, 0, 2, 3; from leaf 2 over 0 to 3
-    assert balance(ring, uneven, SPINES) == (1.5, 2.0, pytest.approx((16 / 24 + 1) / 2), pytest.approx(16 / 24))
+    assert balance(ring, uneven, SPINES) == pytest.approx((1.5, 2.0, (16 / 24 + 1) / 2, 16 / 24))
     assert finish_s(ring, uneven).max() == pytest.approx(2 * 8 * 1e9 * 7 / 8 / 100e9)

@@ -133,7 +133,7 @@ def collectives(draw, ranks: int, phases: int = 2):
 
 @st.composite
 def job_files(draw, fabric_data: dict, most: int = 3):
-    nics = sorted(Network(fabric_data).nics)
+    nics = sorted(Network(fabric_data).ports)
     jobs = []
     for number in range(draw(st.integers(1, most))):
         ranks = (
