@@ -21,7 +21,7 @@ def rising_then_falling(fabric):
     tier = {switch.id: TIER[switch.role.value] for switch in fabric.switches}
     graph = networkx.MultiDiGraph()
     for cable in fabric.cables:
-        low, high = sorted((cable.lower.switch, cable.upper.switch), key=tier.get)
+        low, high = sorted((cable.lower.switch, cable.upper.switch), key=lambda name: tier[name])
         if cable.id not in fabric.failed.down_cables and not {low, high} & fabric.failed.down_switches:
             graph.add_edge((low, False), (high, False))
             for fell in (False, True):
