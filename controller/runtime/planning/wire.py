@@ -75,6 +75,7 @@ class SolveMessage(NamedTuple):
     has_happened: bool
     degraded: Mapping[str, int]
     amend: AmendMessage | None = None
+    preview: bool = False
     converge: bool = False
 
 
