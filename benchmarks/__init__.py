@@ -95,5 +95,9 @@ BENCHMARKS = {
         "heddle.benchmarks.fabric.telemetry",
         "10,000 ports at 1 Hz through a real mosquitto: the collector's part of a core, losses, memory",
     ),
+    "victim": Benchmark(
+        "heddle.benchmarks.fabric.victim",
+        "seven senders into one NIC in the lab, and what a flow to the NIC beside it keeps: ECMP, planned; needs root",
+    ),
 }
 """Every benchmark by the name that `python -m heddle.benchmarks` and `heddle bench` take."""
