@@ -111,7 +111,7 @@ async def test_agents_that_send_no_such_probes_take_no_part():
         assert (site.orders, mesh.counts["turns"]) == ([], 0)
 
 
-async def test_two_exchanged_cables_are_one_condition_until_they_are_mended(monkeypatch):
+async def test_two_exchanged_cables_are_one_condition_until_they_are_repaired(monkeypatch):
     monkeypatch.setattr(far_ends_module, "LOCATE_S", 0.2)
     site = Site()
     async with meshed(site) as (controller, mesh):
