@@ -12,8 +12,8 @@ from typing import NamedTuple
 import grpc
 
 from heddle.benchmarks.loop.world import World
+from heddle.testing.switches.openflow_switch import BARRIER_REQUEST, FLOW_MOD
 from heddle.v1 import heddle_pb2 as pb
-from tests.fakes.openflow.openflow_switch import BARRIER_REQUEST, FLOW_MOD
 from tests.support.processes.running_switches import Switches, TimedSwitch
 
 LEAF = "leaf1"

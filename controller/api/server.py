@@ -100,8 +100,8 @@ class ApiServer:
         bounds = Limits(Callers(settings.limits, served.limited), self._places)
         interceptors: list[grpc.aio.ServerInterceptor] = [*admission, bounds, Guard(access), *last, Decoding()]
         self._server = grpc.aio.server(options=options, interceptors=interceptors, maximum_concurrent_rpcs=MAX_CALLS)
-        jobs.add_to(self._server, loop, feeds.plans, attached.flows, served.previews, served.limited)
-        fabric.add_to(self._server, loop, feeds, served.applying, served.setup)
+        jobs.add_to(self._server, loop, feeds, attached.flows, served.previews, served.limited)
+        fabric.add_to(self._server, loop, feeds, attached.flows, served.applying, served.setup)
         telemetry.add_to(self._server, loop, feeds.telemetry)
         vpc.add_to(self._server, loop, attached.gateways, settings.vteps)
         gateways.add_to(self._server, loop, attached.gateways, feeds.note)

@@ -103,8 +103,8 @@ class ServiceConfig(BaseModel):
         default=10,  # of 110 bytes: a millionth of a link of 10 Gbit/s
         ge=0,
         le=1_000,
-        description="on a fabric with rules: the probes per second that each NIC with a probe agent sends to others, "
-        "to find cables that lose packets; 0: none",
+        description="on a fabric with rules, or of packets that name their paths: the probes per second that each NIC "
+        "with a probe agent sends, to find cables that lose packets; 0: none",
     )
     quarantine_ms: int = _of_brain("quarantine_ms")
     congestion_pause_ms: int = _of_brain("congestion_pause_ms")

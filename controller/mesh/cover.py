@@ -28,7 +28,8 @@ class Probes(NamedTuple):
     """Some probes, a row each.
 
     src_nic, dst_nic (n,): numbers of NICs; hops, reply_hops (n, 4): directed links between switches, padded with -1;
-    ports, reply_ports (n,): the UDP source ports that lead the request and the reply over these.
+    ports, reply_ports (n,): the UDP source ports that lead the request and the reply over these. A probe that returns
+    by itself has one NIC at both ends, and an IPv6 address in `sids` instead.
     """
 
     src_nic: Ints
@@ -37,6 +38,7 @@ class Probes(NamedTuple):
     reply_hops: Ints
     ports: Ints
     reply_ports: Ints
+    sids: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.src_nic)

@@ -36,9 +36,13 @@ MAX_TURNS = 512
 
 
 class Crossed(NamedTuple):
-    """The parts of a fabric by number: links between switches, then NICs, hosts and switches; `parts` is none."""
+    """The parts of a fabric by number: links between switches, then NICs, hosts and switches; `parts` is none.
+
+    Where probes cross every cable `both_ways`, its link upwards stands for both directions.
+    """
 
     topology: Topology
+    both_ways: bool = False
 
     @property
     def links(self) -> int:
@@ -60,6 +64,10 @@ class Crossed(NamedTuple):
         """Return the number of the first switch."""
         return self.links + self.topology.nics + self.hosts
 
+    def of_link(self, link: int) -> int:
+        """Return the part that a directed link is, or is counted as."""
+        return link % self.topology.cables if self.both_ways else link
+
     def of(self, probes: Probes) -> Ints:
         """Return the parts that each probe crosses, each once, in rows padded with `parts`."""
         topology, none = self.topology, self.parts
@@ -71,6 +79,7 @@ class Crossed(NamedTuple):
             np.where(hops >= 0, self.first_switch + end[cable], none) for end in (topology.lower, topology.upper)
         )
         hosts = first_host + topology.nic_host[ends]
+        hops = cable if self.both_ways else hops
         columns = (np.where(hops >= 0, hops, none), self.links + ends, hosts, below, above)
         rows = np.sort(np.concatenate(columns, axis=1), axis=1)
         rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = none

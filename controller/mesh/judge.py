@@ -37,8 +37,9 @@ class _Raised:
 class Judge:
     """The links of one fabric. `raised` has the share of probes that each bad link loses, by its number."""
 
-    def __init__(self, topology: Topology) -> None:
-        self.crossed = Crossed(topology)
+    def __init__(self, topology: Topology, *, both_ways: bool = False) -> None:
+        """Begin; probes may cross each cable `both_ways`, which cannot be distinguished then."""
+        self.crossed = Crossed(topology, both_ways)
         self.others: Counter[Explained] = Counter()
         self.queued = 0
         self._evidence = Evidence(WINDOWS_S[-1])

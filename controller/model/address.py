@@ -18,6 +18,11 @@ def parse_ip(text: str) -> int:
     return int(ipaddress.IPv4Address(text))
 
 
+def parse_ipv6(text: str) -> int:
+    """Read an IPv6 address; raises ValueError where it is not one."""
+    return int(ipaddress.IPv6Address(text))
+
+
 def parse_mac(text: str) -> int:
     """Read six hexadecimal octets joined by colons; raises ValueError where they are not."""
     octets = text.split(":")

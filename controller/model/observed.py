@@ -26,6 +26,7 @@ class QueuePair(NamedTuple):
     """A queue pair as its host reports it.
 
     `dst_ip` None and `udp_source_port` 0 are not known; `unix_ns` 0 is a queue pair whose bytes nothing measures.
+    `path_errors` are the ICMPv6 errors so far that quote its packets, `left` the IPv6 destination in the newest one.
     """
 
     src_ip: int
@@ -35,6 +36,8 @@ class QueuePair(NamedTuple):
     dst_qpn: int
     sent_bytes: int = 0
     unix_ns: int = 0
+    path_errors: int = 0
+    left: int = 0
 
 
 class Stream(NamedTuple):
@@ -45,11 +48,20 @@ class Stream(NamedTuple):
     udp_source_port: int
 
 
+class PathErrors(NamedTuple):
+    """ICMPv6 errors that quote a stream's packets, those since the report before, and the destination that is left."""
+
+    errors: int
+    new: int
+    left: int
+
+
 class _Measured(NamedTuple):
-    """A queue pair with its rate since the report before; None where it is not known."""
+    """A queue pair with its rate and its new path errors since the report before; None where it is not known."""
 
     pair: QueuePair
     rate_bps: float | None
+    new_errors: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +111,28 @@ class Reports:
         rates: dict[Stream, float | None] = {}
         for found, target in self._joined(nics):
             pair = found.pair
-            port = pair.udp_source_port or kernel_source_port(pair.src_qpn, pair.dst_qpn)
-            stream = Stream(nics[pair.src_ip].id, target.id, port)
+            stream = Stream(nics[pair.src_ip].id, target.id, _port_of(pair))
             known = rates.setdefault(stream, None)
             if found.rate_bps is not None:
                 rates[stream] = (known or 0.0) + found.rate_bps
         return rates
+
+    def new_path_errors(self, host: str) -> int:
+        """Return how many errors a host's newest report has more than the one before."""
+        return sum(measured.new_errors for measured in self.by_host.get(host, ()))
+
+    def path_errors(self, fabric: Fabric) -> dict[Stream, PathErrors]:
+        """Return the streams that ICMPv6 errors quote; of those with several queue pairs, the sum and one address."""
+        nics = {nic.ip: nic for nic in fabric.nics}
+        found: dict[Stream, PathErrors] = {}
+        for measured, target in self._joined(nics):
+            pair = measured.pair
+            if pair.path_errors:
+                stream = Stream(nics[pair.src_ip].id, target.id, _port_of(pair))
+                known = found.get(stream, PathErrors(0, 0, 0))
+                errors, new = known.errors + pair.path_errors, known.new + measured.new_errors
+                found[stream] = PathErrors(errors, new, pair.left)
+        return found
 
     def _joined(self, nics: Mapping[int, Nic]) -> Iterable[tuple[_Measured, Nic]]:
         """Yield the queue pairs whose peer is known, between different hosts.
@@ -126,19 +154,27 @@ class Reports:
                     yield found, nic
 
 
+NO_REPORTS = Reports(by_host={})
+
+
+def _port_of(pair: QueuePair) -> int:
+    return pair.udp_source_port or kernel_source_port(pair.src_qpn, pair.dst_qpn)
+
+
 def _identity(pair: QueuePair) -> tuple[int, int, int]:
     return pair.src_ip, pair.src_qpn, pair.dst_qpn
 
 
 def _measured(pair: QueuePair, earlier: _Measured | None) -> _Measured:
     """Return a queue pair with its rate; a repeated report keeps the rate, a counter that fell has none."""
+    new_errors = max(0, pair.path_errors - (earlier.pair.path_errors if earlier is not None else 0))
     if earlier is None or not pair.unix_ns:
-        return _Measured(pair, None)
+        return _Measured(pair, None, new_errors)
     elapsed_ns, grown = pair.unix_ns - earlier.pair.unix_ns, pair.sent_bytes - earlier.pair.sent_bytes
     if elapsed_ns == 0:
-        return earlier
+        return _Measured(pair, earlier.rate_bps, new_errors)
     usable = elapsed_ns > 0 and grown >= 0 and earlier.pair.unix_ns > 0
-    return _Measured(pair, grown * 8e9 / elapsed_ns if usable else None)
+    return _Measured(pair, grown * 8e9 / elapsed_ns if usable else None, new_errors)
 
 
 def job_for(stream: Stream) -> JobRequest:

@@ -13,7 +13,7 @@ number past a power of two renumbers every switch.
     0xffff            every host, after a uA at its leaf's port
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
 from typing import NamedTuple
@@ -100,9 +100,24 @@ class Sids:
         """Return the destination address of packets that take these links to a NIC."""
         return address_of(self._block, self.usids(links, nic))
 
+    def refused_at(self, links: Sequence[str], nic: str, left: int) -> str | None:
+        """Return the link that a packet of this path did not take where `left` was its destination address.
+
+        `links` are those from NIC to NIC. None for an address that is not what the path leaves on its way.
+        """
+        usids = self.usids(links, nic)
+        for at, link in enumerate(links[1:]):
+            if at < len(usids) and address_of(self._block, usids[at:]) == left:
+                return link
+        return None
+
     def source(self, nic: Nic) -> int:
         """Return the source address of a NIC: a path from any switch that has a route to the leaf's uSID."""
         return address_of(self._block, (self.node(nic.port.switch), *self._to_nic(nic)))
+
+    def arriving(self, nic: Nic) -> int:
+        """Return the destination address that packets of any path have when they reach a NIC: the last uSID alone."""
+        return address_of(self._block, self._to_nic(nic)[-1:])
 
     def locator(self, switch: str) -> int:
         """Return the address with a switch's own uSID alone: a /48 prefix."""

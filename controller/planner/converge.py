@@ -5,11 +5,11 @@ share links. All flows that may move are planned again, beside those that stay. 
 the jobs. Nearly all flows move, and no order of single moves is known in which no job is slower meanwhile: the goal is
 taken all at once, or not.
 
-What counts is time: a goal that comes late serves few. The paths come from a short search (`Router.outlines`), and
+What counts is time: a goal that comes late serves few. The paths come from a short search (`_outlines`), and
 incasts are not confined to few top switches, which would leave uneven links.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +20,17 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.moves import Cause, MoveLimit
 from heddle.controller.model.plan import Infeasible, Speeds
 from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.loads import link_loads
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.placed import Placed
+from heddle.controller.planner.proof.bound import lower_bound
 from heddle.controller.planner.proof.speeds import job_speeds
 from heddle.controller.planner.route import Router
+from heddle.controller.planner.search.joint import Joint
 from heddle.controller.planner.solve import Chosen, Draft, draft
+from heddle.controller.planner.spread.lists import sprayed
 
 HAIR = 1e-6
 """A mean speed that differs by less is the same: rates are whole bit/s."""
@@ -49,6 +53,8 @@ def goal_of(
     move than `limit` allows, or no plan of all flows exists. `left` are the capacities that traffic of no job leaves on
     links into NICs.
     """
+    if len(router.planes) > 1 or sprayed(router.live, [request for request, _ in kept], running) is not None:
+        return Infeasible(why="flows that are sprayed over several paths or planes do not converge")
     counts = np.bincount(running.flows.job, minlength=len(kept))
     may = np.array([moves(request, int(count)) for (request, _), count in zip(kept, counts, strict=True)], np.bool_)
     rows: Flags = may[running.flows.job] & _in_use(router, running) if len(kept) else np.zeros(0, np.bool_)
@@ -85,17 +91,36 @@ def _fastest(
 
     None where flows share paths, or jobs have several priorities: there it takes the whole planner to find paths.
     """
+    topology, links = router.topology, 2 * router.topology.cables
     flows, best, fastest = running.flows.rows(rows), None, None
     if len({request.priority for request, _ in kept}) > 1 or flows.by_addresses.any() or (flows.fixed_port > 0).any():
         return None, None
-    topology, links = router.topology, 2 * router.topology.cables
-    for hops in router.outlines(flows, link_loads(topology, running.flows.rows(~rows), running.hops[~rows])[:links]):
+    for hops in _outlines(router, flows, link_loads(topology, running.flows.rows(~rows), running.hops[~rows])[:links]):
         whole = running.hops.copy()
         whole[rows] = hops
         speeds = job_speeds(topology, running.flows, whole, len(kept))
         if fastest is None or speeds.mean() > fastest.mean():
             best, fastest = hops, speeds
     return best, fastest
+
+
+def _outlines(router: Router, flows: Flows, base: Floats) -> Iterator[Ints]:
+    """Yield paths of flows of one priority that share none, beside a load in bit/s per link.
+
+    They take a fourth of the time of `Router.route`: the largest flows first, the others where links are emptiest, then
+    with a lower maximum, and with even loads.
+    """
+    topology = router.topology
+    base = np.where(router.live.links[: len(base)], base, 0.0)
+    joint = Joint.of(topology, router.live, router.segments, flows, base)
+    if joint is None:
+        return
+    fullest = float((base / np.maximum(topology.capacity[: len(base)], 1)).max(initial=0.0))
+    goal = max(lower_bound(topology, router.live, flows).value, fullest)
+    first, free = router.by_phase(flows, joint, base), np.ones(len(flows), dtype=np.bool_)
+    yield first
+    yield joint.halved(first, goal)
+    yield joint.evened(joint.halved(joint.evened(first, free), goal), free)
 
 
 def moves(request: JobRequest, flows: int) -> bool:

@@ -1,4 +1,6 @@
-"""Run the ping mesh of a fabric with rules: order probes from all agents turn by turn, and report the bad cables.
+"""Run the ping mesh of a fabric: order probes from all agents turn by turn, and report the bad cables.
+
+With rules in switches agents send each other probes; where packets name their paths, probes return by themselves.
 
 A turn's probes are drawn for what is in use when it begins, and say nothing if that has changed when it ends. Turns
 overlap: the next begins while replies of the one before are awaited. No link carries more than BUDGET of its rate.
@@ -15,17 +17,21 @@ from heddle.controller.brain.state import State
 from heddle.controller.mesh.cover import Cover, Ground, Pairs, Probes
 from heddle.controller.mesh.evidence import LOST_US, UNKNOWN_US, Turn
 from heddle.controller.mesh.judge import WINDOWS_S, Judge, Relinks
+from heddle.controller.mesh.returning import ReturningCover
 from heddle.controller.model.event import JudgedCable
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.rule import Match
+from heddle.controller.model.srv6 import Sids
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.planner.ground.clos import Live, topology_of
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.probe_sessions.far_ends import FarEnds
 from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS, AgentError, Header, ProbeAgents, ProbeResult
-from heddle.probing.agent.mesh import UNSENT_US
+from heddle.probing.agent.end import UNSENT_US
 from heddle.probing.agent.orders import MeshProbe
 from heddle.probing.datagram import FRAME_BITS
+from heddle.probing.self_ping import FRAME_BITS as SID_FRAME_BITS
 
 TURN_S = 2.5
 NICS_A_SECOND = 200
@@ -38,6 +44,8 @@ TIMEOUT_S = 1.0
 SLOT_PROBES = 20
 """In a slot each host exchanges about so many probes, but it lasts SLOT_S at least."""
 SLOT_S = 1.0
+DEAD = 0.99
+"""A cable that loses such a share of probes may be in a wrong port."""
 Report = Callable[[tuple[JudgedCable, ...]], object]
 
 
@@ -62,15 +70,18 @@ class PingMesh:
 
     def __init__(
         self, agents: ProbeAgents, state: Callable[[], State], report: Report, noise: Callable[[int], Floats],
-        *, nic_pps: float, turn_s: float = TURN_S,
+        *, nic_pps: float, turn_s: float = TURN_S, far_ends: FarEnds | None = None,
     ) -> None:  # fmt: skip
-        """Begin; `state` returns the loop's, `report` takes all bad cables; each NIC sends `nic_pps`, 0: no mesh."""
+        """Begin; `state` returns the loop's, `report` takes all bad cables; each NIC sends `nic_pps`, 0: no mesh.
+
+        `far_ends` finds the ports of cables that lose every probe that names its path.
+        """
         self.counts: Counter[str] = Counter()
         self.crossed = 0
         self._agents, self._state, self._report, self._noise = agents, state, report, noise
-        self._nic_pps, self._turn_s = nic_pps, turn_s
+        self._nic_pps, self._turn_s, self._far_ends = nic_pps, turn_s, far_ends
         self._judge: Judge | None = None
-        self._cover: tuple[InUse, bytes, Cover] | None = None
+        self._cover: tuple[InUse, bytes, Cover | ReturningCover] | None = None
         self._relinks = Relinks()
         self._judging = asyncio.Lock()
         self._judged_s = 0.0
@@ -81,9 +92,10 @@ class PingMesh:
         return self._judge
 
     async def run(self) -> None:
-        """Run turns until cancelled; none on a fabric without rules, whose switches do not steer by the source port."""
+        """Run turns until cancelled; none on a fabric that hashes, where no probe is known to take a path."""
         clock = asyncio.get_running_loop().time
-        if not self._nic_pps or not traits_of(self._state().fabric).has_sessions:
+        traits = traits_of(self._state().fabric)
+        if not self._nic_pps or not (traits.has_sessions or traits.in_packets):
             return
         async with asyncio.TaskGroup() as turns:
             while True:
@@ -99,9 +111,9 @@ class PingMesh:
 
     def _attached(self, fabric: Fabric) -> Flags:
         """Return which NICs have an agent that takes part."""
-        sessions = self._agents.by_ip
-        here = [nic.ip in sessions and nic.ip in sessions[nic.ip].mesh_ips for nic in fabric.nics]
-        return np.array(here, dtype=np.bool_)
+        sessions, in_packets = set(self._agents.by_ip.values()), traits_of(fabric).in_packets
+        ips = frozenset[int]().union(*((each.sid_ips if in_packets else each.mesh_ips) for each in sessions))
+        return np.array([nic.ip in ips for nic in fabric.nics], dtype=np.bool_)
 
     def _drawn(self, state: State, nics: Flags, seconds: float) -> tuple[InUse, Probes]:
         """Return a turn's probes, and for what they are drawn."""
@@ -110,7 +122,8 @@ class PingMesh:
             topology = topology_of(in_use.fabric)
             live = Live.of(topology, in_use.health)
             ground = Ground(fabric=in_use.fabric, topology=topology, live=live, nics=nics, led=in_use.led)
-            self._cover = in_use, nics.tobytes(), Cover(ground, self._noise)
+            cover = ReturningCover if traits_of(in_use.fabric).in_packets else Cover
+            self._cover = in_use, nics.tobytes(), cover(ground, self._noise)
         pps = min(self._nic_pps * int(nics.sum()), MAX_PPS)
         probes = self._cover[2].next(max(1, int(pps * seconds)))
         hops = np.concatenate((probes.hops, probes.reply_hops))
@@ -124,7 +137,7 @@ class PingMesh:
         links = np.bincount(hops[hops >= 0], minlength=2 * topology.cables)
         sent = np.bincount(probes.src_nic, minlength=topology.nics)
         ends = sent + np.bincount(probes.dst_nic, minlength=topology.nics)
-        bits = FRAME_BITS * np.concatenate((links, ends, ends))
+        bits = max(FRAME_BITS, SID_FRAME_BITS) * np.concatenate((links, ends, ends))
         by_links = float((bits / (BUDGET * topology.capacity)).max(initial=0.0))
         return max(by_links, float(sent.max(initial=0)) / (2 * self._nic_pps))
 
@@ -146,17 +159,35 @@ class PingMesh:
             await asyncio.to_thread(self._take, state, _Sent(probes, rows, seconds), rtt_us)
         if (judge := self._judge) is not None and (judge.raised or self._judged_s >= WINDOWS_S[1]):
             self._report(bad_cables(in_use.fabric, judge))
+        if probes.sids and self._far_ends is not None and judge is not None:
+            await self._hear(in_use.fabric, self._far_ends, probes, rtt_us)
+
+    async def _hear(self, fabric: Fabric, far_ends: FarEnds, probes: Probes, rtt_us: Ints) -> None:
+        """Take what a turn's probes say of plugs; cables that are in their ports again are judged anew."""
+        judge = self._judge
+        if judge is None:
+            return
+        came = np.flatnonzero(rtt_us > LOST_US).tolist()
+        farthest = probes.hops[np.arange(len(probes)), (probes.hops >= 0).sum(axis=1) - 1]
+        answered = [(fabric.cables[farthest[row]], probes.sids[row]) for row in came]
+        dead = [fabric.cables[link] for link, loss in judge.raised.items() if loss >= DEAD]
+        righted = await far_ends.update(fabric, answered, dead)
+        index = judge.crossed.topology.cable_index
+        async with self._judging:
+            judge.relinked(index[cable.id] for cable in righted)
 
     async def _ordered(self, fabric: Fabric, probes: Probes, rows: Ints, seconds: float) -> ProbeResult | None:
         """Order one NIC's probes of a turn; None where nothing is known of them."""
         nics = fabric.nics
         nic = nics[probes.src_nic[rows[0]]]
-        columns = zip(probes.dst_nic[rows], probes.ports[rows], probes.reply_ports[rows], strict=True)
-        mine = [MeshProbe(nics[dst].ip, int(port), int(reply_port)) for dst, port, reply_port in columns]
+        pace = len(rows) / seconds, TIMEOUT_S, Header(dscp=nic.traffic_class.dscp)
         try:
-            return await self._agents.send_mesh(
-                nic.ip, mine, len(mine) / seconds, TIMEOUT_S, Header(dscp=nic.traffic_class.dscp)
-            )
+            if probes.sids:
+                ends, sids = (nic.ip, Sids(fabric).source(nic)), [probes.sids[row] for row in rows]
+                return await self._agents.send_sids(ends, sids, *pace)
+            columns = zip(probes.dst_nic[rows], probes.ports[rows], probes.reply_ports[rows], strict=True)
+            mine = [MeshProbe(nics[dst].ip, int(port), int(reply_port)) for dst, port, reply_port in columns]
+            return await self._agents.send_mesh(nic.ip, mine, *pace)
         except AgentError:
             self.counts["orders_failed"] += 1
             return None
@@ -178,7 +209,8 @@ class PingMesh:
         """Judge by a turn; called in a thread."""
         topology = topology_of(state.fabric)
         if self._judge is None or self._judge.crossed.topology is not topology:
-            self._judge, self._relinks, self._judged_s = Judge(topology), Relinks(), 0.0
+            judge = Judge(topology, both_ways=traits_of(state.fabric).in_packets)
+            self._judge, self._relinks, self._judged_s = judge, Relinks(), 0.0
         judge = self._judge
         back = self._relinks.update(state.health.down_cables, self._judged_s)
         judge.relinked(topology.cable_index[cable] for cable in back)
@@ -188,7 +220,7 @@ class PingMesh:
             slot[mine] = np.arange(len(mine)) * slots // max(1, len(mine))
         busy[
             [
-                topology.link_index[hot.link]
+                judge.crossed.of_link(topology.link_index[hot.link])
                 for hot in state.hot_ports.values()
                 if hot.link in state.fabric.cable_by_link
             ]
@@ -219,7 +251,9 @@ def bad_cables(fabric: Fabric, judge: Judge) -> tuple[JudgedCable, ...]:
     """
     names, found = judge.crossed.topology.link_ids, dict[str, dict[str, float]]()
     for link, loss in judge.raised.items():
-        found.setdefault(fabric.cable_by_link[names[link]].id, {})[names[link]] = float(f"{loss:.0e}")
+        cable = fabric.cable_by_link[names[link]]
+        links = (cable.up_link, cable.down_link) if judge.crossed.both_ways else (names[link],)
+        found.setdefault(cable.id, {}).update(dict.fromkeys(links, float(f"{loss:.0e}")))
     return tuple(
         JudgedCable(cable=cable, loss=max(losses.values()), probed=tuple(sorted(losses)))
         for cable, losses in found.items()

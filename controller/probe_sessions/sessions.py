@@ -51,11 +51,20 @@ class Order(NamedTuple):
     header: Header = NO_HEADER
     mesh: tuple[MeshProbe, ...] = ()
     """Probes to other agents, instead of questions."""
+    sids: tuple[int, ...] = ()
+    """Addresses by which probes return by themselves, instead of questions."""
+    source: int = 0
+    """The IPv6 address of the NIC, for these."""
 
     @property
     def probes(self) -> int:
         """Return how many probes it has."""
-        return len(self.questions) + len(self.mesh)
+        return len(self.questions) + self.paced
+
+    @property
+    def paced(self) -> int:
+        """Return how many round trips its report has."""
+        return len(self.mesh) + len(self.sids)
 
 
 class ProbeResult(NamedTuple):
@@ -79,6 +88,8 @@ class ProbeSession:
     rate_pps: float
     mesh_ips: frozenset[int] = frozenset()
     """The addresses from which it sends and answers mesh probes."""
+    sid_ips: frozenset[int] = frozenset()
+    """The addresses from which it sends probes that return by their SIDs."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     ended: str = ""
     """The reason for which the stream has to end; empty while it runs."""
@@ -153,6 +164,16 @@ class ProbeAgents:
         """Order mesh probes from the agent of a NIC, and return its report; raises AgentError."""
         return await self._ordered(Order(0, src_ip, (), rate_pps, timeout_s, header, tuple(probes)))
 
+    async def send_sids(
+        self, ends: tuple[int, int], sids: Sequence[int], rate_pps: float, timeout_s: float, header: Header
+    ) -> ProbeResult:
+        """Order probes that return by their SIDs from the agent of a NIC, and return its report; raises AgentError.
+
+        `ends` are the NIC's addresses, of IPv4 and of IPv6.
+        """
+        ip, source = ends
+        return await self._ordered(Order(0, ip, (), rate_pps, timeout_s, header, sids=tuple(sids), source=source))
+
     async def _ordered(self, order: Order) -> ProbeResult:
         session = self.by_ip.get(order.src_ip)
         if session is None:
@@ -196,7 +217,7 @@ class ProbeAgents:
             self.counts["orders_refused"] += 1
             future.set_exception(AgentError(f"the probe agent at {session.host} refuses: {refused}"))
             return
-        if len(replies) > len(order.questions) or sent > order.probes or len(rtt_us) != len(order.mesh):
+        if len(replies) > len(order.questions) or sent > order.probes or len(rtt_us) != order.paced:
             self.lied(session, Lie.SURPLUS)
             future.set_result(ProbeResult({}, 0, late=True))
             return

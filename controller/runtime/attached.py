@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from heddle.controller.model.observed import Reports
+from heddle.controller.model.observed import NO_REPORTS, Reports
 from heddle.controller.probe_sessions.sessions import ProbeAgents
 from heddle.controller.runtime.gateways import Gateways
 
@@ -12,7 +12,7 @@ from heddle.controller.runtime.gateways import Gateways
 class ReportedFlows:
     """The newest report of each host's queue pairs, and counts of what hosts have reported, by name."""
 
-    newest: Reports = field(default_factory=lambda: Reports(by_host={}))
+    newest: Reports = NO_REPORTS
     counts: Counter[str] = field(default_factory=Counter)
 
 

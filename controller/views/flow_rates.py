@@ -1,7 +1,7 @@
 """Map the rates that hosts report of their queue pairs (`ReportFlows`) to the flows of jobs."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from heddle.controller.model.observed import Stream
@@ -46,6 +46,13 @@ def measured_rates(flows: Sequence[FlowPlan], measured: Mapping[Stream, float]) 
         measured_bps=sum(measured[stream] for stream in dict.fromkeys(stream for stream, _ in found)),
         planned_bps=sum(planned_bps for _, planned_bps in found),
     )
+
+
+def flows_of_streams(flows: Sequence[FlowPlan], streams: Container[Stream]) -> Iterator[FlowPlan]:
+    """Yield the flow plans of these streams; of a table without turns no other is built."""
+    for number, (stream, _) in enumerate(_columns(flows)):
+        if stream in streams:
+            yield flows[number]
 
 
 def _columns(flows: Iterable[FlowPlan]) -> Iterator[tuple[Stream, float]]:

@@ -11,7 +11,9 @@ from heddle.controller.brain.transactions.bad_cables import explained as bad_cab
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
+from heddle.controller.model.observed import NO_REPORTS, Reports
 from heddle.controller.model.plan import FlowPlan
+from heddle.controller.views.path_errors import refused_flow
 from heddle.controller.views.switch_faults import faults_on
 
 MAX_SHARING = 100
@@ -41,12 +43,12 @@ def link_loads_bps(state: State) -> dict[str, int]:
     return loads
 
 
-def explain(state: State, flow_id: str) -> Explained:
-    """Explain where a flow goes; raises NotFoundError."""
+def explain(state: State, flow_id: str, reports: Reports = NO_REPORTS) -> Explained:
+    """Explain where a flow goes, and what hosts report of it; raises NotFoundError."""
     job, flow = _find(state, flow_id)
     found = steering_of(state.fabric).explained(state, job, flow)
     return Explained(
-        text=_text(state, job, flow, found),
+        text=" ".join((_text(state, job, flow, found), *_path_errors(state, reports, flow))),
         job_id=job.request.job_id,
         hops=found.hops,
         sharing_flows=_sharing(state, flow),
@@ -82,6 +84,14 @@ def _text(state: State, job: Job, flow: FlowPlan, found: Explanation) -> str:
         f"Job {job.request.job_id}, generation {job.generation} ({job.reason}), {job.state}. "
         f"{' '.join((found.verdict, *faults_on(state, flow.links), *_bad_cables(state, flow)))}"
     )
+
+
+def _path_errors(state: State, reports: Reports, flow: FlowPlan) -> Iterator[str]:
+    """Yield a sentence where ICMPv6 errors quote packets of a flow on its present path."""
+    refused = refused_flow(state, reports, flow)
+    if refused is not None:
+        errors = f"{refused.errors} ICMPv6 errors say that its packets"
+        yield f"{errors} are refused before {refused.link}: a hint, no evidence."
 
 
 def _bad_cables(state: State, flow: FlowPlan) -> Iterator[str]:

@@ -3,9 +3,11 @@
     Ethernet 14 | IPv6 40, no next header (RFC 8200, section 4.7) | token 16 | destination as sent 16
 
 A switch shifts uSIDs out of the destination on the way, so the packet repeats it behind the token. A packet socket
-sends and receives: the host needs no IPv6 address, no route and no agent elsewhere. Needs CAP_NET_RAW.
+sends and receives: the host needs no IPv6 address, no route and no agent elsewhere. A filter leaves other packets, such
+as data with an outer IPv6 header, to their own receivers. Needs CAP_NET_RAW.
 """
 
+import ctypes
 import secrets
 import select
 import socket
@@ -19,10 +21,21 @@ from types import TracebackType
 TIMEOUT_S = 0.3
 ETHERTYPE, NO_NEXT_HEADER, HOP_LIMIT = 0x86DD, 59, 64
 ADDRESS_BYTES = TOKEN_BYTES = 16
-_TOKEN_AT = 54
+_NEXT_HEADER_AT, _TOKEN_AT = 20, 54
 _HEADER = struct.Struct(">6s6sHIHBB16s16s")
+FRAME_BITS = 8 * (_HEADER.size + TOKEN_BYTES + ADDRESS_BYTES + 4 + 20)
+"""What a packet takes of a link: with Ethernet's checksum, preamble and gap between frames."""
 _MAX_FRAME_BYTES = 2_048
-_SOL_PACKET, _IGNORE_OUTGOING = 263, 23
+_SOL_PACKET, _IGNORE_OUTGOING, _SO_ATTACH_FILTER = 263, 23, 26
+_LOAD_BYTE, _JUMP_EQUAL, _RETURN = 0x30, 0x15, 0x06
+_FILTER = b"".join(
+    struct.pack("@HBBI", *instruction)
+    for instruction in (
+        (_LOAD_BYTE, 0, 0, _NEXT_HEADER_AT), (_JUMP_EQUAL, 0, 1, NO_NEXT_HEADER),
+        (_RETURN, 0, 0, _MAX_FRAME_BYTES), (_RETURN, 0, 0, 0),
+    )
+)  # fmt: skip
+"""Of IPv6 packets, those without a next header (classic BPF, socket(7))."""
 _TABLES = Path("/proc/thread-self/net")
 
 
@@ -34,15 +47,8 @@ class SelfPinger:
         self.sent = 0
         self._source, self._next_hop, self._timeout_s = source.to_bytes(16), next_hop, timeout_s
         self._token = secrets.token_bytes(TOKEN_BYTES)
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE))
-        try:
-            self._socket.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
-            self._socket.bind((device, ETHERTYPE))
-            self._socket.setblocking(False)
-            self._mac = self._socket.getsockname()[4]
-        except BaseException:
-            self._socket.close()
-            raise
+        self._socket = ping_socket(device)
+        self._mac = self._socket.getsockname()[4]
 
     def __enter__(self) -> "SelfPinger":
         return self
@@ -66,41 +72,78 @@ class SelfPinger:
         return frozenset(back & set(addresses))
 
     def _frame(self, address: int) -> bytes:
-        sent_to = address.to_bytes(ADDRESS_BYTES)
-        inside = self._token + sent_to
-        head = (6 << 28, len(inside), NO_NEXT_HEADER, HOP_LIMIT, self._source, sent_to)
-        return _HEADER.pack(self._next_hop, self._mac, ETHERTYPE, *head) + inside
+        return frame((self._next_hop, self._mac), (self._source, address.to_bytes(ADDRESS_BYTES)), self._token)
 
     def _receive(self, back: set[int]) -> None:
         """Add what has arrived; packets of others, and of earlier pingers, are passed over."""
         while True:
             try:
-                frame = self._socket.recv(_MAX_FRAME_BYTES)
+                token, address = token_and_address(self._socket.recv(_MAX_FRAME_BYTES))
             except BlockingIOError:
                 return
-            if frame[20:21] == bytes((NO_NEXT_HEADER,)) and frame[_TOKEN_AT : _TOKEN_AT + TOKEN_BYTES] == self._token:
-                begin = _TOKEN_AT + TOKEN_BYTES
-                back.add(int.from_bytes(frame[begin : begin + ADDRESS_BYTES]))
+            if token == self._token:
+                back.add(address)
+
+
+def ping_socket(device: str) -> socket.socket:
+    """Open the socket of a device, which does not block; raises OSError, PermissionError among them."""
+    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    try:
+        opened.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
+        program = ctypes.create_string_buffer(_FILTER)
+        count = len(_FILTER) // 8
+        opened.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", count, ctypes.addressof(program)))
+        opened.bind((device, ETHERTYPE))
+        opened.setblocking(False)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def frame(macs: tuple[bytes, bytes], addresses: tuple[bytes, bytes], token: bytes, dscp: int = 0) -> bytes:
+    """Return the frame of a packet.
+
+    Args:
+        macs: of the leaf and of the NIC.
+        addresses: of the NIC (IPv6), and the one by whose SIDs the packet returns.
+        token: 16 bytes, by which the sender knows it.
+        dscp: of the packet.
+    """
+    inside = token + addresses[1]
+    head = (6 << 28 | dscp << 22, len(inside), NO_NEXT_HEADER, HOP_LIMIT, *addresses)
+    return _HEADER.pack(*macs, ETHERTYPE, *head) + inside
+
+
+def token_and_address(received: bytes) -> tuple[bytes, int]:
+    """Return the token of a frame, and the address to which it was sent."""
+    begin = _TOKEN_AT + TOKEN_BYTES
+    return received[_TOKEN_AT:begin], int.from_bytes(received[begin : begin + ADDRESS_BYTES])
 
 
 def next_hop_of(device: str, tables: Path = _TABLES) -> bytes | None:
-    """Return the MAC address of a device's leaf: of the gateway of its IPv4 routes, without any of its one neighbour.
+    """Return the MAC address of a device's leaf by proc(5), `net/route` and `net/arp`; None where it is not known."""
+    return next_hop_in(device, (tables / "route").read_text(), (tables / "arp").read_text())
+
+
+def next_hop_in(device: str, routes: str, neighbours: str) -> bytes | None:
+    """Return the MAC address of a device's leaf: of the gateway of its IPv4 routes, else of its one neighbour.
 
     Reads the main table of routes and complete neighbours (proc(5), `net/route` and `net/arp`). None if none is
     known there, or more than one.
     """
     gateways = {
         int(gateway, 16).to_bytes(4, sys.byteorder)
-        for name, _, gateway, *_ in _rows(tables / "route")
+        for name, _, gateway, *_ in _rows(routes)
         if name == device and int(gateway, 16)
     }
     found = {
         bytes.fromhex(mac.replace(":", ""))
-        for address, _, flags, mac, _, name in _rows(tables / "arp")
+        for address, _, flags, mac, _, name in _rows(neighbours)
         if name == device and int(flags, 16) & 2 and (not gateways or socket.inet_aton(address) in gateways)
     }
     return found.pop() if len(found) == 1 else None
 
 
-def _rows(path: Path) -> list[list[str]]:
-    return [line.split() for line in path.read_text().splitlines()[1:]]
+def _rows(table: str) -> list[list[str]]:
+    return [line.split() for line in table.splitlines()[1:]]

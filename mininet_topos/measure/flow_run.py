@@ -25,6 +25,17 @@ class FiveTuple(NamedTuple):
     udp_source_port: int
 
 
+class SprayPath(NamedTuple):
+    """One of the paths over which a flow sprays its packets: their UDP source port, and the address that names it.
+
+    `sid` is empty where the port alone selects the path. Ports of one flow differ. Paths take turns by `weight`.
+    """
+
+    udp_source_port: int
+    sid: str = ""
+    weight: int = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowRequest:
     """One queue pair to run: `size_bytes` of payload, paced at no more than `rate_bps` bits of Ethernet frame a second.
@@ -32,6 +43,8 @@ class FlowRequest:
     Congestion control does not cut its rate below `floor_bps`. With an admission window it sends in its own time slots
     only. `operation` selects RDMA WRITE or SEND opcodes. Where packets name their paths, `sid` and `reverse_sid` are
     the addresses that name those of data and ACKs.
+
+    With `paths`, its packets take all of them in turn, each an RDMA WRITE of its own, and its ACKs the `reverse_paths`.
     """
 
     flow_id: str
@@ -47,6 +60,13 @@ class FlowRequest:
     floor_bps: int = 0
     sid: str = ""
     reverse_sid: str = ""
+    paths: tuple[SprayPath, ...] = ()
+    reverse_paths: tuple[SprayPath, ...] = ()
+
+    @property
+    def reverse_paths_or_path(self) -> tuple[SprayPath, ...]:
+        """Return the paths of ACKs, at least the one of a flow that does not spray."""
+        return self.reverse_paths or (SprayPath(self.reverse_udp_source_port, self.reverse_sid),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +74,8 @@ class FlowChange:
     """New parameters for a running flow; None keeps the present value.
 
     A new `udp_source_port` or `sid` takes effect once all packets sent are acknowledged (`planned`), or at once, with
-    those packets sent again (`failure`); rate and window change with it. Other changes apply to the next packet or ACK.
+    those packets sent again (`failure`); rate and window change with it. Other changes apply to the next packet or ACK,
+    new `paths` and `reverse_paths` of a flow that sprays among them.
     """
 
     udp_source_port: int | None = None
@@ -64,6 +85,8 @@ class FlowChange:
     window: AdmissionWindow | None = None
     sid: str | None = None
     reverse_sid: str | None = None
+    paths: tuple[SprayPath, ...] | None = None
+    reverse_paths: tuple[SprayPath, ...] | None = None
     move: Literal["planned", "failure"] = PLANNED
     reason: str = ""
 
@@ -72,20 +95,37 @@ class FlowChange:
         admission = None if self.window is None else admission_message(self.window)
         values = {
             "udp_source_port": self.udp_source_port, "rate_bps": self.rate_bps, "floor_bps": self.floor_bps,
-            "admission": admission, "sid": self.sid,
+            "admission": admission, "sid": self.sid, "paths": paths_message(self.paths),
         }  # fmt: skip
         found = {name: value for name, value in values.items() if value is not None}
         return {**found, "move": self.move, "reason": self.reason} if found or self.move == FAILURE else {}
 
     def for_responder(self) -> dict[str, Any]:
         """Return the fields of the `modify` command for the receiving NIC."""
-        values = {"udp_source_port": self.reverse_udp_source_port, "sid": self.reverse_sid}
+        values = {
+            "udp_source_port": self.reverse_udp_source_port, "sid": self.reverse_sid,
+            "paths": paths_message(self.reverse_paths),
+        }  # fmt: skip
         return {name: value for name, value in values.items() if value is not None}
 
 
 def admission_message(window: AdmissionWindow) -> dict[str, int]:
     """Return an admission window as the object that NIC commands carry."""
     return {"slot": window.slot, "slots": window.slots, "slot_ns": window.slot_ns}
+
+
+def paths_message(paths: tuple[SprayPath, ...] | None) -> list[dict[str, Any]] | None:
+    """Return paths as the list that NIC commands carry, None for None."""
+    return None if paths is None else [path._asdict() for path in paths]
+
+
+class PathChange(NamedTuple):
+    """A path of a spraying flow that its NIC denied, or uses again; the time counts from the run's start."""
+
+    at_ns: int
+    udp_source_port: int
+    state: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +174,9 @@ class FlowResult:
     rp_cnp_handled: int = 0
     goodput_bytes: tuple[int, ...] = ()
     moves: tuple[FlowMove, ...] = ()
+    lost_of_path: Mapping[int, int] = field(default_factory=dict)
+    """Packets that the sender took as lost, by the source port of each path; those of a flow that sprays."""
+    path_changes: tuple[PathChange, ...] = ()
 
     @property
     def lost_packets(self) -> int:

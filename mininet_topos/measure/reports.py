@@ -11,6 +11,7 @@ from heddle.mininet_topos.measure.flow_run import (
     FlowResult,
     Integrity,
     NicCounters,
+    PathChange,
 )
 
 NOT_COUNTERS = ("ok", "cpu_ns", "late_ns", "max_late_ns")
@@ -61,6 +62,10 @@ def flow_result(request: FlowRequest, sent: Mapping[str, Any], got: Mapping[str,
         rp_cnp_handled=sent["rp_cnp_handled"],
         goodput_bytes=tuple(got["goodput"]),
         moves=tuple(_flow_move(request.flow_id, move, start_ns) for move in sent["moves"]),
+        lost_of_path={path["udp_source_port"]: path["lost_packets"] for path in sent.get("paths", ())},
+        path_changes=tuple(
+            PathChange(**{**change, "at_ns": change["at_ns"] - start_ns}) for change in sent.get("path_changes", ())
+        ),
     )
 
 

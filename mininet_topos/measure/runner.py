@@ -22,7 +22,9 @@ from heddle.mininet_topos.measure.flow_run import (
     FlowChange,
     FlowRequest,
     RunResult,
+    SprayPath,
     admission_message,
+    paths_message,
 )  # fmt: skip
 from heddle.mininet_topos.measure.iterations import IteratedJob, Iterations
 from heddle.mininet_topos.measure.reports import balance, by_queue_pair, flow_result, nic_counters, read_capture
@@ -219,9 +221,10 @@ class FlowRunner:
             "mtu_bytes": settings.mtu_bytes,
             "message_bytes": settings.message_bytes,
             "window": settings.window,
-            "ack_every": settings.ack_every_at(request.rate_bps),
+            "ack_every": settings.ack_every_at(request.rate_bps, bool(request.paths)),
             "timeout_ns": settings.ack_timeout_ns,
             **self._tunnel(src, request.sid),
+            **self._spray(src, request.paths),
         }
         responder = {
             **common,
@@ -229,12 +232,17 @@ class FlowRunner:
             "qpn": peer_qpn,
             "udp_source_port": request.reverse_udp_source_port,
             **self._tunnel(dst, request.reverse_sid),
+            **self._spray(dst, request.paths and request.reverse_paths_or_path),
         }
         return requester, responder
 
     def _tunnel(self, nic: Nic, sid: str) -> dict[str, str]:
         """Return the part of a queue pair's description on `nic` that names its path, empty where packets name none."""
         return {"sid_source": ipv6_text(self._sids.source(nic)), "sid": sid} if sid else {}
+
+    def _spray(self, nic: Nic, paths: tuple[SprayPath, ...]) -> dict[str, Any]:
+        """Return the part of a queue pair's description on `nic` that has its paths, empty where it does not spray."""
+        return {"sid_source": ipv6_text(self._sids.source(nic)), "paths": paths_message(paths)} if paths else {}
 
     def _peer(self, nic: Nic, peer: Nic, qpn: int) -> dict[str, Any]:
         """Return the part of a queue pair's description on `nic` that names its peer."""

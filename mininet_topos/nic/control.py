@@ -11,6 +11,7 @@ Commands are JSON lines on standard input, each with one reply on standard outpu
     {"op": "modify", "qpn", and any of "udp_source_port", "rate_bps", "floor_bps",
      "admission": {"slot", "slots", "slot_ns"}, "move": "planned" (default) or "failure", "drain_ns", "reason"}
                                                                         see `path_move`; "reason" is for the report
+    {"op": "modify", "qpn", "paths": [{"udp_source_port", "sid", "weight"}]}   of a queue pair that sprays
     {"op": "pause", "priority", "quanta"}                               send one PFC frame
     {"op": "storm", "priority", "running"}                              start or stop to send PFC frames without end
     {"op": "stop"}                                                      send no more data, continue to receive
@@ -93,8 +94,12 @@ def serve(nic: Nic, snapshot: Snapshot, reader: LineReader) -> None:
             return
 
 
-def _open(nic: Nic, command: Command) -> None:
-    nic.open(command["requesters"], command["responders"])
+def _open(nic: Nic, command: Command) -> str | None:
+    try:
+        nic.open(command["requesters"], command["responders"])
+    except ValueError as fault:
+        return str(fault)
+    return None
 
 
 def _run(nic: Nic, command: Command) -> None:
@@ -114,7 +119,10 @@ def _post(nic: Nic, command: Command) -> str | None:
 def _modify(nic: Nic, command: Command) -> str | None:
     if command.get("move", PLANNED) not in MOVES:
         return f"unknown move {command['move']!r}"
-    return None if nic.modify(command["qpn"], command) else f"no queue pair {command['qpn']} is open"
+    try:
+        return None if nic.modify(command["qpn"], command) else f"no queue pair {command['qpn']} is open"
+    except ValueError as fault:
+        return str(fault)
 
 
 def _pause(nic: Nic, command: Command) -> None:

@@ -14,10 +14,12 @@ from heddle.mininet_topos.nic.port_counters import PortCounters
 from heddle.mininet_topos.nic.queue_pair import Response
 from heddle.mininet_topos.nic.receiver import ReceiveQueue
 from heddle.mininet_topos.nic.sender import SendQueue
+from heddle.mininet_topos.nic.spray.receiver import SprayReceiver
+from heddle.mininet_topos.nic.spray.sender import SpraySender
 from heddle.mininet_topos.wire import roce
 from heddle.mininet_topos.wire.pause_frame import pause_frame, read_pause_frame
 from heddle.mininet_topos.wire.sockets import bind_roce_port, open_roce_socket, socket_drops
-from heddle.mininet_topos.wire.srv6 import unwrapped
+from heddle.mininet_topos.wire.srv6 import Quoted, quoted_by_error, unwrapped
 
 RECEIVE_BATCH = 64
 SEND_BATCH = 8
@@ -62,10 +64,12 @@ class Nic:
     def open(self, requesters: list[dict[str, Any]], responders: list[dict[str, Any]]) -> None:
         """Add queue pairs."""
         for description in requesters:
-            queue = SendQueue(description, self._route(description), self._catch_up_ns, self._dcqcn)
+            sending = SpraySender if description.get("paths") else SendQueue
+            queue = sending(description, self._route(description), self._catch_up_ns, self._dcqcn)
             self._sending[queue.qpn] = queue
         for description in responders:
-            self._receiving[description["qpn"]] = ReceiveQueue(description, self._route(description), self._dcqcn)
+            receiving = SprayReceiver if description.get("paths") else ReceiveQueue
+            self._receiving[description["qpn"]] = receiving(description, self._route(description), self._dcqcn)
         self._round_robin = list(self._sending.values())
 
     def modify(self, qpn: int, change: dict[str, Any]) -> bool:
@@ -241,6 +245,9 @@ class Nic:
                 for queue in self._round_robin:
                     queue.next_check_ns = 0
             return
+        if (quoted := quoted_by_error(self._buffer, length)) is not None:
+            self._on_path_error(quoted, now_ns)
+            return
         packet = roce.parse(*unwrapped(self._buffer, length))
         counts = self._counters.counts
         if packet is None or packet.destination_ip != self._ip:
@@ -255,6 +262,14 @@ class Nic:
         elif packet.opcode in _RECEIVED:
             self._on_ack_or_cnp(packet, now_ns)
 
+    def _on_path_error(self, quoted: Quoted, now_ns: int) -> None:
+        """Count an error for the queue pairs whose data it quotes; those about ACKs and former runs are left out."""
+        for queue in self._round_robin:
+            if queue.peer_qpn == quoted.destination_qp:
+                self._counters.counts["rx_path_errors"] += 1
+                queue.count_path_error(quoted.left)
+                queue.on_unreachable(quoted.udp_source_port, now_ns)
+
     def _on_ack_or_cnp(self, packet: roce.Packet, now_ns: int) -> None:
         queue, counts = self._sending.get(packet.destination_qp), self._counters.counts
         if queue is None:
@@ -263,10 +278,8 @@ class Nic:
         queue.next_check_ns = 0
         if packet.opcode == roce.CNP:
             counts["rp_cnp_handled" if queue.on_cnp(now_ns) else "rp_cnp_ignored"] += 1
-        elif packet.syndrome & roce.NAK_KIND_MASK == roce.NAK_SEQUENCE_ERROR:
-            queue.requester.on_nak(packet.psn, now_ns)
         else:
-            queue.requester.on_ack(packet.psn, now_ns)
+            queue.on_ack(packet, now_ns)
 
     def _on_data(self, packet: roce.Packet, now_ns: int) -> None:
         queue = self._receiving.get(packet.destination_qp)

@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from heddle.foundation.network_namespace import network_namespace
-from heddle.probing.agent.agent import ProbeAgent
-from heddle.probing.agent.devices import mesh_ends, probers
+from heddle.probing.agent.agent import Ends, ProbeAgent
+from heddle.probing.agent.devices import mesh_ends, probers, returning_ends
 from heddle.probing.prober import RATE_PPS
 
 FILE = "hosts.json"
@@ -48,8 +48,8 @@ def main(controller: str, file: Path) -> None:
         for host, place in json.loads(file.read_text()).items():
             with network_namespace(place["pid"]):
                 nics = stack.enter_context(probers(place["devices"]))
-                mesh = stack.enter_context(mesh_ends(nics))
-            agents.append(ProbeAgent(controller, host, nics, rate_pps=RATE_PPS, mesh=mesh))
+                mesh, returning = stack.enter_context(mesh_ends(nics)), stack.enter_context(returning_ends(nics))
+            agents.append(ProbeAgent(controller, host, nics, rate_pps=RATE_PPS, ends=Ends(mesh, returning)))
         asyncio.run(_serve(agents))
 
 

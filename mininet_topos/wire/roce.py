@@ -74,6 +74,7 @@ MIN_FRAME_BYTES = EXTENSION_AT + ICRC_BYTES
 CNP_RESERVED_BYTES = 16
 RETH = struct.Struct(">QII")
 AETH = struct.Struct(">I")
+PAYLOAD_OF_ACK_AT = EXTENSION_AT + AETH.size
 _HEADERS = struct.Struct(">12xHBBHHHBBHIIHHHHBBHII")
 _EXTENSION_BYTES = {
     RC_RDMA_WRITE_FIRST: RETH.size,
@@ -113,6 +114,8 @@ class Packet(NamedTuple):
     message_sequence: int
     payload_bytes: int
     icrc_valid: bool
+    selective: bytes = b""
+    """The payload of an ACK, which only queue pairs that spray their packets send."""
 
 
 class FrameWriter:
@@ -150,10 +153,11 @@ class FrameWriter:
             RETH.pack_into(frame, EXTENSION_AT, address, 0, length)
         return self._tunnelled(_finish(frame, checksum, psn, ack_request))
 
-    def acknowledge(self, psn: int, syndrome: int, message_sequence: int) -> bytearray:
-        """Return an ACK or NAK; the buffer is valid until the next one."""
-        frame, checksum = self._shape(RC_ACKNOWLEDGE, 0)
+    def acknowledge(self, psn: int, syndrome: int, message_sequence: int, selective: bytes = b"") -> bytearray:
+        """Return an ACK or NAK with a payload of whole words, if any; the buffer is valid until the next one."""
+        frame, checksum = self._shape(RC_ACKNOWLEDGE, len(selective))
         AETH.pack_into(frame, EXTENSION_AT, syndrome << 24 | message_sequence & 0xFFFFFF)
+        frame[PAYLOAD_OF_ACK_AT : PAYLOAD_OF_ACK_AT + len(selective)] = selective
         return self._tunnelled(_finish(frame, checksum, psn, False))
 
     def congestion_notification(self) -> bytearray:
@@ -186,11 +190,13 @@ def parse(frame: bytearray | memoryview, length: int) -> Packet | None:
     payload_bytes = end - EXTENSION_AT - extension - ICRC_BYTES - (flags >> 4 & 3)
     if end > length or payload_bytes < 0:
         return None
-    aeth = AETH.unpack_from(frame, EXTENSION_AT)[0] if opcode == RC_ACKNOWLEDGE else 0
+    is_ack = opcode == RC_ACKNOWLEDGE
+    aeth = AETH.unpack_from(frame, EXTENSION_AT)[0] if is_ack else 0
     return Packet(
         source, destination, source_port, traffic_class, opcode, qp_word & 0xFFFFFF, psn_word & PSN_MASK,
         psn_word >> 31 == 1, aeth >> 24, aeth & 0xFFFFFF, payload_bytes,
         bytes(frame[end - ICRC_BYTES : end]) == _icrc(frame, end),
+        bytes(frame[PAYLOAD_OF_ACK_AT : PAYLOAD_OF_ACK_AT + payload_bytes]) if is_ack and payload_bytes else b"",
     )  # fmt: skip
 
 

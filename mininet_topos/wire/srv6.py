@@ -13,12 +13,16 @@ from typing import Any, NamedTuple
 
 ETHERNET_BYTES, OUTER_BYTES = 14, 40
 ETHERTYPE = 0x86DD
-IPV4_IN_IPV6 = 4
+IPV4_IN_IPV6, ICMPV6 = 4, 58
 HOP_LIMIT = 64
 NEXT_HEADER_AT = ETHERNET_BYTES + 6
 _HEADER = struct.Struct(">HIHBB16s16s")
 _ETHERTYPE_AT, _TRAFFIC_CLASS_AT = 12, ETHERNET_BYTES + 1
 _SOURCE_PORT_AT = ETHERNET_BYTES + 20
+ICMP_AT = ETHERNET_BYTES + OUTER_BYTES
+UNREACHABLE, TIME_EXCEEDED = 1, 3
+_QUOTED_AT = ICMP_AT + 8
+_QUOTED_BTH_AT = _QUOTED_AT + OUTER_BYTES + 20 + 8
 _ECN_MASK, _CONGESTION_EXPERIENCED = 0x03, 0x03
 
 
@@ -51,6 +55,29 @@ def wrapped(frame: bytearray, tunnel: Tunnel) -> bytearray:
     )  # fmt: skip
     found[ETHERNET_BYTES + OUTER_BYTES :] = memoryview(frame)[ETHERNET_BYTES:]
     return found
+
+
+class Quoted(NamedTuple):
+    """What an error of a switch quotes of the packet that it could not forward."""
+
+    udp_source_port: int
+    destination_qp: int
+    left: bytes
+    """The destination address (16 bytes) as it was there: what was left of the path."""
+
+
+def quoted_by_error(frame: bytearray, length: int) -> Quoted | None:
+    """Return what an ICMPv6 error about a RoCE packet in IPv6 quotes (RFC 4443: types 1 and 3), None of other frames.
+
+    Ethernet 14 | IPv6 40 | ICMPv6 8 | IPv6 40, IPv4 20, UDP 8, BTH 12 of the packet
+    """
+    if length < _QUOTED_BTH_AT + 8 or (frame[12] << 8 | frame[13]) != ETHERTYPE or frame[NEXT_HEADER_AT] != ICMPV6:
+        return None
+    if frame[ICMP_AT] not in (UNREACHABLE, TIME_EXCEEDED) or frame[_QUOTED_AT + 6] != IPV4_IN_IPV6:
+        return None
+    port = int.from_bytes(frame[_QUOTED_BTH_AT - 8 : _QUOTED_BTH_AT - 6], "big")
+    left = bytes(frame[_QUOTED_AT + 24 : _QUOTED_AT + OUTER_BYTES])
+    return Quoted(port, int.from_bytes(frame[_QUOTED_BTH_AT + 5 : _QUOTED_BTH_AT + 8], "big"), left)
 
 
 def unwrapped(frame: bytearray, length: int) -> tuple[bytearray | memoryview, int]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 from heddle.controller.southbound.server import OpenFlowServer
 from heddle.controller.southbound.settings import SouthboundSettings
-from tests.fakes.openflow.openflow_switch import FakeSwitch
+from heddle.testing.switches.openflow_switch import FakeSwitch
 from tests.support.fabrics.southbound_events import RecordedEvents
 from tests.support.processes.private_ovs import PrivateOvs
 

@@ -3,9 +3,9 @@
 import struct
 
 from heddle.controller.model.rule import GotoTable, Output, ToGroup
-from tests.fakes.openflow.flow_table import Entry, Field, SwitchTables
+from heddle.testing.switches.flow_table import Entry, Field, SwitchTables
+from heddle.testing.switches.openflow_switch import FakeSwitch, message
 from tests.fakes.openflow.malformed_openflow import apply, bucket, flow_stats, group_desc, multipart
-from tests.fakes.openflow.openflow_switch import FakeSwitch, message
 
 OUTPUT = struct.pack("!HHIH6x", 0, 16, 2, 0xFFFF)
 SET_FIELD = struct.pack("!HHHBBH6x", 25, 16, 0x8000, 5 << 1, 2, 0x0800)

@@ -152,7 +152,8 @@ BOARDS = (
             Panel("Queue pairs that hosts report", "For jobs that the controller makes of large flows.", "cps",
                   {_per_second("heddle_flow_reports_queue_pairs_total"): "reported",
                    _per_second("heddle_flow_reports_foreign_total"): "of another host's NIC",
-                   _per_second("heddle_flow_reports_surplus_total"): "past the limit"}),
+                   _per_second("heddle_flow_reports_surplus_total"): "past the limit",
+                   _per_second("heddle_flow_reports_path_errors_total"): "path errors"}),
         ),
     ),
     Board(

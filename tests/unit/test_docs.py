@@ -11,9 +11,12 @@ ROOT = Path(__file__).parents[2]
 PRODUCT = (
     "controller",
     "dataplane",
+    "heddle/client",
     "heddle/library",
+    "heddle/planners",
     "heddle/probing",
     "heddle/programs",
+    "heddle/testing",
     "mininet_topos",
     "telemetry",
 )

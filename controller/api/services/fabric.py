@@ -16,6 +16,7 @@ from heddle.controller.model.effect import Drained
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import Drain
 from heddle.controller.model.steering_traits import traits_of
+from heddle.controller.runtime.attached import ReportedFlows
 from heddle.controller.runtime.fabric_apply import FabricApply
 from heddle.controller.runtime.feeds import TOPOLOGY, Feeds
 from heddle.controller.runtime.journal.foresight import Foresight
@@ -32,8 +33,8 @@ Context = Any
 class FabricService(rpc.FabricServiceServicer):
     """The current topology, and explanations of flows' paths."""
 
-    def __init__(self, loop: Loop, feeds: Feeds, applying: FabricApply, setup: Setup) -> None:
-        self._loop, self._feeds, self._applying, self._setup = loop, feeds, applying, setup
+    def __init__(self, loop: Loop, feeds: Feeds, flows: ReportedFlows, applying: FabricApply, setup: Setup) -> None:
+        self._loop, self._feeds, self._flows, self._applying, self._setup = loop, feeds, flows, applying, setup
         self._replies = Replies()
 
     async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> bytes:
@@ -90,7 +91,8 @@ class FabricService(rpc.FabricServiceServicer):
         """Explain a flow's path: its job, generation and rules, and the flows that share its links."""
         async with errors_as_status(context):
             call = current()
-            found = await in_worker(explain, call.scope.state(self._loop.state), request.flow_id)
+            state, newest = call.scope.state(self._loop.state), self._flows.newest
+            found = await in_worker(explain, state, request.flow_id, newest)
             return pb.Explanation(
                 text=call.text(found.text), job_id=found.job_id, hops=map(call.text, found.hops),
                 sharing_flows=found.sharing_flows, moves=map(call.text, found.moves),
@@ -113,9 +115,11 @@ def foresight_to(found: Foresight, setup: Setup, *, applied: bool) -> pb.ApplyFa
     )
 
 
-def add_to(server: grpc.aio.Server, loop: Loop, feeds: Feeds, applying: FabricApply, setup: Setup) -> None:
+def add_to(
+    server: grpc.aio.Server, loop: Loop, feeds: Feeds, flows: ReportedFlows, applying: FabricApply, setup: Setup
+) -> None:
     """Register the service."""
-    service = FabricService(loop, feeds, applying, setup)
+    service = FabricService(loop, feeds, flows, applying, setup)
     rpc.add_FabricServiceServicer_to_server(service, server)
     kept = grpc.unary_unary_rpc_method_handler(
         service.GetTopology, request_deserializer=pb.GetTopologyRequest.FromString

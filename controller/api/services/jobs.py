@@ -12,6 +12,7 @@ import grpc
 
 from heddle.controller.access.call import current
 from heddle.controller.api.errors import errors_as_status
+from heddle.controller.api.path_sets import every_path
 from heddle.controller.api.peer import caller_of
 from heddle.controller.api.requests import read_job, read_shape
 from heddle.controller.api.services.connected_pairs import ConnectedPairs
@@ -33,10 +34,10 @@ from heddle.controller.model.plan import FlowPlan, JobPlan
 from heddle.controller.model.srv6 import Sids, sids_of
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.runtime.attached import ReportedFlows
+from heddle.controller.runtime.feeds import Feeds
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import Shares
 from heddle.controller.runtime.loop import Loop
-from heddle.controller.runtime.watch import Watchers
 from heddle.controller.views.flow_rates import own_rates
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
@@ -56,11 +57,11 @@ class JobService(rpc.JobServiceServicer):
     """
 
     def __init__(
-        self, loop: Loop, plans: Watchers[JobPlan], flows: ReportedFlows, previews: Shares, limited: Counter[Limit]
+        self, loop: Loop, feeds: Feeds, flows: ReportedFlows, previews: Shares, limited: Counter[Limit]
     ) -> None:
-        self._loop, self._plans, self._previews = loop, plans, previews
+        self._loop, self._plans, self._previews = loop, feeds.plans, previews
         self._reader, self._lists, self._shows = RequestReader(limited), Replies(), Replies()
-        self._flows, self._reports = flows, FlowReports(loop, flows)
+        self._flows, self._reports = flows, FlowReports(loop, flows, feeds.note)
         self._meetings: dict[str, Rendezvous] = {}
         self._connected = ConnectedPairs()
 
@@ -125,12 +126,13 @@ class JobService(rpc.JobServiceServicer):
         async with errors_as_status(context):
             self._job(request.job_id)  # first: the frame of a refusal would keep the state alive
             state, newest, job_id = self._loop.state, self._flows.newest, request.job_id
-            key, published = (job_id, *self._view()), self._publisher()
+            key, published = (job_id, request.with_path_sets, *self._view()), self._publisher()
+            explicit = every_path(state.fabric) if request.with_path_sets else None
 
             def write() -> bytes:
                 plan = published(state.jobs[job_id].as_plan(state.certificate))
                 rates = _rates(newest, state.fabric, plan.flows.flows)
-                return plan_to(plan, rates=rates, sids=sids_of(state.fabric)).SerializeToString()
+                return plan_to(plan, rates=rates, sids=sids_of(state.fabric), explicit=explicit).SerializeToString()
 
             return await in_worker(self._shows.reply, (state, newest), key, write)
 
@@ -154,7 +156,8 @@ class JobService(rpc.JobServiceServicer):
         async with errors_as_status(context):
             job = self._job(request.job_id)
             rates = await in_worker(_rates, self._flows.newest, self._loop.state.fabric, job.flows.flows)
-            pages = pages_of(job.generation, job.flows.flows, rates, self._sids())
+            explicit = every_path(self._loop.state.fabric) if request.with_path_sets else None
+            pages = pages_of(job.generation, job.flows.flows, rates, self._sids(), explicit)
             while (page := await in_worker(next, pages, None)) is not None:
                 yield page
 
@@ -333,13 +336,13 @@ def _time_left_s(context: Context) -> float:
 def add_to(
     server: grpc.aio.Server,
     loop: Loop,
-    plans: Watchers[JobPlan],
+    feeds: Feeds,
     flows: ReportedFlows,
     previews: Shares,
     limited: Counter[Limit],
 ) -> None:
     """Register the service; `previews` counts those in progress, `limited` what limits refuse."""
-    service = JobService(loop, plans, flows, previews, limited)
+    service = JobService(loop, feeds, flows, previews, limited)
     # Without a deserializer, gRPC passes the bytes of a request.
     unread = {
         "SubmitJob": grpc.unary_unary_rpc_method_handler(

@@ -10,7 +10,7 @@ import grpc
 from heddle.controller.access.call import current
 from heddle.controller.api.errors import errors_as_status
 from heddle.controller.api.worker import in_worker
-from heddle.controller.model.address import ip_text, parse_ip
+from heddle.controller.model.address import ip_text, ipv6_text, parse_ip
 from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import DeniedError, InputError, UnavailableError
 from heddle.controller.model.fabric import Fabric
@@ -101,7 +101,7 @@ def _session_of(hello: pb.ProbeHello, fabric: Fabric) -> ProbeSession:
     if not 0 < len(hello.nics) <= MAX_NICS or hello.rate_pps > MAX_RATE_PPS:
         raise InputError(f"hello: must have 1 to {MAX_NICS:,} nics, and a rate_pps of {MAX_RATE_PPS:,} at most")
     host_of = {nic.ip: nic.host for nic in fabric.nics}
-    ips, mesh = set[int](), set[int]()
+    ips, mesh, sids = set[int](), set[int](), set[int]()
     for number, nic in enumerate(hello.nics):
         place = f"hello.nics[{number}].ip"
         try:
@@ -115,7 +115,9 @@ def _session_of(hello: pb.ProbeHello, fabric: Fabric) -> ProbeSession:
             raise DeniedError(f"{place}: {nic.ip} is of another host than {quoted(hello.host)}")
         ips.add(address)
         mesh.update({address} if nic.mesh else ())
-    return ProbeSession(hello.host, frozenset(ips), float(hello.rate_pps or RATE_PPS), frozenset(mesh))
+        sids.update({address} if nic.sids else ())
+    rate_pps = float(hello.rate_pps or RATE_PPS)
+    return ProbeSession(hello.host, frozenset(ips), rate_pps, frozenset(mesh), frozenset(sids))
 
 
 def _order_to(order: Order) -> pb.ProbeOrder:
@@ -134,6 +136,8 @@ def _order_to(order: Order) -> pb.ProbeOrder:
             pb.MeshProbe(dst_ip=ip_text(probe.dst_ip), port=probe.port, reply_port=probe.reply_port)
             for probe in order.mesh
         ],
+        sids=map(ipv6_text, order.sids),
+        srv6_source=ipv6_text(order.source) if order.sids else "",
     )
 
 

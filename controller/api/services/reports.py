@@ -5,19 +5,21 @@ The jobs are admitted, moved and ended like any other. Their leases are short, s
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 from dataclasses import replace
 
 from heddle.controller.access.call import Call
 from heddle.controller.api.worker import in_worker
 from heddle.controller.brain.state import State
-from heddle.controller.model.address import parse_ip
+from heddle.controller.model.address import parse_ip, parse_ipv6
 from heddle.controller.model.admission import quoted
+from heddle.controller.model.effect import Note
 from heddle.controller.model.error import BudgetExceededError, HeddleError, InputError
 from heddle.controller.model.event import Release, Renew, Submit
 from heddle.controller.model.observed import QueuePair, Reports, Stream, job_for
 from heddle.controller.runtime.attached import ReportedFlows
 from heddle.controller.runtime.loop import Loop
+from heddle.controller.views.path_errors import notes_of, refused_flows
 from heddle.v1 import heddle_pb2 as pb
 
 LEASE_MS = 120_000
@@ -30,14 +32,17 @@ MAX_REFUSED = 8
 """A turn submits no more after so many refusals in a row: switches are full, and each costs a plan."""
 REFUSED_MS = 60_000
 """A stream that was refused for want of rules is not submitted again for so long."""
+NOTED_MS = 10_000
+"""Errors of packets that are refused at a link have a line of the log so often at most."""
 _LOG = logging.getLogger("heddle.controller")
 
 
 class FlowReports:
     """The reports of all hosts, and the jobs that follow from them."""
 
-    def __init__(self, loop: Loop, flows: ReportedFlows) -> None:
-        self._loop, self._flows = loop, flows
+    def __init__(self, loop: Loop, flows: ReportedFlows, note: Callable[[Note], None]) -> None:
+        self._loop, self._flows, self._note = loop, flows, note
+        self._noted_unix_ms: dict[str, int] = {}
         self._seen_unix_ms: dict[str, int] = {}
         self._ours: dict[Stream, str] = {}
         self._refused_unix_ms: dict[Stream, int] = {}
@@ -68,6 +73,7 @@ class FlowReports:
         counts["queue_pairs"] += len(pairs)
         counts["foreign"], counts["surplus"] = self._flows.newest.foreign, self._flows.newest.surplus
         self._seen_unix_ms[host] = self._loop.now_unix_ms()
+        await self._note_path_errors(host, pairs)
         if not self._turn.locked():  # otherwise the turn that rests, or the next report, applies this one too
             async with self._turn:
                 await asyncio.sleep(self._rest_s)
@@ -75,6 +81,18 @@ class FlowReports:
                 begin = clock()
                 await self._apply()
                 self._rest_s = min(MAX_REST_S, REST * (clock() - begin))
+
+    async def _note_path_errors(self, host: str, pairs: Sequence[QueuePair]) -> None:
+        """Count the new errors that quote a host's packets, and log a line for each link at which they are refused."""
+        reports, state, now = self._flows.newest, self._loop.state, self._loop.now_unix_ms()
+        new = reports.new_path_errors(host) if any(pair.path_errors for pair in pairs) else 0
+        if not new:
+            return
+        self._flows.counts["path_errors"] += new
+        self._noted_unix_ms = {link: at for link, at in self._noted_unix_ms.items() if now - at < NOTED_MS}
+        for note in notes_of(await in_worker(refused_flows, state, reports, host)):
+            if self._noted_unix_ms.setdefault(note.subject, now) == now:
+                self._note(note)
 
     async def _apply(self) -> None:
         """Release the jobs of streams that are gone, renew the leases of others, submit jobs of new ones."""
@@ -156,6 +174,8 @@ def _pairs(message: pb.ObservedFlows) -> list[QueuePair]:
             flow.dst_qpn,
             flow.sent_bytes,
             flow.timestamp_unix_ns,
+            flow.path_errors,
+            _left(f"flows[{number}].left_sid", flow.left_sid) if flow.path_errors else 0,
         )
         for number, flow in enumerate(message.flows)
     ]
@@ -166,6 +186,13 @@ def _address(path: str, text: str) -> int:
         return parse_ip(text)
     except ValueError:
         raise InputError(f"{path}: {quoted(text)} is no IPv4 address") from None
+
+
+def _left(path: str, text: str) -> int:
+    try:
+        return parse_ipv6(text)
+    except ValueError:
+        raise InputError(f"{path}: {quoted(text)} is no IPv6 address") from None
 
 
 def _port(path: str, port: int) -> int:

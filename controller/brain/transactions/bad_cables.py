@@ -86,7 +86,8 @@ def explained(bad: BadCable) -> str:
 def repair(found: JudgedCable) -> str:
     """Say what to do about a bad cable: a receiver counts what arrives damaged, so both ends come into question."""
     ends = found.cable.split(">")
-    return f"clean or replace the optics of {ends[0]} and {ends[-1]}, or the cable"
+    optics = f"clean or replace the optics of {ends[0]} and {ends[-1]}, or the cable"
+    return f"check that its plugs are in these ports, or {optics}" if found.loss == 1 else optics
 
 
 def _better(was: BadCable, bad: BadCable | None) -> str:

@@ -1,7 +1,7 @@
 """Keep a gRPC session with the controller: take orders, send probes from the NIC that each names, report the replies.
 
-The agent decides nothing. Each NIC has a thread and carries out one order at a time, and beside them orders of mesh
-probes (`mesh.py`); orders of a session that has ended end with it. Requests of other agents are answered all the time.
+The agent decides nothing. Each NIC has a thread and carries out one order at a time, and beside them orders of paced
+probes (`end.py`); orders of a session that has ended end with it. Requests of other agents are answered all the time.
 A lost session is retried with exponential back-off, at the leader where that is known.
 """
 
@@ -11,12 +11,12 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Address
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import grpc
 import grpc.aio
@@ -26,8 +26,10 @@ from heddle.foundation.channel import aio_channel_to
 from heddle.foundation.keepalive import KEEPALIVE_MS, client_options
 from heddle.foundation.leader_address import LeaderAddress
 from heddle.foundation.tls_files import Tls
-from heddle.probing.agent.mesh import MAX_OPEN_ORDERS, MeshEnd
-from heddle.probing.agent.orders import MeshOrder, Order, OrderError, mesh_order_in, order_in, replies_to
+from heddle.probing.agent.end import MAX_OPEN_ORDERS, PacedResult
+from heddle.probing.agent.mesh import MeshEnd
+from heddle.probing.agent.orders import Order, OrderError, mesh_order_in, order_in, replies_to, sid_order_in
+from heddle.probing.agent.returning import ReturningEnd
 from heddle.probing.prober import Prober
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
@@ -35,8 +37,23 @@ from heddle.v1 import heddle_pb2_grpc as rpc
 MAX_WAITING = 4
 """Orders that wait for a NIC; one more is refused."""
 MAX_REPORTS = 64
-NO_MESH: Mapping[int, MeshEnd] = MappingProxyType({})
 log = logging.getLogger("heddle.probe")
+
+
+class Ends(NamedTuple):
+    """Open ends of paced probes by address: of the ping mesh, and of probes that return by their SIDs."""
+
+    mesh: Mapping[int, MeshEnd] = MappingProxyType({})
+    returning: Mapping[int, ReturningEnd] = MappingProxyType({})
+
+    @property
+    def all(self) -> "tuple[MeshEnd | ReturningEnd, ...]":
+        """Return all of them."""
+        return (*self.mesh.values(), *self.returning.values())
+
+
+NO_ENDS = Ends()
+End = TypeVar("End", MeshEnd, ReturningEnd)
 
 
 class ProbeAgent:
@@ -44,7 +61,7 @@ class ProbeAgent:
 
     def __init__(
         self, server: str, host: str, nics: Mapping[int, tuple[str, Prober]], *, rate_pps: int, tls: Tls | None = None,
-        backoff: Backoff | None = None, mesh: Mapping[int, MeshEnd] = NO_MESH,
+        backoff: Backoff | None = None, ends: Ends = NO_ENDS,
     ) -> None:  # fmt: skip
         """Prepare a session; nothing is sent before `run`.
 
@@ -55,7 +72,7 @@ class ProbeAgent:
             rate_pps: the most probes per second from one NIC.
             tls: the certificate for the controller, of which each session uses the files of its moment; None: none.
             backoff: the delays between sessions.
-            mesh: open ends of the ping mesh by address, of the NICs that take part.
+            ends: of the NICs that send paced probes.
         """
         self._server, self._host, self._nics, self._rate_pps, self._tls = (
             LeaderAddress(server),
@@ -64,19 +81,19 @@ class ProbeAgent:
             rate_pps,
             tls,
         )
-        self._backoff, self._mesh = backoff or Backoff(), mesh
+        self._backoff, self._ends = backoff or Backoff(), ends
         self._pool = ThreadPoolExecutor(len(nics), thread_name_prefix="prober")
         self._named: set[str] = set()
         self.counts: Counter[str] = Counter()
 
     async def run(self) -> None:
         """Attach, and attach again after each failure, until cancelled."""
-        for end in self._mesh.values():
+        for end in self._ends.all:
             end.listen()
         try:
             await self._attached()
         finally:
-            for end in self._mesh.values():
+            for end in self._ends.all:
                 end.unlisten()
                 self.counts.update(end.counts)
 
@@ -115,8 +132,8 @@ class ProbeAgent:
                     self.counts["sessions"] += 1
                     log.info("attached to controller %s", self._server.current)
                 async for message in call:
-                    if message.mesh:
-                        await self._take_mesh(message, meshing, reports)
+                    if message.mesh or message.sids:
+                        await self._take_paced(message, meshing, reports)
                     else:
                         await self._take(message, queues, reports)
             finally:
@@ -130,7 +147,9 @@ class ProbeAgent:
 
     def _hello(self) -> pb.ProbeHello:
         nics = [
-            pb.ProbeNic(ip=str(IPv4Address(ip)), device=device, mesh=ip in self._mesh)
+            pb.ProbeNic(
+                ip=str(IPv4Address(ip)), device=device, mesh=ip in self._ends.mesh, sids=ip in self._ends.returning
+            )
             for ip, (device, _) in self._nics.items()
         ]
         return pb.ProbeHello(host=self._host, nics=nics, rate_pps=self._rate_pps)
@@ -149,26 +168,27 @@ class ProbeAgent:
         except OrderError as refused:
             await self._refuse(message.order_id, refused, reports)
 
-    async def _take_mesh(
+    async def _take_paced(
         self, message: pb.ProbeOrder, meshing: set["asyncio.Task[None]"], reports: "asyncio.Queue[pb.ProbeReport]"
     ) -> None:
-        """Begin an order of mesh probes, or report why it is refused."""
+        """Begin an order of paced probes, or report why it is refused."""
         try:
-            order = mesh_order_in(message, self._mesh, self._rate_pps)
-            if self._mesh[order.src_ip].is_full:
-                raise OrderError(f"{MAX_OPEN_ORDERS} orders of mesh probes are open at this NIC already")
+            probing = self._begun(message)
         except OrderError as refused:
             await self._refuse(message.order_id, refused, reports)
             return
         self.counts["orders"] += 1
-        task = asyncio.create_task(self._run_mesh(order, reports))
+        task = asyncio.create_task(_report_paced(message.order_id, probing, reports))
         meshing.add(task)
         task.add_done_callback(meshing.discard)
 
-    async def _run_mesh(self, order: MeshOrder, reports: "asyncio.Queue[pb.ProbeReport]") -> None:
-        rtt_us, sent, late = await self._mesh[order.src_ip].run(order)
-        replies = pb.ProbeReplies(order_id=order.number, sent=sent, mesh_rtt_us=rtt_us, late=late)
-        await reports.put(pb.ProbeReport(replies=replies))
+    def _begun(self, message: pb.ProbeOrder) -> Coroutine[None, None, PacedResult]:
+        """Return an order of paced probes as what carries it out; raises OrderError."""
+        if message.mesh:
+            order = mesh_order_in(message, self._ends.mesh, self._rate_pps)
+            return _with_room(self._ends.mesh[order.src_ip]).run(order)
+        returning = sid_order_in(message, self._ends.returning, self._rate_pps)
+        return _with_room(self._ends.returning[returning.src_ip]).run(returning)
 
     async def _refuse(self, number: int, refused: OrderError, reports: "asyncio.Queue[pb.ProbeReport]") -> None:
         """Count and report an order that is not carried out; log each reason once."""
@@ -196,6 +216,23 @@ class ProbeAgent:
             sent, unsent = prober.sent - before[0], prober.unsent - before[1]
             self.counts.update(probes=sent, unsent=unsent, replies=len(found))
             await reports.put(pb.ProbeReport(replies=replies_to(order, found, sent)))
+
+
+def _with_room(end: End) -> End:
+    """Return an end that can take an order more; raises OrderError."""
+    if end.is_full:
+        raise OrderError(f"{MAX_OPEN_ORDERS} orders of paced probes are open at this NIC already")
+    return end
+
+
+async def _report_paced(
+    number: int, probing: Coroutine[None, None, PacedResult], reports: "asyncio.Queue[pb.ProbeReport]"
+) -> None:
+    """Carry out an order of paced probes, and report it."""
+    rtt_us, sent, late = await probing
+    await reports.put(
+        pb.ProbeReport(replies=pb.ProbeReplies(order_id=number, sent=sent, mesh_rtt_us=rtt_us, late=late))
+    )
 
 
 async def _send(call: Any, reports: "asyncio.Queue[pb.ProbeReport]") -> None:

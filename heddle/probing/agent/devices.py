@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from ipaddress import IPv4Address
 
 from heddle.probing.agent.mesh import MeshEnd
+from heddle.probing.agent.returning import ReturningEnd
 from heddle.probing.datagram import MESH_PORT
 from heddle.probing.prober import Prober
 
@@ -70,4 +71,17 @@ def mesh_ends(nics: Mapping[int, tuple[str, Prober]]) -> Iterator[dict[int, Mesh
                 found[address] = stack.enter_context(closing(MeshEnd(address, device)))
             except OSError as error:
                 log.warning("%s takes no part in the ping mesh: UDP port %d: %s", device, MESH_PORT, error.strerror)
+        yield found
+
+
+@contextmanager
+def returning_ends(nics: Mapping[int, tuple[str, Prober]]) -> Iterator[dict[int, ReturningEnd]]:
+    """Open an end of probes that return by themselves for each device of `probers`; one that fails takes no part."""
+    with ExitStack() as stack:
+        found: dict[int, ReturningEnd] = {}
+        for address, (device, _) in nics.items():
+            try:
+                found[address] = stack.enter_context(closing(ReturningEnd(device)))
+            except OSError as error:
+                log.warning("%s sends no probes that return by their SIDs: %s", device, error.strerror)
         yield found

@@ -1,7 +1,7 @@
 """Check a controller's orders: an agent sends from its own addresses only, and at its own rate at most."""
 
 from collections.abc import Container, Mapping
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from math import isfinite
 from typing import NamedTuple
 
@@ -34,6 +34,18 @@ class MeshOrder(NamedTuple):
     number: int
     src_ip: int
     probes: tuple[MeshProbe, ...]
+    rate_pps: float
+    timeout_s: float
+    dscp: int
+
+
+class SidOrder(NamedTuple):
+    """The addresses by which packets return to their sender, the sender's, and how long to wait for the last one."""
+
+    number: int
+    src_ip: int
+    source: int
+    probes: tuple[int, ...]
     rate_pps: float
     timeout_s: float
     dscp: int
@@ -73,6 +85,17 @@ def mesh_order_in(message: pb.ProbeOrder, own: Container[int], max_rate_pps: flo
         probes.append(MeshProbe(_nic_address(f"{place}.dst_ip", each.dst_ip), each.port, each.reply_port))
     rate_pps, timeout_s = min(message.rate_pps, max_rate_pps), message.timeout_ms / 1000
     return MeshOrder(message.order_id, src_ip, tuple(probes), rate_pps, timeout_s, message.dscp)
+
+
+def sid_order_in(message: pb.ProbeOrder, own: Container[int], max_rate_pps: float) -> SidOrder:
+    """Return a checked order of probes that return by themselves; raises OrderError."""
+    src_ip = _checked(message, own)
+    if len(message.sids) > MAX_QUESTIONS:
+        raise OrderError(f"sids: must be {MAX_QUESTIONS:,} at most")
+    source = _ipv6("srv6_source", message.srv6_source)
+    probes = tuple(_ipv6(f"sids[{number}]", each) for number, each in enumerate(message.sids))
+    rate_pps, timeout_s = min(message.rate_pps, max_rate_pps), message.timeout_ms / 1000
+    return SidOrder(message.order_id, src_ip, source, probes, rate_pps, timeout_s, message.dscp)
 
 
 def _checked(message: pb.ProbeOrder, own: Container[int]) -> int:
@@ -119,6 +142,16 @@ def _nic_address(place: str, text: str) -> int:
     if IPv4Address(address).is_multicast or address in (0, 0xFFFFFFFF):
         raise OrderError(f"{place}: {IPv4Address(address)} is no address of a NIC")
     return address
+
+
+def _ipv6(place: str, text: str) -> int:
+    try:
+        address = IPv6Address(text)
+    except ValueError:
+        raise OrderError(f"{place}: no IPv6 address") from None
+    if address.is_multicast or address.is_unspecified or address.is_loopback or address.is_link_local:
+        raise OrderError(f"{place}: {address} holds no SIDs")
+    return int(address)
 
 
 def _address(place: str, text: str) -> int:

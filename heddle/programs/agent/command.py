@@ -121,10 +121,10 @@ def publish(
 def probe(host: Host, device: Devices, controller: Controllers = "127.0.0.1:50051", rate_pps: Rate = 1_000) -> None:
     """Send the probes that the controller orders, and report which routers or agents replied.
 
-    On a fabric that hashes probes find source ports. On one with rules they find cables that lose packets: agents reply
-    to each other on UDP port 4796. Probes leave from the addresses of --device alone. Prints one JSON line when its
-    sockets are open; logs go to standard error. SIGINT and SIGTERM end it. Needs CAP_NET_RAW. With certificates
-    HEDDLE_TLS names their directory.
+    On a fabric that hashes probes find source ports. On others they find cables that lose packets: agents reply to each
+    other on UDP port 4796, or probes return by the SIDs in their address (steering: srv6). Probes leave from the
+    addresses of --device alone. Prints one JSON line when its sockets are open; logs go to standard error. SIGINT and
+    SIGTERM end it. Needs CAP_NET_RAW. With certificates HEDDLE_TLS names their directory.
 
     Exit status: 0; 2 for bad options; 1 if it cannot run on this host, with a one-line reason.
 

@@ -17,9 +17,8 @@ from heddle.controller.runtime.interpreter import shorten_pauses
 from heddle.foundation.certificate import CertificateError
 from heddle.foundation.identity import TLS_VARIABLE
 from heddle.foundation.tls_files import Tls, named_tls
-from heddle.probing.agent.agent import ProbeAgent
-from heddle.probing.agent.devices import DeviceError, mesh_ends, probers
-from heddle.probing.agent.mesh import MeshEnd
+from heddle.probing.agent.agent import Ends, ProbeAgent
+from heddle.probing.agent.devices import DeviceError, mesh_ends, probers, returning_ends
 from heddle.probing.prober import Prober
 
 MAX_DEVICES = 1_024
@@ -50,20 +49,18 @@ def run_probe_agent(options: ProbeOptions) -> None:
     except CertificateError as error:
         raise InputError(f"{TLS_VARIABLE}: {error}") from None
     try:
-        with probers(options.devices) as nics, mesh_ends(nics) as mesh:
-            asyncio.run(_serve(options, nics, mesh, tls))
+        with probers(options.devices) as nics, mesh_ends(nics) as mesh, returning_ends(nics) as returning:
+            asyncio.run(_serve(options, nics, Ends(mesh, returning), tls))
     except DeviceError as error:
         raise PrerequisiteError(f"--device: {one_line(str(error))}") from None
 
 
-async def _serve(
-    options: ProbeOptions, nics: Mapping[int, tuple[str, Prober]], mesh: Mapping[int, MeshEnd], tls: Tls | None
-) -> None:
+async def _serve(options: ProbeOptions, nics: Mapping[int, tuple[str, Prober]], ends: Ends, tls: Tls | None) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
     for wanted in (signal.SIGINT, signal.SIGTERM):
         running.add_signal_handler(wanted, ended.set)
-    agent = ProbeAgent(options.controller, options.host, nics, rate_pps=options.rate_pps, tls=tls, mesh=mesh)
+    agent = ProbeAgent(options.controller, options.host, nics, rate_pps=options.rate_pps, tls=tls, ends=ends)
     shorten_pauses()
     addresses = {device: ip_text(ip) for ip, (device, _) in nics.items()}
     print(json.dumps({"ready": True, "host": options.host, "nics": addresses}), flush=True)

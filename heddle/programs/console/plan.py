@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heddle.controller.config import load_fabric, load_jobs
 from heddle.controller.model.error import InputError
@@ -20,15 +21,18 @@ from heddle.programs.console import show
 from heddle.programs.console.compiling import compiling
 from heddle.programs.console.kept_plan import failures_of, kept_jobs, with_failures
 
+if TYPE_CHECKING:
+    from heddle.library.by_planner import Foreign
+
 
 def run_plan(
     fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool, beside: Path | None = None,
-    failed: Sequence[str] = (),
+    failed: Sequence[str] = (), planner: "Foreign | None" = None,
 ) -> None:  # fmt: skip
     """Plan the jobs of a file and print the result; raises HeddleError.
 
     `beside` is a plan file whose jobs keep their paths, `failed` names links and switches that fail besides those of
-    the fabric file.
+    the fabric file. `planner` is an installed planner, which chooses the paths.
     """
     fabric = load_fabric(fabric_path)
     failures = failures_of(failed, fabric)
@@ -40,8 +44,8 @@ def run_plan(
     planning = f"planning {len(requests)} jobs on {len(fabric.switches)} switches"
     with show.progress(planning) as shown, compiling(shown):
         prepare(fabric)
-        result = solved(fabric, requests, kept, compare=beside is not None)
-        hint = _hint(fabric, requests, result, kept)
+        result = solved(fabric, requests, kept, compare=beside is not None, planner=planner)
+        hint = _hint(fabric, requests, result, kept) if planner is None else None
     if as_json:
         from heddle.library.document import plan_pieces
 

@@ -24,9 +24,9 @@ from heddle.controller.rules.listing import group_rows, rows
 from heddle.controller.rules.pins import is_pin
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.testing.plans.plan_checker import check
 from heddle.v1 import heddle_pb2 as pb
 from tests.oracles.openflow_interpreter import Network
-from tests.oracles.plan_checker import check
 from tests.property.planner.test_planner_steering import walked
 from tests.support.controllers.controller_process import Controller
 from tests.support.fabrics.ovs_rules import read_rules

@@ -6,7 +6,7 @@ unknown type, invalid size.
 
 import struct
 
-from tests.fakes.openflow.openflow_switch import HELLO, MULTIPART_REPLY, message
+from heddle.testing.switches.openflow_switch import HELLO, MULTIPART_REPLY, message
 
 ONF = 0x4F4E4600
 

@@ -8,7 +8,7 @@ from heddle.controller.model.admission import flow_plans, problems
 from heddle.controller.model.connectivity import cut_off
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair
-from tests.oracles.contract_flows import LISTED, flow_plan_count
+from heddle.testing.plans.contract_flows import LISTED, flow_plan_count
 from tests.oracles.reachable import reachable_pairs
 from tests.support.examples import examples
 

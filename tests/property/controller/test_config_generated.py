@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from heddle.controller.config import parse_fabric
 from heddle.controller.model.address import ip_text
 from heddle.foundation.address import mac_text
-from tests.oracles import contract_fabric
+from heddle.testing.plans import contract_fabric
 from tests.support.examples import examples
 
 small = st.integers(1, 4)

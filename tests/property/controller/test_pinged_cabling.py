@@ -62,22 +62,16 @@ def test_two_exchanged_cables_are_one_cause_that_names_both(shape, data):
     assert diagnosis.wrong == {one.id, other.id}
 
 
-@given(st.data())
-def test_two_exchanged_cables_of_three_tiers_are_both_named(data):
-    fabric = srv6_fabric(THREE)
+@pytest.mark.parametrize("shape", [THREE, THREE | {"pods": 3, "leaves": 3}], ids=["two pods", "three pods"])
+@given(data=st.data())
+def test_two_exchanged_cables_of_three_tiers_are_both_named_and_one_cause_within_a_tier(shape, data):
+    fabric = srv6_fabric(shape)
     one, other = three_switches(fabric, data)
     diagnosis, _ = pinged(fabric, exchanged(fabric, one.lower, other.lower))
     assert {cable for cause in diagnosis.causes for cable in cause.cables} == {one.id, other.id}
     assert diagnosis.wrong == {one.id, other.id}
-
-
-def test_two_exchanged_cables_between_the_same_switches_are_not_distinguished():
-    fabric = srv6_fabric(DOUBLE)
-    one, other = fabric.up_choices["leaf1"][:2]
-    assert one.upper.switch == other.upper.switch
-    diagnosis, _ = pinged(fabric, exchanged(fabric, one.lower, other.lower))
-    assert diagnosis.causes == ()
-    assert {one.id, other.id} <= diagnosis.unknown
+    if len({fabric.switch_by_id[each.upper.switch].role for each in (one, other)}) == 1:
+        assert [cause.kind for cause in diagnosis.causes] == [CauseKind.EXCHANGED]
 
 
 def test_a_cable_that_loses_pings_is_a_cause_and_not_unknown():
@@ -89,3 +83,26 @@ def test_a_cable_that_loses_pings_is_a_cause_and_not_unknown():
     assert [(cause.kind, cause.cables) for cause in diagnosis.causes] == [(CauseKind.LOST, (lost,))]
     assert diagnosis.wrong == {lost}
     assert lost not in diagnosis.unknown
+
+
+OTHERS = [(TWO, "un"), (THREE, "un"), (TWO, "cable"), (DOUBLE, "cable"), (THREE, "cable")]
+
+
+@pytest.mark.parametrize(("shape", "style"), OTHERS, ids=["un", "un, three", "cable", "cable, double", "cable, three"])
+@given(st.data())
+def test_in_the_other_styles_both_of_two_exchanged_cables_are_named_and_a_sound_fabric_has_none(shape, style, data):
+    fabric = srv6_fabric(shape, style)
+    assert pinged(fabric, world(fabric))[0].causes == ()
+    one, other = three_switches(fabric, data)
+    diagnosis, _ = pinged(fabric, exchanged(fabric, one.lower, other.lower))
+    assert {cable for cause in diagnosis.causes for cable in cause.cables} == {one.id, other.id}
+
+
+@pytest.mark.parametrize("style", ["ua", "cable"])
+def test_two_exchanged_cables_between_the_same_switches_are_not_distinguished(style):
+    fabric = srv6_fabric(DOUBLE, style)
+    one, other = fabric.up_choices["leaf1"][:2]
+    assert one.upper.switch == other.upper.switch
+    diagnosis, _ = pinged(fabric, exchanged(fabric, one.lower, other.lower))
+    assert diagnosis.causes == ()
+    assert {one.id, other.id} <= diagnosis.unknown

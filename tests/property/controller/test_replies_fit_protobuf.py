@@ -18,8 +18,8 @@ from heddle.controller.model.limit import (
     MAX_QPS_PER_FLOW,
 )
 from heddle.controller.model.plan import JobPlan
+from heddle.testing.plans.contract_flows import LISTED
 from heddle.v1 import heddle_pb2 as pb
-from tests.oracles.contract_flows import LISTED
 from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Match, OpaqueMatch
 from heddle.controller.southbound.codec import encode, readback, templates
 from heddle.controller.southbound.codec.check import check
-from tests.fakes.openflow.flow_table import SwitchTables
-from tests.fakes.openflow.openflow_switch import MULTIPART_REPLY, message
+from heddle.testing.switches.flow_table import SwitchTables
+from heddle.testing.switches.openflow_switch import MULTIPART_REPLY, message
 from tests.oracles import os_ken_codec
 from tests.property.controller.rules_of_every_shape import GROUPS, RULES
 

@@ -1,6 +1,7 @@
 """A packet that names its path by uSIDs takes exactly the links of the plan, data and ACKs, in every style."""
 
 import json
+from ipaddress import IPv6Address
 from itertools import product
 
 import pytest
@@ -70,6 +71,22 @@ def test_a_packet_takes_the_links_that_its_address_names(case):
     named = [f"{one[0]}:{one[1]}>{other[0]}:{other[1]}" for one, other in taken]
     assert (tuple(named), end) == (links[1:-1], target.id)
     assert left == [f"{0xE000 + target.port.number:04x}" if last_hop == "route" else "ffff", *["0000"] * 5]
+
+
+@given(paths(), st.data())
+def test_the_address_that_is_left_where_a_port_has_no_entry_names_its_link(case, data):
+    fabric, source, target, links, _ = case
+    missing = data.draw(st.sampled_from(links[1:]))
+    tables, cables, nics = world(fabric)
+    switch, port = missing.split(">")[0].split(":")
+    tables[switch] = {usid: entry for usid, entry in tables[switch].items() if entry[1] != int(port)}
+    sids = Sids(fabric)
+    address = ipv6_text(sids.destination(links, target.id))
+    _, end, carried = walk((tables, cables, nics), source.port.switch, address)
+    assert end == f"dropped by {switch}"
+    left = int(IPv6Address("fcbb:7:" + ":".join(carried)))
+    assert sids.refused_at(links, target.id, left) == missing
+    assert sids.refused_at(links, target.id, left + 1) is None
 
 
 @given(paths())

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heddle.controller.model.address import ipv6_text
-from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Cable, PortRef
 from heddle.controller.model.srv6_pings import Pings
 from tests.oracles.usid_walk import walk
@@ -163,9 +162,3 @@ def test_parallel_cables_are_named_as_not_distinguished():
     pings = Pings(fabric, fabric.nics[0])
     assert pings.parallel == fabric.up_choices["leaf1"]
     assert Pings(srv6_fabric(TWO), fabric.nics[0]).parallel == ()
-
-
-def test_other_styles_have_no_pings():
-    fabric = srv6_fabric(TWO, "un")
-    with pytest.raises(InputError, match="style ua"):
-        Pings(fabric, fabric.nics[0])

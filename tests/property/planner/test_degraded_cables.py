@@ -18,8 +18,8 @@ from heddle.controller.planner.ground.placed import Placed
 from heddle.controller.planner.online import OnlinePlanner
 from heddle.controller.rules.compile import compile_fabric
 from heddle.controller.rules.listing import group_rows, rows
+from heddle.testing.plans.plan_checker import check
 from tests.oracles.openflow_interpreter import Network
-from tests.oracles.plan_checker import check
 from tests.property.planner.test_planner_steering import check_flow
 from tests.support.examples import examples
 from tests.support.fabrics.planner_cases import fabric_of

@@ -10,7 +10,7 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.planner.ground.clos import Live, topology_of
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.proof.bound import lower_bound
-from tests.oracles.contract_network import Network
+from heddle.testing.plans.contract_network import Network
 from tests.oracles.phased_plan import TooLarge, least_utilisation_in_phases
 from tests.support.examples import examples
 from tests.support.fabrics.planning import fabric_file, shapes

@@ -12,7 +12,8 @@ from heddle.controller.config.load import parse_fabric, parse_jobs
 from heddle.controller.model.admission import flow_plans, problems
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.expand import Flows, expand
-from tests.oracles import contract_flows, nccl_flows
+from heddle.testing.plans import contract_flows
+from tests.oracles import nccl_flows
 from tests.support.examples import examples
 from tests.support.fabrics import planning
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from heddle.controller.model.plan import Infeasible, Plan
 from heddle.controller.planner import beside
-from tests.oracles.contract_loads import heaviest
-from tests.oracles.contract_network import Network
-from tests.oracles.plan_checker import check
+from heddle.testing.plans.contract_loads import heaviest
+from heddle.testing.plans.contract_network import Network
+from heddle.testing.plans.plan_checker import check
 from tests.support.examples import examples
 from tests.support.fabrics.planning import fabric_file, job_files, plan_as_json, planned, sick_fabrics, solved
 

@@ -3,8 +3,8 @@
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from heddle.testing.plans.contract_network import Network
 from tests.oracles.best_plan import least_utilisation
-from tests.oracles.contract_network import Network
 from tests.support.examples import examples
 from tests.support.fabrics.planning import fabric_file, planned, shapes
 

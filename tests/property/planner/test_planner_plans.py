@@ -12,9 +12,9 @@ from heddle.controller.config.load import parse_fabric, parse_jobs
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import FlowPlan, Infeasible, Plan
 from heddle.controller.planner.solve import certified, draft, solve
-from tests.oracles.contract_loads import heaviest
-from tests.oracles.contract_network import Network
-from tests.oracles.plan_checker import check, expected_flows
+from heddle.testing.plans.contract_loads import heaviest
+from heddle.testing.plans.contract_network import Network
+from heddle.testing.plans.plan_checker import check, expected_flows
 from tests.support.examples import examples
 from tests.support.fabrics.planning import (
     clos3_shapes,

@@ -23,7 +23,7 @@ from heddle.controller.model.rule import SwitchRules
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.southbound.posting import Inbound
 from heddle.controller.southbound.server import OpenFlowServer
-from tests.fakes.openflow.shared_switch import SharedSwitch
+from heddle.testing.switches.shared_switch import SharedSwitch
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.clusters.delayed_wire import DelayedWire

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from heddle.controller.model.fabric import Fabric
-from tests.fakes.openflow.shared_switch import SharedSwitch
+from heddle.testing.switches.shared_switch import SharedSwitch
 
 TIMEOUT_S = 60.0
 PORTS = 64

@@ -9,9 +9,9 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, JobRequest
 from heddle.controller.model.plan import FlowPlan, Plan
 from heddle.controller.rules.listing import group_rows, rows
+from heddle.testing.plans.plan_checker import check
 from tests.oracles.buffer_graph import cycle
 from tests.oracles.openflow_interpreter import Network
-from tests.oracles.plan_checker import check
 from tests.property.planner.test_planner_steering import walked
 from tests.support.fabrics.faulty_fabric import FaultyFabric
 from tests.support.fabrics.planning import plan_as_json

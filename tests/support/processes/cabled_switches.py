@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from heddle.controller.model.fabric import Fabric, PortRef
-from tests.fakes.openflow.openflow_switch import PACKET_OUT, message
-from tests.fakes.openflow.shared_switch import SLAVE, ControllerSession, SharedSwitch
+from heddle.testing.switches.openflow_switch import PACKET_OUT, message
+from heddle.testing.switches.shared_switch import SLAVE, ControllerSession, SharedSwitch
 from tests.support.clusters.shared_switches import SharedSwitches
 from tests.support.processes.running_switches import Switches, TimedSwitch
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from heddle.controller.model.fabric import Cable, Fabric, PortRef
 from heddle.controller.model.rule import Cookie, CookieKind
-from tests.fakes.openflow.openflow_switch import BARRIER_REQUEST, FLOW_MOD, GROUP_MOD, FakeSwitch
+from heddle.testing.switches.openflow_switch import BARRIER_REQUEST, FLOW_MOD, GROUP_MOD, FakeSwitch
 
 TIMEOUT_S = 60.0
 RECONNECT_S = 0.2

@@ -8,9 +8,9 @@ import pytest
 
 from heddle.controller.app import Application
 from heddle.controller.config.service import ServiceConfig
+from heddle.testing.switches.openflow_switch import FakeSwitch
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
-from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner

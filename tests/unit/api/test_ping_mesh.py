@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from heddle.controller.brain.begin import begin
 from heddle.controller.model.address import parse_ip
@@ -176,9 +175,8 @@ async def test_agents_of_one_leaf_have_no_link_to_probe():
         assert mesh.counts["turns"] == 0
 
 
-@pytest.mark.parametrize("steered_by", [SteeredBy.HASH, SteeredBy.SRV6])
-async def test_a_fabric_whose_switches_do_not_steer_by_the_source_port_has_no_mesh(steered_by):
-    state = begin(replace(FABRIC, steered_by=steered_by))
+async def test_a_fabric_that_hashes_has_no_mesh():
+    state = begin(replace(FABRIC, steered_by=SteeredBy.HASH))
     mesh = PingMesh(ProbeAgents(print), lambda: state, print, np.random.default_rng(0).random, nic_pps=100)
     async with asyncio.timeout(5):
         await mesh.run()

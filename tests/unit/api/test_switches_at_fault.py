@@ -8,8 +8,8 @@ import pytest
 
 from heddle.controller.api.translate import request_to
 from heddle.controller.model.job import Steering
+from heddle.testing.switches.openflow_switch import BARRIER_REQUEST, FLOW_MOD
 from heddle.v1 import heddle_pb2 as pb
-from tests.fakes.openflow.openflow_switch import BARRIER_REQUEST, FLOW_MOD
 from tests.unit.api.conftest import Running, running
 from tests.unit.brain.test_parking import pair
 

@@ -140,7 +140,7 @@ def test_help_names_every_command_on_every_level(heddle):
 
 
 def test_no_controller_is_one_line_with_the_command_that_starts_one(heddle, monkeypatch):
-    monkeypatch.setattr("heddle.programs.console.client.CONNECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("heddle.client.connection.CONNECT_TIMEOUT_S", 0.2)
     status, _, err = heddle("topology", "--server", "127.0.0.1:1")
     assert status == 1
     assert "heddle run" in err

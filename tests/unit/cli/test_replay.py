@@ -13,8 +13,8 @@ import pytest
 from heddle.controller.api.translate import request_to
 from heddle.controller.model.job import Steering
 from heddle.controller.recording.segment import HEADER
+from heddle.testing.switches.openflow_switch import FakeSwitch
 from heddle.v1 import heddle_pb2 as pb
-from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.support.controllers.controller_process import Controller
 from tests.support.fabrics.planner_cases import fabric_of
 from tests.unit.brain.driver import shift_job

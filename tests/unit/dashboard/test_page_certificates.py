@@ -14,7 +14,7 @@ from heddle.controller.app import Application
 from heddle.controller.config.service import ServiceConfig
 from heddle.foundation.certificate import peer_in, serial_text
 from heddle.foundation.identity import Role
-from tests.fakes.openflow.openflow_switch import FakeSwitch
+from heddle.testing.switches.openflow_switch import FakeSwitch
 from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.support.certificates import authority, files_of

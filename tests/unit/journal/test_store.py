@@ -14,7 +14,7 @@ from heddle.controller.runtime.ports import EPOCH_SHIFT, StoreError
 from heddle.controller.store import journal_schema as schema
 from heddle.controller.store import state_directory
 from heddle.controller.store.journal import SqliteStore, check_file
-from tests.fakes.openflow.openflow_switch import FakeSwitch
+from heddle.testing.switches.openflow_switch import FakeSwitch
 from tests.unit.api.conftest import running
 
 VALUES = {("job", f"j{number}"): bytes([number % 251]) * 200 for number in range(200)}

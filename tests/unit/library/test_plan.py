@@ -7,8 +7,7 @@ import types
 import pytest
 
 import heddle
-from tests.oracles.check_plan import from_json
-from tests.oracles.plan_checker import check
+from heddle.testing.plans.plan_checker import check, from_json
 
 FABRIC = {
     "version": 1,

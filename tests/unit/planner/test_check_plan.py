@@ -5,7 +5,7 @@ import json
 import pytest
 
 from heddle.programs.console.plan import run_plan
-from tests.oracles.check_plan import main
+from heddle.testing.plans.check_plan import main
 
 FABRIC = {
     "version": 1,

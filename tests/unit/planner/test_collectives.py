@@ -10,8 +10,8 @@ from heddle.controller.model.collectives import Pattern
 from heddle.controller.model.job import CollectiveKind
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.ground.expand import ARRAYS, expand
+from heddle.testing.plans import contract_flows
 from heddle.v1 import heddle_pb2 as pb
-from tests.oracles import contract_flows
 from tests.support.fabrics.planner_cases import fabric_of, job_of
 from tests.support.kinds_of_collective import PAGE, with_kinds
 

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from tests.oracles.plan_checker import check
+from heddle.testing.plans.plan_checker import check
 from tests.support.fabrics.planning import fabric_file, plan_as_json, planned
 
 FABRIC = fabric_file(kind="spine_leaf", spines=2, leaves=2, hosts_per_leaf=2)

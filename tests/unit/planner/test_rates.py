@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heddle.controller.planner.proof.fluid import max_min_rates
-from tests.oracles.contract_rates import max_min
+from heddle.testing.plans.contract_rates import max_min
 from tests.support.fabrics.planner_cases import custom, fabric_of, flows_of, job_of, plan_of
 
 GBPS = 10**9

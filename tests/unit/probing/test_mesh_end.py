@@ -9,8 +9,9 @@ from scapy.layers.inet import IP, UDP
 from scapy.packet import Raw
 
 from heddle.controller.model.rule import PROBE_PORT
-from heddle.probing.agent import mesh
-from heddle.probing.agent.mesh import UNSENT_US, MeshEnd
+from heddle.probing.agent import end, mesh
+from heddle.probing.agent.end import UNSENT_US
+from heddle.probing.agent.mesh import MeshEnd
 from heddle.probing.agent.orders import MeshOrder, MeshProbe
 from heddle.probing.datagram import MESH_PORT, Datagram, Kind, datagram_in, packet
 
@@ -71,7 +72,7 @@ def order(*probes: MeshProbe, timeout_s=0.01) -> MeshOrder:
 async def test_requests_and_replies_leave_from_the_ordered_ports_with_the_data_s_dscp():
     wire = Wire()
     a, b = wire.end(A), wire.end(B)
-    found = await a.run(order(MeshProbe(B, 50_000, 60_000), MeshProbe(B, 50_001, 60_001)))
+    found = await a.run(order(MeshProbe(B, 50_000, 60_000), MeshProbe(B, 50_001, 60_001), timeout_s=0.3))
     assert (found.sent, found.late, min(found.rtt_us) > 0) == (2, False, True)
     seen = [(each.src, each.dst, each.sport, each.dport, each.tos >> 2, each.chksum) for each in wire.packets]
     assert [each[:5] for each in seen] == [
@@ -106,7 +107,7 @@ async def test_a_reply_that_comes_before_the_end_counts_however_late():
 
 async def test_an_agent_that_stood_still_says_so(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(mesh, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(end, "monotonic", lambda: clock[0])
     wire = Wire()
     a = wire.end(A)
     wire.end(B)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from heddle.probing.agent.orders import MAX_QUESTIONS, MeshProbe, OrderError, mesh_order_in, order_in
+from heddle.probing.agent.orders import MAX_QUESTIONS, MeshProbe, OrderError, mesh_order_in, order_in, sid_order_in
 from heddle.probing.probe import Question
 from heddle.v1 import heddle_pb2 as pb
 
@@ -83,3 +83,30 @@ def test_other_orders_of_mesh_probes_are_refused(changed, text):
         mesh_order_in(mesh_order(**changed), OWN, 1_000)
     with pytest.raises(OrderError, match="is no address of this agent"):
         mesh_order_in(mesh_order(), {0x0A000009}, 1_000)
+
+
+def sid_order(**changed: Any) -> pb.ProbeOrder:
+    usual: dict[str, Any] = {"sids": ["fcbb:0:e001::"], "srv6_source": "fcbb:0:1:e003::", "dscp": 26}
+    return order(questions=[], **usual | changed)
+
+
+def test_an_order_of_probes_that_return_by_their_sids_is_read():
+    found = sid_order_in(sid_order(), OWN, 20.0)
+    assert (found.source, found.probes) == (0xFCBB_0000_0001_E003 << 64, (0xFCBB_0000_E001 << 80,))
+    assert (found.number, found.src_ip, found.rate_pps, found.timeout_s, found.dscp) == (7, 0x0A000001, 20.0, 0.25, 26)
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"src_ip": "10.0.0.9"}, "src_ip: 10.0.0.9 is no address of this agent"),
+        ({"sids": ["fcbb::", "10.0.0.1"]}, r"sids\[1\]: no IPv6 address"),
+        ({"sids": ["ff02::1"]}, r"sids\[0\]: ff02::1 holds no SIDs"),
+        ({"sids": ["fe80::1"]}, r"sids\[0\]: fe80::1 holds no SIDs"),
+        ({"srv6_source": ""}, "srv6_source: no IPv6 address"),
+        ({"sids": ["fcbb::"] * (MAX_QUESTIONS + 1)}, "sids: must be 4,096 at most"),
+    ],
+)
+def test_an_order_of_such_probes_that_an_agent_does_not_carry_out_is_refused(changed, text):
+    with pytest.raises(OrderError, match=text):
+        sid_order_in(sid_order(**changed), OWN, 1_000)

@@ -5,7 +5,7 @@ import pytest_asyncio
 
 from heddle.controller.southbound.server import OpenFlowServer
 from heddle.controller.southbound.settings import SouthboundSettings
-from tests.fakes.openflow.openflow_switch import FakeSwitch
+from heddle.testing.switches.openflow_switch import FakeSwitch
 from tests.support.fabrics.southbound_events import RecordedEvents
 
 QUICK = SouthboundSettings(

@@ -10,7 +10,7 @@ import pytest
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.unread import has_unread
 from heddle.controller.southbound.server import OpenFlowServer
-from tests.fakes.openflow.openflow_switch import ECHO_REQUEST, FakeSwitch, message
+from heddle.testing.switches.openflow_switch import ECHO_REQUEST, FakeSwitch, message
 from tests.support.fabrics.southbound_events import RecordedEvents
 from tests.unit.southbound.conftest import NAMES, QUICK, Southbound
 

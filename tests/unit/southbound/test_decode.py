@@ -8,7 +8,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from heddle.controller.model.rule import Match, OpaqueMatch
 from heddle.controller.southbound.codec import decode, wire
-from tests.fakes.openflow.openflow_switch import HELLO, message
+from heddle.testing.switches.openflow_switch import HELLO, message
 from tests.oracles import os_ken_codec
 from tests.oracles.os_ken_codec import DATAPATH, serialized
 

@@ -7,7 +7,7 @@ import pytest
 
 from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Match, Output, Step
 from heddle.controller.runtime.ports import InstallError, InstallWatch
-from tests.fakes.openflow.openflow_switch import BARRIER_REQUEST, FLOW_MOD, MULTIPART_REQUEST, FakeSwitch, message
+from heddle.testing.switches.openflow_switch import BARRIER_REQUEST, FLOW_MOD, MULTIPART_REQUEST, FakeSwitch, message
 from tests.unit.southbound.conftest import QUICK
 
 LAGS_SOON = dataclasses.replace(QUICK, lag_s=0.02)

@@ -9,7 +9,7 @@ from heddle.controller.model.rule import Change, ChangeOp, FlowRule, Match, Outp
 from heddle.controller.runtime.leadership import Leadership
 from heddle.controller.runtime.ports import InstallError
 from heddle.controller.southbound.server import OpenFlowServer
-from tests.fakes.openflow.openflow_switch import FLOW_MOD, ROLE_REQUEST, FakeSwitch
+from heddle.testing.switches.openflow_switch import FLOW_MOD, ROLE_REQUEST, FakeSwitch
 from tests.support.fabrics.southbound_events import RecordedEvents
 from tests.unit.southbound.conftest import NAMES, QUICK
 

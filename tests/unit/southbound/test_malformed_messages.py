@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from heddle.controller.southbound.codec.check import MalformedMessageError, check
+from heddle.testing.switches.openflow_switch import HELLO, message
 from tests.fakes.openflow.malformed_openflow import (
     MALFORMED,
     MATCH_ALL,
@@ -14,7 +15,6 @@ from tests.fakes.openflow.malformed_openflow import (
     group_desc,
     multipart,
 )
-from tests.fakes.openflow.openflow_switch import HELLO, message
 
 
 @pytest.mark.parametrize("name", MALFORMED)

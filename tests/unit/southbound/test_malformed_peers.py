@@ -9,8 +9,8 @@ import struct
 import pytest
 
 from heddle.controller.model.rule import Step
+from heddle.testing.switches.openflow_switch import FakeSwitch, message
 from tests.fakes.openflow.malformed_openflow import MALFORMED
-from tests.fakes.openflow.openflow_switch import FakeSwitch, message
 from tests.unit.southbound.conftest import QUICK
 
 BARRIERS = [Step({"leaf1": ()})]

@@ -10,7 +10,7 @@ from heddle.controller.southbound.codec.decode import ErrorReply
 from heddle.controller.southbound.codec.packets import UNAWAITED_XID
 from heddle.controller.southbound.codec.wire import MAX_XID, MessageType, MultipartType
 from heddle.controller.southbound.pending import PendingRequests, RequestRejectedError, SessionClosedError
-from tests.fakes.openflow.openflow_switch import message
+from heddle.testing.switches.openflow_switch import message
 
 MULTIPART, BARRIER = MessageType.MULTIPART_REPLY, MessageType.BARRIER_REPLY
 

@@ -21,7 +21,7 @@ from heddle.controller.model.rule import (
 )
 from heddle.controller.southbound.codec import readback
 from heddle.controller.southbound.session import ENTRIES_PER_TURN
-from tests.fakes.openflow.openflow_switch import (
+from heddle.testing.switches.openflow_switch import (
     BARRIER_REQUEST,
     ECHO_REQUEST,
     EVERYTHING,

@@ -16,7 +16,7 @@ from heddle.controller.runtime import tls_front
 from heddle.foundation.certificate import serial_text
 from heddle.foundation.identity import Role
 from heddle.foundation.tls_files import Tls
-from tests.fakes.openflow.openflow_switch import FakeSwitch
+from heddle.testing.switches.openflow_switch import FakeSwitch
 from tests.support.certificates import authority, files_of
 from tests.unit.southbound.conftest import NAMES, QUICK, Southbound
 

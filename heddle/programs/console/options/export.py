@@ -1,6 +1,7 @@
 """`heddle export …` as commands: their options. With a fabric file they need no controller, no network and no root."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,9 @@ from heddle.controller.schedulers.slurm_files import Format
 from heddle.programs.console.option import DEFAULT_SERVER, Server
 
 export = typer.Typer(
-    help="Write the fabric as schedulers and switches read it.", no_args_is_help=True, rich_markup_mode=None
+    help="Write fabric and jobs as schedulers, switches and simulators read them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -48,18 +51,41 @@ def export_sonic(
     run_export(fabric, out, PortNames(first_port, port_step), cable_metres)
 
 
+class SidFormat(StrEnum):
+    """What `heddle export sids` writes."""
+
+    JSON = "json"
+    IPROUTE2 = "iproute2"
+
+
 @export.command("sids")
-def export_sids(fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")]) -> None:
+def export_sids(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    form: Annotated[
+        SidFormat, typer.Option("--format", help="json: what switches hold; iproute2: routes of a plan's hosts.")
+    ] = SidFormat.JSON,
+    plan: Annotated[
+        Path | None, typer.Option(metavar="PLAN", help="For iproute2: a plan that `heddle plan --json` wrote.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="For iproute2: write DIR/NIC.sh each, not standard output.")
+    ] = None,
+) -> None:
     """Write the SRv6 SIDs of every switch as JSON, whatever its system: prefix, action and port of each entry.
 
     `node` shifts the uSID away and reads the next, `adjacency` shifts it away and sends by the port, `route` sends by
-    the port. NICs have their source address. Exit status: 0; 2 without `steering: srv6`.
+    the port. NICs have their source address. With --format iproute2: for each NIC of a plan, the commands by which its
+    host's kernel sends TCP and soft RoCE over the planned paths, one a destination. Exit status: 0; 2 without
+    `steering: srv6`, or for a plan of another fabric.
 
-    Example: heddle export sids fabric.yaml
+    Example: heddle export sids fabric.yaml --format iproute2 --plan plan.json --out hosts
     """
-    from heddle.programs.console.sids import run_sids
+    from heddle.programs.console.sids import run_host_routes, run_sids
 
-    run_sids(fabric, sys.stdout)
+    if form is SidFormat.IPROUTE2:
+        run_host_routes(fabric, plan, out, sys.stdout)
+    else:
+        run_sids(fabric, plan or out, sys.stdout)
 
 
 @export.command("nvue")
@@ -125,3 +151,76 @@ def export_topograph(
     from heddle.programs.console.slurm.export import fabric_from
 
     command(fabric_from(fabric, server), nodes, out, labels=labels)
+
+
+@export.command("ns3")
+def export_ns3(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder of the files.")],
+    jobs: Annotated[
+        Path | None, typer.Argument(metavar="[JOBS]", help="A jobs file, whose first phases become flows.")
+    ] = None,
+    delay_ns: Annotated[int, typer.Option(min=0, max=10**9, help="Propagation on each link, in ns.")] = 1000,
+) -> None:
+    """Write topology and flows as HPCC's ns-3 simulator, and those that grew from it, read them.
+
+    topology.txt has every NIC as a node of its own, and no link that the file calls failed; names.txt says which node
+    is what; flow.txt has a line for each queue pair, all of which start at 0. Exit status: 0; 2 for bad input, and
+    nothing is written.
+
+    Example: heddle export ns3 fabric.yaml jobs.yaml -o simulation
+    """
+    from heddle.programs.console.simulators import export_ns3 as command
+
+    command(fabric, jobs, out, delay_ns=delay_ns, out=sys.stdout)
+
+
+@export.command("chakra")
+def export_chakra(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder of the traces.")],
+) -> None:
+    """Write the communication of jobs as execution traces of MLCommons' Chakra: DIR/JOB.RANK.et for each rank.
+
+    A node has what a collective sends, and waits for the phases before. Exit status: 0; 2 for bad input, and nothing is
+    written.
+
+    Example: heddle export chakra fabric.yaml jobs.yaml -o traces
+    """
+    from heddle.programs.console.simulators import export_chakra as command
+
+    command(fabric, jobs, out, sys.stdout)
+
+
+class EvFormat(StrEnum):
+    """What `heddle export ev` writes."""
+
+    JSON = "json"
+    SIDS = "sids"
+    HTSIM = "htsim"
+
+
+@export.command("ev")
+def export_ev(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file; it has paths_per_flow.")],
+    form: Annotated[
+        EvFormat,
+        typer.Option("--format", help="json: lists by NIC; sids: an SRv6 address an entry; htsim: path numbers."),
+    ] = EvFormat.JSON,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="For htsim: the folder of the files.")
+    ] = None,
+) -> None:
+    """Plan jobs and write the path sets of their flows for NICs that spray, and for the simulator htsim.
+
+    json has, by sending NIC, the list of each flow: source ports or SRv6 addresses, each ACTIVE or DENIED. sids has a
+    line for each entry, with its address as a /128. htsim writes paths.txt with explicit path numbers, and the
+    connection matrix flows.cm. Exit status: 0; 2 for bad input, and nothing is written; 3 where there is no plan.
+
+    Example: heddle export ev fabric.yaml jobs.yaml --format htsim -o simulation
+    """
+    from heddle.programs.console.ev import export_ev as command
+
+    command(fabric, jobs, form.value, out, sys.stdout)

@@ -1,5 +1,6 @@
 """`heddle job …` as commands: their options. What they do is in `jobs` and `suggest` beside this folder."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -112,3 +113,23 @@ def job_release(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = 
     from heddle.programs.console import jobs as command
 
     command.release(server, job_id, as_json=as_json)
+
+
+@job.command("import")
+def job_import(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file; rank r has its r-th compute NIC.")],
+    traces: Annotated[
+        Path, typer.Argument(metavar="PREFIX", help="Execution traces of Chakra: PREFIX.0.et, PREFIX.1.et ...")
+    ],
+    job_id: Annotated[str, typer.Option("--job-id", help="The name of the job.")] = "trace",
+) -> None:
+    """Print a jobs file, as JSON, of what a job's execution traces send: collectives by process group, and sends.
+
+    Computing, times and order are left out, so all collectives are in phase 0; what else is left out is counted on
+    standard error. It needs no controller. Exit status: 0; 2 for a trace that is malformed or waits for itself.
+
+    Example: heddle job import fabric.yaml traces/train > jobs.json && heddle plan fabric.yaml jobs.json
+    """
+    from heddle.programs.console.simulators import import_traces
+
+    import_traces(fabric, traces, job_id, sys.stdout, sys.stderr)

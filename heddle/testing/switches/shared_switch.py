@@ -7,8 +7,8 @@ accepted and counted.
 import asyncio
 import contextlib
 
-from tests.fakes.openflow.flow_table import Refusal, SwitchTables
-from tests.fakes.openflow.openflow_switch import FLOW_MOD, GROUP_MOD, FakeSwitch
+from heddle.testing.switches.flow_table import Refusal, SwitchTables
+from heddle.testing.switches.openflow_switch import FLOW_MOD, GROUP_MOD, FakeSwitch
 
 BAD_REQUEST, IS_SLAVE = 1, 10
 EQUAL, MASTER, SLAVE = 1, 2, 3
@@ -40,6 +40,7 @@ class SharedSwitch:
         self._tasks = [asyncio.create_task(self._stay_connected(*each.rsplit(":", 1))) for each in addresses]
 
     async def close(self) -> None:
+        """End all sessions."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -17,7 +17,7 @@ import ssl
 import struct
 from collections import Counter
 
-from tests.fakes.openflow.flow_table import Refusal, SwitchTables
+from heddle.testing.switches.flow_table import Refusal, SwitchTables
 
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY = 0, 1, 2, 3
 FEATURES_REQUEST, FEATURES_REPLY, SET_CONFIG, PORT_STATUS = 5, 6, 9, 12
@@ -43,7 +43,7 @@ class FakeSwitch:
         self.ports = dict.fromkeys(range(1, ports + 1), True)
         self.tables = tables or SwitchTables()
         self.withheld: set[int] = set()
-        self._kept = []
+        self._kept: list[tuple[int, int, bytes]] = []
         self.refused: dict[int, tuple[int, int]] = {}
         self.delay_s = 0.0
         self.hello = message(HELLO, struct.pack("!HHI", 1, 8, 1 << 4))
@@ -69,7 +69,7 @@ class FakeSwitch:
         self.ports[number] = up
         self.send(message(PORT_STATUS, struct.pack("!B7x", 2) + self._port(number)))
 
-    async def release(self):
+    async def release(self) -> None:
         """Reply to the withheld requests, and withhold no more."""
         self.withheld.clear()
         kept, self._kept = self._kept, []

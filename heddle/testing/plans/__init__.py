@@ -1,0 +1,1 @@
+"""An independent check of plans by the contract's sentences; it imports nothing of what it checks."""

@@ -1,0 +1,1 @@
+"""Queue pairs that spray their packets over a set of paths."""
