@@ -146,9 +146,8 @@ def draft(
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
     hops, as_routed = with_gone(router, new, hops), hops is routed
-    if chosen.mirrored:
-        reverse_hops = topology.mirrored(hops)
-    else:
+    reverse_hops = topology.mirrored(hops)
+    if not chosen.mirrored:
         reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=as_routed)
     found = _with_ports(fabric, topology, streams, new, (hops, reverse_hops))
     whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
