@@ -22,15 +22,26 @@ if TYPE_CHECKING:
     from heddle.controller.model.error import (
         AlreadyExistsError,
         BudgetExceededError,
+        DeniedError,
         HeddleError,
         InputError,
         NoAdmissiblePlanError,
+        NotFoundError,
         PlanError,
         PlannerError,
         PrerequisiteError,
+        UnavailableError,
     )
     from heddle.controller.model.fabric import Fabric
-    from heddle.controller.model.job import Algorithm, Collective, CollectiveKind, FlowDemand, RankPair
+    from heddle.controller.model.job import (
+        Algorithm,
+        Collective,
+        CollectiveKind,
+        FlowDemand,
+        Incast,
+        RankPair,
+        Steering,
+    )
     from heddle.controller.model.job import JobRequest as Job
     from heddle.controller.model.plan import Certificate, FlowPlan
     from heddle.controller.planner.proof.bound import Bound
@@ -48,19 +59,24 @@ __all__ = [
     "Collective",
     "CollectiveKind",
     "Completion",
+    "DeniedError",
     "Fabric",
     "FlowDemand",
     "FlowPlan",
     "Hashed",
     "HeddleError",
+    "Incast",
     "InputError",
     "Job",
     "NoAdmissiblePlanError",
+    "NotFoundError",
     "Plan",
     "PlanError",
     "PlannerError",
     "PrerequisiteError",
     "RankPair",
+    "Steering",
+    "UnavailableError",
     "WhatIf",
     "bound",
     "clos3",
@@ -78,11 +94,20 @@ __all__ = [
 _MODULES = {
     "heddle.controller.config.load": ("load_fabric", "load_jobs"),
     "heddle.controller.model.error": (
-        *("AlreadyExistsError", "BudgetExceededError", "HeddleError", "InputError", "NoAdmissiblePlanError"),
-        *("PlanError", "PlannerError", "PrerequisiteError"),
+        *("AlreadyExistsError", "BudgetExceededError", "DeniedError", "HeddleError", "InputError", "UnavailableError"),
+        *("NoAdmissiblePlanError", "NotFoundError", "PlanError", "PlannerError", "PrerequisiteError"),
     ),
     "heddle.controller.model.fabric": ("Fabric",),
-    "heddle.controller.model.job": ("Algorithm", "Collective", "CollectiveKind", "FlowDemand", "Job", "RankPair"),
+    "heddle.controller.model.job": (
+        "Algorithm",
+        "Collective",
+        "CollectiveKind",
+        "FlowDemand",
+        "Incast",
+        "Job",
+        "RankPair",
+        "Steering",
+    ),
     "heddle.controller.model.plan": ("Certificate", "FlowPlan"),
     "heddle.controller.planner.proof.bound": ("Bound",),
     "heddle.library.fabrics": ("clos3", "import_fabric", "rail_optimised", "spine_leaf"),

@@ -27,9 +27,11 @@ import numpy as np
 
 from heddle.benchmarks.planning.cases import FAMILIES, Case, cases, two_tiers
 from heddle.benchmarks.planning.cases import permutation as permutation_job
+from heddle.benchmarks.planning.installed import answer_of, failure_of
 from heddle.benchmarks.planning.methods import METHODS, OURS, Method
 from heddle.benchmarks.planning.peers.problem import Answer, Problem, problem_of
 from heddle.benchmarks.planning.quality import own_bound
+from heddle.controller.model.error import HeddleError
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import Infeasible
 from heddle.controller.planner.ground.jit import Floats
@@ -37,6 +39,7 @@ from heddle.controller.planner.proof.bound import lower_bound
 from heddle.controller.planner.proof.fluid import max_min_rates
 from heddle.controller.planner.solve import draft
 from heddle.controller.planner.warm import warm
+from heddle.planners.installed import LIMIT_S
 
 MAX_RUNS = 5
 STATUS = Path("/proc/self/status")
@@ -44,13 +47,18 @@ STATUS = Path("/proc/self/status")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A measurement: family of cases, approximate number of flows, methods, and time to repeat runs for the best."""
+    """A measurement: family of cases, approximate number of flows, methods, and time to repeat runs for the best.
+
+    `planners` are installed ones by name, each of which may take `limit_s` seconds.
+    """
 
     family: str
     flows: int
     methods: tuple[str, ...]
     seed: int = 1
     enough_s: float = 2.0
+    planners: tuple[str, ...] = ()
+    limit_s: float = LIMIT_S
 
 
 def measured(request: Request) -> Iterator[dict[str, Any]]:
@@ -96,6 +104,8 @@ def rows(request: Request) -> Iterator[dict[str, Any]]:
     _warm(request)
     for name in request.methods:
         yield {"method": name, **_in_a_fork(partial(_row, request, name, case, problem, bound))}
+    for name in request.planners:
+        yield {"method": f"planner {name}", **_row_of_planner(request, name, case, problem, bound)}
 
 
 def _bound(problem: Problem) -> float:
@@ -164,6 +174,25 @@ def _row(request: Request, name: str, case: Case, problem: Problem, bound: float
     }
 
 
+def _row_of_planner(request: Request, name: str, case: Case, problem: Problem, bound: float) -> dict[str, Any]:
+    """Return the figures of an installed planner, which runs once, in a process of its own; or why there are none."""
+    try:
+        answer, seconds = answer_of(name, case, problem, request.seed, request.limit_s)
+    except HeddleError as error:
+        return {"failed": failure_of(error)}
+    worst, mean = _shares(problem, answer)
+    full = answer.max_utilisation(problem)
+    return {
+        "paths_s": seconds,
+        "solve_s": None,
+        "max_utilisation": full,
+        "ratio": full / bound if bound else 1.0,
+        "memory_mb": None,
+        "worst_share": worst,
+        "mean_share": mean,
+    }
+
+
 def _best(request: Request, method: Method, problem: Problem) -> tuple[Answer, float]:
     """Return the answer and the best time of a few runs, each without cached results of the others."""
     times: list[float] = []
@@ -222,5 +251,5 @@ def _status_mb(field: str) -> float:
 
 if __name__ == "__main__":
     given = json.load(sys.stdin)
-    for row in rows(Request(**{**given, "methods": tuple(given["methods"])})):
+    for row in rows(Request(**{**given, **{key: tuple(given[key]) for key in ("methods", "planners")}})):
         print(json.dumps(row), flush=True)

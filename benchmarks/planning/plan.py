@@ -15,6 +15,7 @@ from heddle.benchmarks.planning.measure import Request, measured
 from heddle.benchmarks.planning.methods import METHODS, NETWORKX, OURS
 from heddle.benchmarks.planning.plot import check_file, draw, missing_package
 from heddle.benchmarks.planning.process import full_scale, starts
+from heddle.planners.installed import installed
 
 Report = Callable[[str], None]
 
@@ -50,6 +51,8 @@ QUICK_GROWTH, FULL_GROWTH = 33_000, 1_050_000
 FULL_SCALE, QUICK_SCALE = 131_072, 8_192
 SLOW_TO, QUICK_SLOW_TO = 10_000, 2_000
 """Largest number of flows for methods that search flow by flow."""
+LIMIT_S, QUICK_LIMIT_S = 60.0, 10.0
+"""How long a planner of another distribution may take for one case."""
 ENOUGH_S, QUICK_ENOUGH_S = 2.0, 0.2
 """Runs are repeated for the best time for so long."""
 
@@ -121,8 +124,14 @@ def _progress() -> Iterator[Report]:
 def _case(out: TextIO, report: Report, sized: Sized, seed: int, quick: bool) -> dict[str, Any]:
     limit = QUICK_SLOW_TO if quick else SLOW_TO
     names = tuple(name for name, method in METHODS.items() if sized.flows <= limit or not method.slow)
-    enough_s = QUICK_ENOUGH_S if quick else ENOUGH_S
-    results = measured(Request(family=sized.family, flows=sized.flows, methods=names, seed=seed, enough_s=enough_s))
+    planners = tuple(installed()) if sized.flows <= limit else ()
+    enough_s, limit_s = (QUICK_ENOUGH_S, QUICK_LIMIT_S) if quick else (ENOUGH_S, LIMIT_S)
+    results = measured(
+        Request(
+            family=sized.family, flows=sized.flows, methods=names, seed=seed, enough_s=enough_s, planners=planners,
+            limit_s=limit_s,
+        )
+    )  # fmt: skip
     report(f"{sized.family}, {sized.flows:,} flows: {OURS}")
     case = next(results)
     print(
@@ -135,7 +144,7 @@ def _case(out: TextIO, report: Report, sized: Sized, seed: int, quick: bool) -> 
     for row in results:
         rows.append(row)
         print(_line(row), file=out, flush=True)
-        later = names[len(rows)] if len(rows) < len(names) else "end"
+        later = ([*names, *planners, "end"])[len(rows)]
         report(f"{sized.family}, {sized.flows:,} flows: {later}")
     slow = next((row["paths_s"] for row in rows if row["method"] == NETWORKX and "missing" not in row), None)
     for row in rows:
@@ -149,6 +158,8 @@ def _case(out: TextIO, report: Report, sized: Sized, seed: int, quick: bool) -> 
 
 
 def _line(row: dict[str, Any]) -> str:
+    if "failed" in row:
+        return f"  {row['method']:30}{'left out: ' + row['failed']:>13}"
     if "missing" in row:
         return f"  {row['method']:30}{'left out: no ' + row['missing']:>13}"
     ms, ports = (f"{row[key] * 1e3:.2f}" if row[key] is not None else "-" for key in ("paths_s", "solve_s"))

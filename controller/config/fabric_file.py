@@ -7,6 +7,7 @@ from pydantic import Field
 
 from heddle.controller.config.text.field import CableRate, Id, Ip, Mac, NicRate, Port, Shape, Uint32, Uint64, Version
 from heddle.controller.model.fabric import DEFAULT_STEERING, SteeredBy
+from heddle.controller.model.limit import MAX_PLANES
 from heddle.controller.model.port_layout import PORT_BITS
 from heddle.controller.model.srv6_settings import DEFAULT_SRV6, LastHop, Style
 from heddle.foundation.network import Network
@@ -29,6 +30,7 @@ class GenerateShape(Shape):
     nic_bps: NicRate = Field(default=100 * 10**9, alias="gbps")
     uplink_bps: CableRate | None = Field(default=None, alias="uplink_gbps")
     hosts_per_nvlink_domain: Count | None = None
+    planes: Annotated[int, Field(ge=1, le=MAX_PLANES)] = 1
 
 
 class SwitchShape(Shape):
@@ -48,14 +50,25 @@ class LinkShape(Shape):
     capacity_bps: CableRate = Field(alias="gbps")
 
 
+class PortShape(Shape):
+    """An entry of a NIC's `ports`; `plane` where the switches do not say in which it is."""
+
+    port: Port
+    capacity_bps: NicRate = Field(alias="gbps")
+    ip: Ip | None = None
+    mac: Mac | None = None
+    plane: Annotated[int, Field(ge=0, le=MAX_PLANES - 1)] | None = None
+
+
 class NicShape(Shape):
-    """An entry of a host's `nics`."""
+    """An entry of a host's `nics`: with `port` and `gbps`, or with `ports`."""
 
     id: Id
     ip: Ip
     mac: Mac | None = None
-    port: Port
-    capacity_bps: NicRate = Field(alias="gbps")
+    port: Port | None = None
+    capacity_bps: NicRate | None = Field(default=None, alias="gbps")
+    ports: Annotated[list[PortShape], Field(min_length=1)] | None = None
     rail: Uint32 = 0
     network: Literal[tuple(one.value for one in Network)] = Network.COMPUTE.value  # type: ignore[valid-type]
     gpus: list[Uint32] = Field(default_factory=list)

@@ -5,6 +5,7 @@ the contract; loops count from 0.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from heddle.controller.config.fabric_file import GenerateShape
@@ -36,6 +37,45 @@ class Sizes(NamedTuple):
 
 def generate(shape: GenerateShape) -> Parts:
     """Generate the fabric of a `generate` for which `generate_problems` is empty."""
+    one = _one_plane(shape)
+    return one if shape.planes == 1 else _in_planes(one, shape.planes)
+
+
+def port_id(nic: str, at: int) -> str:
+    """Return the id of a NIC's port, which counts from 0."""
+    return f"{nic}/p{at}"
+
+
+def _in_planes(one: Parts, planes: int) -> Parts:
+    """Return so many copies of a fabric, whose switches have prefixes, under the hosts of one; each NIC is in all.
+
+    Addresses count NIC by NIC, those of its ports in a row.
+    """
+    switches, cables = [], []
+    for plane in range(planes):
+        first = plane * len(one.switches)
+        switches += [
+            replace(each, id=f"p{plane}-{each.id}", datapath_id=first + each.datapath_id) for each in one.switches
+        ]
+        cables += [replace(each, lower=_at(plane, each.lower), upper=_at(plane, each.upper)) for each in one.cables]
+    nics = [
+        replace(
+            nic, id=port_id(nic.id, plane), of=nic.id, plane=plane, port=_at(plane, nic.port),
+            ip=FIRST_IP + (nic.ip - FIRST_IP - 1) * planes + plane + 1,
+            mac=FIRST_MAC + (nic.mac - FIRST_MAC - 1) * planes + plane + 1,
+        )
+        for nic in one.nics
+        for plane in range(planes)
+    ]  # fmt: skip
+    return Parts(switches, cables, nics)
+
+
+def _at(plane: int, port: PortRef) -> PortRef:
+    return PortRef(f"p{plane}-{port.switch}", port.number)
+
+
+def _one_plane(shape: GenerateShape) -> Parts:
+    """Generate the fabric of a `generate`, its planes left aside."""
     uplink_bps = shape.nic_bps if shape.uplink_bps is None else shape.uplink_bps
     if shape.kind == "clos3":
         return _clos3(shape, uplink_bps)
@@ -85,6 +125,11 @@ def _foreign_keys(shape: GenerateShape) -> Iterator[Problem]:
 
 def sizes_of(shape: GenerateShape) -> Sizes:
     """Count the parts of the fabric, without generating them."""
+    one, planes = _sizes_of_one_plane(shape), shape.planes
+    return Sizes(one.switches * planes, one.nics * planes, one.cables * planes, one.max_ports)
+
+
+def _sizes_of_one_plane(shape: GenerateShape) -> Sizes:
     if shape.kind == "clos3":
         pods, aggs, cores = shape.pods or 1, shape.aggs_per_pod or 1, shape.spines
         nics_of_leaf = shape.hosts_per_leaf * shape.nics_per_host

@@ -117,7 +117,7 @@ def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:
 
 def requests_of(name: str, key: str, jobs: Sequence[JobShape], fabric: Fabric) -> tuple[JobRequest, ...]:
     """Return the requests of jobs that the file `name` lists under `key`."""
-    compute_nics = tuple(nic.id for nic in fabric.nics if nic.network == Network.COMPUTE)
+    compute_nics = tuple(name for name, ports in fabric.ports_of.items() if ports[0].network == Network.COMPUTE)
     requests = tuple(request_of(job, compute_nics if job.ranks is None else tuple(job.ranks)) for job in jobs)
     check_requests(name, key, requests, fabric)
     return requests

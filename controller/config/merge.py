@@ -7,20 +7,17 @@ Generated parts have no conflicts among themselves. So every conflict involves a
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 
-from heddle.controller.config.fabric_file import FabricShape, HostShape, LinkShape, NicShape, SwitchShape
-from heddle.controller.config.generate import Parts
+from heddle.controller.config.fabric_file import FabricShape, HostShape, LinkShape, SwitchShape
+from heddle.controller.config.generate import Parts, port_id
+from heddle.controller.config.nic_ports import in_planes, nic_ports
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.admission import Problem
 from heddle.controller.model.fabric import Cable, Nic, PortRef, Role, Switch
 from heddle.controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
 from heddle.controller.model.suggest import did_you_mean
 from heddle.foundation.address import mac_text
-from heddle.foundation.network import Network
 
 _MAX_DATAPATH_ID = 2**64 - 1
-_MAC_PREFIX = 0x0200 << 32
-"""The MAC address of a NIC without `mac` is 02:00 and its IPv4 address: 10.0.0.1 gives 02:00:0a:00:00:01."""
-
 _ANOTHER_ID = "; keep one, or choose another id"
 
 CablePorts = tuple[PortRef, PortRef]
@@ -53,6 +50,10 @@ class Merge:
             list(self._cables.values()),
             [nic for nics in self._hosts.values() for nic in nics],
         )
+        if any(nic.of for nic in parts.nics):
+            planes, found = in_planes(parts, self._nic_place)
+            self.problems += found
+            parts = parts._replace(nics=planes)
         self._check_limits(parts)
         self._check_ports(parts)
         self._check_names(parts)
@@ -123,7 +124,9 @@ class Merge:
     def _draw_hosts(self, drawn: list[HostShape]) -> None:
         place_of: dict[str, str] = {}
         macs = {nic.mac for nics in self._hosts.values() for nic in nics}
-        macs |= {nic.mac for host in drawn for nic in host.nics if nic.mac is not None}
+        macs |= {
+            one.mac for host in drawn for nic in host.nics for one in (nic, *(nic.ports or ())) if one.mac is not None
+        }
         for index, host in enumerate(drawn):
             path = f"hosts[{index}]"
             if host.id in place_of:
@@ -132,11 +135,14 @@ class Merge:
             place_of[host.id] = path
             if host.id in self._switches:
                 self._refuse(f"{path}.id", f"{host.id} is the id of a switch; choose another")
-            nics = [_nic_of(host, nic, macs) for nic in host.nics]
-            for i, nic in enumerate(nics):
-                self._nic_place[id(nic)] = f"{path}.nics[{i}]"
-                self._check_leaf(nic, f"{path}.nics[{i}]")
-            self._hosts[host.id] = nics
+            self._hosts[host.id] = []
+            for i, shape in enumerate(host.nics):
+                ports, found = nic_ports(host, shape, macs, f"{path}.nics[{i}]")
+                self.problems += found
+                for nic, place in ports:
+                    self._nic_place[id(nic)] = place
+                    self._check_leaf(nic, place)
+                    self._hosts[host.id].append(nic)
 
     def _check_leaf(self, nic: Nic, path: str) -> None:
         if not self._known_switch(nic.port.switch, f"{path}.port"):
@@ -195,12 +201,14 @@ class Merge:
         self._refuse(place or other_place, f"{conflict} ({place or 'generated'}); use another port for one of them")
 
     def _check_names(self, parts: Parts) -> None:
-        self._check_twice(parts.nics, lambda nic: nic.id, "id", lambda nic: f"the NIC id {nic.id}")
-        for nic in parts.nics:
-            if nic.id in self._switches:
-                place, key = self._nic_place.get(id(nic)), ".id"
-                place = place or self._switch_place.get(nic.id, "switches")
-                self._refuse(place + key, f"{nic.id} names a switch and a NIC; choose another")
+        nics = [nic for nic in parts.nics if not nic.of or nic.id == port_id(nic.of, 0)]
+        self._check_twice(nics, lambda nic: nic.rank, "id", lambda nic: f"the NIC id {nic.rank}")
+        for nic in nics:
+            if nic.rank in self._switches:
+                place = self._nic_place.get(id(nic)) or self._switch_place.get(nic.rank, "switches")
+                self._refuse(
+                    f"{place.partition('.ports[')[0]}.id", f"{nic.rank} names a switch and a NIC; choose another"
+                )
         for name, path in self._switch_place.items():
             if name in self._hosts and not any(id(nic) in self._nic_place for nic in self._hosts[name]):
                 self._refuse(f"{path}.id", f"{name} is the id of a host; choose another")
@@ -226,7 +234,11 @@ class Merge:
             other = first.setdefault(value(nic), nic)
             if other is not nic:
                 places = [self._nic_place.get(id(one), "") for one in (other, nic)]
-                owners = [f"{one.id} ({place or 'generated'})" for one, place in zip((other, nic), places, strict=True)]
+                places = [place.partition(".ports[")[0] if key == "id" else place for place in places]
+                owners = [
+                    f"{one.rank if key == 'id' else one.id} ({place or 'generated'})"
+                    for one, place in zip((other, nic), places, strict=True)
+                ]
                 self._refuse(
                     f"{places[1] or places[0]}.{key}",
                     f"{what(nic)} is given twice, to {' and '.join(owners)}; choose another for one of them",
@@ -235,27 +247,3 @@ class Merge:
 
 def _ports(a: PortRef, b: PortRef) -> CablePorts:
     return (a, b) if a <= b else (b, a)
-
-
-def _nic_of(host: HostShape, shape: NicShape, macs: set[int]) -> Nic:
-    return Nic(
-        id=shape.id,
-        host=host.id,
-        ip=shape.ip,
-        mac=_free_mac(shape.ip, macs) if shape.mac is None else shape.mac,
-        port=shape.port,
-        capacity_bps=shape.capacity_bps,
-        rail=shape.rail,
-        network=Network(shape.network),
-        gpus=tuple(shape.gpus),
-        nvlink_domain=host.nvlink_domain or "",
-    )
-
-
-def _free_mac(ip: int, macs: set[int]) -> int:
-    """Return the MAC address 02:00 and the IPv4 address; if that is in use, 02:01 and so on."""
-    mac = _MAC_PREFIX + ip
-    while mac in macs:
-        mac += 1 << 32
-    macs.add(mac)
-    return mac

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv6Network
 from itertools import groupby
 
@@ -86,7 +86,7 @@ def _parts(fabric: Fabric, *, numbered: bool = False) -> Iterator[tuple[str, lis
     yield "switches", [_switch(switch, counted) for switch in fabric.switches]
     yield "links", [_link(cable) for cable in fabric.cables]
     hosts = groupby(fabric.nics, key=lambda nic: nic.host)
-    yield "hosts", [_host(host, list(nics)) for host, nics in hosts]
+    yield "hosts", [_host(host, list(nics), fabric.plane_of_switch) for host, nics in hosts]
 
 
 def _addresses(fabric: Fabric) -> Entry:
@@ -122,16 +122,22 @@ def _link(cable: Cable) -> Entry:
     return {"a": str(cable.lower), "b": str(cable.upper), "gbps": _gbps(cable.capacity_bps)}
 
 
-def _host(name: str, nics: list[Nic]) -> Entry:
+def _host(name: str, nics: list[Nic], plane_of: Mapping[str, int]) -> Entry:
     domain = nics[0].nvlink_domain
-    return {"id": name} | ({"nvlink_domain": domain} if domain else {}) | {"nics": [_nic(nic) for nic in nics]}
+    ports: dict[str, list[Nic]] = {}
+    for nic in nics:
+        ports.setdefault(nic.rank, []).append(nic)
+    entries = [_nic(each, plane_of) for each in ports.values()]
+    return {"id": name} | ({"nvlink_domain": domain} if domain else {}) | {"nics": entries}
 
 
-def _nic(nic: Nic) -> Entry:
-    found: Entry = {"id": nic.id, "ip": ip_text(nic.ip)}
-    if nic.mac != _MAC_PREFIX + nic.ip:
+def _nic(ports: list[Nic], plane_of: Mapping[str, int]) -> Entry:
+    """Return a NIC by its ports; `plane_of` has the planes of switches."""
+    nic = ports[0]
+    found: Entry = {"id": nic.rank, "ip": ip_text(nic.ip)}
+    if nic.mac != _MAC_PREFIX + nic.ip and not nic.of:
         found["mac"] = mac_text(nic.mac)
-    found |= {"port": str(nic.port), "gbps": _gbps(nic.capacity_bps)}
+    found |= {"ports": [_port(port, nic.ip + at, plane_of) for at, port in enumerate(ports)]} if nic.of else _at(nic)
     if nic.rail:
         found["rail"] = nic.rail
     if nic.network != Network.COMPUTE:
@@ -139,6 +145,22 @@ def _nic(nic: Nic) -> Entry:
     if nic.gpus:
         found["gpus"] = list(nic.gpus)
     return found
+
+
+def _port(nic: Nic, ip: int, plane_of: Mapping[str, int]) -> Entry:
+    """Return a port of a NIC, which has the address `ip` if it names none."""
+    found = _at(nic)
+    if nic.ip != ip:
+        found["ip"] = ip_text(nic.ip)
+    if nic.mac != _MAC_PREFIX + nic.ip:
+        found["mac"] = mac_text(nic.mac)
+    if nic.plane != plane_of[nic.port.switch]:
+        found["plane"] = nic.plane
+    return found
+
+
+def _at(nic: Nic) -> Entry:
+    return {"port": str(nic.port), "gbps": _gbps(nic.capacity_bps)}
 
 
 def _gbps(rate_bps: int) -> int | float:

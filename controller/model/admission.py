@@ -29,6 +29,7 @@ from heddle.controller.model.limit import (
     MAX_GPU_MILLI,
     MAX_LEASE_MS,
     MAX_NIC_BPS,
+    MAX_PATHS_PER_FLOW,
     MAX_PRIORITY,
     MAX_QPS_PER_FLOW,
     MAX_RANK_PAIRS,
@@ -82,12 +83,13 @@ def too_many_flow_plans(subject: str) -> str:
 def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
     yield from _shape_problems(request, len(request.ranks))
     yield from _refused_pins(request, traits_of(fabric))
-    if fabric.nic_by_id.keys() >= set(request.ranks):
+    yield from _refused_sets(request, traits_of(fabric))
+    if fabric.ports_by_rank.keys() >= set(request.ranks):
         return
     suggested = 0
     for index, name in enumerate(request.ranks):
-        if name not in fabric.nic_by_id:
-            guess = did_you_mean(name, fabric.nic_by_id) if suggested < _SUGGESTIONS else ""
+        if name not in fabric.ports_by_rank:
+            guess = did_you_mean(name, fabric.ports_by_rank) if suggested < _SUGGESTIONS else ""
             guess = guess or _like(fabric)
             suggested += 1
             yield Problem(f"ranks[{index}]", f"no NIC named {quoted(name)} in the fabric{guess}")
@@ -103,8 +105,24 @@ def _refused_pins(request: JobRequest, traits: SteeringTraits) -> Iterator[Probl
                 yield Problem(f"collectives[{index}].flows[{number}].udp_source_port", traits.fixed_port_refusal)
 
 
+def _refused_sets(request: JobRequest, traits: SteeringTraits) -> Iterator[Problem]:
+    """Yield the problem of each collective with several paths a flow that cannot be sprayed."""
+    for index, one in enumerate(request.collectives):
+        path = f"collectives[{index}].paths_per_flow"
+        if one.paths_per_flow <= 1:
+            continue
+        if traits.set_refusal:
+            yield Problem(path, traits.set_refusal)
+        elif request.steering is Steering.PIN:
+            yield Problem(path, "a pin has one path: leave out paths_per_flow, or use SOURCE_PORT")
+        elif request.incast is Incast.WINDOWS:
+            yield Problem(path, "sprayed flows take no turns: leave out paths_per_flow, or use RATES for incast")
+        elif any(flow.udp_source_port for flow in one.flows):
+            yield Problem(path, "a flow with a fixed udp_source_port has one path: leave out one of both")
+
+
 def _like(fabric: Fabric) -> str:
-    return f"; its NICs are called {fabric.nics[0].id} and so on" if fabric.nics else "; it has none at all"
+    return f"; its NICs are called {fabric.nics[0].rank} and so on" if fabric.nics else "; it has none at all"
 
 
 def quoted(text: str) -> str:
@@ -198,6 +216,7 @@ def _collective_problems(one: Collective, rank_count: int | None) -> Iterator[Pr
         yield Problem("bytes", f"must be more than 0 for {one.kind.name}, is {one.size_bytes}")
     yield from _range_problem("bytes", one.size_bytes, min(0, one.size_bytes), 2**64 - 1)
     yield from _range_problem("qps_per_flow", one.qps_per_flow, 1, MAX_QPS_PER_FLOW)
+    yield from _range_problem("paths_per_flow", one.paths_per_flow, 0, MAX_PATHS_PER_FLOW)
     yield from _range_problem("phase", one.phase, 0, 2**32 - 1)
     yield from _algorithm_problems(one)
     yield from _member_problems(one, rank_count)
@@ -228,7 +247,8 @@ def layout_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
 
 
 def _layout(one: Collective, request: JobRequest, fabric: Fabric) -> Layout:
-    return layout_of([fabric.nic_by_id[request.ranks[m]] for m in one.members or range(len(request.ranks))])
+    ports = fabric.ports_by_rank
+    return layout_of([ports[request.ranks[m]][0] for m in one.members or range(len(request.ranks))])
 
 
 def _ends_are_sound(flows: Sequence[RankPair] | Sequence[FlowDemand], rank_count: int | None) -> bool:
@@ -319,9 +339,10 @@ def _flow_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]
 def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -> int:
     """Count the flow plans of a valid request exactly, without expanding them; may stop once past `enough`.
 
-    Two ranks on one host have no flow between them.
+    Two ranks on one host have no flow between them. Where ranks have different planes, it is at most so many.
     """
-    hosts = [fabric.nic_by_id[name].host for name in request.ranks]
+    ports = [fabric.ports_by_rank[name] for name in request.ranks]
+    hosts, planes = [each[0].host for each in ports], max(map(len, ports), default=1)
     known: dict[tuple[CollectiveKind, Algorithm, int, tuple[int, ...]], int] = {}
     total = 0
     for one in request.collectives:
@@ -335,7 +356,7 @@ def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -
                 on_rails = one.on_rails
                 known[key] = on_rails.count(_layout(one, request, fabric)) if on_rails else _flows_between(one, hosts)
             flows = known[key]
-        total += flows * one.qps_per_flow
+        total += flows * one.qps_per_flow * planes
         if enough is not None and total > enough:
             break
     return total

@@ -31,11 +31,11 @@ def cut_off(fabric: Fabric, health: Health) -> tuple[CutOff, ...]:
     reach = live_reach(fabric, health)
     why_of = {nic.id: why for nic in fabric.nics if (why := _plain_reason(nic, health))}
     planes: set[str] = set()
-    alive: dict[str, list[Nic]] = {}
+    alive: dict[tuple[str, int], list[Nic]] = {}
     for nic in fabric.nics:
         if nic.id not in why_of:
-            alive.setdefault(nic.network, []).append(nic)
-    for network, nics in alive.items():
+            alive.setdefault((nic.network, nic.plane), []).append(nic)
+    for (network, _), nics in alive.items():
         lost = _lost_leaves(fabric, reach, nics)
         apart = _other_planes(fabric, nics, lost)
         reasons = {leaf: _reason(fabric, health, leaf, network, leaf in apart) for leaf in lost}
@@ -45,12 +45,12 @@ def cut_off(fabric: Fabric, health: Health) -> tuple[CutOff, ...]:
 
 
 def leaves_are_joined(fabric: Fabric) -> bool:
-    """Return whether any two leaves are connected as built; True where no network has NICs on more than one leaf.
+    """Return whether any two leaves are connected as built; True where no network has NICs on two leaves of a plane.
 
     A fabric without a spine is rejected as a whole, rather than reported as partitioned.
     """
-    leaf_of: dict[str, str] = {}
-    if all(leaf_of.setdefault(nic.network, nic.port.switch) == nic.port.switch for nic in fabric.nics):
+    leaf_of: dict[tuple[str, int], str] = {}
+    if all(leaf_of.setdefault((nic.network, nic.plane), nic.port.switch) == nic.port.switch for nic in fabric.nics):
         return True
     tier_of = {switch.id: switch.role.tier for switch in fabric.switches}
     one_below = {switch.id: switch.id for switch in fabric.switches if switch.role is Role.LEAF}

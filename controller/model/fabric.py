@@ -1,5 +1,7 @@
 """Describe the fabric as built: switches, cables between tiers, NICs on leaves.
 
+A NIC with several ports, one a plane, is as many `Nic`s, which name it in `of`.
+
 A fabric is immutable; failures are separate, in `Health`. Ids, port numbers and the direction of link ids are those of
 the public contract. Invariants (enforced by `controller.config`): ids are unique, a port is used once, a cable joins
 different tiers, every NIC is on a leaf.
@@ -14,6 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from heddle.controller.model.health import Health
+from heddle.controller.model.planes import components
 from heddle.controller.model.port_layout import NO_RESERVE, Reserve, SteeringLayout
 from heddle.controller.model.srv6_settings import DEFAULT_SRV6, Srv6
 from heddle.foundation.network import Network
@@ -108,6 +111,15 @@ class Nic:
     gpus: tuple[int, ...] = ()
     nvlink_domain: str = ""
     """The NVLink domain of its host, which hosts may share; empty where the fabric file names none."""
+    of: str = ""
+    """The id of the NIC whose port this is, where a NIC has several; each is a `Nic` of its own. Else empty."""
+    plane: int = 0
+    """The plane that it is in, where a NIC has several ports: it sends to others of this plane alone. Else 0."""
+
+    @property
+    def rank(self) -> str:
+        """Return the id by which jobs name the NIC, with all its ports."""
+        return self.of or self.id
 
     @property
     def traffic_class(self) -> TrafficClass:
@@ -191,7 +203,8 @@ class Fabric:
         nics = ((nic.id, nic.host, *nic.port, nic.capacity_bps) for nic in self.nics)
         switches = ((switch.id, switch.role.value) for switch in self.switches)
         rails = ((nic.id, nic.rail, nic.nvlink_domain) for nic in self.nics if nic.nvlink_domain)
-        parts = map(repr, chain(switches, cables, nics, rails))
+        ports = ((nic.id, nic.of, nic.plane) for nic in self.nics if nic.of)
+        parts = map(repr, chain(switches, cables, nics, rails, ports))
         return sha256("\n".join(parts).encode()).hexdigest()
 
     @cached_property
@@ -203,6 +216,27 @@ class Fabric:
     def nic_by_id(self) -> dict[str, Nic]:
         """Return every NIC under its id."""
         return {nic.id: nic for nic in self.nics}
+
+    @cached_property
+    def ports_by_rank(self) -> Mapping[str, tuple[Nic, ...]]:
+        """Return the ports of each NIC, and each port alone, under the ids by which jobs name them."""
+        alone = {nic.id: (nic,) for nic in self.nics}
+        return alone | self.ports_of if any(nic.of for nic in self.nics) else alone
+
+    @cached_property
+    def ports_of(self) -> dict[str, tuple[Nic, ...]]:
+        """Return the ports of every NIC under its id, by which jobs name it; a NIC with one port is its own."""
+        found: dict[str, list[Nic]] = {}
+        for nic in self.nics:
+            found.setdefault(nic.rank, []).append(nic)
+        return {name: tuple(ports) for name, ports in found.items()}
+
+    @cached_property
+    def plane_of_switch(self) -> dict[str, int]:
+        """Return the plane of every switch; all are in plane 0 where no NIC has several ports."""
+        if not any(nic.of for nic in self.nics):
+            return dict.fromkeys(self.switch_by_id, 0)
+        return components(self.switch_by_id, ((cable.lower.switch, cable.upper.switch) for cable in self.cables))
 
     @cached_property
     def cable_by_link(self) -> dict[str, Cable]:

@@ -3,6 +3,7 @@
 MAX_SWITCHES = 20_000
 MAX_NICS = 1_000_000
 MAX_CABLES = 4_000_000
+MAX_PLANES = 64
 MAX_FLOW_PLANS = 2_000_000
 MAX_RANK_PAIRS = 4_194_304
 """Pairs of ranks of one job that communicate, also inside a host, where they need no flow plan."""
@@ -14,6 +15,8 @@ MAX_CABLE_BPS = 10**15
 MAX_LEASE_MS = 2**63 - 1
 MAX_GPU_MILLI = 1_000_000
 MAX_QPS_PER_FLOW = 16
+MAX_PATHS_PER_FLOW = 256
+"""The entries that a NIC's list of paths holds."""
 MAX_PRIORITY = 7
 LOWEST_FIXED_PORT = 49152
 HIGHEST_FIXED_PORT = 65535

@@ -19,7 +19,7 @@ def flow_id(job_ids: list[str], flows: Flows, row: int) -> str:
 def dead_nic(topology: Topology, live: Live, job_ids: list[str], flows: Flows) -> str | None:
     """Return which flows end at NICs that are out of use, and these NICs; None if no flow does."""
     dead = ~live.links[topology.first_nic_link : topology.first_nic_link + topology.nics]
-    cut_off = np.flatnonzero(dead[flows.src_nic] | dead[flows.dst_nic])
+    cut_off = without_other_plane(topology, flows, _at_dead_nic(topology, live, flows))
     if not len(cut_off):
         return None
     ends = np.column_stack((flows.src_nic[cut_off], flows.dst_nic[cut_off])).ravel()
@@ -36,7 +36,9 @@ def dead_nic(topology: Topology, live: Live, job_ids: list[str], flows: Flows) -
 def no_path(topology: Topology, live: Live, job_ids: list[str], flows: Flows, hops: Ints) -> str | None:
     """Return which flows have no live path, the leaves on both sides and the cut between them; None if all have one."""
     source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
-    stranded = np.flatnonzero((source != target) & (hops[:, 0] < 0))
+    pathless = (source != target) & (hops[:, 0] < 0)
+    stranded = without_other_plane(topology, flows, pathless | _at_dead_nic(topology, live, flows))
+    stranded = stranded[pathless[stranded]]
     if not len(stranded):
         return None
     pairs = np.column_stack((source[stranded], target[stranded]))
@@ -46,6 +48,28 @@ def no_path(topology: Topology, live: Live, job_ids: list[str], flows: Flows, ho
     sides = [_listed([names[leaf] for leaf in side]) for side in (here, there)]
     apart = f"{sides[0]} and {sides[1]}" if whole else f"any of {sides[0]} with any of {sides[1]}"
     return f"{_stranded(job_ids, flows, stranded)}: no live path joins {apart}{_cut(topology, live, here, there)}"
+
+
+def _at_dead_nic(topology: Topology, live: Live, flows: Flows) -> Flags:
+    """Return whether each flow begins or ends at a NIC that is out of use."""
+    dead = ~live.links[topology.first_nic_link : topology.first_nic_link + topology.nics]
+    return np.asarray(dead[flows.src_nic] | dead[flows.dst_nic])
+
+
+def without_other_plane(topology: Topology, flows: Flows, without: Flags) -> Ints:
+    """Return which of the flows `without` a path have none in another plane either.
+
+    The parts of a flow in several planes join the same ranks.
+    """
+    rows = np.flatnonzero(without)
+    if not len(rows) or topology.ports_of_rank is None:
+        return rows
+    ends = np.stack((flows.job, flows.collective, flows.phase, flows.src_rank, flows.dst_rank))
+    _, flow = np.unique(ends, axis=1, return_inverse=True)
+    flow = flow.reshape(-1)
+    carried = np.zeros(len(flows), dtype=np.bool_)
+    carried[flow[~without]] = True
+    return rows[~carried[flow[rows]]]
 
 
 def _stranded(job_ids: list[str], flows: Flows, rows: Ints) -> str:

@@ -9,7 +9,7 @@ planned beside other load, the phases of a job move to the same links, so that o
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -46,25 +46,37 @@ class Router:
 
     topology: Topology
     live: Live
+    plane: int | None = None
+    """The plane that all its flows are in, where there are several; `whole` is then the router of the fabric."""
+    whole: "Router | None" = None
+
+    @cached_property
+    def planes(self) -> tuple["Router", ...]:
+        """Return a router for each plane of the fabric; itself alone where there is one."""
+        count = 1 if self.whole else 1 + int(self.topology.plane.max(initial=0))
+        return (self,) if count == 1 else tuple(replace(self, plane=each, whole=self) for each in range(count))
 
     @cached_property
     def segments(self) -> Segments:
         """Return the live segments of all leaves, computed on first use."""
-        return segments_of(self.topology, self.live)
+        return segments_of(self.topology, self.live) if self.whole is None else self.whole.segments
+
+    @cached_property
+    def _leaves(self) -> Ints:
+        leaves = np.flatnonzero(self.topology.tier == 0)
+        return leaves if self.plane is None else leaves[self.topology.plane[leaves] == self.plane]
 
     @cached_property
     def _whole_shape(self) -> tuple[Shape | None, Ints]:
         """Return the shape of the fabric with its failures, None if irregular, and the leaves."""
-        leaves = np.flatnonzero(self.topology.tier == 0)
-        return shape_of(self.topology, self.live, leaves), leaves
+        return shape_of(self.topology, self.live, self._leaves), self._leaves
 
     @cached_property
     def _built_shape(self) -> tuple[Shape | None, Ints]:
         """Return the shape of the fabric without failures, None if irregular, and the leaves."""
         if self.live.whole:
             return self._whole_shape
-        leaves = np.flatnonzero(self.topology.tier == 0)
-        return shape_of(self.topology, Live.of(self.topology, Health()), leaves), leaves
+        return shape_of(self.topology, Live.of(self.topology, Health()), self._leaves), self._leaves
 
     def route(
         self, flows: Flows, priority: Ints, base: Sequence[tuple[int, Floats]], bundle: Ints, given: dict[int, Ints]
@@ -76,6 +88,8 @@ class Router:
         """
         if not len(flows):
             return np.empty((0, MAX_HOPS), dtype=np.int64)
+        if len(self.planes) > 1:
+            return self._each_plane(flows, priority, base, bundle, given)
         links = 2 * self.topology.cables
         # Load on a dead link belongs to jobs that wait for new paths: it must not hide the maximum of live links.
         base = [(level, np.where(self.live.links[:links], load[:links], 0.0)) for level, load in base]
@@ -88,6 +102,18 @@ class Router:
             hops[rows] = self._beside(flows.rows(rows), priority[rows], base, bundle[rows], given, placed)
             keyed = rows[bundle[rows] >= 0]
             given = given | dict(zip(bundle[keyed].tolist(), hops[keyed], strict=True))
+        return hops
+
+    def _each_plane(
+        self, flows: Flows, priority: Ints, base: Sequence[tuple[int, Floats]], bundle: Ints, given: dict[int, Ints]
+    ) -> Ints:  # fmt: skip
+        """Route the flows of each plane as those of a fabric: no flow and no link is in two."""
+        hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
+        at, plane = self.topology.plane[self.topology.nic_leaf[flows.src_nic]], self.topology.plane[self.topology.lower]
+        for number, router in enumerate(self.planes):
+            rows, own = np.flatnonzero(at == number), np.tile(plane == number, 2)
+            beside = [(level, np.where(own, load[: len(own)], 0.0)) for level, load in base]
+            hops[rows] = router.route(flows.rows(rows), priority[rows], beside, bundle[rows], given)
         return hops
 
     def _beside(

@@ -17,8 +17,10 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Certificate, FlowPlan, JobPlan
 from heddle.controller.views.beside import Changes
 from heddle.controller.views.offline import Offline
+from heddle.library.by_planner import Foreign
 from heddle.library.document import plan_pieces
 from heddle.library.solving import Kept, solved
+from heddle.planners.installed import LIMIT_S
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,20 +114,31 @@ def _pandas() -> Any:
     return pandas
 
 
-def plan(fabric: Fabric, jobs: Sequence[JobRequest], *, failed: Sequence[str] = (), beside: Plan | None = None) -> Plan:
+def plan(
+    fabric: Fabric,
+    jobs: Sequence[JobRequest],
+    *,
+    failed: Sequence[str] = (),
+    beside: Plan | None = None,
+    planner: str | None = None,
+    planner_limit_s: float = LIMIT_S,
+) -> Plan:
     """Plan jobs on a fabric, offline: the same input gives the same plan as `heddle plan`.
 
     `failed` names links, switches and NIC links that are out of use, besides `fabric.failed`; a link is
     `leaf1:1>spine1:1`. The jobs of `beside`, an earlier plan of this fabric, keep their live paths and come first.
+    `planner` names an installed planner (docs/planners.md), which chooses the paths within `planner_limit_s` seconds.
     Raises InputError for an invalid job or an unknown name, with a line per problem; NoAdmissiblePlanError where a flow
     has no path or a job's `require_utilisation` cannot be met; BudgetExceededError for a switch with too many rules;
-    AlreadyExistsError where a source port of one pair of NICs is asked for twice.
+    AlreadyExistsError where a source port of one pair of NICs is asked for twice; PlannerError where `planner` fails.
     """
-    return planned(with_failed(fabric, failed), jobs, beside, {})[0]
+    foreign = Foreign(planner, planner_limit_s) if planner is not None else None
+    return planned(with_failed(fabric, failed), jobs, beside, {}, foreign)[0]
 
 
 def planned(
-    fabric: Fabric, jobs: Sequence[JobRequest], beside: Plan | None, failures: Mapping[str, Health]
+    fabric: Fabric, jobs: Sequence[JobRequest], beside: Plan | None, failures: Mapping[str, Health],
+    planner: Foreign | None = None,
 ) -> tuple[Plan, Changes | None]:  # fmt: skip
     """Return the plan of checked jobs beside kept ones, and what changes for those."""
     requests, earlier = tuple(jobs), beside.jobs if beside else ()
@@ -133,7 +146,7 @@ def planned(
         raise InputError("beside: the plan is for another fabric; plan its jobs on this one")
     check_requests("heddle", "jobs", (*earlier, *requests), fabric)
     kept = Kept([_Kept(*each) for each in zip(earlier, beside.job_plans, strict=True)] if beside else [], {**failures})
-    found = solved(fabric, requests, kept, compare=beside is not None)
+    found = solved(fabric, requests, kept, compare=beside is not None, planner=planner)
     certificate = found.plan.jobs[0].certificate if found.plan.jobs else Certificate()
     every = (*earlier, *requests)
     return Plan(fabric=fabric, jobs=every, offline=found.plan, certificate=certificate), found.changes

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from heddle.controller.brain.begin import begin
 from heddle.controller.model.error import HeddleError, NoAdmissiblePlanError
@@ -15,6 +15,9 @@ from heddle.controller.planner.solve import Draft, certified, draft
 from heddle.controller.views.beside import Changes, changes
 from heddle.controller.views.offline import Offline, Origin, offline
 from heddle.kernels.cache import kernels_ready, on_compile
+
+if TYPE_CHECKING:
+    from heddle.library.by_planner import Foreign
 
 LONG_NS = 1_000_000_000
 """A search that takes longer is not repeated only because kernels were loaded, which takes a tenth of that."""
@@ -58,26 +61,36 @@ class Solved(NamedTuple):
     changes: Changes | None
 
 
-def solved(fabric: Fabric, requests: Sequence[JobRequest], kept: Kept, *, compare: bool) -> Solved:
+def solved(
+    fabric: Fabric, requests: Sequence[JobRequest], kept: Kept, *, compare: bool, planner: "Foreign | None" = None
+) -> Solved:
     """Plan the requests beside the kept jobs; raises PlanError where there is no plan.
 
-    With `compare`, flows of kept jobs on failed links are planned again, and the changes are returned.
+    With `compare`, flows of kept jobs on failed links are planned again, and the changes are returned. A `planner` of
+    another distribution chooses the paths where it is given; ports, rates and the certificate follow as for ours.
     """
     placed = kept.placed
     search = partial(draft, fabric, requests, health=fabric.failed, kept=placed, replan_dead=compare)
     drafted, solve_ns = _drafted(search)
+    if planner is not None and isinstance(drafted, Draft):  # there are paths, so it is for the planner to find some
+        from heddle.library.by_planner import chosen_by
+
+        found = chosen_by(planner, fabric, requests, placed, replan_dead=compare)
+        solve_ns = round(found.processor_s * 1e9)
+        drafted = draft(fabric, requests, health=fabric.failed, kept=placed, replan_dead=compare, chosen=found.chosen)
     if isinstance(drafted, Infeasible):
         raise NoAdmissiblePlanError(drafted.why)
     plan = certified(drafted)
     if isinstance(plan, Infeasible):
         raise NoAdmissiblePlanError(plan.why)
     changed = changes(fabric, placed, kept.failures, drafted) if compare else None
-    found = offline(
-        begin(fabric), drafted.jobs, plan, solve_ns, _origins(kept.jobs, changed) if changed is not None else None
-    )
-    if isinstance(found, HeddleError):
-        raise found
-    return Solved(found, changed)
+    origins = _origins(kept.jobs, changed) if changed is not None else {}
+    if planner is not None:
+        origins |= {request.job_id: Origin(reason=f"planned offline by {planner.name}") for request in requests}
+    planned = offline(begin(fabric), drafted.jobs, plan, solve_ns, origins)
+    if isinstance(planned, HeddleError):
+        raise planned
+    return Solved(planned, changed)
 
 
 def _drafted(search: Callable[[], Draft | Infeasible]) -> tuple[Draft | Infeasible, int]:

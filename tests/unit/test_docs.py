@@ -13,6 +13,7 @@ PRODUCT = (
     "dataplane",
     "heddle/client",
     "heddle/library",
+    "heddle/planners",
     "heddle/probing",
     "heddle/programs",
     "heddle/testing",

@@ -8,11 +8,12 @@ leaf by leaf: those of a leaf are contiguous, so few rules cover them.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from heddle.controller.config.foreign.draft import Draft
 from heddle.controller.config.foreign.ports import port_numbers
 from heddle.controller.config.foreign.tiers import roles_of
-from heddle.controller.config.generate import FIRST_IP
+from heddle.controller.config.generate import FIRST_IP, port_id
 from heddle.controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from heddle.controller.model.limit import MAX_PORT_NUMBER
 
@@ -105,7 +106,7 @@ def build(draft: Draft) -> Fabric:
     ports = _Ports(draft, id_of)
     draft.assumed.extend(ports.assumed())
     cables = _cables(draft, role_of, ports)
-    return Fabric(
+    fabric = Fabric(
         name=names.give(draft.fabric_name, "fabric"),
         switches=tuple(
             Switch(id=id_of[name], role=role_of[name], datapath_id=number) for number, name in enumerate(by_tier, 1)
@@ -113,6 +114,19 @@ def build(draft: Draft) -> Fabric:
         cables=cables,
         nics=_nics(draft, ports, names),
     )
+    return _in_planes(fabric)
+
+
+def _in_planes(fabric: Fabric) -> Fabric:
+    """Return the fabric with the planes of ports: those of their switches, or in order where a NIC has two in one."""
+    plane_of, nics = fabric.plane_of_switch, fabric.ports_of.values()
+    in_order = any(len({plane_of[port.port.switch] for port in ports}) < len(ports) for ports in nics)
+    placed = [
+        replace(port, plane=at if in_order else plane_of[port.port.switch])
+        for ports in nics
+        for at, port in enumerate(ports)
+    ]
+    return replace(fabric, nics=tuple(placed)) if any(nic.of for nic in placed) else fabric
 
 
 def _idle_hosts(draft: Draft) -> list[str]:
@@ -143,21 +157,32 @@ def _nics(draft: Draft, ports: _Ports, names: Names) -> tuple[Nic, ...]:
     host_ids = {host: names.give(host, "host") for host in hosts}
     nics = []
     for host, plugs in hosts.items():
-        for at, number in enumerate(plugs):
-            plug = draft.plugs[number]
-            nics.append(
-                Nic(
-                    id=names.give(f"{host_ids[host]}-n{at}", "nic"),
-                    host=host_ids[host],
-                    ip=ip_of[number],
-                    mac=_MAC_PREFIX + ip_of[number],
-                    port=ports.next_of(plug.switch, plug.interface, plug.place),
-                    capacity_bps=plug.rate_bps,
-                    rail=plug.rail,
-                    gpus=plug.gpus,
+        for at, of_nic in enumerate(_by_nic(draft, plugs)):
+            name = names.give(f"{host_ids[host]}-n{at}", "nic")
+            for position, number in enumerate(of_nic):
+                plug, several = draft.plugs[number], len(of_nic) > 1
+                nics.append(
+                    Nic(
+                        id=port_id(name, position) if several else name,
+                        host=host_ids[host],
+                        ip=ip_of[number],
+                        mac=_MAC_PREFIX + ip_of[number],
+                        port=ports.next_of(plug.switch, plug.interface, plug.place),
+                        capacity_bps=plug.rate_bps,
+                        rail=plug.rail,
+                        gpus=plug.gpus,
+                        of=name if several else "",
+                    )
                 )
-            )
     return tuple(nics)
+
+
+def _by_nic(draft: Draft, plugs: list[int]) -> list[list[int]]:
+    """Return the plugs of a host by NIC: those that serve the same GPUs are ports of one."""
+    found: dict[tuple[int, ...] | int, list[int]] = {}
+    for number in plugs:
+        found.setdefault(draft.plugs[number].gpus or number, []).append(number)
+    return list(found.values())
 
 
 def _addresses(draft: Draft) -> list[int]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from heddle.controller.model.fabric import Fabric, Nic
 from heddle.controller.model.health import Health
+from heddle.controller.model.planes import components
 from heddle.controller.planner.ground.jit import Flags, Ints, kernel
 from heddle.foundation.traffic_class import CLASS_OF_NETWORK, CLASSES
 
@@ -50,6 +51,8 @@ class Topology:
         self.nic_capacity: Ints = np.array([nic.capacity_bps for nic in fabric.nics], dtype=np.int64)
         both = (self.cable_capacity, self.cable_capacity, self.nic_capacity, self.nic_capacity)
         self.capacity: Ints = np.concatenate(both)
+        self.ports_of_rank = fabric.ports_by_rank if any(nic.of for nic in fabric.nics) else None
+        """The ports of each rank, where NICs have several; else a rank is the NIC of its id."""
         # A reference to the fabric would keep its own key in `_known` alive.
         self._cables, self._nics = fabric.cables, fabric.nics
         self._built: Topology | None = None
@@ -94,6 +97,14 @@ class Topology:
     def first_nic_link(self) -> int:
         """Return the number of the first NIC link; links of lower numbers join two switches."""
         return 2 * self.cables
+
+    @cached_property
+    def plane(self) -> Ints:
+        """Return the plane of every switch: its connected component; 0 where no NIC has several ports."""
+        if self.ports_of_rank is None:
+            return np.zeros(len(self.switch_ids), dtype=np.int64)
+        pairs = ((cable.lower.switch, cable.upper.switch) for cable in self._cables)
+        return np.array(list(components(self.switch_ids, pairs).values()), dtype=np.int64)
 
     @cached_property
     def nic_class(self) -> Ints:
@@ -232,6 +243,8 @@ def _reach(topology: Topology, alive: Flags, limit: int) -> Flags | None:
         falling = topology.tier[lower] == tier
         _join_rows(packed, lower[falling], upper[falling])
     reach = np.unpackbits(packed, axis=1, count=switches).astype(np.bool_)
+    if topology.plane.any():  # no flow joins two planes, so no bound and no path depends on those
+        reach |= topology.plane[:, None] != topology.plane
     return None if reach[np.unique(topology.upper)][:, leaves].all() else reach
 
 

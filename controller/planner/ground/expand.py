@@ -8,24 +8,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
 from heddle.controller.model.collectives import EACH_TO_EACH, RING, TO_ROOT, TREE, Pattern
 from heddle.controller.model.error import InputError
+from heddle.controller.model.health import Health
 from heddle.controller.model.job import Collective, JobRequest, Steering
 from heddle.controller.model.nccl import layout_of
-from heddle.controller.planner.ground.clos import Topology
+from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints, kernel
+from heddle.controller.planner.ground.planes import capacity_in_use, parts_of, ports_by_plane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Flows:
     """Queue pairs as columns with a row each, job by job in the order of their flow ids.
 
-    `job` and the ranks are indices, `logical` numbers the flows before the split into queue pairs,
-    `fixed_port` is 0 where the job sets none, `size_bytes` is the bytes per iteration, and `by_addresses` marks flows
-    of unknown ports, which are pinned by source and destination address.
+    `job` and the ranks are indices, `logical` numbers the flows before the split into queue pairs (of a flow in several
+    planes each part), `fixed_port` is 0 where the job sets none, `size_bytes` is the bytes per iteration, and
+    `by_addresses` marks flows of unknown ports, which are pinned by source and destination address.
     """
 
     job: Ints
@@ -138,12 +141,15 @@ def _pairs_of_kind(collective: Collective, members: Ints) -> tuple[Ints, Ints]:
     return members[source], members[target]
 
 
-def expand(topology: Topology, requests: Sequence[JobRequest], *, first_job: int = 0) -> Flows:
+def expand(
+    topology: Topology, requests: Sequence[JobRequest], *, first_job: int = 0, live: Live | None = None
+) -> Flows:
     """Expand jobs into flows; `first_job` is the number of the first job.
 
-    Raises InputError for a rank that is no NIC of the fabric, or a root or rank outside the job.
+    `live` are the links by which demands are split among planes, all of the fabric by default. Raises InputError for a
+    rank that is no NIC of the fabric, a root or rank outside the job, or NICs that no plane joins.
     """
-    parts = [_expand_job(topology, request, first_job + index) for index, request in enumerate(requests)]
+    parts = [_expand_job(topology, request, first_job + index, live) for index, request in enumerate(requests)]
     return joined_flows(parts) if parts else _empty()
 
 
@@ -153,13 +159,16 @@ def _empty() -> Flows:
     return Flows(**{column.name: none.astype(dtypes.get(column.name, np.int64)) for column in fields(Flows)})
 
 
-def _expand_job(topology: Topology, request: JobRequest, job: int) -> Flows:
+def _expand_job(topology: Topology, request: JobRequest, job: int, live: Live | None) -> Flows:
     nics = _nics_of(topology, request)
     parts = [_logical_flows(request, index, topology, nics) for index in range(len(request.collectives))]
     if not parts:
         return _empty()
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    numerator, denominator = _demands(topology, columns)
+    if topology.ports_of_rank is None or not len(columns["qps"]):
+        numerator, denominator = _demands(topology.nic_capacity, columns["src_nic"], columns["dst_nic"], columns)
+    else:
+        numerator, denominator, columns = _in_planes(topology, live, request, columns)
     qps = columns["qps"]
     pin = np.full(len(qps), request.steering is Steering.PIN)
     fixed, every = columns["fixed_port"] > 0, np.arange(len(qps), dtype=np.int64)
@@ -192,7 +201,11 @@ _COPIED = ("collective", "src_rank", "dst_rank", "phase", "src_nic", "dst_nic", 
 
 
 def _nics_of(topology: Topology, request: JobRequest) -> Ints:
+    """Return the number of the NIC of each rank, of several ports the first."""
+    known = topology.ports_of_rank
     try:
+        if known is not None:
+            return np.array([topology.nic_index[known[name][0].id] for name in request.ranks], dtype=np.int64)
         return np.fromiter(map(topology.nic_index.__getitem__, request.ranks), np.int64, len(request.ranks))
     except KeyError as unknown:
         raise InputError(f"job {request.job_id}: rank {unknown.args[0]!r} is no NIC of this fabric") from None
@@ -261,13 +274,47 @@ def _occurrences(keys: Ints, bits: int) -> Ints:
     return seen
 
 
-def _demands(topology: Topology, columns: dict[str, Ints]) -> tuple[Ints, Ints]:
-    """Return demands as fractions: the rate of a flow, or min(C_src / n_out, C_dst / n_in) where it is elastic."""
+def _in_planes(
+    topology: Topology, live: Live | None, request: JobRequest, columns: dict[str, Ints]
+) -> tuple[Ints, Ints, dict[str, Ints]]:
+    """Split flows among planes: return the demand of each part as a fraction, and the columns of all parts."""
+    known, live = topology.ports_of_rank or {}, live or Live.of(topology, Health())
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(request.ranks))}
+    ports = ports_by_plane(topology, [known[name] for name in numbers])
+    nic_of_rank = np.array([numbers[name] for name in request.ranks], dtype=np.int64)
+    source, target = nic_of_rank[columns["src_rank"]], nic_of_rank[columns["dst_rank"]]
+    apart = np.flatnonzero(~((ports[source] >= 0) & (ports[target] >= 0)).any(axis=1))
+    if len(apart):
+        names = " and ".join(list(numbers)[side[apart[0]]] for side in (source, target))
+        raise InputError(f"job {request.job_id}: {names} have no port in one plane; give the job ranks of one plane")
+    rates = np.where(ports >= 0, capacity_in_use(topology, live)[ports], 0).sum(axis=1)
+    numerator, denominator = _demands(np.maximum(rates, 1), source, target, columns)
+    parts = parts_of(topology, live, ports[source], ports[target])
+    split: dict[str, Any] = {name: column[parts.flow] for name, column in columns.items()}
+    count = np.diff(parts.first)[parts.flow]
+    number = np.arange(len(parts.flow), dtype=np.int64) - parts.first[parts.flow]
+    split |= {
+        "src_nic": parts.source,
+        "dst_nic": parts.target,
+        "bytes": split["bytes"] * parts.weight / parts.whole,
+        # The queue pairs of a flow in one plane follow those in the plane before.
+        "first_queue_pair": split["first_queue_pair"] * count + number * split["qps"],
+    }
+    denominator = denominator[parts.flow] * parts.whole
+    # A part in a plane that is gone keeps 1 bit/s, so that no share divides by 0.
+    return np.maximum(numerator[parts.flow] * parts.weight, denominator * split["qps"]), denominator, split
+
+
+def _demands(capacity: Ints, src: Ints, dst: Ints, columns: dict[str, Ints]) -> tuple[Ints, Ints]:
+    """Return demands as fractions: the rate of a flow, or min(C_src / n_out, C_dst / n_in) where it is elastic.
+
+    `src` and `dst` are the NICs of the flows, `capacity` has their rates in bit/s.
+    """
     numerator, denominator = columns["rate"].copy(), np.ones(len(columns["rate"]), dtype=np.int64)
     elastic = np.flatnonzero(columns["rate"] == 0)
-    source, target, phase = (columns[name][elastic] for name in ("src_nic", "dst_nic", "phase"))
-    leaving, entering = _crowd(phase, source, topology.nics), _crowd(phase, target, topology.nics)
-    out_rate, in_rate = topology.nic_capacity[source], topology.nic_capacity[target]
+    source, target, phase = src[elastic], dst[elastic], columns["phase"][elastic]
+    leaving, entering = _crowd(phase, source, len(capacity)), _crowd(phase, target, len(capacity))
+    out_rate, in_rate = capacity[source], capacity[target]
     by_source = out_rate * entering <= in_rate * leaving
     numerator[elastic] = np.where(by_source, out_rate, in_rate)
     denominator[elastic] = np.where(by_source, leaving, entering)

@@ -49,7 +49,7 @@ class Forecast:
         """Return the prediction for a job; raises as `solve` does."""
         topology, live, jobs = self._topology, self.live, [*self._jobs, request]
         job_ids = [job.job_id for job in jobs]
-        new = expand(topology, (request,), first_job=len(self._jobs))
+        new = expand(topology, (request,), first_job=len(self._jobs), live=live)
         refuse_taken_tuples(topology, job_ids, joined_flows((self._old.flows, new)))
         if (why := dead_nic(topology, live, job_ids, new)) is not None:
             return Infeasible(why=why)

@@ -306,10 +306,12 @@ class Engine:
         store = self._store
         jobs = [self._jobs[number] for number in sorted(set(store.s.flow["job"][rows].tolist()))]
         every = np.concatenate([job.rows for job in jobs])
-        chosen = store.stranded[every]
-        flows = joined_flows([job.flows.as_job(number) for number, job in enumerate(jobs)]).rows(chosen)
+        flows = joined_flows([job.flows.as_job(number) for number, job in enumerate(jobs)])
+        if self._topology.ports_of_rank is None:  # else the other parts of a flow matter
+            chosen = store.stranded[every]
+            every, flows = every[chosen], flows.rows(chosen)
         ids = [job.request.job_id for job in jobs]
-        live, hops = self._router().live, packed(store.paths[every[chosen]])
+        live, hops = self._router().live, packed(store.paths[every])
         return dead_nic(self._topology, live, ids, flows) or no_path(self._topology, live, ids, flows, hops) or ""
 
     def _delta(self, own: Ints) -> Delta:

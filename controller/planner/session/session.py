@@ -124,7 +124,7 @@ class Session:
         known = next((name for place, name in enumerate(ids) if name in self._numbers or name in ids[:place]), None)
         if known is not None:
             raise AlreadyExistsError(f"job {known} is in this session already: remove it first")
-        flows = expand(self._topology, requests)
+        flows = expand(self._topology, requests, live=self._live() if self._topology.ports_of_rank else None)
         dead = self._dead_nics.any() or self._store.dead_leaf.any()
         if dead and (why := dead_nic(self._topology, self._live(), ids, flows)) is not None:
             return Infeasible(why=why)

@@ -36,8 +36,8 @@ class Finding:
 
     @property
     def exit_status(self) -> int:
-        """Return 2 for a malformed file, 3 for a sound one with NICs cut off."""
-        return 2 if self.problems else 3 if self.cut_off else 0
+        """Return 2 for a malformed file, 3 for a sound one with NICs cut off; those of other planes are not."""
+        return 2 if self.problems else 3 if not all(one.other_plane for one in self.cut_off) else 0
 
 
 def check_files(paths: Iterable[Path]) -> list[Finding]:
@@ -98,13 +98,20 @@ def _check_fabric(finding: Finding, document: Document) -> Fabric | None:
     finding.counts = {
         "switches": len(fabric.switches),
         "hosts": len({nic.host for nic in fabric.nics}),
-        "nics": len(fabric.nics),
+        "nics": len(fabric.ports_of),
         "links": len(fabric.cables),
+        **_planes_of(fabric),
         "failed": sum(map(len, (fabric.failed.down_cables, fabric.failed.down_switches, fabric.failed.down_nics))),
     }
     finding.cut_off = cut_off(fabric, fabric.failed)
     finding.ports = room_line(fabric) if fabric.steered_by is SteeredBy.OPENFLOW else ""
     return fabric
+
+
+def _planes_of(fabric: Fabric) -> dict[str, int]:
+    """Return the number of planes that NICs have ports in; none where each has one port."""
+    planes = {nic.plane for nic in fabric.nics}
+    return {"planes": len(planes)} if len(planes) > 1 else {}
 
 
 def _check_jobs(finding: Finding, document: Document, fabric: Fabric | None) -> None:
@@ -131,6 +138,7 @@ _WORDS = {
     "hosts": ("host", "hosts"),
     "nics": ("NIC", "NICs"),
     "links": ("link between switches", "links between switches"),
+    "planes": ("plane", "planes"),
     "failed": ("failed link or switch", "failed links and switches"),
     "jobs": ("job", "jobs"),
     "flow_plans": ("flow plan", "flow plans"),

@@ -71,7 +71,7 @@ def _counts(found: Imported) -> str:
     by_role = ", ".join(f"{roles.count(role):,} {role}" for role in Role if role in roles)
     hosts = len({nic.host for nic in found.fabric.nics})
     links = f"{len(found.fabric.cables):,} links between switches"
-    return f"{hosts:,} hosts, {len(found.fabric.nics):,} NICs, {len(roles):,} switches ({by_role}), {links}"
+    return f"{hosts:,} hosts, {len(found.fabric.ports_of):,} NICs, {len(roles):,} switches ({by_role}), {links}"
 
 
 def _notes(path: Path, found: Imported) -> Iterator[str]:

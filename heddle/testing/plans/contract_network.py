@@ -1,8 +1,9 @@
 """A fabric file as sets and dictionaries, as the contract has it; nothing is imported from what is checked."""
 
 from fractions import Fraction
+from typing import Any
 
-from heddle.testing.plans import contract_fabric
+from heddle.testing.plans import contract_fabric, contract_planes
 
 TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
 
@@ -10,7 +11,7 @@ TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
 class Network:
     """A fabric file as sets and dictionaries: directed links with their ends and capacity."""
 
-    def __init__(self, data):
+    def __init__(self, data: dict[str, Any]) -> None:
         self.role, self.cables, self.nics = {}, {}, {}
         if "generate" in data:
             self._generate(dict(data["generate"]))
@@ -22,19 +23,37 @@ class Network:
             for name in [name for name, nic in self.nics.items() if nic["host"] == host["id"]]:
                 del self.nics[name]
             for nic in host["nics"]:
-                self.nics[nic["id"]] = {"host": host["id"], "port": nic["port"], "bps": bps(nic.get("gbps", 100))}
+                self._plug(host["id"], nic)
+        planes = contract_planes.planes_of(self.role, self.cables)
+        self.ports = {}
+        for name, nic in self.nics.items():
+            nic.setdefault("plane", planes[switch_of(nic["port"])])
+            self.ports.setdefault(nic.get("of", name), []).append(name)
         self._draw_links()
         self._fail(data.get("failed", []))
+
+    def _plug(self, host, nic):
+        """Add the ports of a NIC, each under a name of its own where it lists them."""
+        several = "ports" in nic
+        for number, port in enumerate(nic["ports"] if several else [nic]):
+            found = {"host": host, "port": port["port"], "bps": bps(port.get("gbps", 100))}
+            found |= {"of": nic["id"]} if several else {}
+            found |= {"plane": port["plane"]} if "plane" in port else {}
+            self.nics[f"{nic['id']}/p{number}" if several else nic["id"]] = found
 
     def _generate(self, shape):
         kind, gbps = shape.pop("kind"), shape.pop("gbps", 100)
         uplink = shape.pop("uplink_gbps", gbps)
         if kind != "clos3":
             shape.pop("pods", None), shape.pop("aggs_per_pod", None)
-        switches, cables, nics = getattr(contract_fabric, kind)(**shape)
+        planes = shape.pop("planes", 1)
+        switches, cables, nics = contract_planes.generated(getattr(contract_fabric, kind)(**shape), planes)
         self.role = {name: role for name, (role, _) in switches.items()}
         self.cables = {frozenset(ends): bps(uplink) for ends in cables}
-        self.nics = {name: {"host": nic["host"], "port": nic["port"], "bps": bps(gbps)} for name, nic in nics.items()}
+        kept = ("host", "port", "of", "plane")
+        self.nics = {
+            name: {key: nic[key] for key in kept if key in nic} | {"bps": bps(gbps)} for name, nic in nics.items()
+        }
 
     def _draw_links(self):
         self.capacity, self.ends = {}, {}
@@ -64,6 +83,9 @@ class Network:
         """Return whether a link between switches goes to a higher tier."""
         a, b = self.ends[link]
         return TIER[self.role[a]] < TIER[self.role[b]]
+
+    def host(self, rank):
+        return self.nics[self.ports[rank][0]]["host"]
 
     def leaf(self, nic):
         return switch_of(self.nics[nic]["port"])

@@ -41,13 +41,13 @@ def test_rates_are_those_of_the_file():
     assert {cable.capacity_bps for cable in fabric.cables} == {200 * 10**9, 10**12}
 
 
-def test_a_gpu_on_two_leaves_has_two_nics():
+def test_a_gpu_on_two_leaves_has_a_nic_with_two_ports():
     text = RAILS.replace("11 2 2 5 14", "11 2 2 5 15") + "0 7 400Gbps 0.0005ms 0\n"
     nics = [nic for nic in imported(text).fabric.nics if nic.host == "h1"]
-    assert [(nic.id, nic.rail, nic.gpus, nic.port.switch) for nic in nics] == [
-        ("h1-n0", 0, (0,), "switch6"),
-        ("h1-n1", 1, (1,), "switch7"),
-        ("h1-n2", 0, (0,), "switch7"),
+    assert [(nic.id, nic.of, nic.rail, nic.gpus, nic.port.switch) for nic in nics] == [
+        ("h1-n0/p0", "h1-n0", 0, (0,), "switch6"),
+        ("h1-n0/p1", "h1-n0", 0, (0,), "switch7"),
+        ("h1-n1", "", 1, (1,), "switch7"),
     ]
 
 

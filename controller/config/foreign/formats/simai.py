@@ -4,8 +4,8 @@
     ids of all switches, the NVSwitches first
     node node rate delay error_rate                              once per link
 
-GPUs are nodes 0 and on, server by server. A GPU's links to switches are its NICs (two of them in a dual-ToR fabric);
-links to NVSwitches stay inside a server and are no fabric links.
+GPUs are nodes 0 and on, server by server. A GPU's links to switches are the ports of its NIC (two in a dual-ToR
+fabric); links to NVSwitches stay inside a server and are no fabric links.
 """
 
 import re
@@ -51,7 +51,9 @@ def read(text: str, draft: Draft, options: Options) -> None:
         nvlinks += nodes.add_link(place, words)
     if links < nodes.head.links:
         draft.refuse(place, f"the file ends after {links} links, the first line says {nodes.head.links}")
-    draft.assumed.append(f"{nodes.head.gpus_per_server} GPUs per host, a NIC for each link of a GPU to a switch")
+    draft.assumed.append(
+        f"{nodes.head.gpus_per_server} GPUs per host, a NIC for each; its links to switches are its ports"
+    )
     if nvlinks:
         draft.assumed.append(f"{nvlinks} NVSwitch links are inside hosts and no fabric links")
 

@@ -58,6 +58,12 @@ def plan(
         list[str] | None,
         typer.Option(metavar="LINK", help="A link or switch that has failed, as in the fabric file; may be repeated."),
     ] = None,
+    planner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="An installed planner of another distribution chooses the paths.")
+    ] = None,
+    planner_seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="How long --planner may take.")
+    ] = 60.0,
 ) -> None:
     """Plan jobs offline: paths, source ports and rates, with a lower bound that no plan can beat.
 
@@ -68,7 +74,10 @@ def plan(
     with _uncollected():
         from heddle.programs.console.plan import run_plan
 
-        run_plan(fabric, jobs, as_json=as_json, rules=rules, beside=beside, failed=failed or ())
+        run_plan(
+            fabric, jobs, as_json=as_json, rules=rules, beside=beside, failed=failed or (), planner=planner,
+            planner_limit_s=planner_seconds,
+        )  # fmt: skip
 
 
 def suggest(
