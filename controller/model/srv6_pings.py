@@ -125,7 +125,7 @@ class Pings:
         back = back or cable.upper
         home = self._fabric.cable_by_port[back].down_link
         ends = (self._sids.node(back.switch), *self._ports(home), self._sids.node(self._leaf))
-        return address_of(self._fabric.srv6.block, (*self._ports(cable.up_link), *ends, *self._to_nic))
+        return address_of(self._sids.block(self._leaf), (*self._ports(cable.up_link), *ends, *self._to_nic))
 
     def addresses_above(self, cable: Cable, hop: Cable) -> tuple[int, ...]:
         """Return the addresses of the pings by a cable above the leaf's, reached and left by `hop`; () if none fits."""
@@ -136,7 +136,8 @@ class Pings:
             out, up, down, home = map(self._sids.of_port, links)
             far, near = (self._sids.node(each.upper.switch) for each in (cable, hop))
             pings = [(out, up, far, down, home, *self._to_nic), (out, up, down, near, home, *self._to_nic)]
-        return tuple(address_of(self._fabric.srv6.block, usids) for usids in pings if len(usids) <= MAX_USIDS)
+        block = self._sids.block(self._leaf)
+        return tuple(address_of(block, usids) for usids in pings if len(usids) <= MAX_USIDS)
 
     def _ports(self, *links: str) -> tuple[int, ...]:
         """Return the uSIDs of the ports by which switches send over links."""

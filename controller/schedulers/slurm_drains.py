@@ -39,8 +39,8 @@ def reasons_of(text: str) -> dict[str, str]:
 
 def down_hosts(fabric: Fabric, down_links: Collection[str]) -> set[str]:
     """Return the hosts whose NICs of the compute network are all down."""
-    links = {nic.id: nic.up_link for nic in fabric.nics}
-    return {host for host, nics in nics_of_hosts(fabric).items() if all(links[nic.id] in down_links for nic in nics)}
+    links = {name: {port.up_link for port in ports} for name, ports in fabric.ports_of.items()}
+    return {host for host, nics in nics_of_hosts(fabric).items() if all(links[nic.id] <= down_links for nic in nics)}
 
 
 def drains(reasons: Mapping[str, str], down: Collection[str]) -> Drains:
