@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from heddle.controller.model.error import (
         AlreadyExistsError,
         BudgetExceededError,
+        DeniedError,
         HeddleError,
         InputError,
         NoAdmissiblePlanError,
+        NotFoundError,
         PlanError,
         PlannerError,
         PrerequisiteError,
+        UnavailableError,
     )
     from heddle.controller.model.fabric import Fabric
     from heddle.controller.model.job import (
@@ -56,6 +59,7 @@ __all__ = [
     "Collective",
     "CollectiveKind",
     "Completion",
+    "DeniedError",
     "Fabric",
     "FlowDemand",
     "FlowPlan",
@@ -65,12 +69,14 @@ __all__ = [
     "InputError",
     "Job",
     "NoAdmissiblePlanError",
+    "NotFoundError",
     "Plan",
     "PlanError",
     "PlannerError",
     "PrerequisiteError",
     "RankPair",
     "Steering",
+    "UnavailableError",
     "WhatIf",
     "bound",
     "clos3",
@@ -88,8 +94,8 @@ __all__ = [
 _MODULES = {
     "heddle.controller.config.load": ("load_fabric", "load_jobs"),
     "heddle.controller.model.error": (
-        *("AlreadyExistsError", "BudgetExceededError", "HeddleError", "InputError", "NoAdmissiblePlanError"),
-        *("PlanError", "PlannerError", "PrerequisiteError"),
+        *("AlreadyExistsError", "BudgetExceededError", "DeniedError", "HeddleError", "InputError", "UnavailableError"),
+        *("NoAdmissiblePlanError", "NotFoundError", "PlanError", "PlannerError", "PrerequisiteError"),
     ),
     "heddle.controller.model.fabric": ("Fabric",),
     "heddle.controller.model.job": (

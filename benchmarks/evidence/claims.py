@@ -53,8 +53,10 @@ class Claim(NamedTuple):
 COMMANDS = {
     "demo": Command(("demo", "--json"), 3),
     "plan": Command(("bench", "plan", "--json"), 3),
+    "bmwg": Command(("bench", "bmwg", "--json"), 1),
     "cabling": Command(("bench", "cabling", "--json"), 1),
     "southbound": Command(("bench", "southbound", "--json"), 1),
+    "victim": Command(("bench", "victim", "--json"), 3),
     "submit": Command(("bench", "submit", "--json"), 1),
 }
 
@@ -87,6 +89,20 @@ def _on_planned_links(found: Any) -> float:
 
 def _scenes(found: Any) -> float:
     return float(sum(scene["verdict"] == "shown" for scene in found["scenes"]))
+
+
+def _ring_512(balancer: str) -> Callable[[Any], float]:
+    def figure(found: Any) -> float:
+        wanted = ("all-reduce", 512, balancer)
+        rows = found["collectives"]
+        row = next(row for row in rows if (row["collective"], row["accelerators"], row["balancer"]) == wanted)
+        return 100 * float(row["busbw_efficiency"])
+
+    return figure
+
+
+def _victim(mode: str, of: Callable[[Iterable[float]], float]) -> Callable[[Any], float]:
+    return lambda found: 100 * of(float(row["worst"]) for row in found[mode] if row["valid"])
 
 
 def _goals(found: Any) -> float:
@@ -128,8 +144,21 @@ CLAIMS = (
         "plan", lambda found: float(found["process"]["process_s"]), at_most=3, unit=" s",
     ),
     Claim(
+        "ring all-reduce of 512 accelerators at random places: part of the line rate, planned",
+        "bmwg", _ring_512("planned"), at_least=99, unit=" %",
+    ),
+    Claim("the same under ECMP", "bmwg", _ring_512("ECMP"), at_most=35, unit=" %"),
+    Claim(
         "wrong cables, a bad day of 550 faults on three fabrics: causes named as planted",
         "cabling", _causes_named, at_least=95, unit=" %",
+    ),
+    Claim(
+        "a flow beside an incast of 7 in the lab: goodput in its worst second over alone, planned, worst of 3 runs",
+        "victim", _victim("planned, PFC and DCQCN", min), at_least=90, unit=" %",
+    ),
+    Claim(
+        "the same under ECMP with DCQCN, best of 3 runs",
+        "victim", _victim("ECMP, PFC and DCQCN", max), at_most=90, unit=" %",
     ),
     Claim(
         "10,000 rules to one switch: rate over that of `ovs-ofctl --bundle add-flows`",

@@ -11,6 +11,8 @@ from heddle.controller.model.srv6 import BLOCK_BITS, MAX_NODE, MAX_PORT, Sids
 from heddle.controller.model.srv6_settings import LastHop, Srv6, Style
 
 _TAKEN = {
+    "100::/32": "packets to discard (RFC 6666)",
+    "2001::/32": "Teredo",
     "::/16": "loopback and IPv4-mapped addresses",
     "64:ff9b::/32": "translated IPv4 addresses",
     "2002::/16": "6to4",
@@ -57,14 +59,12 @@ def _problems(fabric: Fabric) -> Iterator[Problem]:
     sids = Sids(fabric)
     style = fabric.srv6.style
     room = sids.ports_per_switch if style is Style.CABLE else 1
-    for place, switch in enumerate(fabric.switches):
+    for switch in fabric.switches:
         if (switch.datapath_id + 1) * room - 1 > MAX_NODE:
             limit = (MAX_NODE + 1) // room - 1
             why = f", as each switch takes {room} uSIDs in style cable" if room > 1 else ""
-            yield Problem(
-                f"switches[{place}].datapath_id",
-                f"{switch.id} has {switch.datapath_id}, uSIDs name switches 1 to {limit}{why}: give it a lower one",
-            )
+            text = f"{switch.id} has datapath_id {switch.datapath_id}, uSIDs name switches 1 to {limit}{why}"
+            yield Problem("switches", f"{text}: give it a lower one")
             break
     for port in (*(nic.port for nic in fabric.nics), *fabric.cable_by_port):
         if port.number > MAX_PORT:

@@ -8,7 +8,7 @@ import numpy as np
 from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.flow_table import FlowTable
-from heddle.controller.planner.ground.loads import LinkLoads
+from heddle.controller.planner.ground.path_sets import job_loads
 from heddle.controller.planner.ground.placed import Placed
 
 
@@ -40,4 +40,5 @@ class Splits:
             return placed
         flows = replace(table.flows, demand_bps=now.demand_bps, size_bytes=now.size_bytes)
         split = table.with_paths(replace(table.paths, flows=flows))
-        return request, replace(job, flows=split, link_loads_bps=LinkLoads(table.topology, flows, table.hops))
+        loads = job_loads(table.topology, flows, table.hops, table.sets)
+        return request, replace(job, flows=split, link_loads_bps=loads)

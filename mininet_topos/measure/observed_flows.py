@@ -28,6 +28,8 @@ def observed_flows(
                 dst_qpn=entry["peer_qpn"],
                 sent_bytes=entry["sent_bytes"],
                 timestamp_unix_ns=listing["timestamp_unix_ns"],
+                path_errors=entry.get("path_errors", 0),
+                left_sid=entry.get("left_sid", ""),
             )
             for entry in listing["queue_pairs"]
             if only is None or entry["qpn"] in only

@@ -221,7 +221,7 @@ class FlowRunner:
             "mtu_bytes": settings.mtu_bytes,
             "message_bytes": settings.message_bytes,
             "window": settings.window,
-            "ack_every": settings.ack_every_at(request.rate_bps),
+            "ack_every": settings.ack_every_at(request.rate_bps, bool(request.paths)),
             "timeout_ns": settings.ack_timeout_ns,
             **self._tunnel(src, request.sid),
             **self._spray(src, request.paths),

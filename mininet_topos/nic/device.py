@@ -19,7 +19,7 @@ from heddle.mininet_topos.nic.spray.sender import SpraySender
 from heddle.mininet_topos.wire import roce
 from heddle.mininet_topos.wire.pause_frame import pause_frame, read_pause_frame
 from heddle.mininet_topos.wire.sockets import bind_roce_port, open_roce_socket, socket_drops
-from heddle.mininet_topos.wire.srv6 import quoted_by_error, unwrapped
+from heddle.mininet_topos.wire.srv6 import Quoted, quoted_by_error, unwrapped
 
 RECEIVE_BATCH = 64
 SEND_BATCH = 8
@@ -246,9 +246,7 @@ class Nic:
                     queue.next_check_ns = 0
             return
         if (quoted := quoted_by_error(self._buffer, length)) is not None:
-            for queue in self._round_robin:
-                if queue.peer_qpn == quoted.destination_qp:
-                    queue.on_unreachable(quoted.udp_source_port, now_ns)
+            self._on_path_error(quoted, now_ns)
             return
         packet = roce.parse(*unwrapped(self._buffer, length))
         counts = self._counters.counts
@@ -263,6 +261,14 @@ class Nic:
             self._on_data(packet, now_ns)
         elif packet.opcode in _RECEIVED:
             self._on_ack_or_cnp(packet, now_ns)
+
+    def _on_path_error(self, quoted: Quoted, now_ns: int) -> None:
+        """Count an error for the queue pairs whose data it quotes; those about ACKs and former runs are left out."""
+        for queue in self._round_robin:
+            if queue.peer_qpn == quoted.destination_qp:
+                self._counters.counts["rx_path_errors"] += 1
+                queue.count_path_error(quoted.left)
+                queue.on_unreachable(quoted.udp_source_port, now_ns)
 
     def _on_ack_or_cnp(self, packet: roce.Packet, now_ns: int) -> None:
         queue, counts = self._sending.get(packet.destination_qp), self._counters.counts

@@ -3,7 +3,8 @@
 `ethtool -S`: rx_prio3_pause, rx_prio3_pause_duration (microseconds), tx_prio3_bytes, rx_vport_rdma_unicast_packets,
 …, out_of_buffer. `hw_counters` of the RDMA device: np_cnp_sent, np_ecn_marked_roce_packets, rp_cnp_handled,
 rp_cnp_ignored, out_of_sequence, packet_seq_err, local_ack_timeout_err, duplicate_request, rx_icrc_encapsulated.
-The others are Heddle's own: packets by type, frames that the device refused, and frames for other NICs.
+The others are Heddle's own: packets by type, frames that the device refused, and frames for other NICs, ICMPv6
+errors that quote packets of open queue pairs.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from heddle.mininet_topos.wire.pause_frame import PRIORITIES
 COUNTERS = (
     "tx_data_packets", "tx_ack_packets", "rx_data_packets", "rx_ack_packets", "rx_cnp_packets", "rx_foreign_packets",
     "rx_unknown_qp_packets", "rx_icrc_encapsulated", "tx_refused", "out_of_buffer", "np_ecn_marked_roce_packets",
-    "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored",
+    "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored", "rx_path_errors",
 )  # fmt: skip
 REQUESTER_ERRORS = ("packet_seq_err", "local_ack_timeout_err")
 RESPONDER_ERRORS = ("out_of_sequence", "duplicate_request")

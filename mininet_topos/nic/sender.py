@@ -8,6 +8,7 @@ A queue pair with a floor may exceed its plan under congestion control, which do
 keeps to the floor.
 """
 
+import socket
 from collections import deque
 from typing import Any
 
@@ -46,7 +47,8 @@ class SendQueue:
         self.reaction = None if dcqcn is None else ReactionPoint(dcqcn, rate_bps, self._floor_bps)
         self.admission = _admission(description.get("admission"))
         self.first_tx_ns: int | None = None
-        self.cnps = self.tx_bytes = 0
+        self.cnps = self.tx_bytes = self.path_errors = 0
+        self._left = bytes(16)
         self.next_check_ns: float = 0
         self.moves: deque[MoveRecord] = deque(maxlen=path_move.RECORDED_MOVES)
         self._peer = {"peer_qpn": route.destination_qp, "peer_ip": description["peer_ip"]}
@@ -120,6 +122,11 @@ class SendQueue:
             self.requester.on_nak(packet.psn, now_ns)
         else:
             self.requester.on_ack(packet.psn, now_ns)
+
+    def count_path_error(self, left: bytes) -> None:
+        """Count an ICMPv6 error about a packet; `left` is the destination address that it quotes."""
+        self.path_errors += 1
+        self._left = left
 
     def on_unreachable(self, _udp_source_port: int, _now_ns: int) -> bool:
         """Ignore a switch's error about a packet: one path is all there is."""
@@ -199,8 +206,11 @@ class SendQueue:
             self._open_ns = (0.0, float("inf"))
 
     def describe(self) -> dict[str, Any]:
-        """Return what identifies this queue pair on the wire now, and the bytes of the frames that it has sent."""
-        return {"qpn": self.qpn, **self._peer, "udp_source_port": self._port, "sent_bytes": self.tx_bytes}
+        """Return what identifies this queue pair on the wire now, the bytes of its frames, and errors about them."""
+        found = {"qpn": self.qpn, **self._peer, "udp_source_port": self._port, "sent_bytes": self.tx_bytes}
+        if not self.path_errors:
+            return found
+        return found | {"path_errors": self.path_errors, "left_sid": socket.inet_ntop(socket.AF_INET6, self._left)}
 
     def report(self) -> dict[str, Any]:
         """Return the counters of this queue pair as a sender."""

@@ -19,6 +19,7 @@ class NicSettings:
 
     - `window` is several times the packets that a path holds, because a sender at line rate never reduces a backlog
       that a short delay has left in either direction.
+    - `spray_ack_every` is `ack_every` of queue pairs that spray: their ACKs also say which packets are lost.
     - `warm_up` sends one packet on every queue pair before the run. It fills Open vSwitch's flow cache, which switching
       silicon does not have; otherwise the first packets of a run would wait for it.
     - `dcqcn`: NICs send CNPs for marked packets and react to them, with the `DcqcnSettings` of their rate.
@@ -32,6 +33,7 @@ class NicSettings:
     message_bytes: int = 262_144
     window: int = 128
     ack_every: int = 8
+    spray_ack_every: int = 4
     ack_timeout_ns: int = 400_000_000
     seed: int = 1
     warm_up: bool = True
@@ -59,13 +61,13 @@ class NicSettings:
             "snapshot_period_ns": period_ns,
         }
 
-    def ack_every_at(self, rate_bps: int) -> int:
-        """Return the number of packets per ACK at a rate: `ack_every`, or fewer if they take over half the timeout.
+    def ack_every_at(self, rate_bps: int, sprays: bool = False) -> int:
+        """Return the number of packets per ACK at a rate: the setting, or fewer if they take over half the timeout.
 
         The retransmission timer runs while packets wait for the one that requests the ACK.
         """
         packets = rate_bps * self.ack_timeout_ns // (2 * 8 * shaping.FULL_FRAME_BYTES * 10**9)
-        return max(1, min(self.ack_every, packets))
+        return max(1, min(self.spray_ack_every if sprays else self.ack_every, packets))
 
     @staticmethod
     def for_fabric(fabric: Fabric) -> "NicSettings":

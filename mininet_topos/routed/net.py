@@ -163,6 +163,8 @@ class RoutedNet(FabricNet):
             lines += [f"route add {address}/32 dev {device}"]
             lines += [f"neigh replace {address} lladdr {mac_text(nic.mac)} dev {device} nud permanent"]
         ip_batch(lines, self._entrance(switch))
+        if self.sids is not None:
+            ip_batch([static_sids.OWN_PACKETS], self._entrance(switch), ("-6",))
         rates = {names[port]: bps for port, bps in port_rates(self.fabric) if port.switch == switch}
         shaping.shape_switch_ports([self._egress(name, bps) for name, bps in rates.items()], self._entrance(switch))
 

@@ -17,7 +17,11 @@ NEEDS = "Linux 6.17 with seg6local (6.1 with `srv6: {style: cable}`) and iproute
 FLAVOR = "flavors next-csid lblen 32 nflen 16"
 OWN_DEVICE, OTHER_END = "sr0", "sr1"
 """The entries of a switch's own uSIDs need a device that stays up: a port's would go with it, and lo refuses them."""
+OWN_PACKETS = "rule add iif lo lookup 100 pref 100"
+"""A line for `ip -6`: what a router itself sends, such as ICMPv6 errors, has other routes: seg6local only forwards."""
+_ERROR_TABLE = "table 100"
 _LINK_LOCAL = 0xFE80 << 112
+_HOST_BITS = 64
 SETTINGS = {
     "conf/all/forwarding": 1,
     "conf/all/seg6_enabled": 1,
@@ -57,7 +61,26 @@ class StaticSids:
             peer = self.peer_mac_of[port]
             found.append(f"addr replace {link_local(self.mac_of[port])}/64 dev {device} nodad")
             found.append(f"neigh replace {link_local(peer)} lladdr {mac_text(peer)} dev {device} nud permanent")
-        return [*found, *self._entries(switch, names)]
+        return [*found, *self._entries(switch, names), *self._of_errors(switch, names)]
+
+    def _of_errors(self, switch: str, names: Mapping[PortRef, str]) -> Iterator[str]:
+        """Yield a router's address as the sender of errors, and its routes to NICs of its own and neighbouring leaves.
+
+        What is forwarded does not see them: a ping that comes back to a wrong leaf has to be lost.
+        """
+        own = self._sids.locator(switch) | 1
+        yield f"addr replace {ipv6_text(own)}/128 dev {OWN_DEVICE}"
+        for nic in self._fabric.nics_of_leaf.get(switch, ()):
+            if nic.port in names:
+                source = ipv6_text(self._sids.source(nic) >> _HOST_BITS << _HOST_BITS)
+                yield f"route replace {source}/64 via {link_local(nic.mac)} dev {names[nic.port]} {_ERROR_TABLE}"
+        hops: dict[str, list[str]] = {}
+        for cable in self._fabric.down_cables[switch]:
+            if cable.upper in names:
+                peer = link_local(self.peer_mac_of[cable.upper])
+                hops.setdefault(cable.lower.switch, []).append(f"nexthop via {peer} dev {names[cable.upper]}")
+        for below, found in hops.items():
+            yield f"route replace {prefix_text(self._sids.locator(below))} {_ERROR_TABLE} {' '.join(found)}"
 
     def _entries(self, switch: str, names: Mapping[PortRef, str]) -> Iterator[str]:
         for entry in self._sids.entries(switch):

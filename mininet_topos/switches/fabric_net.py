@@ -261,9 +261,9 @@ def require_lab_tools() -> None:
         raise PrerequisiteError(f"network namespaces are not allowed here ({why}): run outside of this container")
 
 
-def ip_batch(commands: Sequence[str], entrance: Sequence[str] = ()) -> None:
+def ip_batch(commands: Sequence[str], entrance: Sequence[str] = (), options: Sequence[str] = ()) -> None:
     """Run lines of ip(8) in the namespace that `entrance` enters; raises PrerequisiteError with its first complaint."""
-    words = [*entrance, "ip", "-batch", "-"]
+    words = [*entrance, "ip", *options, "-batch", "-"]
     done = subprocess.run(words, input="\n".join(commands), text=True, capture_output=True, check=False)
     if done.returncode != 0:
         raise PrerequisiteError(f"ip refused to make the lab's links: {done.stderr.strip().splitlines()[0]}")

@@ -16,21 +16,24 @@ Instruction = tuple[int, int, int, int]
 
 ROCE_TO_HERE: tuple[Instruction, ...] = (
     (0x28, 0, 0, 12),  # load the ethertype
-    (0x15, 14, 0, 0x8808),  # MAC control, of which priority flow control is one: take
+    (0x15, 17, 0, 0x8808),  # MAC control, of which priority flow control is one: take
     (0x15, 8, 0, srv6.ETHERTYPE),  # IPv6
-    (0x15, 0, 13, 0x0800),  # not IPv4: refuse
+    (0x15, 0, 16, 0x0800),  # not IPv4: refuse
     (0x30, 0, 0, 23),  # load the protocol
-    (0x15, 0, 11, 17),  # not UDP: refuse
+    (0x15, 0, 14, 17),  # not UDP: refuse
     (0x28, 0, 0, 20),  # load flags and fragment offset
-    (0x45, 9, 0, 0x1FFF),  # a later fragment: refuse
+    (0x45, 12, 0, 0x1FFF),  # a later fragment: refuse
     (0xB1, 0, 0, 14),  # X = length of the IP header
     (0x48, 0, 0, 16),  # load the UDP destination port
-    (0x15, 5, 6, ROCE_PORT),
+    (0x15, 8, 9, ROCE_PORT),
     (0x30, 0, 0, srv6.NEXT_HEADER_AT),  # of IPv6
-    (0x15, 3, 0, srv6.ICMPV6),  # errors about packets: take
-    (0x15, 0, 3, srv6.IPV4_IN_IPV6),  # anything else inside: refuse
+    (0x15, 3, 0, srv6.ICMPV6),
+    (0x15, 0, 6, srv6.IPV4_IN_IPV6),  # anything else inside: refuse
     (0x28, 0, 0, srv6.OUTER_BYTES + 36),  # load the UDP destination port of the inner packet
-    (0x15, 0, 1, ROCE_PORT),
+    (0x15, 3, 4, ROCE_PORT),
+    (0x30, 0, 0, srv6.ICMP_AT),  # load the type of the ICMPv6 message: take errors about packets
+    (0x15, 1, 0, srv6.UNREACHABLE),
+    (0x15, 0, 1, srv6.TIME_EXCEEDED),
     (0x06, 0, 0, 0x40000),  # take the whole frame
     (0x06, 0, 0, 0),
 )
@@ -45,7 +48,7 @@ def attach_filter(sock: socket.socket, program: tuple[Instruction, ...]) -> None
 
 
 def open_roce_socket(device: str) -> socket.socket:
-    """Open a non-blocking raw socket on `device` that receives RoCEv2 and MAC control frames only."""
+    """Open a non-blocking raw socket on `device` that receives RoCEv2, MAC control and ICMPv6 errors."""
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     attach_filter(sock, ROCE_TO_HERE)
     sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)

@@ -19,9 +19,9 @@ NEXT_HEADER_AT = ETHERNET_BYTES + 6
 _HEADER = struct.Struct(">HIHBB16s16s")
 _ETHERTYPE_AT, _TRAFFIC_CLASS_AT = 12, ETHERNET_BYTES + 1
 _SOURCE_PORT_AT = ETHERNET_BYTES + 20
-_ICMP_AT = ETHERNET_BYTES + OUTER_BYTES
-_UNREACHABLE_OR_EXCEEDED = (1, 3)
-_QUOTED_AT = _ICMP_AT + 8
+ICMP_AT = ETHERNET_BYTES + OUTER_BYTES
+UNREACHABLE, TIME_EXCEEDED = 1, 3
+_QUOTED_AT = ICMP_AT + 8
 _QUOTED_BTH_AT = _QUOTED_AT + OUTER_BYTES + 20 + 8
 _ECN_MASK, _CONGESTION_EXPERIENCED = 0x03, 0x03
 
@@ -62,6 +62,8 @@ class Quoted(NamedTuple):
 
     udp_source_port: int
     destination_qp: int
+    left: bytes
+    """The destination address (16 bytes) as it was there: what was left of the path."""
 
 
 def quoted_by_error(frame: bytearray, length: int) -> Quoted | None:
@@ -71,10 +73,11 @@ def quoted_by_error(frame: bytearray, length: int) -> Quoted | None:
     """
     if length < _QUOTED_BTH_AT + 8 or (frame[12] << 8 | frame[13]) != ETHERTYPE or frame[NEXT_HEADER_AT] != ICMPV6:
         return None
-    if frame[_ICMP_AT] not in _UNREACHABLE_OR_EXCEEDED or frame[_QUOTED_AT + 6] != IPV4_IN_IPV6:
+    if frame[ICMP_AT] not in (UNREACHABLE, TIME_EXCEEDED) or frame[_QUOTED_AT + 6] != IPV4_IN_IPV6:
         return None
     port = int.from_bytes(frame[_QUOTED_BTH_AT - 8 : _QUOTED_BTH_AT - 6], "big")
-    return Quoted(port, int.from_bytes(frame[_QUOTED_BTH_AT + 5 : _QUOTED_BTH_AT + 8], "big"))
+    left = bytes(frame[_QUOTED_AT + 24 : _QUOTED_AT + OUTER_BYTES])
+    return Quoted(port, int.from_bytes(frame[_QUOTED_BTH_AT + 5 : _QUOTED_BTH_AT + 8], "big"), left)
 
 
 def unwrapped(frame: bytearray, length: int) -> tuple[bytearray | memoryview, int]:

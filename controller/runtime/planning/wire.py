@@ -16,7 +16,7 @@ from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import expand, with_demands
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Flags, Ints
-from heddle.controller.planner.ground.loads import LinkLoads
+from heddle.controller.planner.ground.path_sets import PathSets, job_loads
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.placed import Placed, paths_of
 from heddle.controller.planner.ground.turns import Turns
@@ -46,6 +46,7 @@ class JobColumns(NamedTuple):
     conserving: Flags | None = None
     demands: Ints | None = None
     """The demands, on a fabric of several planes: they depend on what had failed when flows were split among these."""
+    sets: PathSets | None = None
 
 
 class Jobs(NamedTuple):
@@ -76,6 +77,7 @@ class SolveMessage(NamedTuple):
     has_happened: bool
     degraded: Mapping[str, int]
     amend: AmendMessage | None = None
+    preview: bool = False
     converge: bool = False
 
 
@@ -111,7 +113,7 @@ def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> Jo
     table = job.flows
     same = known is not None and known.flows is table
     if known is not None and isinstance(table, FlowTable) and isinstance(known.flows, FlowTable):
-        same_paths = same or table.hops is known.flows.hops
+        same_paths = same or (table.hops is known.flows.hops and table.sets is known.flows.sets)
     else:
         same_paths = same
     rates, turns = (table.rates, table.turns) if isinstance(table, FlowTable) else _rates_of(job)
@@ -126,6 +128,7 @@ def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> Jo
         notes=job.notes,
         conserving=table.conserving if isinstance(table, FlowTable) and not same else None,
         demands=None if same or topology.ports_of_rank is None else _demands_of(job),
+        sets=table.sets if isinstance(table, FlowTable) and not same_paths else None,
     )
 
 
@@ -169,15 +172,15 @@ def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: 
         flows = table.flows if isinstance(table, FlowTable) else expand(topology, (request,))
         flows = flows if columns.demands is None else with_demands(flows, columns.demands)
         if columns.paths is not None:
-            paths = Paths(flows=flows, **columns.paths._asdict())
+            paths, sets = Paths(flows=flows, **columns.paths._asdict()), columns.sets
         else:
             assert isinstance(table, FlowTable)
-            paths = replace(table.paths, flows=flows)
-        rated = FlowTable(topology, request, paths, columns.rates, columns.turns, columns.conserving)
+            paths, sets = replace(table.paths, flows=flows), table.sets
+        rated = FlowTable(topology, request, paths, columns.rates, columns.turns, columns.conserving, sets)
         base = JobFlows(
             job_id=request.job_id,
             flows=rated,
-            link_loads_bps=LinkLoads(topology, flows, paths.hops),
+            link_loads_bps=job_loads(topology, flows, paths.hops, sets),
             pinned=bool(flows.pinned.any()),
             reverse_links=reverse_only_links(topology, paths.hops, paths.reverse_hops),
         )

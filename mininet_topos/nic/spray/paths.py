@@ -1,13 +1,14 @@
 """The paths over which a queue pair sprays: which take data, and when one that has failed is tried again. Pure.
 
     active  -- 3 losses in a row, or an error that names the path --> denied
+    active  -- a loss, and a probe that is late -------------------> denied
     denied  -- a probe returns -------------------------------------> probing
     probing -- 3 probes returned in a row --------------------------> active
     probing -- a probe did not return ------------------------------> denied
 
 The last active path is never denied, so a queue pair always has one to send on. A path is in doubt from its first loss,
 or from a packet that is late, until a packet of it is acknowledged; it then has one packet in flight at most, while
-other paths are in no doubt.
+other paths are in no doubt. A late packet also sends a probe: a loss denies the path if that is late too.
 
 Paths take turns in proportion to their weights, and as evenly as these allow after every packet.
 """
@@ -37,8 +38,8 @@ class Path:
     """One path: the UDP source port and SRv6 destination of its packets, its state and its counters."""
 
     __slots__ = (
-        "credit", "in_flight", "is_late", "losses_in_a_row", "lost_packets", "probe", "probe_due_ns", "replies",
-        "round_trip_ns", "sid", "state", "tx_packets", "udp_source_port", "weight",
+        "credit", "in_flight", "is_late", "losses_in_a_row", "lost_packets", "probe", "probe_due_ns", "probed_ns",
+        "replies", "round_trip_ns", "sid", "state", "tx_packets", "udp_source_port", "weight",
     )  # fmt: skip
 
     def __init__(self, udp_source_port: int, sid: str = "", weight: int = 1) -> None:
@@ -49,6 +50,7 @@ class Path:
         self.round_trip_ns: float = FIRST_ROUND_TRIP_NS
         self.probe: int | None = None
         self.probe_due_ns: float = NEVER
+        self.probed_ns = 0
 
     @property
     def has_room(self) -> bool:
@@ -61,11 +63,17 @@ class Path:
         self.in_flight += 1
 
     def acknowledged(self, round_trip_ns: int | None) -> None:
-        """Record a packet that has arrived; None: its round trip is ambiguous, as it was sent more than once."""
+        """Record a packet that has arrived; None: its round trip is not known (sent twice, or its ACK waited)."""
         self.in_flight -= 1
-        self.losses_in_a_row, self.is_late = 0, False
+        self.losses_in_a_row = 0
+        if self.state == ACTIVE:
+            self.trust()
         if round_trip_ns is not None:
             self.round_trip_ns += (round_trip_ns - self.round_trip_ns) / 8
+
+    def trust(self) -> None:
+        """End a doubt."""
+        self.is_late, self.probe, self.probe_due_ns = False, None, NEVER
 
     def report(self) -> dict[str, Any]:
         """Return its state and counters."""
@@ -126,10 +134,19 @@ class PathSet:
         path.in_flight -= 1
         path.lost_packets += 1
         path.losses_in_a_row += 1
-        path.is_late = False
         if path.losses_in_a_row < LOSSES_IN_A_ROW:
             return False
         return self.deny(path, now_ns, f"{LOSSES_IN_A_ROW} losses in a row")
+
+    def late(self, path: Path, now_ns: int) -> None:
+        """Doubt a path of which a packet is late, and send a probe at once."""
+        if path.state == ACTIVE and not path.is_late:
+            path.is_late, path.probe, path.probe_due_ns = True, None, now_ns
+
+    def deny_silent(self, late_ns: float, now_ns: int) -> list[Path]:
+        """Deny the paths with a loss whose probe left before `late_ns` and has not returned; return them."""
+        silent = [path for path in self.paths if path.losses_in_a_row and path.probe and path.probed_ns < late_ns]
+        return [path for path in silent if self.deny(path, now_ns, "a loss, and no reply to a probe")]
 
     def deny(self, path: Path, now_ns: int, reason: str) -> bool:
         """Use a path no more until its probes return; return False if it is not active, or the last that is."""
@@ -151,15 +168,17 @@ class PathSet:
 
     def probed(self, path: Path, now_ns: int) -> None:
         """Record that the probe of `next_probe` was sent; one before that has not returned counts as lost."""
-        if path.probe is not None:
+        if path.probe is not None and path.state == PROBING:
             path.state, path.replies = DENIED, 0
         self._probe += 1
-        path.probe, path.probe_due_ns = self._probe, now_ns + PROBE_PERIOD_NS
+        path.probe, path.probed_ns, path.probe_due_ns = self._probe, now_ns, now_ns + PROBE_PERIOD_NS
 
     def probe_returned(self, number: int, now_ns: int) -> None:
         """Process the reply to a probe; only the newest of a path counts."""
         for path in self.paths:
-            if path.probe == number:
+            if path.probe == number and path.state == ACTIVE:
+                path.trust()
+            elif path.probe == number:
                 path.probe, path.state = None, PROBING
                 path.replies += 1
                 if path.replies >= REPLIES_IN_A_ROW:
@@ -167,8 +186,8 @@ class PathSet:
                     self.changes.append(PathChange(now_ns, path.udp_source_port, ACTIVE, "probes return"))
 
     def _activate(self, path: Path) -> None:
-        path.state, path.probe, path.probe_due_ns = ACTIVE, None, NEVER
-        path.losses_in_a_row, path.is_late, path.credit = 0, False, 0
+        path.trust()
+        path.state, path.losses_in_a_row, path.credit = ACTIVE, 0, 0
 
 
 def _weight(path: Path) -> int:

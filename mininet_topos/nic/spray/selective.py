@@ -19,8 +19,8 @@ WINDOW = 128
 """Packets from the first that is missing on, of which an ACK has a bit each: no more are in flight."""
 MIN_REORDERING_NS = 40_000_000
 MIN_TIMEOUT_NS, TIMEOUT_ROUND_TRIPS = 200_000_000, 4
-LATE = 0.5
-"""The part of the time until a loss after which a packet is late and its path in doubt."""
+LATE = 0.25
+"""The part of the time until a loss after which a packet or a probe is late."""
 
 
 class InFlight(NamedTuple):
@@ -81,14 +81,18 @@ class SelectiveRequester(Requester):
     def on_nak(self, psn: int, now_ns: int) -> None:
         """Ignore a NAK: none is sent by a responder that takes packets in any order."""
 
-    def on_selective_ack(self, psn: int, arrived: int, now_ns: int) -> None:
-        """Process an ACK: packets up to `psn` have arrived; bit n of `arrived` is that n packets after the next one."""
+    def on_selective_ack(self, psn: int, arrived: int, now_ns: int, answered_psn: int | None = None) -> None:
+        """Process an ACK: packets up to `psn` have arrived; bit n of `arrived` is that n packets after the next one.
+
+        It was sent when packet `answered_psn` arrived, which alone gives a round trip: others waited for it.
+        """
         missing = self._index(psn) + 1
         if not self.acknowledged <= missing <= self._high_water:
             return
         found = [index for index in self._in_flight if _covers(missing, arrived, index)]
+        answered = None if answered_psn is None else self._index(answered_psn)
         for index in found:
-            self._arrived(self._in_flight.pop(index), now_ns)
+            self._arrived(self._in_flight.pop(index), now_ns if index == answered else None)
         late = [index for index in self._lost if _covers(missing, arrived, index)]
         for index in late:
             del self._lost[index]
@@ -132,24 +136,27 @@ class SelectiveRequester(Requester):
         super()._arm(now_ns)
         self._timeout_ns = own_ns
 
-    def _arrived(self, packet: InFlight, now_ns: int) -> None:
-        packet.path.acknowledged(now_ns - packet.sent_ns if packet.is_first else None)
+    def _arrived(self, packet: InFlight, now_ns: int | None) -> None:
+        """Record a packet that arrived; `now_ns` where its ACK was sent at once."""
+        packet.path.acknowledged(None if now_ns is None or not packet.is_first else now_ns - packet.sent_ns)
         if packet.is_first:
             self._newest_ns = max(self._newest_ns, packet.sent_ns)
 
     def _detect(self, now_ns: int) -> None:
-        """Find the packets that are lost by now, and those that are late."""
+        """Find the packets that are lost by now, and the paths that are in doubt."""
         reordering_ns = max(MIN_REORDERING_NS, 2 * self.paths.round_trip_ns)
+        lost_ns, late_ns = self._newest_ns - reordering_ns, self._newest_ns - LATE * reordering_ns
         for index, packet in list(self._in_flight.items()):
-            behind_ns = self._newest_ns - packet.sent_ns
-            if behind_ns <= LATE * reordering_ns:
-                return
-            if behind_ns <= reordering_ns:
-                packet.path.is_late = True
+            if packet.sent_ns >= late_ns:
+                break
+            if packet.sent_ns >= lost_ns:
+                self.paths.late(packet.path, now_ns)
             elif index in self._in_flight:  # else the path was denied for a packet before
                 self._lose(index)
                 if self.paths.lost(packet.path, now_ns):
                     self._abandon(packet.path)
+        for path in self.paths.deny_silent(late_ns, now_ns):
+            self._abandon(path)
 
     def _abandon(self, path: Path) -> None:
         """Send again all that is in flight on a path."""

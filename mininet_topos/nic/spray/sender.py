@@ -70,7 +70,7 @@ class SpraySender(SendQueue):
             return
         if found.is_probe:
             self.paths.probe_returned(found.psn, now_ns)
-        self.selective.on_selective_ack(packet.psn, found.arrived, now_ns)
+        self.selective.on_selective_ack(packet.psn, found.arrived, now_ns, None if found.is_probe else found.psn)
 
     def on_unreachable(self, udp_source_port: int, now_ns: int) -> bool:
         """Process a switch's error about a packet of this queue pair; return whether it denies the path."""

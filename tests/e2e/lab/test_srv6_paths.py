@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from heddle.controller.config import load_fabric
-from heddle.controller.model.address import ipv6_text
+from heddle.controller.model.address import ipv6_text, parse_ip, parse_ipv6
 from heddle.controller.model.fabric import Fabric, Nic, PortRef
 from heddle.controller.model.plan import FlowPlan
 from heddle.controller.model.srv6 import Sids
@@ -23,15 +23,23 @@ from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.routed.lab import RoutedLab
 from heddle.mininet_topos.routed.static_sids import link_local
 from heddle.mininet_topos.switches.fabric_net import ip_batch
+from heddle.mininet_topos.wire.srv6 import OUTER_BYTES
 from heddle.programs.console.cabling_check.command import Request, run_check_cabling
 from heddle.programs.console.fabric_check.inputs import Source
 from heddle.programs.console.sid_check import LeafCheck, check_leaf
-from tests.e2e.lab.test_routed_fabric import SHAPES, SIZE_BYTES, TIMEOUT_S, planned, slowest
+from tests.e2e.lab.test_routed_fabric import SHAPES, SIZE_BYTES, TIMEOUT_S, planned, slowest, slowest_median
+from tests.e2e.lab.test_routed_fabric import sent as sent_by_ports
+from tests.support.packets.probed_ports import searched
 
 pytestmark = pytest.mark.e2e
 
 OTHERS = ("parallel cables", "3 tiers", "parallel cables, cable", "3 tiers, un", "3 tiers, last hop")
 MARKED_BYTES = 40_000
+HEADERS_BYTES = 14 + 20 + 8 + 12 + 4
+"""Of a RoCE packet without an outer header: Ethernet, IPv4, UDP, BTH and ICRC. A NIC paces whole frames."""
+RATE_PERCENT = 98
+"""Of the planned rate: the outer header takes the rest of the cable."""
+CUT_S = 2.0
 MARKING = "table ip6 t { chain c { type filter hook postrouting priority 0; ip6 ecn set ce; }; }\n"
 STYLES = {
     "parallel cables, cable": "{style: cable}",
@@ -48,19 +56,22 @@ def fabric(request, tmp_path) -> Fabric:
     return load_fabric(path)
 
 
-def sent(lab: RoutedLab, flows: Sequence[FlowPlan], size_bytes: int = SIZE_BYTES) -> RunResult:
-    """Send every flow, all from the same source port: it selects nothing."""
+def requests_of(lab: RoutedLab, flows: Sequence[FlowPlan], size_bytes: int = SIZE_BYTES) -> list[FlowRequest]:
+    """Return every flow, all from the same source port: it selects nothing."""
     sids = Sids(lab.fabric)
-    requests = [
+    return [
         FlowRequest(
-            flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, rate_bps=flow.rate_bps * 98 // 100,
-            size_bytes=size_bytes, udp_source_port=50_000, reverse_udp_source_port=50_001,
+            flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, size_bytes=size_bytes,
+            rate_bps=flow.rate_bps * RATE_PERCENT // 100, udp_source_port=50_000, reverse_udp_source_port=50_001,
             sid=ipv6_text(sids.destination(flow.links, flow.dst_nic)),
             reverse_sid=ipv6_text(sids.destination(flow.reverse_links, flow.src_nic)),
         )
         for flow in flows
     ]  # fmt: skip
-    return lab.run_flows(requests, TIMEOUT_S)
+
+
+def sent(lab: RoutedLab, flows: Sequence[FlowPlan], size_bytes: int = SIZE_BYTES) -> RunResult:
+    return lab.run_flows(requests_of(lab, flows, size_bytes), TIMEOUT_S)
 
 
 def assert_on_planned_cables(lab: RoutedLab, flows: Sequence[FlowPlan], result: RunResult) -> None:
@@ -86,6 +97,28 @@ def test_every_packet_of_data_and_acks_takes_the_cables_that_it_names(fabric):
         assert_on_planned_cables(lab, flows, result)
 
 
+@pytest.mark.soak
+@pytest.mark.alone  # it asks for the planned goodput
+@pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
+def test_the_slowest_flow_has_its_planned_rate_beside_ports_by_chance_and_ports_by_probes(fabric):
+    flows = planned(fabric)
+    with RoutedLab(fabric) as lab:
+        search, _ = searched(lab, flows, ways=4)
+        by_port = [replace(flow, rate_bps=flow.rate_bps * RATE_PERCENT // 100) for flow in flows]
+        results = {
+            "names its path": sent(lab, flows),
+            "port by probes": sent_by_ports(lab, by_port, search.ports),
+            "port by chance": sent_by_ports(lab, by_port, {flow.flow_id: flow.udp_source_port for flow in flows}),
+        }
+    mtu_bytes = NicSettings.for_fabric(fabric).mtu_bytes
+    frame_bytes = dict.fromkeys(results, mtu_bytes + HEADERS_BYTES)
+    frame_bytes["names its path"] += OUTER_BYTES
+    found = {name: slowest_median(by_port, result) * frame_bytes[name] / mtu_bytes for name, result in results.items()}
+    print(f"FIGURES the slowest flow, as a part of the payload that its planned rate carries: {found}")
+    assert found["names its path"] >= 0.98
+    assert found["port by chance"] < 0.8
+
+
 @pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
 def test_a_cable_that_was_down_carries_the_flows_that_name_it_again(fabric):
     cut = fabric.cables[0]
@@ -100,6 +133,31 @@ def test_a_cable_that_was_down_carries_the_flows_that_name_it_again(fabric):
         assert_on_planned_cables(lab, around, without)
         assert again.completed
         assert_on_planned_cables(lab, flows, again)
+
+
+@pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
+def test_errors_about_packets_that_no_port_takes_name_the_cable_that_is_cut(fabric):
+    """Packets end at the switches before the cable, which send errors; no flow moves meanwhile."""
+    flows, sids = planned(fabric, share=0.5), Sids(fabric)
+    by_source = {fabric.nic_by_id[flow.src_nic].ip: flow for flow in flows}
+    cut = next(fabric.cable_by_link[flow.links[2]] for flow in flows if len(flow.links) > 2)
+    found: dict[str, str | None] = {}
+    cut_ports: set[PortRef] = set()
+
+    def cut_and_read(_seconds: float) -> None:
+        if cut.lower not in cut_ports:
+            cut_ports.add(cut.lower)
+            lab.net.set_cable(cut.id, up=False)
+        for message in lab.observed_flows().values():
+            for pair in message.flows:
+                if pair.path_errors:
+                    flow, left = by_source[parse_ip(pair.src_ip)], parse_ipv6(pair.left_sid)
+                    found[flow.flow_id] = sids.refused_at(flow.links, flow.dst_nic, left)
+
+    with RoutedLab(fabric) as lab:
+        assert not lab.run_flows(requests_of(lab, flows), CUT_S, cut_and_read).completed
+    ends = (cut.up_link, cut.down_link)
+    assert found == {flow.flow_id: link for flow in flows for link in ends if link in flow.links}
 
 
 @pytest.mark.skipif(shutil.which("nft") is None, reason="nft (Debian package nftables) is missing")

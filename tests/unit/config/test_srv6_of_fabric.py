@@ -70,11 +70,11 @@ def test_each_plane_has_a_block_of_its_own():
             GENERATED,
             "f: srv6.style: style un cannot distinguish leaf1:1>spine1:1 and leaf1:2>spine1:2",
         ),
-        ("", DRAWN.format(57344), "leaf1 has 57344, uSIDs name switches 1 to 57343: give it a lower one"),
+        ("", DRAWN.format(57344), "leaf1 has datapath_id 57344, uSIDs name switches 1 to 57343: give it a lower one"),
         (
             "srv6: {style: cable}\n",
             DRAWN.format(15000),
-            "leaf1 has 15000, uSIDs name switches 1 to 14335, as each switch takes 4 uSIDs in style cable",
+            "leaf1 has datapath_id 15000, uSIDs name switches 1 to 14335, as each switch takes 4 uSIDs in style cable",
         ),
         (
             "",

@@ -80,7 +80,7 @@ def played(cast: Cast, *decisions: Decision, recovers: bool = True, moves: tuple
         full = int(request.rate_bps * PACE_PAYLOAD * PERIOD_NS / 8e9)
         goodput = [full] * ACT + [0] * 4 + [full if recovers else 0] * (PERIODS - ACT - 4)
         of_flow = tuple(one for one in moves if one.flow_id == request.flow_id)
-        zeros = dict.fromkeys(COUNTERS, 0)
+        zeros: dict[str, Any] = dict.fromkeys(COUNTERS, 0)
         flows.append(
             FlowResult(
                 request=request, first_tx_ns=0, last_rx_ns=0, completed_ns=None, goodput_bytes=tuple(goodput),

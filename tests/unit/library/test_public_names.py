@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import heddle
+from tests.support.library_reference import markdown
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ast.parse((ROOT / "heddle" / "__init__.py").read_text())
@@ -59,6 +60,11 @@ def test_a_public_name_exists_has_a_docstring_and_is_on_the_page(name):
     found = getattr(heddle, name)
     assert inspect.getdoc(found)
     assert f"`{name}`" in PAGE or f"heddle.{name}" in PAGE
+
+
+def test_the_reference_is_that_of_the_code():
+    page = (ROOT / "docs" / "library-reference.md").read_text()
+    assert page == markdown(), "run: python -m tests.support.library_reference > docs/library-reference.md"
 
 
 def test_a_name_that_is_not_public_is_refused():
