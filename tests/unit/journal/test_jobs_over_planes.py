@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from heddle.controller.model.health import Health
+from heddle.controller.model.plan import Replan
 from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.online import OnlinePlanner
 from heddle.controller.runtime.journal import jobs
@@ -23,6 +24,7 @@ def test_demands_are_kept_while_a_plane_is_gone():
     (job,) = started(PLANES, kept(PLANES, collective=RING)).jobs.values()
     gone = Health(down_switches=frozenset({"p1-spine1", "p1-spine2"}))
     plan = OnlinePlanner(fabric).solve((), health=gone, kept=[(job.request, job.flows)], has_happened=True)
+    assert isinstance(plan, Replan)
     written = jobs.encode(topology_of(fabric), replace(job, flows=plan.jobs[0]))
     read = jobs.decode(topology_of(fabric), written, None)
     assert [flow.demand_bps for flow in read.flows.flows] == [100 * 10**9, 1, 100 * 10**9, 1]
