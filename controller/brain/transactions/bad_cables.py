@@ -14,14 +14,15 @@ When other jobs run, it is decided again, a cable at a time. A port that flaps i
 from collections.abc import Mapping
 from dataclasses import replace
 
-from heddle.controller.brain.cabling.leaving_out import Spare
 from heddle.controller.brain.install import Outcome, changed_topology
 from heddle.controller.brain.state import BadCable, DrainWork, ReplanWork, State
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.transactions.replan import RISES, enqueue_replan
+from heddle.controller.model.connectivity import cut_off
 from heddle.controller.model.effect import Effect, Note
 from heddle.controller.model.event import CablesJudged, JudgedCable
 from heddle.controller.model.goodput import left_bps
+from heddle.controller.model.health import Health
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import Certificate
 
@@ -75,12 +76,18 @@ def _bad_cables(state: State, event: CablesJudged) -> Mapping[str, BadCable]:
 
 def _denied(state: State, event: CablesJudged) -> frozenset[str]:
     """Return the cables that NICs deny and plans do without at once: all but those without which NICs are cut off."""
-    found, spare = frozenset[str](), None
+    links, found = state.fabric.cable_by_link, frozenset[str]()
     for each in event.cables[:MAX_BAD_CABLES]:
-        if each.denied_by and (cable := state.fabric.cable_by_link.get(each.cable)) is not None:
-            spare = spare or Spare(state.fabric, state.out_of_use, 100)
-            found |= {cable.id} if spare.is_harmless(found | {cable.id}) else frozenset()
+        if each.denied_by and each.cable in links:
+            more = found | {links[each.cable].id}
+            found = found if _cut_off(state, more) - _cut_off(state) else more
     return found
+
+
+def _cut_off(state: State, without: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the NICs that are cut off without some cables."""
+    health = state.out_of_use.union(Health(down_cables=without))
+    return frozenset(each.nic for each in cut_off(state.fabric, health))
 
 
 def describe(bad: BadCable) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 from heddle.mininet_topos.measure.flow_reporter import FlowReporter
 from heddle.mininet_topos.measure.flow_run import FlowRequest, RunResult
@@ -26,12 +27,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.alone]
 
 SECONDS, CUT_S = 5.0, 2.0
 CUT = "leaf1:3>spine3:1"
-NOBODY = "02:00:00:00:00:fe"
+NO_PORT = "02:00:00:00:00:fe"
 
 
-def sprayed(lab: RoutedLab) -> JobRequest:
+def sprayed(fabric: Fabric) -> JobRequest:
     """Return a permutation whose NICs spray over four paths."""
-    nics = lab.fabric.nics
+    nics = fabric.nics
     flows = tuple(
         FlowDemand(src_rank=rank, dst_rank=(rank + 4 + rank % 4 // 2 * 4) % 16, rate_bps=int(LOAD * nic.capacity_bps))
         for rank, nic in enumerate(nics)
@@ -47,7 +48,7 @@ def fail_silently(lab: RoutedLab) -> None:
     for port in (cable.lower, cable.upper):
         peer, device = link_local(net.sids.peer_mac_of[port]), net.interface_of[port]
         ip_batch(
-            [f"neigh replace {peer} lladdr {NOBODY} dev {device} nud permanent"], lab.net.host(port.switch).entrance
+            [f"neigh replace {peer} lladdr {NO_PORT} dev {device} nud permanent"], lab.net.host(port.switch).entrance
         )
 
 
@@ -76,7 +77,7 @@ def test_a_silent_failure_brings_sets_and_rates_without_the_cable(own_registry, 
     path.write_text(YAML)
     with RoutedPlayground(lab_fabric(path), srv6=True) as playground:
         lab, client = playground.lab, playground.client
-        plan = client.submit(sprayed(lab))
+        plan = client.submit(sprayed(lab.fabric))
         requests = Stage(lab, client, SECONDS).planned(plan)
         assert {len(request.paths) for request in requests} == {4}
         with JobFollower(client.channel, plan, paced, no_floor, paths_on(lab.fabric)) as follower:
