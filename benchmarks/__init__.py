@@ -78,6 +78,11 @@ BENCHMARKS = {
         "heddle.benchmarks.fabric.southbound",
         "10,000 rules to one switch, beside ovs-ofctl; needs Open vSwitch and a source tree",
     ),
+    "srv6": Benchmark(
+        "heddle.benchmarks.fabric.srv6",
+        "paths that packets name: a hop beside routes and ECMP, a job's start beside OpenFlow and hash, new paths "
+        "after a cut; needs root",
+    ),
     "submit": Benchmark(
         "heddle.benchmarks.fabric.submit",
         "SubmitJob until every switch has acknowledged, in the lab; needs root and a source tree",
@@ -89,6 +94,10 @@ BENCHMARKS = {
     "telemetry": Benchmark(
         "heddle.benchmarks.fabric.telemetry",
         "10,000 ports at 1 Hz through a real mosquitto: the collector's part of a core, losses, memory",
+    ),
+    "victim": Benchmark(
+        "heddle.benchmarks.fabric.victim",
+        "seven senders into one NIC in the lab, and what a flow to the NIC beside it keeps: ECMP, planned; needs root",
     ),
 }
 """Every benchmark by the name that `python -m heddle.benchmarks` and `heddle bench` take."""

@@ -56,6 +56,7 @@ COMMANDS = {
     "bmwg": Command(("bench", "bmwg", "--json"), 1),
     "cabling": Command(("bench", "cabling", "--json"), 1),
     "southbound": Command(("bench", "southbound", "--json"), 1),
+    "victim": Command(("bench", "victim", "--json"), 3),
     "submit": Command(("bench", "submit", "--json"), 1),
 }
 
@@ -98,6 +99,10 @@ def _ring_512(balancer: str) -> Callable[[Any], float]:
         return 100 * float(row["busbw_efficiency"])
 
     return figure
+
+
+def _victim(mode: str, of: Callable[[Iterable[float]], float]) -> Callable[[Any], float]:
+    return lambda found: 100 * of(float(row["worst"]) for row in found[mode] if row["valid"])
 
 
 def _goals(found: Any) -> float:
@@ -146,6 +151,14 @@ CLAIMS = (
     Claim(
         "wrong cables, a bad day of 550 faults on three fabrics: causes named as planted",
         "cabling", _causes_named, at_least=95, unit=" %",
+    ),
+    Claim(
+        "a flow beside an incast of 7 in the lab: goodput in its worst second over alone, planned, worst of 3 runs",
+        "victim", _victim("planned, PFC and DCQCN", min), at_least=90, unit=" %",
+    ),
+    Claim(
+        "the same under ECMP with DCQCN, best of 3 runs",
+        "victim", _victim("ECMP, PFC and DCQCN", max), at_most=90, unit=" %",
     ),
     Claim(
         "10,000 rules to one switch: rate over that of `ovs-ofctl --bundle add-flows`",

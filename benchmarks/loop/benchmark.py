@@ -3,6 +3,7 @@
 Wall times: run it on a machine that does nothing else, and compare figures of one run only.
 """
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from heddle.benchmarks.loop import (
     hostile,
     neighbours,
     previews,
+    queued,
     ratios,
     restarts,
     toggles,
@@ -185,6 +187,21 @@ def callers_are_hostile(out: TextIO) -> dict[str, Any]:
     return found
 
 
+def submissions_wait(out: TextIO) -> dict[str, Any]:
+    """Measure failures behind 10,000 submissions: in the brain's turns, and through the service."""
+    with world(SMALL, limits=queued.LIMITS, max_waiting=str(queued.MAX_WAITING)) as one:
+        turns = asyncio.run(queued.in_the_inbox(one.fabric))
+        rows = queued.behind_submissions(one, SEED, 50, 2, FAILURES)
+    print(
+        f"  the brain alone, processor time: the failure {turns.failure_ms:.1f} ms, all {turns.all_ms:.0f} ms", file=out
+    )
+    found: dict[str, Any] = {"goal_published_p99_ms": 200, "brain": turns._asdict()}
+    for step in ("exceptions_ms", "published_ms"):
+        found[step] = spread([getattr(row, step) for row in rows])
+        line(out, f"behind submissions: {step.removesuffix('_ms')}", found[step])
+    return found
+
+
 def neighbours_load(out: TextIO) -> dict[str, Any]:
     """Measure a second client's calls while another client loads every port."""
     found: dict[str, Any] = {"goal_p99_ms": 200}
@@ -309,6 +326,7 @@ PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "lag": ("single cables fail and return, 64 x 128 x 1,024, 100,000 flows", loop_lags),
     "previews": ("a cable fails under 100 pinned flows beside previews of 50,000 flows, 4 x 8 x 32", callers_preview),
     "hostile": ("a cable fails under 100 pinned flows beside hostile requests, 4 x 8 x 32", callers_are_hostile),
+    "queued": ("a cable fails under 100 flows behind 10,000 SubmitJobs, 4 x 8 x 32", submissions_wait),
     "neighbours": ("a second client beside one that loads every port, 4 x 8 x 32 (goal: p99 200)", neighbours_load),
     "fault": ("a leaf is silent, refuses, lies, reboots; jobs that avoid it (goal: p99 1,000)", switch_is_at_fault),
     "churn": ("1,000 jobs arrive and leave, rings on random GPUs of 1,024", jobs_churn),

@@ -3,6 +3,7 @@
 import gc
 import random
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from heddle.benchmarks.loop.world import Watch, World, pairs_job, wait_for_links
@@ -57,9 +58,10 @@ def failed(world: World, watch: Watch, cable: Cable) -> Failure:
 
 
 def measured(
-    world: World, seed: int, steering: str, pairs: int, queue_pairs: int, rounds: int, priority: int = 0
-) -> list[Failure]:
-    """Submit a job of random pairs and let one cable after the other fail under it."""
+    world: World, seed: int, steering: str, pairs: int, queue_pairs: int, rounds: int, priority: int = 0,
+    beside: AbstractContextManager[object] | None = None,
+) -> list[Failure]:  # fmt: skip
+    """Submit a job of random pairs and let one cable after the other fail under it, all that `beside` something."""
     request = pairs_job(world.fabric, seed, f"{steering.lower()}-{pairs * queue_pairs}", pairs, queue_pairs, steering)
     request.priority = priority
     running = world.controller
@@ -70,7 +72,8 @@ def measured(
     try:
         watch.settle()
         used = [cable for cable in cables if any(crosses(flow, cable) for flow in watch.flows.values())]
-        return [failed(world, watch, used[number % len(used)]) for number in range(rounds)]
+        with beside or nullcontext():
+            return [failed(world, watch, used[number % len(used)]) for number in range(rounds)]
     finally:
         running.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=request.job_id))
         watch.close()

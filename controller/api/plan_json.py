@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from google.protobuf.json_format import MessageToDict
 
-from heddle.controller.api.translate import flow_to, plan_to
+from heddle.controller.api.translate import Explicit, flow_to, plan_to
 from heddle.controller.model.plan import FlowPlan, JobPlan
 from heddle.controller.model.srv6 import Sids
 from heddle.controller.planner.ground.clos import MAX_HOPS, Topology
@@ -23,8 +23,11 @@ from heddle.foundation.traffic_class import CLASSES
 FLOWS_PER_PIECE = 4_096
 
 
-def job_pieces(plan: JobPlan, sids: Sids | None = None) -> Iterator[str]:
-    """Yield the text of one job's plan, all flows included; `sids` where packets name their paths."""
+def job_pieces(plan: JobPlan, sids: Sids | None = None, explicit: Explicit | None = None) -> Iterator[str]:
+    """Yield the text of one job's plan, all flows included; `sids` where packets name their paths.
+
+    `explicit` writes the path sets of flows that are sprayed.
+    """
     head = MessageToDict(
         plan_to(plan, flows=(), room=None, sids=sids),
         preserving_proto_field_name=True,
@@ -33,10 +36,10 @@ def job_pieces(plan: JobPlan, sids: Sids | None = None) -> Iterator[str]:
     del head["flows"]
     yield json.dumps(head)[:-1] + ', "flows": ['
     flows = plan.flows.flows
-    if isinstance(flows, FlowTable) and flows.turns is None and sids is None:
+    if isinstance(flows, FlowTable) and flows.turns is None and sids is None and flows.sets is None:
         texts = _of_table(flows)
     else:
-        texts = _of_any(flows, sids)
+        texts = _of_any(flows, sids, explicit)
     first = True
     for piece in texts:
         yield piece if first else ", " + piece
@@ -44,10 +47,12 @@ def job_pieces(plan: JobPlan, sids: Sids | None = None) -> Iterator[str]:
     yield "]}"
 
 
-def _of_any(flows: Sequence[FlowPlan], sids: Sids | None) -> Iterator[str]:
+def _of_any(flows: Sequence[FlowPlan], sids: Sids | None, explicit: Explicit | None) -> Iterator[str]:
     for flow in flows:
         found = MessageToDict(
-            flow_to(flow, sids=sids), preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+            flow_to(flow, sids=sids, write=explicit),
+            preserving_proto_field_name=True,
+            always_print_fields_with_no_presence=True,
         )
         yield json.dumps(found)
 

@@ -1,6 +1,7 @@
 """Translate job, plan and placement messages to model values and back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -18,11 +19,21 @@ from heddle.controller.model.job_fields import collective_fields, read_collectiv
 from heddle.controller.model.moves import Cause, MoveLimit, Whose
 from heddle.controller.model.observed import Stream
 from heddle.controller.model.placement import Placement, Shape
-from heddle.controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan, conserving_count
+from heddle.controller.model.plan import (
+    AdmissionWindow,
+    Certificate,
+    FlowPlan,
+    JobPlan,
+    PathTemplates,
+    conserving_count,
+    path_templates,
+)
 from heddle.controller.model.srv6 import Sids
 from heddle.v1 import heddle_pb2 as pb
 
 FLOWS_PER_PAGE = 1_000
+Explicit = Callable[[FlowPlan], pb.PathSet | None]
+"""Writes the path set of a sprayed flow; None where it follows from a template of its job."""
 Rates = Mapping[Stream, float]
 """The measured rates of a job's flows in bit/s."""
 NO_RATES: Rates = MappingProxyType({})
@@ -146,13 +157,14 @@ def plan_to(
     room: Room | None = A_MESSAGE,
     rates: Rates = NO_RATES,
     sids: Sids | None = None,
+    explicit: Explicit | None = None,
 ) -> pb.JobPlan:
     """Write a job's plan with the first of `flows` (None: the plan's own) that fit `room` (None: all).
 
-    `sids` are the addresses of the fabric where packets name their paths.
+    `sids` are the addresses of the fabric where packets name their paths; `explicit` writes the path set of every flow.
     """
     message = _head_to(plan, sids)
-    _add_flows(message, plan.flows.flows if flows is None else flows, room, rates, sids)
+    _add_flows(message, plan.flows.flows if flows is None else flows, room, rates, sids, explicit)
     return message
 
 
@@ -191,6 +203,7 @@ def _head_to(plan: JobPlan, sids: Sids | None) -> pb.JobPlan:
         ),
         predicted_completion_ns=plan.flows.predicted_completion_ns,
         flow_count=len(plan.flows.flows),
+        path_templates=_templates_to(path_templates(plan.flows.flows)),
     )
 
 
@@ -200,11 +213,12 @@ def _add_flows(
     room: Room | None,
     rates: Rates = NO_RATES,
     sids: Sids | None = None,
+    explicit: Explicit | None = None,
 ) -> int:
     """Add the first flows that fit, set `flows_truncated`, and return the bytes added."""
-    used = 0
+    used, write = 0, explicit or _beside(path_templates(flows))
     for i in range(len(flows) if room is None else min(len(flows), room.flows)):
-        flow = flow_to(flows[i], rates, sids)
+        flow = flow_to(flows[i], rates, sids, write)
         if room is not None and used + _size_in(flow) > room.size_bytes:
             break
         used += _size_in(flow)
@@ -219,16 +233,33 @@ def _size_in(message: pb.JobPlan | pb.FlowPlan | pb.Placement) -> int:
 
 
 def pages_of(
-    generation: int, flows: Sequence[FlowPlan], rates: Rates = NO_RATES, sids: Sids | None = None
+    generation: int,
+    flows: Sequence[FlowPlan],
+    rates: Rates = NO_RATES,
+    sids: Sids | None = None,
+    explicit: Explicit | None = None,
 ) -> Iterator[pb.FlowPlanPage]:
     """Split a job's flows into pages that fit any client's message limit."""
+    write = explicit or _beside(path_templates(flows))
     for start in range(0, len(flows), FLOWS_PER_PAGE):
-        last = min(start + FLOWS_PER_PAGE, len(flows))
-        yield pb.FlowPlanPage(generation=generation, flows=[flow_to(flows[i], rates, sids) for i in range(start, last)])
+        page, used = pb.FlowPlanPage(generation=generation), 0
+        for row in range(start, min(start + FLOWS_PER_PAGE, len(flows))):
+            flow = flow_to(flows[row], rates, sids, write)
+            used += _size_in(flow)
+            if page.flows and used > A_MESSAGE.size_bytes:
+                yield page
+                page, used = pb.FlowPlanPage(generation=generation), _size_in(flow)
+            page.flows.append(flow)
+        yield page
 
 
-def flow_to(flow: FlowPlan, rates: Rates = NO_RATES, sids: Sids | None = None) -> pb.FlowPlan:
-    """Write one flow, with its measured rate if `rates` has it, and the addresses that name its paths."""
+def flow_to(
+    flow: FlowPlan, rates: Rates = NO_RATES, sids: Sids | None = None, write: Explicit | None = None
+) -> pb.FlowPlan:
+    """Write one flow, with its measured rate if `rates` has it, and the addresses that name its paths.
+
+    `write` writes the path set of a flow that is sprayed.
+    """
     measured_bps = rates.get(Stream(flow.src_nic, flow.dst_nic, flow.udp_source_port)) if rates else None
     return pb.FlowPlan(
         flow_id=flow.flow_id,
@@ -253,7 +284,31 @@ def flow_to(flow: FlowPlan, rates: Rates = NO_RATES, sids: Sids | None = None) -
         measured_bps=None if measured_bps is None else round(measured_bps),
         sid=None if sids is None else ipv6_text(sids.destination(flow.links, flow.dst_nic)),
         reverse_sid=None if sids is None else ipv6_text(sids.destination(flow.reverse_links, flow.src_nic)),
+        path_set=write(flow) if write is not None and flow.entries else None,
     )
+
+
+def _templates_to(found: PathTemplates | None) -> pb.PathTemplates | None:
+    if found is None:
+        return None
+    message = pb.PathTemplates(uplinks=found.uplinks)
+    for one in found.templates:
+        shifts = [divmod(entry, found.uplinks) for entry in one.entries]
+        core_shifts, uplink_shifts = zip(*shifts, strict=True)
+        message.templates.add(collectives=one.collectives, uplink_shifts=uplink_shifts, core_shifts=core_shifts)
+    return message
+
+
+def _beside(found: PathTemplates | None) -> Explicit:
+    """Return what writes the rotations of flows that do not follow the template of their collective."""
+    known = {index: one.entries for one in found.templates for index in one.collectives} if found is not None else {}
+
+    def write(flow: FlowPlan) -> pb.PathSet | None:
+        if known.get(flow.collective) == flow.entries:
+            return None
+        return pb.PathSet(entries=len(flow.entries), rotations=flow.entries)
+
+    return write
 
 
 def _window_to(window: AdmissionWindow) -> pb.AdmissionWindow:
@@ -296,4 +351,5 @@ def certificate_to(
         assumed=certificate.assumed,
         below_goal=certificate.below_goal,
         by_construction=by_construction,
+        spraying=None if certificate.spraying is None else pb.Spraying(**asdict(certificate.spraying)),
     )

@@ -83,7 +83,7 @@ from heddle.controller.brain.steering.interface import Step
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.transactions import bad_cables, convergence, drains, jobs, previews, replan, suggestions
 from heddle.controller.brain.transactions.parking import delayed, unparked, unready_of
-from heddle.controller.brain.transactions.submissions import submit, withdraw
+from heddle.controller.brain.transactions.submissions import withdraw
 from heddle.controller.model.effect import Effect
 from heddle.controller.model.event import (
     CablesJudged,
@@ -91,6 +91,7 @@ from heddle.controller.model.event import (
     Congested,
     Diagnosed,
     Drain,
+    Due,
     Event,
     Heard,
     Installed,
@@ -250,10 +251,6 @@ def _interrupted(state: State) -> Outcome:
     return replace(state, active=None, queue=replan.after_replans(state, active.work)), ()
 
 
-def _submit(state: State, event: Submit, now: int) -> Outcome:
-    return previews.preview(state, event) if event.preview else submit(state, event, now)
-
-
 def _congested(state: State, event: Congested, now: int) -> Outcome:
     state, effects = storms.stormed(state, event, now)
     state, more = congestion.congested(state, event, now)
@@ -336,17 +333,26 @@ def _failed(state: State, active: Active, event: InstallFailed) -> Outcome:
 
 def _tick(state: State, event: Tick, now: int) -> Outcome:
     state, effects = jobs.end_leases(state, now)
-    handlers = (switches.held_ports, _steering_tick, switches.tick, storms.ended, bad_cables.tick, gateways.tick)
-    for due in (*handlers, following.tick):
+    state, more = _due(state, Due(), now)
+    effects += more
+    for due in (switches.tick, storms.ended, bad_cables.tick, gateways.tick, following.tick):
         state, more = due(state, now)
         effects += more
     return state, (*effects, *unread(state))
 
 
-TOGETHER: Mapping[type, Callable[[State, Any, int], Outcome]] = {PortStatus: switches.port_statuses}
+def _due(state: State, event: Due, now: int) -> Outcome:
+    state, effects = switches.held_ports(state, now)
+    state, more = _steering_tick(state, now)
+    return state, (*effects, *more)
+
+
+TOGETHER: Mapping[type, Callable[[State, Any, int], Outcome]] = {
+    PortStatus: switches.port_statuses,
+    Submit: previews.submitted,
+}
 """Events of which those in a row are handled as one."""
 HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
-    Submit: _submit,
     Drain: drains.drain,
     Congested: _congested,
     CablesJudged: bad_cables.judged,
@@ -357,6 +363,7 @@ HANDLERS: Mapping[type, Callable[[State, Any, int], Outcome]] = {
     Renew: jobs.renew,
     Release: jobs.release,
     Tick: _tick,
+    Due: _due,
     Solved: _solved,
     PortsFound: _of_steering,
     PortsAstray: _of_steering,

@@ -155,12 +155,12 @@ class ReplanWork:
     cause: Cause
     reason: str
     subject: str = ""
-    ports: tuple[str, ...] = ()
-    """The congested ports that it is for."""
+    ports: tuple[str, ...] = ()  # the congested ports that it is for
     moves: bool = True
     """Whether flows may move that have a path."""
     suspects: frozenset[str] = frozenset()
     """On a fabric that hashes: the leaves whose running flows may have left their paths."""
+    relief: bool = False  # the moves that a failure allows, once its flows have new paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,7 @@ class CollectiveShape(Shape):
     members: list[Uint32] = Field(default_factory=list)
     phase: Uint32 = 0
     algorithm: Literal[tuple(each.name for each in Algorithm)] = Algorithm.CONTRACT.name  # type: ignore[valid-type]
+    paths_per_flow: Uint32 = 0
 
 
 class MoveLimitShape(Shape):

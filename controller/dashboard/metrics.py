@@ -16,6 +16,7 @@ from heddle.controller.model.observed import Reports
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.probe_sessions.assembly import Lie
 from heddle.controller.probe_sessions.sessions import ProbeAgents
+from heddle.controller.runtime.inbox import Inbox
 from heddle.controller.runtime.journal.writer import JournalWriter
 from heddle.controller.runtime.limits.limited import Limit
 from heddle.controller.runtime.limits.shares import Shares
@@ -45,6 +46,10 @@ SLOWED = Family("heddle_flows_slowed", "gauge", "Planned flows with a max-min sh
 OVERLOADED = Family("heddle_links_over_capacity", "gauge", "Links planned above their capacity, at the newest job.")
 GENERATION = Family("heddle_topology_generation", "gauge", "Number of the current topology; each change adds 1.")
 REFUSED = Family("heddle_events_refused_total", "counter", "Events dropped because the inbox was full.")
+INBOX = Family("heddle_events_waiting", "gauge", "Events that wait in a lane of the inbox.", ("lane",))
+OVERTOOK = Family(
+    "heddle_events_overtook_total", "counter", "Topology events handled before a request that had waited for longer."
+)
 UNRECORDED = Family(
     "heddle_recording_lost_turns_total", "counter", "Turns of the loop that could not be recorded for heddle replay."
 )
@@ -160,8 +165,8 @@ HISTORY = {
 }
 FAMILIES = (
     SWITCHES, CONNECTED, LACKING, LAGGING, MISSING, JOBS, LINKS_DOWN, BAD_CABLES, LEFT, WAITING, FULLEST, SLOWED,
-    OVERLOADED, GENERATION, REFUSED, UNRECORDED, SUPPRESSED, UNAUDITED, JOURNALED, FAILING, *JOURNAL.values(), PREVIEWS,
-    REFUSED_PREVIEWS,
+    OVERLOADED, GENERATION, REFUSED, INBOX, OVERTOOK, UNRECORDED, SUPPRESSED, UNAUDITED, JOURNALED, FAILING,
+    *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS,
     *REPORTED.values(), *MEASURED.values(), LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
     CABLES, FRAMES,
     *steering_metrics.FAMILIES, *mesh_metrics.FAMILIES,
@@ -178,7 +183,8 @@ def metrics_text(sources: Sources, limited: Counter[Limit], unaudited: int = 0) 
     tick, limited = telemetry.ticks.value, sources.limited + limited
     fabric = fabric_metrics.fabric_lines(loop.state.fabric, tick.snapshot) if tick is not None else ()
     return chain(
-        _state_lines(loop.state, loop.refused_events),
+        _state_lines(loop.state),
+        _inbox_lines(loop.inbox),
         lines(UNRECORDED, [("", sources.unrecorded())]),
         lines(SUPPRESSED, [("", sources.suppressed_lines())]),
         lines(UNAUDITED, [("", unaudited)]),
@@ -196,7 +202,7 @@ def metrics_text(sources: Sources, limited: Counter[Limit], unaudited: int = 0) 
     )
 
 
-def _state_lines(state: State, refused_events: int) -> Iterator[str]:
+def _state_lines(state: State) -> Iterator[str]:
     jobs = Counter(job.state for job in state.jobs.values())
     rules = [(name, len(switch.installed.rules)) for name, switch in state.switches.items() if switch.installed]
     yield from lines(SWITCHES, [("", len(state.switches))])
@@ -214,8 +220,14 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     yield from lines(SLOWED, [("", state.certificate.flows_slowed)])
     yield from lines(OVERLOADED, [("", state.certificate.links_over_capacity)])
     yield from lines(GENERATION, [("", state.topology_generation)])
-    yield from lines(REFUSED, [("", refused_events)])
     yield from lines(RULES, [(label_text(("switch", name)), count) for name, count in rules])
+
+
+def _inbox_lines(inbox: Inbox) -> Iterator[str]:
+    yield from lines(REFUSED, [("", inbox.overflowed)])
+    waiting = zip(("topology", "requests"), inbox.waiting, strict=True)
+    yield from lines(INBOX, [(label_text(("lane", lane)), count) for lane, count in waiting])
+    yield from lines(OVERTOOK, [("", inbox.overtook)])
 
 
 def _bad_cable_lines(state: State) -> Iterator[str]:

@@ -29,6 +29,7 @@ from heddle.controller.model.limit import (
     MAX_GPU_MILLI,
     MAX_LEASE_MS,
     MAX_NIC_BPS,
+    MAX_PATHS_PER_FLOW,
     MAX_PRIORITY,
     MAX_QPS_PER_FLOW,
     MAX_RANK_PAIRS,
@@ -82,6 +83,7 @@ def too_many_flow_plans(subject: str) -> str:
 def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
     yield from _shape_problems(request, len(request.ranks))
     yield from _refused_pins(request, traits_of(fabric))
+    yield from _refused_sets(request, traits_of(fabric))
     if fabric.ports_by_rank.keys() >= set(request.ranks):
         return
     suggested = 0
@@ -101,6 +103,22 @@ def _refused_pins(request: JobRequest, traits: SteeringTraits) -> Iterator[Probl
         for number, flow in enumerate(collective.flows):
             if flow.udp_source_port:
                 yield Problem(f"collectives[{index}].flows[{number}].udp_source_port", traits.fixed_port_refusal)
+
+
+def _refused_sets(request: JobRequest, traits: SteeringTraits) -> Iterator[Problem]:
+    """Yield the problem of each collective with several paths a flow that cannot be sprayed."""
+    for index, one in enumerate(request.collectives):
+        path = f"collectives[{index}].paths_per_flow"
+        if one.paths_per_flow <= 1:
+            continue
+        if traits.set_refusal:
+            yield Problem(path, traits.set_refusal)
+        elif request.steering is Steering.PIN:
+            yield Problem(path, "a pin has one path: leave out paths_per_flow, or use SOURCE_PORT")
+        elif request.incast is Incast.WINDOWS:
+            yield Problem(path, "sprayed flows take no turns: leave out paths_per_flow, or use RATES for incast")
+        elif any(flow.udp_source_port for flow in one.flows):
+            yield Problem(path, "a flow with a fixed udp_source_port has one path: leave out one of both")
 
 
 def _like(fabric: Fabric) -> str:
@@ -198,6 +216,7 @@ def _collective_problems(one: Collective, rank_count: int | None) -> Iterator[Pr
         yield Problem("bytes", f"must be more than 0 for {one.kind.name}, is {one.size_bytes}")
     yield from _range_problem("bytes", one.size_bytes, min(0, one.size_bytes), 2**64 - 1)
     yield from _range_problem("qps_per_flow", one.qps_per_flow, 1, MAX_QPS_PER_FLOW)
+    yield from _range_problem("paths_per_flow", one.paths_per_flow, 0, MAX_PATHS_PER_FLOW)
     yield from _range_problem("phase", one.phase, 0, 2**32 - 1)
     yield from _algorithm_problems(one)
     yield from _member_problems(one, rank_count)

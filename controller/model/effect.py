@@ -160,7 +160,7 @@ class Persist(Printed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wake(Printed):
-    """Post a tick after so many milliseconds."""
+    """Post an `event.Due` after so many milliseconds."""
 
     line: ClassVar[Wording] = lambda e: None
     after_ms: int

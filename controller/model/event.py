@@ -334,10 +334,18 @@ class Tick(Printed):
     line: ClassVar[Wording] = lambda e: None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due(Printed):
+    """The time of an `effect.Wake` has come: ports return after their hold times, and what was put off begins."""
+
+    line: ClassVar[Wording] = lambda e: None
+
+
 Event = (
     Submit | Suggest | Withdraw | Renew | Release | Drain | SwitchUp | SwitchDown | PortStatus | RulesRead | Congested |
     CablesJudged | Solved | PortsFound | PortsAstray | Compiled | Suggested | Installed | InstallFailed | InstallLags |
     SwitchCaughtUp | ApplyVpc | DeleteVpc | ApplyPeering | DeletePeering | ApplyBorder | ApplyLoadBalancer |
     DeleteLoadBalancer | ApplyNetwork | BackEndsReported | GatewayUp | GatewayDown | ForgetGateway |
-    DropUnknownVpcs | GatewayAcked | Heard | Diagnosed | NotFollowed | Tick
+    DropUnknownVpcs | GatewayAcked | Heard | Diagnosed | NotFollowed | Tick |
+    Due
 )  # fmt: skip

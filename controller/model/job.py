@@ -118,7 +118,10 @@ class FlowDemand(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collective:
-    """One collective; empty `members` means all ranks; `size_bytes` is the contract's `bytes`."""
+    """One collective; empty `members` means all ranks; `size_bytes` is the contract's `bytes`.
+
+    `paths_per_flow` is the number of paths over which a NIC sprays a queue pair; 0: what the NIC asks for, which is 1.
+    """
 
     kind: CollectiveKind
     size_bytes: int = 0
@@ -129,6 +132,7 @@ class Collective:
     members: tuple[int, ...] = ()
     phase: int = 0
     algorithm: Algorithm = Algorithm.CONTRACT
+    paths_per_flow: int = 0
 
     @property
     def on_rails(self) -> OnRails | None:

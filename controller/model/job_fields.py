@@ -56,6 +56,7 @@ def read_collective(fields: Any, *, kind: CollectiveKind, size_bytes: int, algor
         members=tuple(fields.members),
         phase=fields.phase,
         algorithm=algorithm,
+        paths_per_flow=fields.paths_per_flow,
     )
 
 
@@ -71,4 +72,5 @@ def collective_fields(one: Collective) -> dict[str, Any]:
         "members": one.members,
         "phase": one.phase,
         "algorithm": one.algorithm.name,
+        "paths_per_flow": one.paths_per_flow,
     }

@@ -27,7 +27,8 @@ class FlowPlan:
     """One queue pair's path and rate; names and meanings are the contract's.
 
     A flow with a window sends at `rate_bps` in its slot, and nothing in other slots. `work_conserving` is no field, so
-    that recordings of former versions are read; a kind of flow plan of its own has another value.
+    that recordings of former versions are read; a kind of flow plan of its own has another value. `entries` are the
+    list of a sprayed flow, as rotations of `links`; a flow with one path has none.
     """
 
     work_conserving: ClassVar[bool] = False
@@ -50,6 +51,7 @@ class FlowPlan:
     dscp: int = DATA.dscp
     priority_group: int = DATA.priority
     window: AdmissionWindow = ALWAYS
+    entries: tuple[int, ...] = ()
 
 
 def conserving_count(flows: Sequence[FlowPlan]) -> int:
@@ -59,13 +61,60 @@ def conserving_count(flows: Sequence[FlowPlan]) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spraying:
+    """What the largest utilisation would be with other paths for the flows that are sprayed; 0: not computed."""
+
+    flows: int
+    single_path_max_link_utilisation: float
+    random_sets_max_link_utilisation: float
+    all_paths_max_link_utilisation: float
+    advice: str
+
+
+class SetPath(NamedTuple):
+    """A path of a set: its links, its entries in the list, and the source port that selects it."""
+
+    links: tuple[str, ...]
+    weight: int
+    udp_source_port: int
+
+
+class PathSet(NamedTuple):
+    """The different paths of a sprayed flow, and by entry of its list the index of the path."""
+
+    paths: tuple[SetPath, ...]
+    order: tuple[int, ...]
+
+
+class PathTemplate(NamedTuple):
+    """The list of most flows of some collectives, by index in the request."""
+
+    collectives: tuple[int, ...]
+    entries: tuple[int, ...]
+
+
+class PathTemplates(NamedTuple):
+    """The templates of a job, and the uplinks of a leaf: an entry is an uplink shift + uplinks * a core shift."""
+
+    uplinks: int
+    templates: tuple[PathTemplate, ...]
+
+
+def path_templates(flows: Sequence[FlowPlan]) -> PathTemplates | None:
+    """Return the templates of flows; None where none is sprayed."""
+    found: PathTemplates | None = getattr(flows, "path_templates", None)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """The utilisation that the whole plan reaches, and a lower bound that no plan can beat.
 
     On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of the job, the oldest
     of them last at `oldest_confirmation_unix_ms`; `probes` were sent for the newest generation.
     ACK paths are not probed. `assumed`: nothing says what the job sends. `below_goal` is by how much the mean speed of
-    the jobs is below that of the goal of a convergence; 0: they are at the goal, or it is not known.
+    the jobs is below that of the goal of a convergence; 0: they are at the goal, or it is not known. `spraying`
+    compares path sets with others.
     """
 
     max_link_utilisation: float = 0.0
@@ -92,6 +141,7 @@ class Certificate:
     probes: int = 0
     assumed: bool = False
     below_goal: float = 0.0
+    spraying: Spraying | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

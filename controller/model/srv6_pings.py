@@ -76,12 +76,14 @@ class Pings:
         lost = self._lost({self.address(cable): cable for cable in self.own}, send)
         found = [Finding(cable, self._instead(cable, lost, send)) for cable in lost]
         returned = [cable for cable in self.own if cable not in lost]
+        lost_above: dict[Cable, Cable] = {}
         for hop in self._ways_up(lost):
             above = self._fabric.up_choices[hop.upper.switch]
             wanted = {address: cable for cable in above for address in self.addresses_above(cable, hop)}
-            lost_above = self._lost(wanted, send)
+            lost_above |= dict.fromkeys(self._lost(wanted, send), hop)
             returned += (cable for cable in dict.fromkeys(wanted.values()) if cable not in lost_above)
-            found += map(Finding, lost_above)
+        for cable, hop in lost_above.items():
+            found.append(Finding(cable, self._instead_above(cable, hop, lost_above, send)))
         return Pinged(tuple(returned), tuple(found))
 
     def _lost(self, wanted: Mapping[int, Cable], send: Send) -> tuple[Cable, ...]:
@@ -116,7 +118,38 @@ class Pings:
             own = {port: self._fabric.cable_by_port[port] for port in to_here}
             foreign = [port for port in to_here if own[port].lower.switch != self._leaf]
             found += foreign or [port for port in to_here if own[port] in lost and switch != cable.upper.switch]
-        return tuple(found)
+        if not found:  # a switch that this leaf has no cable to: in three tiers, one of another pod
+            known = {each.upper.switch for each in self.own}
+            away = (each.upper for each in self._beside(cable) if each.upper.switch not in known)
+            ports = {self.address(cable, back=port): port for port in away}
+            found = [ports[address] for address in send(list(ports)) if address in ports]
+        return tuple(sorted(found))
+
+    def _beside(self, cable: Cable) -> Iterator[Cable]:
+        """Yield the cables down of every switch in the tier of a cable's upper end."""
+        fabric = self._fabric
+        tier = fabric.switch_by_id[cable.upper.switch].role.tier
+        for switch in fabric.switches:
+            if switch.role.tier == tier:
+                yield from fabric.down_cables[switch.id]
+
+    def _instead_above(self, cable: Cable, hop: Cable, lost: Collection[Cable], send: Send) -> tuple[PortRef, ...]:
+        """Return the ports that may be at the far end of a cable above the leaf's, by the rule of `_instead`.
+
+        Every port of every switch of that tier is tried. One by which a ping returns has a cable to a switch with the
+        leaf at the port of the same number as the one at this cable's lower end.
+        """
+        if not self._names_ports:
+            return ()
+        fabric, home = self._fabric, hop.upper.number
+        ports = {self._over(cable, hop, each.upper): each for each in self._beside(cable)}
+        found = []
+        for each in (ports[address] for address in send(list(ports)) if address in ports):
+            below = fabric.down_cables[each.lower.switch]
+            leads_home = any(one.upper.number == home and one.lower.switch == self._leaf for one in below)
+            if not leads_home or (each in lost and each.upper.switch != cable.upper.switch):
+                found.append(each.upper)
+        return tuple(sorted(found))
 
     def address(self, cable: Cable, *, back: PortRef | None = None) -> int:
         """Return the address of a ping out by a cable of the leaf and back by a port, its upper end by default."""
@@ -133,10 +166,16 @@ class Pings:
         if not self._names_ports:
             pings = [self._sids.usids(links, self._nic)]
         else:
-            out, up, down, home = map(self._sids.of_port, links)
-            far, near = (self._sids.node(each.upper.switch) for each in (cable, hop))
-            pings = [(out, up, far, down, home, *self._to_nic), (out, up, down, near, home, *self._to_nic)]
+            *out, down, home = self._ports(*links)
+            pings = [(*out, down, self._sids.node(hop.upper.switch), home, *self._to_nic)]
+            pings.insert(0, (*out, self._sids.node(cable.upper.switch), down, home, *self._to_nic))
         return tuple(address_of(self._fabric.srv6.block, usids) for usids in pings if len(usids) <= MAX_USIDS)
+
+    def _over(self, cable: Cable, hop: Cable, back: PortRef) -> int:
+        """Return the address of a ping out by a cable above the leaf's and back by any port of that tier."""
+        out = self._ports(hop.up_link, cable.up_link)
+        down, home = self._ports(self._fabric.cable_by_port[back].down_link, hop.down_link)
+        return address_of(self._fabric.srv6.block, (*out, self._sids.node(back.switch), down, home, *self._to_nic))
 
     def _ports(self, *links: str) -> tuple[int, ...]:
         """Return the uSIDs of the ports by which switches send over links."""

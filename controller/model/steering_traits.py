@@ -16,7 +16,8 @@ class SteeringTraits:
     With `has_sessions` switches connect to the controller, hold its rules and report their ports; otherwise telemetry
     reports them. Where it `is_probed`, probe agents find source ports and confirm the paths of running flows.
     With `in_packets` each packet names its path (`model.srv6`), so that a plan is true by construction.
-    `pin_refusal` and `fixed_port_refusal` say why PIN and fixed source ports are refused; "" where they are not.
+    `pin_refusal`, `fixed_port_refusal` and `set_refusal` say why PIN, fixed source ports and several paths a flow are
+    refused; "" where they are not.
     """
 
     has_sessions: bool = False
@@ -24,6 +25,7 @@ class SteeringTraits:
     in_packets: bool = False
     pin_refusal: str = ""
     fixed_port_refusal: str = ""
+    set_refusal: str = ""
 
 
 TRAITS: Mapping[SteeredBy, SteeringTraits] = {
@@ -32,6 +34,7 @@ TRAITS: Mapping[SteeredBy, SteeringTraits] = {
         is_probed=True,
         pin_refusal="PIN needs rules in switches, and this fabric hashes; use SOURCE_PORT",
         fixed_port_refusal="a fixed port has one path only where the fabric hashes; 0 lets probes find a port",
+        set_refusal="probes find one port a queue pair where the fabric hashes; leave it out, and use qps_per_flow",
     ),
     SteeredBy.SRV6: SteeringTraits(
         in_packets=True,

@@ -18,9 +18,10 @@ from heddle.controller.planner.beside import paths_beside
 from heddle.controller.planner.gone import with_gone
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
 from heddle.controller.planner.ground.expand import Flows, expand, joined_flows, repeats
-from heddle.controller.planner.ground.flow_table import FlowTable, path_links
+from heddle.controller.planner.ground.flow_table import FlowTable, path_links, sprays_over
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
-from heddle.controller.planner.ground.loads import LinkLoads, link_loads, utilisation
+from heddle.controller.planner.ground.loads import link_loads, utilisation
+from heddle.controller.planner.ground.path_sets import job_loads
 from heddle.controller.planner.ground.paths import Paths, joined_paths, merged_paths
 from heddle.controller.planner.ground.placed import Placed, placed_paths, with_guards
 from heddle.controller.planner.ground.streams import Streams, tuple_keys
@@ -37,6 +38,9 @@ from heddle.controller.planner.proof.fluid import completion_ns, fair_shares, pl
 from heddle.controller.planner.proof.hashed import HashedLoads
 from heddle.controller.planner.refusal import dead_nic, no_path, too_full
 from heddle.controller.planner.route import Router
+from heddle.controller.planner.spread.figures import spraying
+from heddle.controller.planner.spread.lists import sprayed, without_turns
+from heddle.controller.planner.spread.sprayed import Sprayed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,7 +51,8 @@ class Draft:
     link, `rates` in bit/s per flow, while it may send where there are `turns`. `guards` are, per new job, the streams
     that its pins must not move. `moved` marks the flows of running jobs whose path was dead and has been replaced; None
     where running jobs keep their paths in any case. `left` has the capacities that `rates` are for: links into NICs
-    may carry traffic of no job.
+    may carry traffic of no job. `sprayed` has the lists of flows with several paths, of which `whole` has the planned
+    one; None where no flow has several.
     """
 
     router: Router
@@ -62,13 +67,19 @@ class Draft:
     left: Topology
     moved: Flags | None = None
     conserving: Flags | None = None
+    sprayed: Sprayed | None = None
 
     def replaced(self) -> list[bool]:
-        """Return for each job whether some of its flows have been placed again."""
-        if self.moved is None:
-            return [False] * len(self.jobs)
+        """Return for each job whether some of its flows have been placed again, or are sprayed over other paths."""
         found: Flags = np.zeros(len(self.jobs), dtype=np.bool_)
-        found[self.whole.flows.job[self.moved]] = True
+        if self.moved is not None:
+            found[self.whole.flows.job[self.moved]] = True
+        if self.sprayed is not None:
+            begins = np.searchsorted(self.whole.flows.job, np.arange(len(self.kept) + 1))
+            for number, (_, job) in enumerate(self.kept):
+                found[number] |= not sprays_over(
+                    job.flows, self.sprayed.sets_of(slice(begins[number], begins[number + 1]))
+                )
         return [bool(flag) for flag in found]
 
 
@@ -138,9 +149,11 @@ def draft(
     found = _with_ports(fabric, topology, streams, new, (hops, reverse_hops))
     whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
     pinning = (new, hops) if stay is None else (whole.flows, whole.hops)
-    loads = link_loads(topology, whole.flows, whole.hops)
-    shares = planned_rates(left or topology, whole.flows, whole.hops, loads)
-    rates, turns = admitted(topology, jobs, whole.flows, whole.hops, shares)
+    spread = sprayed(live, jobs, whole)
+    loads = link_loads(topology, whole.flows, whole.hops) if spread is None else spread.loads()
+    shares = planned_rates(left or topology, whole.flows, whole.hops, loads, crossings=spread)
+    may_turn = jobs if spread is None else without_turns(jobs)
+    rates, turns = admitted(topology, may_turn, whole.flows, whole.hops, shares)
     return Draft(
         router=router,
         jobs=jobs,
@@ -154,6 +167,7 @@ def draft(
         left=left or topology,
         moved=None if stay is None else ~stay & (whole.flows.job < len(kept)),
         conserving=conserving_flows(left or topology, whole.flows, rates, turns),
+        sprayed=spread,
     )
 
 
@@ -235,23 +249,28 @@ def certified(drafted: Draft, *, has_happened: bool = False, hashed: HashedLoads
     paths = (whole.hops, whole.reverse_hops)
     rates = drafted.rates
     if drafted.left is not topology:  # figures do not count traffic of no job
-        rates = planned_rates(topology, whole.flows, whole.hops, drafted.loads)
-    shares = fair_shares(topology, whole.flows, whole.hops, drafted.loads, rates)
+        rates = planned_rates(topology, whole.flows, whole.hops, drafted.loads, crossings=drafted.sprayed)
+    shares = fair_shares(topology, whole.flows, whole.hops, drafted.loads, rates, drafted.sprayed)
     if hashed is None:
         names = [name_of(job.job_id) for job in jobs]
         figures = ecmp_figures(topology, drafted.router.segments, whole.flows, names)
     else:
         figures = hashed.figures(drafted.router.segments, jobs, whole.flows)
-    certificate = certify(topology, drafted.router.live, whole.flows, paths, used, shares, figures)
+    split = None if drafted.sprayed is None else drafted.sprayed.split
+    certificate = certify(topology, drafted.router.live, whole.flows, paths, used, shares, figures, split)
+    if drafted.sprayed is not None:
+        certificate = replace(certificate, spraying=spraying(drafted.sprayed, drafted.router.live, drafted.loads))
     begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1)).tolist()
     parts = [slice(begin, end) for begin, end in pairwise(begins)]
-    own = own_utilisations(topology, whole.flows.job, whole.hops, used, len(jobs))
+    fullest = None if drafted.sprayed is None else drafted.sprayed.fullest(used)
+    own = own_utilisations(topology, whole.flows.job, whole.hops, used, len(jobs), fullest)
     why = None if has_happened else _too_full(drafted, parts, own, used, certificate.lower_bound)
     if why is not None:
         return Infeasible(why=why)
     notes = incast_notes(drafted.left, jobs, whole, drafted.rates, drafted.turns)
     planned = []
-    again, steady = drafted.replaced(), _steady(drafted)
+    again = drafted.replaced()
+    steady = _steady(drafted, again)
     for number, part in enumerate(parts):
         if steady[number]:
             flows = kept[number][1]
@@ -277,9 +296,13 @@ def _too_full(drafted: Draft, parts: Sequence[slice], own: Sequence[float], used
     over = [n for n, job in enumerate(drafted.jobs) if 0 < job.require_utilisation < own[n]]
     if not over:
         return None
-    before = utilisation(topology, link_loads(topology, drafted.old.flows, drafted.old.hops))
+    was_sprayed = sprayed(drafted.router.live, drafted.jobs[: len(drafted.kept)], drafted.old)
+    loads = link_loads(topology, drafted.old.flows, drafted.old.hops) if was_sprayed is None else was_sprayed.loads()
+    before = utilisation(topology, loads)
     for number in over:
         wanted, hops = drafted.jobs[number].require_utilisation, whole.hops[parts[number]]
+        if drafted.sprayed is not None:
+            hops = drafted.sprayed.crossed(np.arange(parts[number].start, parts[number].stop))
         was = own_utilisation(topology, hops, before)[0] if number < len(drafted.kept) else 0.0
         if was <= wanted:
             full, link = own_utilisation(topology, hops, used)
@@ -287,8 +310,11 @@ def _too_full(drafted: Draft, parts: Sequence[slice], own: Sequence[float], used
     return None
 
 
-def _steady(drafted: Draft) -> list[bool]:
-    """Return for each job whether it runs, and has its paths, rates and turns; False where that takes more to find."""
+def _steady(drafted: Draft, again: list[bool]) -> list[bool]:
+    """Return for each job whether it runs, and has its paths, rates and turns; False where that takes more to find.
+
+    `again` marks jobs with other paths.
+    """
     tables = [job.flows for _, job in drafted.kept]
     steady: Flags = np.zeros(len(drafted.jobs), dtype=np.bool_)
     plain = [
@@ -300,8 +326,7 @@ def _steady(drafted: Draft) -> list[bool]:
         rates = np.concatenate(plain)
         steady[: len(tables)] = True
         steady[drafted.whole.flows.job[: len(rates)][rates != drafted.rates[: len(rates)]]] = False
-        if drafted.moved is not None:
-            steady[drafted.whole.flows.job[drafted.moved]] = False
+        steady[again] = False
     return [bool(flag) for flag in steady]
 
 
@@ -338,11 +363,12 @@ def _job_flows(
         reverse_ports=whole.reverse_ports[chosen],
     )  # fmt: skip
     own_rates = rates if isinstance(chosen, slice) else rates.copy()
-    table = FlowTable(built, request, paths, own_rates, turns, part_of(drafted.conserving, part))
+    sets = None if drafted.sprayed is None else drafted.sprayed.sets_of(part)
+    table = FlowTable(built, request, paths, own_rates, turns, part_of(drafted.conserving, part), sets)
     return JobFlows(
         job_id=request.job_id,
         flows=table,
-        link_loads_bps=LinkLoads(built, flows, table.hops),
+        link_loads_bps=job_loads(built, flows, table.hops, sets),
         pinned=bool(flows.pinned.any()),
         predicted_completion_ns=_completion_ns(flows, rates, turns),
         reverse_links=reverse_only_links(topology, table.hops, table.reverse_hops),

@@ -22,7 +22,9 @@ from heddle.controller.planner.ground.loads import LinkLoads
 from heddle.controller.recording.names import recorded_name
 
 DIGEST_BYTES = 12
-_SINCE_VERSION_2 = frozenset({"degraded", "assumed", "algorithm", "converge", "below_goal"})
+_SINCE_VERSION_2 = frozenset(
+    {"degraded", "assumed", "algorithm", "converge", "below_goal", "paths_per_flow", "spraying"}
+)
 """Fields of _GREW that files of versions 1 and 2 do not know; not written while they say nothing."""
 _GREW = Solve | Place | Certificate | Collective
 
@@ -58,7 +60,10 @@ class Digester:
         if known is None:
             turns = (table.turns.slot, table.turns.slots, table.turns.slot_ns) if table.turns is not None else ()
             flags = () if table.conserving is None else (table.conserving,)
-            columns = (table.hops, table.ports, table.reverse_hops, table.reverse_ports, table.rates, *turns, *flags)
+            sets = () if table.sets is None else (table.sets.length, table.sets.flat())
+            columns = (
+                table.hops, table.ports, table.reverse_hops, table.reverse_ports, table.rates, *turns, *flags, *sets
+            )  # fmt: skip
             known = table, _digest(b"".join(column.tobytes() for column in columns))
             self._tables[id(table)] = known
         return known[1]

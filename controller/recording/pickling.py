@@ -53,6 +53,7 @@ from heddle.controller.planner.ground.clos import Topology, topology_of
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.loads import LinkLoads
+from heddle.controller.planner.ground.path_sets import PathSets, SprayedLoads
 from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.recording.batch import Batch, Decided
 from heddle.controller.recording.names import recorded, recorded_name
@@ -116,6 +117,8 @@ class ValuePickler(pickle.Pickler):
                 block, style, last_hop = value.srv6
                 named = ((block, style.value, last_hop.value),) if value.srv6 != DEFAULT_SRV6 else ()
                 return _fabric, (*built, value.steered_by, layout_of(value), value.described, *named)
+            case SprayedLoads():
+                return SprayedLoads, (value._topology, value._flows, value._hops, value._sets)
             case LinkLoads():  # without what it has computed
                 return LinkLoads, (value._topology, value._flows, value._hops)
             case InputError():
@@ -137,7 +140,21 @@ class ValueUnpickler(pickle.Unpickler):
 @lru_cache
 def recorded_classes() -> Mapping[tuple[str, str], Any]:
     """Return the classes and functions that recordings may name, by their recorded names."""
-    ours = (Batch, Decided, Flows, FlowTable, Turns, LinkLoads, Network, topology_of, _array, _scalar, _fabric)
+    ours = (
+        Batch,
+        Decided,
+        Flows,
+        FlowTable,
+        PathSets,
+        Turns,
+        LinkLoads,
+        SprayedLoads,
+        Network,
+        topology_of,
+        _array,
+        _scalar,
+        _fabric,
+    )
     addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
     named: tuple[Any, ...] = (*_classes(), Settings, *addresses, *ours)
     return {recorded_name(each): each for each in named}

@@ -40,6 +40,7 @@ from heddle.controller.model.effect import (
 from heddle.controller.model.error import BudgetExceededError, HeddleError
 from heddle.controller.model.event import (
     Diagnosed,
+    Due,
     Event,
     Installed,
     InstallFailed,
@@ -64,7 +65,7 @@ from heddle.controller.runtime.port_search import PortSearch
 from heddle.controller.runtime.ports import Clock, Compiler, InstallError, InstallWatch, Planner, Switches
 
 MAX_BATCH = 1_024
-"""The events that are handled in one turn of the event loop."""
+"""The events of the topology that are handled in one turn of the event loop, beside a few requests."""
 TICK_S = 1.0
 MAX_AUDITS_WAITING = 64
 GATHER_S = 0.003
@@ -132,9 +133,9 @@ class Loop:
         return self._inbox.put(event, peer)
 
     @property
-    def refused_events(self) -> int:
-        """Return how many events found the inbox full."""
-        return self._inbox.overflowed
+    def inbox(self) -> Inbox:
+        """Return the events that wait, with their counters."""
+        return self._inbox
 
     async def request(self, make: Callable[[int], Event]) -> Response:
         """Post the event that `make` builds with a reply number, and await the response; raises HeddleError.
@@ -316,7 +317,7 @@ class Loop:
         self._spawn(self._compile(effect))
 
     def _on_wake(self, effect: Wake) -> None:
-        asyncio.get_running_loop().call_later(effect.after_ms / 1000, self.post, Tick())
+        asyncio.get_running_loop().call_later(effect.after_ms / 1000, self.post, Due())
 
     def _on_place(self, effect: Place) -> None:
         self._spawn(self._place(effect))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
+from heddle.controller.api.path_sets import every_path
 from heddle.controller.api.plan_json import job_pieces
 from heddle.controller.config.write import request_document
 from heddle.controller.model.fabric import Fabric
@@ -23,7 +24,7 @@ def plan_pieces(
     yield '{"jobs": ['
     for number, job in enumerate(plan.jobs):
         yield ", " if number else ""
-        yield from job_pieces(job, sids_of(fabric))
+        yield from job_pieces(job, sids_of(fabric), every_path(fabric))
     yield f'], "fabric": {json.dumps({"name": fabric.name, "digest": fabric.digest})}'
     yield f', "requests": {json.dumps([request_document(request) for request in requests])}'
     yield f', "hints": {json.dumps([hint] if hint else [])}'

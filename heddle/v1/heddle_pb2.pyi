@@ -231,7 +231,7 @@ class FlowPlanPage(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ...) -> None: ...
 
 class Collective(_message.Message):
-    __slots__ = ("kind", "bytes", "root", "pairs", "flows", "qps_per_flow", "members", "phase", "algorithm")
+    __slots__ = ("kind", "bytes", "root", "pairs", "flows", "qps_per_flow", "members", "phase", "algorithm", "paths_per_flow")
     class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         KIND_UNSPECIFIED: _ClassVar[Collective.Kind]
@@ -271,6 +271,7 @@ class Collective(_message.Message):
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     ALGORITHM_FIELD_NUMBER: _ClassVar[int]
+    PATHS_PER_FLOW_FIELD_NUMBER: _ClassVar[int]
     kind: Collective.Kind
     bytes: int
     root: int
@@ -280,7 +281,8 @@ class Collective(_message.Message):
     members: _containers.RepeatedScalarFieldContainer[int]
     phase: int
     algorithm: Collective.Algorithm
-    def __init__(self, kind: _Optional[_Union[Collective.Kind, str]] = ..., bytes: _Optional[int] = ..., root: _Optional[int] = ..., pairs: _Optional[_Iterable[_Union[RankPair, _Mapping]]] = ..., flows: _Optional[_Iterable[_Union[FlowDemand, _Mapping]]] = ..., qps_per_flow: _Optional[int] = ..., members: _Optional[_Iterable[int]] = ..., phase: _Optional[int] = ..., algorithm: _Optional[_Union[Collective.Algorithm, str]] = ...) -> None: ...
+    paths_per_flow: int
+    def __init__(self, kind: _Optional[_Union[Collective.Kind, str]] = ..., bytes: _Optional[int] = ..., root: _Optional[int] = ..., pairs: _Optional[_Iterable[_Union[RankPair, _Mapping]]] = ..., flows: _Optional[_Iterable[_Union[FlowDemand, _Mapping]]] = ..., qps_per_flow: _Optional[int] = ..., members: _Optional[_Iterable[int]] = ..., phase: _Optional[int] = ..., algorithm: _Optional[_Union[Collective.Algorithm, str]] = ..., paths_per_flow: _Optional[int] = ...) -> None: ...
 
 class RankPair(_message.Message):
     __slots__ = ("src_rank", "dst_rank")
@@ -323,10 +325,12 @@ class ReleaseJobReply(_message.Message):
     def __init__(self, flows_released: _Optional[int] = ...) -> None: ...
 
 class GetJobRequest(_message.Message):
-    __slots__ = ("job_id",)
+    __slots__ = ("job_id", "with_path_sets")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    WITH_PATH_SETS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
-    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+    with_path_sets: bool
+    def __init__(self, job_id: _Optional[str] = ..., with_path_sets: _Optional[bool] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
     __slots__ = ("tenant", "page_token", "without_flows", "id_prefix")
@@ -357,7 +361,7 @@ class WatchJobRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., changes_only: _Optional[bool] = ...) -> None: ...
 
 class JobPlan(_message.Message):
-    __slots__ = ("job_id", "generation", "flows", "certificate", "reason", "lease_expires_unix_ms", "flows_truncated", "tenant", "priority", "state", "predicted_completion_ns", "flow_count")
+    __slots__ = ("job_id", "generation", "flows", "certificate", "reason", "lease_expires_unix_ms", "flows_truncated", "tenant", "priority", "state", "predicted_completion_ns", "flow_count", "path_templates")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     FLOWS_FIELD_NUMBER: _ClassVar[int]
@@ -370,6 +374,7 @@ class JobPlan(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_COMPLETION_NS_FIELD_NUMBER: _ClassVar[int]
     FLOW_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PATH_TEMPLATES_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     generation: int
     flows: _containers.RepeatedCompositeFieldContainer[FlowPlan]
@@ -382,10 +387,53 @@ class JobPlan(_message.Message):
     state: str
     predicted_completion_ns: int
     flow_count: int
-    def __init__(self, job_id: _Optional[str] = ..., generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ..., reason: _Optional[str] = ..., lease_expires_unix_ms: _Optional[int] = ..., flows_truncated: _Optional[bool] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., state: _Optional[str] = ..., predicted_completion_ns: _Optional[int] = ..., flow_count: _Optional[int] = ...) -> None: ...
+    path_templates: PathTemplates
+    def __init__(self, job_id: _Optional[str] = ..., generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ..., reason: _Optional[str] = ..., lease_expires_unix_ms: _Optional[int] = ..., flows_truncated: _Optional[bool] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., state: _Optional[str] = ..., predicted_completion_ns: _Optional[int] = ..., flow_count: _Optional[int] = ..., path_templates: _Optional[_Union[PathTemplates, _Mapping]] = ...) -> None: ...
+
+class PathTemplates(_message.Message):
+    __slots__ = ("templates", "uplinks")
+    TEMPLATES_FIELD_NUMBER: _ClassVar[int]
+    UPLINKS_FIELD_NUMBER: _ClassVar[int]
+    templates: _containers.RepeatedCompositeFieldContainer[PathTemplate]
+    uplinks: int
+    def __init__(self, templates: _Optional[_Iterable[_Union[PathTemplate, _Mapping]]] = ..., uplinks: _Optional[int] = ...) -> None: ...
+
+class PathTemplate(_message.Message):
+    __slots__ = ("collectives", "uplink_shifts", "core_shifts")
+    COLLECTIVES_FIELD_NUMBER: _ClassVar[int]
+    UPLINK_SHIFTS_FIELD_NUMBER: _ClassVar[int]
+    CORE_SHIFTS_FIELD_NUMBER: _ClassVar[int]
+    collectives: _containers.RepeatedScalarFieldContainer[int]
+    uplink_shifts: _containers.RepeatedScalarFieldContainer[int]
+    core_shifts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, collectives: _Optional[_Iterable[int]] = ..., uplink_shifts: _Optional[_Iterable[int]] = ..., core_shifts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class PathSet(_message.Message):
+    __slots__ = ("entries", "paths", "order", "rotations")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    ROTATIONS_FIELD_NUMBER: _ClassVar[int]
+    entries: int
+    paths: _containers.RepeatedCompositeFieldContainer[Path]
+    order: _containers.RepeatedScalarFieldContainer[int]
+    rotations: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, entries: _Optional[int] = ..., paths: _Optional[_Iterable[_Union[Path, _Mapping]]] = ..., order: _Optional[_Iterable[int]] = ..., rotations: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Path(_message.Message):
+    __slots__ = ("links", "weight", "udp_source_port", "sid")
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
+    SID_FIELD_NUMBER: _ClassVar[int]
+    links: _containers.RepeatedScalarFieldContainer[str]
+    weight: int
+    udp_source_port: int
+    sid: str
+    def __init__(self, links: _Optional[_Iterable[str]] = ..., weight: _Optional[int] = ..., udp_source_port: _Optional[int] = ..., sid: _Optional[str] = ...) -> None: ...
 
 class FlowPlan(_message.Message):
-    __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned", "measured_bps", "work_conserving", "sid", "reverse_sid")
+    __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned", "measured_bps", "work_conserving", "sid", "reverse_sid", "path_set")
     FLOW_ID_FIELD_NUMBER: _ClassVar[int]
     SRC_NIC_FIELD_NUMBER: _ClassVar[int]
     DST_NIC_FIELD_NUMBER: _ClassVar[int]
@@ -408,6 +456,7 @@ class FlowPlan(_message.Message):
     WORK_CONSERVING_FIELD_NUMBER: _ClassVar[int]
     SID_FIELD_NUMBER: _ClassVar[int]
     REVERSE_SID_FIELD_NUMBER: _ClassVar[int]
+    PATH_SET_FIELD_NUMBER: _ClassVar[int]
     flow_id: str
     src_nic: str
     dst_nic: str
@@ -430,7 +479,8 @@ class FlowPlan(_message.Message):
     work_conserving: bool
     sid: str
     reverse_sid: str
-    def __init__(self, flow_id: _Optional[str] = ..., src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., links: _Optional[_Iterable[str]] = ..., udp_source_port: _Optional[int] = ..., rate_bps: _Optional[int] = ..., window: _Optional[_Union[AdmissionWindow, _Mapping]] = ..., dscp: _Optional[int] = ..., priority_group: _Optional[int] = ..., reverse_links: _Optional[_Iterable[str]] = ..., reverse_udp_source_port: _Optional[int] = ..., demand_bps: _Optional[int] = ..., phase: _Optional[int] = ..., src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., collective: _Optional[int] = ..., queue_pair: _Optional[int] = ..., pinned: _Optional[bool] = ..., measured_bps: _Optional[int] = ..., work_conserving: _Optional[bool] = ..., sid: _Optional[str] = ..., reverse_sid: _Optional[str] = ...) -> None: ...
+    path_set: PathSet
+    def __init__(self, flow_id: _Optional[str] = ..., src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., links: _Optional[_Iterable[str]] = ..., udp_source_port: _Optional[int] = ..., rate_bps: _Optional[int] = ..., window: _Optional[_Union[AdmissionWindow, _Mapping]] = ..., dscp: _Optional[int] = ..., priority_group: _Optional[int] = ..., reverse_links: _Optional[_Iterable[str]] = ..., reverse_udp_source_port: _Optional[int] = ..., demand_bps: _Optional[int] = ..., phase: _Optional[int] = ..., src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., collective: _Optional[int] = ..., queue_pair: _Optional[int] = ..., pinned: _Optional[bool] = ..., measured_bps: _Optional[int] = ..., work_conserving: _Optional[bool] = ..., sid: _Optional[str] = ..., reverse_sid: _Optional[str] = ..., path_set: _Optional[_Union[PathSet, _Mapping]] = ...) -> None: ...
 
 class AdmissionWindow(_message.Message):
     __slots__ = ("slot", "slots", "slot_ns")
@@ -443,7 +493,7 @@ class AdmissionWindow(_message.Message):
     def __init__(self, slot: _Optional[int] = ..., slots: _Optional[int] = ..., slot_ns: _Optional[int] = ...) -> None: ...
 
 class Certificate(_message.Message):
-    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving", "assumed", "below_goal", "by_construction")
+    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation", "flows_slowed", "mean_share", "worst_share", "links_over_capacity", "probed", "paths_confirmed", "oldest_confirmation_unix_ms", "probes", "flows_work_conserving", "assumed", "below_goal", "by_construction", "spraying")
     MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_FIELD_NUMBER: _ClassVar[int]
     LOWER_BOUND_KIND_FIELD_NUMBER: _ClassVar[int]
@@ -471,6 +521,7 @@ class Certificate(_message.Message):
     ASSUMED_FIELD_NUMBER: _ClassVar[int]
     BELOW_GOAL_FIELD_NUMBER: _ClassVar[int]
     BY_CONSTRUCTION_FIELD_NUMBER: _ClassVar[int]
+    SPRAYING_FIELD_NUMBER: _ClassVar[int]
     max_link_utilisation: float
     lower_bound: float
     lower_bound_kind: str
@@ -498,7 +549,22 @@ class Certificate(_message.Message):
     assumed: bool
     below_goal: float
     by_construction: bool
-    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ..., assumed: _Optional[bool] = ..., below_goal: _Optional[float] = ..., by_construction: _Optional[bool] = ...) -> None: ...
+    spraying: Spraying
+    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ..., flows_slowed: _Optional[int] = ..., mean_share: _Optional[float] = ..., worst_share: _Optional[float] = ..., links_over_capacity: _Optional[int] = ..., probed: _Optional[bool] = ..., paths_confirmed: _Optional[int] = ..., oldest_confirmation_unix_ms: _Optional[int] = ..., probes: _Optional[int] = ..., flows_work_conserving: _Optional[int] = ..., assumed: _Optional[bool] = ..., below_goal: _Optional[float] = ..., by_construction: _Optional[bool] = ..., spraying: _Optional[_Union[Spraying, _Mapping]] = ...) -> None: ...
+
+class Spraying(_message.Message):
+    __slots__ = ("flows", "single_path_max_link_utilisation", "random_sets_max_link_utilisation", "all_paths_max_link_utilisation", "advice")
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    SINGLE_PATH_MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    RANDOM_SETS_MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    ALL_PATHS_MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    ADVICE_FIELD_NUMBER: _ClassVar[int]
+    flows: int
+    single_path_max_link_utilisation: float
+    random_sets_max_link_utilisation: float
+    all_paths_max_link_utilisation: float
+    advice: str
+    def __init__(self, flows: _Optional[int] = ..., single_path_max_link_utilisation: _Optional[float] = ..., random_sets_max_link_utilisation: _Optional[float] = ..., all_paths_max_link_utilisation: _Optional[float] = ..., advice: _Optional[str] = ...) -> None: ...
 
 class SuggestPlacementRequest(_message.Message):
     __slots__ = ("ranks", "collectives", "gpu_milli", "max_suggestions")

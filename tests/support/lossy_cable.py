@@ -4,12 +4,15 @@ import os
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import partial
 
+from heddle.foundation.network_namespace import network_namespace
 from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.queues.bpf_syscall import load_program
 from heddle.mininet_topos.queues.netlink import EGRESS, RouteSocket, clsact_request, program_request
+from heddle.mininet_topos.routed.lab import RoutedLab
 
 GET_PRANDOM_U32 = 7
 TC_ACT_OK, TC_ACT_SHOT = 0, 2
@@ -37,14 +40,21 @@ def dropping(share: float) -> bytes:
 def lossy(lab: Lab, link: str, share: float) -> Iterator[None]:
     """Lose this share of what is sent over a directed link between switches, in a lab without the queue model."""
     cable = lab.fabric.cable_by_link[link]
-    device = lab.net.interface_of[cable.lower if link == cable.up_link else cable.upper]
-    program, route = load_program("lossy_cable", dropping(share), b"GPL"), RouteSocket()
+    port = cable.lower if link == cable.up_link else cable.upper
+    device, place = lab.net.interface_of[port], _namespace(lab, port.switch)
+    program = load_program("lossy_cable", dropping(share), b"GPL")
     try:
-        index = socket.if_nametoindex(device)
-        route.request(clsact_request(index), "create a clsact qdisc")
-        route.request(program_request(index, EGRESS, program, "lossy_cable", 1), "attach the program")
+        with place(), closing(RouteSocket()) as route:
+            index = socket.if_nametoindex(device)
+            route.request(clsact_request(index), "create a clsact qdisc")
+            route.request(program_request(index, EGRESS, program, "lossy_cable", 1), "attach the program")
         yield
-        subprocess.run(["tc", "qdisc", "del", "dev", device, "clsact"], check=True)
+        with place():
+            subprocess.run(["tc", "qdisc", "del", "dev", device, "clsact"], check=True)
     finally:
-        route.close()
         os.close(program)
+
+
+def _namespace(lab: Lab, switch: str) -> Callable[[], AbstractContextManager[None]]:
+    """Return what enters the namespace of a switch: routers have their own, other switches this process's."""
+    return partial(network_namespace, lab.net.host(switch).pid) if isinstance(lab, RoutedLab) else nullcontext

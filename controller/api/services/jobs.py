@@ -12,6 +12,7 @@ import grpc
 
 from heddle.controller.access.call import current
 from heddle.controller.api.errors import errors_as_status
+from heddle.controller.api.path_sets import every_path
 from heddle.controller.api.peer import caller_of
 from heddle.controller.api.requests import read_job, read_shape
 from heddle.controller.api.services.connected_pairs import ConnectedPairs
@@ -125,12 +126,13 @@ class JobService(rpc.JobServiceServicer):
         async with errors_as_status(context):
             self._job(request.job_id)  # first: the frame of a refusal would keep the state alive
             state, newest, job_id = self._loop.state, self._flows.newest, request.job_id
-            key, published = (job_id, *self._view()), self._publisher()
+            key, published = (job_id, request.with_path_sets, *self._view()), self._publisher()
+            explicit = every_path(state.fabric) if request.with_path_sets else None
 
             def write() -> bytes:
                 plan = published(state.jobs[job_id].as_plan(state.certificate))
                 rates = _rates(newest, state.fabric, plan.flows.flows)
-                return plan_to(plan, rates=rates, sids=sids_of(state.fabric)).SerializeToString()
+                return plan_to(plan, rates=rates, sids=sids_of(state.fabric), explicit=explicit).SerializeToString()
 
             return await in_worker(self._shows.reply, (state, newest), key, write)
 
@@ -154,7 +156,8 @@ class JobService(rpc.JobServiceServicer):
         async with errors_as_status(context):
             job = self._job(request.job_id)
             rates = await in_worker(_rates, self._flows.newest, self._loop.state.fabric, job.flows.flows)
-            pages = pages_of(job.generation, job.flows.flows, rates, self._sids())
+            explicit = every_path(self._loop.state.fabric) if request.with_path_sets else None
+            pages = pages_of(job.generation, job.flows.flows, rates, self._sids(), explicit)
             while (page := await in_worker(next, pages, None)) is not None:
                 yield page
 

@@ -40,6 +40,7 @@ def slowed(before: Mapping[str, JobFlows], after: Iterable[JobFlows]) -> dict[st
         if (was := before.get(job.job_id)) is not None
         and isinstance(was.flows, FlowTable)
         and isinstance(job.flows, FlowTable)
+        and was.flows.sets is None
     ]
     if not tables:
         return {}

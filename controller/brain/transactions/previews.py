@@ -3,7 +3,9 @@
 A preview sees the jobs that hold paths when its turn comes. It reserves nothing, and no transaction waits for it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from heddle.controller.brain.install import Outcome, take_token
 from heddle.controller.brain.intent import budget_passed
@@ -11,12 +13,26 @@ from heddle.controller.brain.state import Preview, State
 from heddle.controller.brain.transactions.jobs import as_error, planned_job
 from heddle.controller.brain.transactions.observed import yielding
 from heddle.controller.brain.transactions.replan import limit_of, planner_input
-from heddle.controller.brain.transactions.submissions import refusal
-from heddle.controller.model.effect import Reply
+from heddle.controller.brain.transactions.submissions import refusal, submit_all
+from heddle.controller.model.effect import Effect, Reply
 from heddle.controller.model.error import BudgetExceededError, HeddleError
 from heddle.controller.model.event import Solved, Submit
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import JobPlan, Replan
+
+
+def submitted(state: State, events: Sequence[Submit], now: int) -> Outcome:
+    """Handle submissions and previews that have come together, in order."""
+    effects = list[Effect]()
+    for is_preview, alike in groupby(events, lambda event: event.preview):
+        if not is_preview:
+            state, more = submit_all(state, list(alike))
+            effects += more
+            continue
+        for event in alike:
+            state, more = preview(state, event)
+            effects += more
+    return state, tuple(effects)
 
 
 def preview(state: State, event: Submit) -> Outcome:

@@ -4,7 +4,7 @@ Each plan costs work for all running jobs, so submissions that wait for one plan
 is refused together is planned again one by one: no job is refused because of another that waited with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from heddle.controller.brain.install import Outcome
@@ -14,7 +14,7 @@ from heddle.controller.brain.tenants import job_quota_refusal
 from heddle.controller.brain.transactions.observed import count_refusal
 from heddle.controller.brain.transactions.replan import limit_of
 from heddle.controller.model.admission import flow_plans, problems
-from heddle.controller.model.effect import Reply
+from heddle.controller.model.effect import Effect, Reply
 from heddle.controller.model.error import AlreadyExistsError, BudgetExceededError, HeddleError, InputError
 from heddle.controller.model.event import Submit, Withdraw
 from heddle.controller.model.job import JobRequest
@@ -28,12 +28,22 @@ MAX_FLOWS_TOGETHER = 4_096
 """The maximum number of flows of such jobs: a caller with few flows does not wait for many."""
 
 
-def submit(state: State, event: Submit, now: int) -> Outcome:
-    """Queue a request, or reply at once where it is known, invalid or past a limit."""
+def submit_all(state: State, events: Sequence[Submit]) -> Outcome:
+    """Queue requests that have come together, or reply at once where one is known, invalid or past a limit."""
+    waiting, effects = {each.request.job_id for each in waiting_submissions(state)}, list[Effect]()
+    for event in events:
+        state, more = _submit(state, event, is_waiting=event.request.job_id in waiting)
+        effects += more
+        waiting.add(event.request.job_id)
+    return state, tuple(effects)
+
+
+def _submit(state: State, event: Submit, *, is_waiting: bool) -> Outcome:
+    """Queue a request; `is_waiting` is whether one of its id may wait already: to search thousands takes long."""
     if (refused := refusal(state, event)) is not None:
         return state, (Reply(reply=event.reply, outcome=refused),)
     known = state.jobs.get(event.request.job_id)
-    joined = _join_waiting(state, event)
+    joined = _join_waiting(state, event) if is_waiting else None
     if joined is not None:
         return joined
     if known is not None:

@@ -7,10 +7,12 @@ from typing import overload
 import numpy as np
 
 from heddle.controller.model.job import JobRequest
-from heddle.controller.model.plan import ALWAYS, AdmissionWindow, FlowPlan
+from heddle.controller.model.plan import ALWAYS, AdmissionWindow, FlowPlan, PathTemplate, PathTemplates
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.jit import Flags, Ints
+from heddle.controller.planner.ground.path_sets import PathSets
 from heddle.controller.planner.ground.paths import Paths
+from heddle.controller.planner.ground.rotations import rotations_of
 from heddle.controller.planner.ground.turns import Turns
 from heddle.foundation.traffic_class import CLASSES
 
@@ -27,19 +29,22 @@ class FlowTable(Sequence[FlowPlan]):
 
     `flows`, `hops`, `reverse_hops`, `ports`, `reverse_ports` and `rates` have a row per flow plan; hops are the
     switch-to-switch links of `topology`, padded with -1; `turns` is None where all flows may always send, `conserving`
-    where no flow may exceed its rate.
+    where no flow may exceed its rate, `sets` where no flow is sprayed over several paths.
     """
 
     conserving: Flags | None = None
-    """A default of the class: recordings have tables without it."""
+    """A default of the class, as that of `sets`: recordings have tables without them."""
+    sets: PathSets | None = None
 
     def __init__(
         self, topology: Topology, request: JobRequest, paths: Paths, rates: Ints, turns: Turns | None = None,
-        conserving: Flags | None = None,
+        conserving: Flags | None = None, sets: PathSets | None = None,
     ) -> None:  # fmt: skip
         self.topology, self.request, self.flows, self.hops = topology, request, paths.flows, paths.hops
         self.ports, self.reverse_hops, self.reverse_ports = paths.ports, paths.reverse_hops, paths.reverse_ports
         self.rates, self.turns, self.conserving = rates, turns, conserving
+        if sets is not None:
+            self.sets = sets
 
     @property
     def conserving_count(self) -> int:
@@ -56,11 +61,11 @@ class FlowTable(Sequence[FlowPlan]):
 
     def with_rates(self, rates: Ints, turns: Turns | None = None, conserving: Flags | None = None) -> "FlowTable":
         """Return the same paths and ports with other rates and turns."""
-        return FlowTable(self.topology, self.request, self.paths, rates, turns, conserving)
+        return FlowTable(self.topology, self.request, self.paths, rates, turns, conserving, self.sets)
 
     def with_paths(self, paths: Paths) -> "FlowTable":
         """Return the same rates and turns on other paths or ports."""
-        return FlowTable(self.topology, self.request, paths, self.rates, self.turns, self.conserving)
+        return FlowTable(self.topology, self.request, paths, self.rates, self.turns, self.conserving, self.sets)
 
     def with_ports(self, ports: Mapping[int, int]) -> "FlowTable":
         """Return the same paths and rates with other source ports of the data, given by row."""
@@ -73,6 +78,10 @@ class FlowTable(Sequence[FlowPlan]):
         same = turns is None if self.turns is None else self.turns.equals(turns)
         return same and np.array_equal(self.rates, rates) and _equal(self.conserving, conserving)
 
+    def sprays_over(self, sets: PathSets | None) -> bool:
+        """Return whether these are the lists of its flows."""
+        return self.sets is sets or (self.sets is not None and self.sets.equals(sets))
+
     def changed_since(self, before: "FlowTable") -> list[FlowPlan]:
         """Return the flow plans that differ from those of an earlier table of the same request."""
         if len(before) != len(self) or before.request != self.request:
@@ -83,6 +92,8 @@ class FlowTable(Sequence[FlowPlan]):
             differs |= unequal.any(axis=1) if unequal.ndim > 1 else unequal
         if not _equal(self.conserving, before.conserving):
             differs |= _flags(self) != _flags(before)
+        if self.sets is not None and not self.sprays_over(before.sets):
+            differs |= self.sets.differs(before.sets)
         for row in range(len(self)) if self.turns is not None or before.turns is not None else ():
             differs[row] |= self._window(row) != before._window(row)
         return [self._plan(row) for row in np.flatnonzero(differs).tolist()]
@@ -113,6 +124,7 @@ class FlowTable(Sequence[FlowPlan]):
             return (
                 self.request.job_id == other.request.job_id
                 and self.sends_at(other.rates, other.turns, other.conserving)
+                and self.sprays_over(other.sets)
                 and all(map(np.array_equal, self._columns(), other._columns()))
             )
         if isinstance(other, Sequence):
@@ -136,6 +148,27 @@ class FlowTable(Sequence[FlowPlan]):
     def links(self, row: int) -> tuple[str, ...]:
         """Return the link ids of a flow's path, NIC links included."""
         return path_links(self.topology, int(self.flows.src_nic[row]), self.hops[row], int(self.flows.dst_nic[row]))
+
+    def entries(self, row: int) -> tuple[int, ...]:
+        """Return the list of a flow that is sprayed; () for one path, as inside a leaf."""
+        if self.sets is None or self.hops[row, 0] < 0:
+            return ()
+        several = self.request.collectives[int(self.flows.collective[row])].paths_per_flow > 1
+        return tuple(self.sets.entries(row).tolist()) if several else ()
+
+    @property
+    def path_templates(self) -> PathTemplates | None:
+        """Return the lists that most flows of each collective have; None where none is sprayed."""
+        if self.sets is None or (rotations := rotations_of(self.topology)) is None:
+            return None
+        found: dict[tuple[int, ...], list[int]] = {}
+        for index, one in enumerate(self.request.collectives):
+            rows = np.flatnonzero((self.flows.collective == index) & (self.hops[:, 0] >= 0))
+            if one.paths_per_flow > 1 and len(rows):
+                entries, _ = max(self.sets.rows_by_list(rows), key=lambda each: len(each[1]))
+                found.setdefault(tuple(entries.tolist()), []).append(index)
+        templates = tuple(PathTemplate(tuple(indices), entries) for entries, indices in found.items())
+        return PathTemplates(rotations.columns, templates)
 
     def _plan(self, row: int) -> FlowPlan:
         flows, nic_ids = self.flows, self.topology.nic_ids
@@ -163,7 +196,13 @@ class FlowTable(Sequence[FlowPlan]):
             dscp=of.dscp,
             priority_group=of.priority,
             window=self._window(row),
+            entries=self.entries(row),
         )
+
+
+def sprays_over(flows: Sequence[FlowPlan], sets: PathSets | None) -> bool:
+    """Return whether these are the lists of flows; flow plans that are no table have none."""
+    return flows.sprays_over(sets) if isinstance(flows, FlowTable) else sets is None
 
 
 def path_links(topology: Topology, source: int, hops: Ints, target: int) -> tuple[str, ...]:

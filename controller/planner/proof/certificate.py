@@ -11,21 +11,26 @@ from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.proof.bound import lower_bound
 from heddle.controller.planner.proof.deadlock import deadlock_free
 from heddle.controller.planner.proof.fluid import ROUNDING
+from heddle.controller.planner.proof.splittable import splittable_bound
 
 
 def certify(
     topology: Topology, live: Live, flows: Flows, paths: tuple[Ints, Ints], used: Floats, shares: Floats,
-    hashed: tuple[float, float],
+    hashed: tuple[float, float], split: Flags | None = None,
 ) -> Certificate:  # fmt: skip
     """Return the certificate of a plan with these forward and reverse paths.
 
     `used` is the utilisation of every directed link, `shares` has the share of every flow, `hashed` are the figures of
-    ECMP and E-ECMP. Of equally full links or
+    ECMP and E-ECMP, `split` marks flows with several paths, where there are any. Of equally full links or
     NICs the certificate names the first in the fabric's order, and none where there is no traffic. Flows on failed
     links do not count for the lower bound: they load no live link, and may have no path.
     """
     switch_links, nic_links = used[: topology.first_nic_link], used[topology.first_nic_link :]
-    bound = lower_bound(topology, live, flows if live.whole else flows.rows(_carried(live, flows, paths[0])))
+    carried = slice(None) if live.whole else _carried(live, flows, paths[0])
+    if split is None:
+        bound = lower_bound(topology, live, flows if live.whole else flows.rows(carried))
+    else:
+        bound = splittable_bound(topology, live, flows.rows(carried), split[carried])
     ecmp, e_ecmp = hashed
     worst, worst_nic = float(switch_links.max(initial=0.0)), float(nic_links.max(initial=0.0))
     return Certificate(
@@ -63,11 +68,17 @@ def share_summary(shares: Floats) -> ShareSummary:
     return ShareSummary(int((shares < 1).sum()), mean, float(shares.min(initial=1.0)))
 
 
-def own_utilisations(topology: Topology, job: Ints, hops: Ints, used: Floats, jobs: int) -> list[float]:
-    """Return the largest utilisation of the links between switches that each job's paths use; `job` rises."""
+def own_utilisations(
+    topology: Topology, job: Ints, hops: Ints, used: Floats, jobs: int, fullest: Floats | None = None
+) -> list[float]:  # fmt: skip
+    """Return the largest utilisation of the links between switches that each job's paths use; `job` rises.
+
+    `fullest` is that of each flow, where the caller has it.
+    """
     found = np.zeros(jobs)
     if len(job):
-        fullest = np.append(used[: topology.first_nic_link], 0.0)[hops].max(axis=1)
+        if fullest is None:
+            fullest = np.append(used[: topology.first_nic_link], 0.0)[hops].max(axis=1)
         begins = np.flatnonzero(np.diff(job, prepend=-1))
         found[job[begins]] = np.maximum.reduceat(fullest, begins)
     return [float(value) for value in found]

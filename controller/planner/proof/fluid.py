@@ -1,6 +1,7 @@
 """Compute max-min fair rates by progressive filling, and from them the rates of a plan's flows."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -121,22 +122,52 @@ def max_min_rates(places: Ints, capacity: Floats, cap: Floats) -> Floats:
     return _fill(places, capacity, cap, np.argsort(cap, kind="stable"))
 
 
+class Part(Protocol):
+    """A subset of the flows with what they cross."""
+
+    @property
+    def demand_bps(self) -> Ints:
+        """Return the demand of each flow in bit/s."""
+
+    def rows(self, chosen: Ints) -> "Part":
+        """Return some of the flows."""
+
+    def shares(self, topology: Topology, headroom: float) -> Ints:
+        """Return the max-min shares of these flows, all active at once, in bit/s."""
+
+
+class Crossings(Protocol):
+    """What each flow crosses, where that is more than one path."""
+
+    def touched(self, tight: Flags) -> Ints:
+        """Return the rows of the flows that cross a tight link."""
+
+    def part(self, rows: Ints) -> Part:
+        """Return some of the flows."""
+
+
 def planned_rates(
-    topology: Topology, flows: Flows, hops: Ints, loads: Floats, headroom: float = INCAST_HEADROOM
-) -> Ints:
+    topology: Topology, flows: Flows, hops: Ints, loads: Floats, headroom: float = INCAST_HEADROOM,
+    crossings: Crossings | None = None,
+) -> Ints:  # fmt: skip
     """Return the rate in bit/s at which each flow may send: the paragraph "Rate" of docs/contract.md.
 
     A flow on links with free capacity sends at its demand. Where the demands exceed a link or a NIC, the flows have
     max-min fair shares, phase by phase: a job's phase competes with the heaviest phase of every other job. `headroom`
-    is the fraction of a NIC's rate that several senders together may use.
+    is the fraction of a NIC's rate that several senders together may use. `crossings` are what flows cross where some
+    are sprayed over several paths.
     """
     rates = flows.demand_bps.copy()
     first, paths = topology.first_nic_link, np.ascontiguousarray(hops)
     tight = _tight_links(flows.src_nic, flows.dst_nic, first, topology.capacity, loads, headroom)
     if not tight.any():
         return rates
-    touched = _touched(flows.src_nic, paths, flows.dst_nic, first, tight)
-    part = _Part.of(topology, flows, paths, touched)
+    if crossings is None:
+        touched = _touched(flows.src_nic, paths, flows.dst_nic, first, tight)
+        part: Part = _Part.of(topology, flows, paths, touched)
+    else:
+        touched = crossings.touched(tight)
+        part = crossings.part(touched)
     layer, job_of_layer, heavy = heaviest_layers_of(flows.job[touched], flows.phase[touched], part.demand_bps)
     # All heaviest phases compete with each other, so one filling serves them all; each other phase has its own.
     solved, first_members = np.empty(len(touched), dtype=np.int64), np.flatnonzero(heavy[layer])
@@ -152,15 +183,17 @@ def planned_rates(
     return rates
 
 
-def fair_shares(topology: Topology, flows: Flows, hops: Ints, loads: Floats, rates: Ints) -> Floats:
+def fair_shares(
+    topology: Topology, flows: Flows, hops: Ints, loads: Floats, rates: Ints, crossings: Crossings | None = None
+) -> Floats:
     """Return each flow's max-min fair rate divided by its demand, at most 1: "Share" in docs/contract.md.
 
     `rates` are the planned rates in bit/s; where no NIC has an incast, they are the fair rates.
     """
     if not (loads > (1 + ROUNDING) * topology.capacity).any():
         return np.ones(len(flows))
-    if _crowded_nics(flows.src_nic, flows.dst_nic, flows.demand_bps, topology.nic_capacity).any():
-        rates = planned_rates(topology, flows, hops, loads, headroom=1.0)
+    if crowded_receivers(flows.src_nic, flows.dst_nic, flows.demand_bps, topology.nic_capacity).any():
+        rates = planned_rates(topology, flows, hops, loads, 1.0, crossings)
     slowed = rates + 1 < (1 - ROUNDING) * flows.demand_bps  # planned rates are rounded down
     return np.where(slowed, rates / np.maximum(flows.demand_bps, 1), 1.0)
 
@@ -203,7 +236,7 @@ def _touched(src_nic: Ints, hops: Ints, dst_nic: Ints, first_nic_link: int, tigh
 
 
 @kernel
-def _crowded_nics(src_nic: Ints, dst_nic: Ints, demand_bps: Ints, nic_capacity: Ints) -> Flags:
+def crowded_receivers(src_nic: Ints, dst_nic: Ints, demand_bps: Ints, nic_capacity: Ints) -> Flags:
     """Return the NICs to which two or more senders together send more than the headroom."""
     asked, sender = np.zeros(nic_capacity.shape[0]), np.full(nic_capacity.shape[0], -1)
     crowded = np.zeros(nic_capacity.shape[0], np.bool_)
@@ -262,7 +295,7 @@ class _Part:
     def shares(self, topology: Topology, headroom: float) -> Ints:
         """Return the max-min shares of these flows, all active at once, in bit/s."""
         capacity = topology.capacity.astype(np.float64)
-        crowded = _crowded_nics(self.src_nic, self.dst_nic, self.demand_bps, topology.nic_capacity)
+        crowded = crowded_receivers(self.src_nic, self.dst_nic, self.demand_bps, topology.nic_capacity)
         capacity[topology.first_nic_link + topology.nics :] *= np.where(crowded, headroom, 1.0)
         rates = max_min_rates(self.places, capacity, self.demand_bps.astype(np.float64))
         return np.floor(rates + 1e-6).astype(np.int64)

@@ -24,6 +24,7 @@ from heddle.controller.model.plan import Effort, JobFlows, Stream
 from heddle.controller.planner.ground.clos import NO_LINK, Topology
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.path_sets import PathSets
 from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.runtime.journal import values
 from heddle.controller.runtime.planning.wire import JobColumns, PathColumns, columns_of, job_of
@@ -32,6 +33,7 @@ _LENGTH = struct.Struct(">I")
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
 _PATHS, _TURNS = PathColumns._fields, ("slot", "slots", "slot_ns")
 _CONSERVING = "conserving"
+_SETS = ("lists", "begin", "length")
 _HOPS = ("hops", "reverse_hops")
 _RAILS = "rails or an NVLink domain"
 
@@ -77,6 +79,8 @@ def encode(topology: Topology, job: Job) -> bytes:
         arrays |= {name: getattr(found.turns, name) for name in _TURNS}
     if found.conserving is not None:
         arrays[_CONSERVING] = found.conserving.astype(np.int64)
+    if found.sets is not None:
+        arrays |= {name: getattr(found.sets, name) for name in _SETS}
     narrow = {name: _narrowed(array) for name, array in arrays.items()}
     head = values.encode(
         _Head(
@@ -116,6 +120,7 @@ def decode(topology: Topology, content: bytes, renumbered: Ints | None) -> Job:
         predicted_completion_ns=head.predicted_completion_ns,
         notes=head.notes,
         conserving=arrays[_CONSERVING].astype(np.bool_) if _CONSERVING in arrays else None,
+        sets=PathSets(**{name: arrays[name] for name in _SETS}) if _SETS[0] in arrays else None,
     )
     try:
         flows = job_of(topology, request, columns, None)

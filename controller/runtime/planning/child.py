@@ -1,12 +1,18 @@
 """The planner's process: reads requests from a socket, one after another, and writes a reply to each.
 
+Previews and placements are planned in a thread of low priority: they leave the processor to transactions, which another
+process plans, and to the loop. A priority is a thread's, and no thread may raise its own again without privileges.
+
 `python -m heddle.controller.runtime.planning.child FD`. It ends when the controller closes the socket or dies.
 """
 
 import gc
+import os
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing.connection import Connection
 
 from heddle.controller.model.error import HeddleError
@@ -27,6 +33,9 @@ from heddle.controller.runtime.planning.wire import (
     columns_of,
     job_of,
 )
+
+NICENESS = 10
+"""Of the thread for previews and placements: beside a busy loop it still gets a tenth of a core."""
 
 
 class Child:
@@ -113,10 +122,12 @@ def serve(connection: Connection) -> None:
     gc.freeze()
     gc.enable()
     connection.send((None, 0))
+    aside = ThreadPoolExecutor(1, "previews", initializer=partial(os.nice, NICENESS))  # on Linux, of that thread alone
     while True:
         message = connection.recv()
         started = time.monotonic_ns()
-        outcome = child.reply(message)
+        is_aside = isinstance(message, PlaceMessage) or (isinstance(message, SolveMessage) and message.preview)
+        outcome = aside.submit(child.reply, message).result() if is_aside else child.reply(message)
         connection.send((outcome, time.monotonic_ns() - started))
 
 

@@ -16,7 +16,7 @@ from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import expand
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Flags, Ints
-from heddle.controller.planner.ground.loads import LinkLoads
+from heddle.controller.planner.ground.path_sets import PathSets, job_loads
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.placed import Placed, paths_of
 from heddle.controller.planner.ground.turns import Turns
@@ -44,6 +44,7 @@ class JobColumns(NamedTuple):
     predicted_completion_ns: int
     notes: tuple[str, ...]
     conserving: Flags | None = None
+    sets: PathSets | None = None
 
 
 class Jobs(NamedTuple):
@@ -74,6 +75,7 @@ class SolveMessage(NamedTuple):
     has_happened: bool
     degraded: Mapping[str, int]
     amend: AmendMessage | None = None
+    preview: bool = False
     converge: bool = False
 
 
@@ -109,7 +111,7 @@ def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> Jo
     table = job.flows
     same = known is not None and known.flows is table
     if known is not None and isinstance(table, FlowTable) and isinstance(known.flows, FlowTable):
-        same_paths = same or table.hops is known.flows.hops
+        same_paths = same or (table.hops is known.flows.hops and table.sets is known.flows.sets)
     else:
         same_paths = same
     rates, turns = (table.rates, table.turns) if isinstance(table, FlowTable) else _rates_of(job)
@@ -123,6 +125,7 @@ def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> Jo
         predicted_completion_ns=job.predicted_completion_ns,
         notes=job.notes,
         conserving=table.conserving if isinstance(table, FlowTable) and not same else None,
+        sets=table.sets if isinstance(table, FlowTable) and not same_paths else None,
     )
 
 
@@ -158,11 +161,11 @@ def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: 
         assert columns.rates is not None
         flows = table.flows if isinstance(table, FlowTable) else expand(topology, (request,))
         paths = Paths(flows=flows, **columns.paths._asdict())
-        rated = FlowTable(topology, request, paths, columns.rates, columns.turns, columns.conserving)
+        rated = FlowTable(topology, request, paths, columns.rates, columns.turns, columns.conserving, columns.sets)
         base = JobFlows(
             job_id=request.job_id,
             flows=rated,
-            link_loads_bps=LinkLoads(topology, flows, paths.hops),
+            link_loads_bps=job_loads(topology, flows, paths.hops, columns.sets),
             pinned=bool(flows.pinned.any()),
             reverse_links=reverse_only_links(topology, paths.hops, paths.reverse_hops),
         )

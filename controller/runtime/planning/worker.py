@@ -84,6 +84,7 @@ class Worker:
             has_happened=problem.has_happened,
             degraded=dict(problem.degraded),
             amend=self._in_columns(problem),
+            preview=problem.preview,
             converge=problem.converge,
         )
         outcome, solve_ns = self._exchange(message)

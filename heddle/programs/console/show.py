@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from heddle.controller.model.address import ipv6_text
-from heddle.controller.model.plan import AdmissionWindow, FlowPlan, JobPlan, conserving_count
+from heddle.controller.model.plan import AdmissionWindow, FlowPlan, JobPlan, Spraying, conserving_count
 from heddle.controller.model.srv6 import Sids
 
 if TYPE_CHECKING:
@@ -118,6 +118,17 @@ def confirmed_paths(paths: int, flows: int, oldest_unix_ms: int) -> str:
     return f"the paths of {paths} of {flows} flows are confirmed, the oldest at {when}"
 
 
+def _spraying(found: Spraying) -> str:
+    figures = (
+        ("one path a flow", found.single_path_max_link_utilisation),
+        ("random sets", found.random_sets_max_link_utilisation),
+        ("all paths", found.all_paths_max_link_utilisation),
+    )
+    known = ", ".join(f"{name} {value:.3f}" for name, value in figures if value)
+    advice = f"; {found.advice}" if found.advice else ""
+    return f"{found.flows} flows; other paths instead: {known or 'not computed'}{advice}"
+
+
 def _certificate(job: JobPlan, hint: str | None, *, by_construction: bool) -> "Table":
     from rich.table import Table
 
@@ -133,6 +144,8 @@ def _certificate(job: JobPlan, hint: str | None, *, by_construction: bool) -> "T
     )
     table.add_row("ECMP, median of 16 hashes", f"{proof.ecmp_max_link_utilisation:.3f}")
     table.add_row("E-ECMP, 4 queue pairs or more", f"{proof.e_ecmp_max_link_utilisation:.3f}")
+    if proof.spraying is not None:
+        table.add_row("spraying", _spraying(proof.spraying))
     table.add_row("links over their capacity", str(proof.links_over_capacity))
     table.add_row("flows slowed", str(proof.flows_slowed))
     table.add_row("max-min share of the demand", f"mean {proof.mean_share:.3f}, worst {proof.worst_share:.3f}")

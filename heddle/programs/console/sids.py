@@ -69,9 +69,10 @@ def _write(lines_of: Mapping[str, Iterable[str]], what: str, folder: Path | None
     if folder is None:
         out.writelines(f"# {name}\n{text}" for name, text in texts.items())
         return
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        (folder / f"{name}.sh").write_text(text, encoding="utf-8")
+        file = folder / f"{name}.sh"  # a port of a NIC in several planes has a slash in its name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
     out.write(f"{folder}: {len(texts)} {what}\n")
 
 

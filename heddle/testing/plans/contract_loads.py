@@ -4,12 +4,30 @@ from collections import defaultdict
 from fractions import Fraction
 
 
+def crossed(flow):
+    """Return the part of a flow that crosses each link: of one that is sprayed over a path set, weight / entries."""
+    if "path_set" not in flow:
+        return dict.fromkeys(flow["links"], 1)
+    parts = defaultdict(Fraction)
+    for path in flow["path_set"]["paths"]:
+        for link in path["links"]:
+            parts[link] += Fraction(path["weight"], flow["path_set"]["entries"])
+    return parts
+
+
+def between_switches(flow):
+    """Return the part of a flow that crosses each link between switches."""
+    return {link: part for link, part in crossed(flow).items() if link not in (flow["links"][0], flow["links"][-1])}
+
+
 def heaviest(flows, places_of):
-    """Add up, per place, the sum over jobs of the job's heaviest phase there."""
+    """Add up, per place, the sum over jobs of the job's heaviest phase there; a mapping of places gives parts."""
     phases = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
     for flow in flows:
-        for place in places_of(flow):
-            phases[place][flow["job"]][flow["phase"]] += flow["demand_bps"]
+        places = places_of(flow)
+        for place in places:
+            part = places[place] if isinstance(places, dict) else 1
+            phases[place][flow["job"]][flow["phase"]] += flow["demand_bps"] * part
     return {place: sum(max(job.values()) for job in jobs.values()) for place, jobs in phases.items()}
 
 
@@ -42,6 +60,10 @@ def bounds(network, flows):
             continue
         widest, total = max(capacities), heaviest(members, lambda _: ("cut",))["cut"]
         best = max(best, Fraction(total, sum(capacities)))
+        members = [flow for flow in members if "path_set" not in flow]  # sprayed flows fit into any gaps
+        if not members:
+            continue
+        total = heaviest(members, lambda _: ("cut",))["cut"]
         if min(capacities) == widest:  # loads are whole bits per second
             best = max(best, Fraction(-(-total // len(links)), widest))
         for size in {flow["demand_bps"] for flow in members}:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from fractions import Fraction
 
-from heddle.testing.plans.contract_loads import heaviest
+from heddle.testing.plans.contract_loads import crossed, heaviest
 
 ROUNDING = Fraction(1, 10**6)
 HEADROOM = Fraction(95, 100)
@@ -16,18 +16,18 @@ def max_min(flows, capacity):
     while growing:
         crowd = defaultdict(int)
         for flow in growing.values():
-            for link in flow["links"]:
-                crowd[link] += 1
+            for link, part in crossed(flow).items():
+                crowd[link] += part
         step = min(left[link] / count for link, count in crowd.items())
         step = min(step, *(flow["demand_bps"] - rates[name] for name, flow in growing.items()))
         for name, flow in growing.items():
             rates[name] += step
-            for link in flow["links"]:
-                left[link] -= step
+            for link, part in crossed(flow).items():
+                left[link] -= step * part
         growing = {
             name: flow
             for name, flow in growing.items()
-            if rates[name] < flow["demand_bps"] and all(left[link] > 0 for link in flow["links"])
+            if rates[name] < flow["demand_bps"] and all(left[link] > 0 for link in crossed(flow))
         }
     return rates
 
@@ -38,7 +38,7 @@ def expected_rates(network, flows, headroom=HEADROOM):
     The phase of a job competes with the heaviest phase of each other job. The limit of a NIC is `headroom` of its rate
     for several senders.
     """
-    loads, limits = heaviest(flows, lambda flow: flow["links"]), _limits(network, flows, headroom)
+    loads, limits = heaviest(flows, crossed), _limits(network, flows, headroom)
     over = {
         link
         for link, load in loads.items()
@@ -46,7 +46,7 @@ def expected_rates(network, flows, headroom=HEADROOM):
     }
     layers = defaultdict(list)
     for flow in flows:  # a flow on no link over its limit slows no flow, and none slows it
-        if over.intersection(flow["links"]):
+        if over.intersection(crossed(flow)):
             layers[flow["job"], flow["phase"]].append(flow)
     weight = {layer: sum(flow["demand_bps"] for flow in members) for layer, members in layers.items()}
     heavy = {

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from heddle.testing.plans import contract_flows, contract_planes
-from heddle.testing.plans.contract_loads import bounds, heaviest
+from heddle.testing.plans.contract_loads import between_switches, bounds, crossed, heaviest
 from heddle.testing.plans.contract_network import Network
 from heddle.testing.plans.contract_rates import HEADROOM, ROUNDING, expected_rates, fair_shares
 
@@ -56,14 +56,15 @@ def expected_flows(network, jobs):
                 if network.host(ranks[a]) == network.host(ranks[b]):
                     continue
                 pairs = collective.get("qps_per_flow") or 1
-                logical.append((number, a, b, rate, port, pairs, collective.get("phase", 0)))
+                paths = collective.get("paths_per_flow") or 1
+                logical.append((number, a, b, rate, port, (pairs, paths), collective.get("phase", 0)))
         out, into = defaultdict(int), defaultdict(int)
         for _, a, b, rate, _, _, phase in logical:
             if not rate:
                 out[ranks[a], phase] += 1
                 into[ranks[b], phase] += 1
         seen = defaultdict(int)
-        for number, a, b, rate, port, pairs, phase in logical:
+        for number, a, b, rate, port, (pairs, paths), phase in logical:
             source, target = ranks[a], ranks[b]
             demand = Fraction(rate) or min(
                 Fraction(contract_planes.rate(network, source), out[source, phase]),
@@ -77,7 +78,7 @@ def expected_flows(network, jobs):
                         "job": job["job_id"], "src": from_port, "dst": to_port, "phase": phase, "port": port,
                         "demand": demand * part / pairs, "pin": job.get("steering") == "PIN" or port > 0,
                         "rounding": 0 if part in (0, 1) else demand / pairs * Fraction(1, 10**6),
-                        "gone": part == 0,
+                        "gone": part == 0, "paths": paths,
                     }  # fmt: skip
     return flows
 
@@ -146,7 +147,8 @@ def dependency_cycle(network, flows):
         for link in links:
             graph[link].add(("choice", switch))
     for flow in flows:
-        for links in (flow["links"], flow["reverse_links"]):
+        sprayed = [path["links"] for path in flow.get("path_set", {"paths": ()})["paths"]]
+        for links in (flow["links"], flow["reverse_links"], *sprayed):
             for a, b in pairwise(links):
                 graph[b].add(a)
                 if b in switch_links and network.rises(b):
@@ -217,6 +219,30 @@ def _flow_violations(network, flow, wanted):
         found.append(f"{name}: ports {ports}")
     if wanted["pin"] and not flow["pinned"]:
         found.append(f"{name}: is not pinned")
+    return found + _set_violations(network, flow, wanted)
+
+
+def _set_violations(network, flow, wanted):
+    """Return what is wrong with the paths over which a flow is sprayed: every flow has a set of its own."""
+    name, sprayed = flow["flow_id"], wanted["paths"] > 1 and len(flow["links"]) > 2
+    if ("path_set" in flow) != sprayed:
+        return [f"{name}: {'no' if sprayed else 'a'} path set"]
+    if not sprayed:
+        return []
+    paths, order, entries = (flow["path_set"][key] for key in ("paths", "order", "entries"))
+    found = []
+    for path in paths:
+        found += path_violations(network, f"{name} sprayed", path["links"], wanted["src"], wanted["dst"])
+        if not (flow.get("sid") or 49152 <= path["udp_source_port"] <= 65535):
+            found.append(f"{name}: port {path['udp_source_port']} of a path")
+    if len({tuple(path["links"]) for path in paths}) != len(paths):
+        found.append(f"{name}: a path twice")
+    if [order.count(number) for number in range(len(paths))] != [path["weight"] for path in paths]:
+        found.append(f"{name}: the weights are not the entries of the list")
+    if len(order) != entries or not 0 < entries <= MAX_AT_ONCE or 0 in [path["weight"] for path in paths]:
+        found.append(f"{name}: {entries} entries")
+    if len(paths) > wanted["paths"]:
+        found.append(f"{name}: {len(paths)} paths, more than {wanted['paths']}")
     return found
 
 
@@ -249,8 +275,8 @@ def _window_violations(network, flows, rates):
         asked[flow["dst_nic"]] += flow["demand_bps"]
         turns[(*key, flow["src_nic"])].add((window.get("slot", 0), _slots(flow), int(window.get("slot_ns", 0))))
         if not _slots(flow):
-            for link in flow["links"]:
-                always[link] += rate
+            for link, part in crossed(flow).items():
+                always[link] += rate * part
             continue
         if not 0 <= window["slot"] < window["slots"] or int(window["slot_ns"]) < 100_000:
             found.append(f"{flow['flow_id']}: window {window}")
@@ -289,7 +315,7 @@ def _unasked_windows(flows, jobs):
 def _share_violations(network, flows, plan):
     """Check what the certificate says about slowed flows and overloaded links."""
     shares = list(fair_shares(network, flows).values())
-    loads = heaviest(flows, lambda flow: flow["links"][1:-1])
+    loads = heaviest(flows, between_switches)
     figures = {
         "flows_slowed": sum(share < 1 for share in shares),
         "mean_share": sum(shares) / len(shares) if shares else 1,
@@ -327,12 +353,12 @@ def _uneven_answers(network, flows, expected, kept):
 
 def _certificate_violations(network, flows, job, stranded):
     certificate, found = job["certificate"], []
-    loads = heaviest(flows, lambda flow: flow["links"])
-    used = {link: Fraction(load, network.capacity[link]) for link, load in loads.items()}
+    loads = heaviest(flows, crossed)
+    used = {link: Fraction(load) / network.capacity[link] for link, load in loads.items()}
     switch_links = set(network.switch_links)
     inner = {link: value for link, value in used.items() if link in switch_links}
     worst = max(inner.values(), default=Fraction(0))
-    mine = [inner[link] for flow in job["flows"] for link in flow["links"] if link in inner]
+    mine = [inner[link] for flow in job["flows"] for link in crossed(flow) if link in inner]
     nics = max((value for link, value in used.items() if link not in inner), default=Fraction(0))
     for key, value in (
         ("max_link_utilisation", worst),

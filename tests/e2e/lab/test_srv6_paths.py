@@ -23,15 +23,22 @@ from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.routed.lab import RoutedLab
 from heddle.mininet_topos.routed.static_sids import link_local
 from heddle.mininet_topos.switches.fabric_net import ip_batch
+from heddle.mininet_topos.wire.srv6 import OUTER_BYTES
 from heddle.programs.console.cabling_check.command import Request, run_check_cabling
 from heddle.programs.console.fabric_check.inputs import Source
 from heddle.programs.console.sid_check import LeafCheck, check_leaf
-from tests.e2e.lab.test_routed_fabric import SHAPES, SIZE_BYTES, TIMEOUT_S, planned, slowest
+from tests.e2e.lab.test_routed_fabric import SHAPES, SIZE_BYTES, TIMEOUT_S, planned, slowest, slowest_median
+from tests.e2e.lab.test_routed_fabric import sent as sent_by_ports
+from tests.support.packets.probed_ports import searched
 
 pytestmark = pytest.mark.e2e
 
 OTHERS = ("parallel cables", "3 tiers", "parallel cables, cable", "3 tiers, un", "3 tiers, last hop")
 MARKED_BYTES = 40_000
+HEADERS_BYTES = 14 + 20 + 8 + 12 + 4
+"""Of a RoCE packet without an outer header: Ethernet, IPv4, UDP, BTH and ICRC. A NIC paces whole frames."""
+RATE_PERCENT = 98
+"""Of the planned rate: the outer header takes the rest of the cable."""
 CUT_S = 2.0
 MARKING = "table ip6 t { chain c { type filter hook postrouting priority 0; ip6 ecn set ce; }; }\n"
 STYLES = {
@@ -54,8 +61,8 @@ def requests_of(lab: RoutedLab, flows: Sequence[FlowPlan], size_bytes: int = SIZ
     sids = Sids(lab.fabric)
     return [
         FlowRequest(
-            flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, rate_bps=flow.rate_bps * 98 // 100,
-            size_bytes=size_bytes, udp_source_port=50_000, reverse_udp_source_port=50_001,
+            flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, size_bytes=size_bytes,
+            rate_bps=flow.rate_bps * RATE_PERCENT // 100, udp_source_port=50_000, reverse_udp_source_port=50_001,
             sid=ipv6_text(sids.destination(flow.links, flow.dst_nic)),
             reverse_sid=ipv6_text(sids.destination(flow.reverse_links, flow.src_nic)),
         )
@@ -88,6 +95,28 @@ def test_every_packet_of_data_and_acks_takes_the_cables_that_it_names(fabric):
         assert result.completed
         assert result.valid, result.integrity
         assert_on_planned_cables(lab, flows, result)
+
+
+@pytest.mark.soak
+@pytest.mark.alone  # it asks for the planned goodput
+@pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)
+def test_the_slowest_flow_has_its_planned_rate_beside_ports_by_chance_and_ports_by_probes(fabric):
+    flows = planned(fabric)
+    with RoutedLab(fabric) as lab:
+        search, _ = searched(lab, flows, ways=4)
+        by_port = [replace(flow, rate_bps=flow.rate_bps * RATE_PERCENT // 100) for flow in flows]
+        results = {
+            "names its path": sent(lab, flows),
+            "port by probes": sent_by_ports(lab, by_port, search.ports),
+            "port by chance": sent_by_ports(lab, by_port, {flow.flow_id: flow.udp_source_port for flow in flows}),
+        }
+    mtu_bytes = NicSettings.for_fabric(fabric).mtu_bytes
+    frame_bytes = dict.fromkeys(results, mtu_bytes + HEADERS_BYTES)
+    frame_bytes["names its path"] += OUTER_BYTES
+    found = {name: slowest_median(by_port, result) * frame_bytes[name] / mtu_bytes for name, result in results.items()}
+    print(f"FIGURES the slowest flow, as a part of the payload that its planned rate carries: {found}")
+    assert found["names its path"] >= 0.98
+    assert found["port by chance"] < 0.8
 
 
 @pytest.mark.parametrize("fabric", ["2 tiers"], indirect=True)

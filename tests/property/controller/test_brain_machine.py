@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from heddle.controller.model.cabling import Peer
 from heddle.controller.model.effect import Diagnose, Install, Place, Solve
 from heddle.controller.model.event import (
+    Due,
     Heard,
     PortStatus,
     Release,
@@ -94,10 +95,10 @@ class BrainMachine(RuleBasedStateMachine):
     def slow_outside(self) -> None:
         self.driver.hold = (Diagnose, Install, Place, Solve)
 
-    @rule(ms=st.integers(0, 4_000))
-    def time_passes(self, ms: int) -> None:
+    @rule(ms=st.integers(0, 4_000), event=st.sampled_from([Tick(), Due()]))
+    def time_passes(self, ms: int, event: Tick | Due) -> None:
         self.driver.now += ms
-        self.driver.feed(Tick())
+        self.driver.feed(event)
 
     @invariant()
     def no_caller_gets_two_replies(self) -> None:

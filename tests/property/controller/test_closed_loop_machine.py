@@ -19,6 +19,7 @@ from heddle.controller.model.event import (
     Compiled,
     Congested,
     Drain,
+    Due,
     HotLink,
     Installed,
     InstallFailed,
@@ -158,7 +159,7 @@ class ClosedLoopMachine(RuleBasedStateMachine):
     def a_port_flaps(self, port: int, times: int, ms: int) -> None:
         for number in range(times):
             self.driver.turn(self.driver.ports[port % len(self.driver.ports)], up=bool(number % 2))
-            self.time_passes(ms)
+            self.time_passes(ms, Tick())
 
     @rule(number=ANY, kept=st.sampled_from([0, 0.5, 1]), returns=st.booleans())
     def a_switch_loses_its_session(self, number: int, kept: float, returns: bool) -> None:
@@ -219,10 +220,10 @@ class ClosedLoopMachine(RuleBasedStateMachine):
     def something_late_happens(self, place: int, replied: bool) -> None:
         self.driver.something_late_happens(place, replied=replied)
 
-    @rule(ms=st.sampled_from([0, 100, 600, 1_000, 5_000, 40_000]))
-    def time_passes(self, ms: int) -> None:
+    @rule(ms=st.sampled_from([0, 100, 600, 1_000, 5_000, 40_000]), event=st.sampled_from([Tick(), Due()]))
+    def time_passes(self, ms: int, event: Tick | Due) -> None:
         self.driver.now += ms
-        self.driver.feed(Tick())
+        self.driver.feed(event)
 
     @precondition(lambda self: self.driver.state.next_token > 20)
     @rule()

@@ -62,13 +62,16 @@ def test_two_exchanged_cables_are_one_cause_that_names_both(shape, data):
     assert diagnosis.wrong == {one.id, other.id}
 
 
-@given(st.data())
-def test_two_exchanged_cables_of_three_tiers_are_both_named(data):
-    fabric = srv6_fabric(THREE)
+@pytest.mark.parametrize("shape", [THREE, THREE | {"pods": 3, "leaves": 3}], ids=["two pods", "three pods"])
+@given(data=st.data())
+def test_two_exchanged_cables_of_three_tiers_are_both_named_and_one_cause_within_a_tier(shape, data):
+    fabric = srv6_fabric(shape)
     one, other = three_switches(fabric, data)
     diagnosis, _ = pinged(fabric, exchanged(fabric, one.lower, other.lower))
     assert {cable for cause in diagnosis.causes for cable in cause.cables} == {one.id, other.id}
     assert diagnosis.wrong == {one.id, other.id}
+    if len({fabric.switch_by_id[each.upper.switch].role for each in (one, other)}) == 1:
+        assert [cause.kind for cause in diagnosis.causes] == [CauseKind.EXCHANGED]
 
 
 def test_a_cable_that_loses_pings_is_a_cause_and_not_unknown():

@@ -6,8 +6,11 @@ from dataclasses import asdict
 from hypothesis import strategies as st
 
 from heddle.controller.config.load import parse_fabric, parse_jobs
+from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.plan import FlowPlan, Infeasible, Plan
+from heddle.controller.planner.ground.clos import topology_of
 from heddle.controller.planner.solve import solve
+from heddle.controller.planner.spread.explicit import path_set
 from heddle.testing.plans import contract_flows
 from heddle.testing.plans.contract_network import Network
 
@@ -23,14 +26,14 @@ CERTIFICATE_FIELDS = (
 )  # fmt: skip
 
 
-def plan_as_json(plan: Plan) -> dict:
-    """Write a plan in the shape of `heddle plan --json`."""
+def plan_as_json(plan: Plan, fabric: Fabric | None = None) -> dict:
+    """Write a plan in the shape of `heddle plan --json`; with the fabric also path sets."""
     shared = {field: getattr(plan.certificate, field) for field in CERTIFICATE_FIELDS}
     return {
         "jobs": [
             {
                 "job_id": job.job_id,
-                "flows": [_flow_as_json(flow) for flow in job.flows],
+                "flows": [_flow_as_json(flow, fabric) for flow in job.flows],
                 "certificate": {**shared, "own_max_link_utilisation": job.own_max_link_utilisation},
             }
             for job in plan.jobs
@@ -38,8 +41,12 @@ def plan_as_json(plan: Plan) -> dict:
     }
 
 
-def _flow_as_json(flow: FlowPlan) -> dict:
+def _flow_as_json(flow: FlowPlan, fabric: Fabric | None = None) -> dict:
     written = {field: getattr(flow, field) for field in FLOW_FIELDS}
+    if flow.entries:
+        found = path_set(fabric, topology_of(fabric), flow)
+        paths = [path._asdict() for path in found.paths]
+        written["path_set"] = {"entries": len(found.order), "paths": paths, "order": found.order}
     return {**written, "window": asdict(flow.window)} if flow.window.slots else written
 
 
@@ -151,9 +158,11 @@ def job_files(draw, fabric_data: dict, most: int = 3):
     return {"version": 1, "jobs": jobs}
 
 
-def permutation_job(targets, *, qps_per_flow=1, job_id="permutation", nics=None):
+def permutation_job(targets, *, qps_per_flow=1, paths_per_flow=0, job_id="permutation", nics=None):
     """A job in which every rank sends to one other as fast as it can."""
     flows = [{"src_rank": i, "dst_rank": j} for i, j in enumerate(targets) if i != j]
     ranks = nics or [f"h{i + 1}-n0" for i in range(len(targets))]
     collective = {"kind": "CUSTOM", "flows": flows, "qps_per_flow": qps_per_flow}
+    if paths_per_flow:
+        collective["paths_per_flow"] = paths_per_flow
     return {"job_id": job_id, "ranks": ranks, "collectives": [collective]}

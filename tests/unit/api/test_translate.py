@@ -35,6 +35,7 @@ COLLECTIVES = st.builds(
     members=st.lists(U32, max_size=3).map(tuple),
     phase=U32,
     algorithm=st.sampled_from(Algorithm),
+    paths_per_flow=U32,
 )
 REQUESTS = st.builds(
     JobRequest,

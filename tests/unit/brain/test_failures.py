@@ -8,7 +8,7 @@ from heddle.controller.model.effect import Install, Note, Solve, Wake
 from heddle.controller.model.error import (
     UnavailableError,
 )
-from heddle.controller.model.event import PortStatus, Submit, Tick
+from heddle.controller.model.event import Due, PortStatus, Submit, Tick
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from heddle.controller.rules.pipeline import PIN_PAIR_PRIORITY
 from tests.unit.brain.driver import Driver, shift_job, small_fabric, submitted
@@ -129,8 +129,17 @@ def test_a_port_that_comes_up_is_used_after_its_hold_time(driver):
     driver.feed(PortStatus(switch=switch, port=int(port), up=True))
     assert driver.state.health.down_cables == {link} or len(driver.state.health.down_cables) == 1
     driver.now += driver.settings.hold_ms
-    driver.feed(Tick())
+    driver.feed(Due())
     assert driver.state.health.down_cables == frozenset()
+
+
+def test_what_is_due_ends_no_lease_for_which_a_renewal_may_wait(driver):
+    submitted(driver, shift_job("a", lease_ms=1_000))
+    driver.now += 2_000
+    driver.feed(Due())
+    assert "a" in driver.state.jobs
+    driver.feed(Tick())
+    assert "a" not in driver.state.jobs
 
 
 def test_a_flapping_port_is_held_longer_each_time(driver):

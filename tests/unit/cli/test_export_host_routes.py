@@ -70,6 +70,16 @@ def test_a_host_that_cannot_do_it_is_one_line_with_the_remedy(exported, tmp_path
     assert (done.returncode, done.stderr) == (2, f"{line}\n")
 
 
+def test_a_nic_with_ports_in_several_planes_has_a_file_for_each(heddle, files, tmp_path):
+    fabric = files("planes.yaml", FABRIC.replace("spines: 2", "planes: 2, spines: 2"))
+    _, plan, _ = heddle("plan", fabric, files("one.yaml", JOBS), "--json")
+    words = ("--format", "iproute2", "--plan", files("plan.json", plan), "--out", tmp_path / "hosts")
+    status, text, _ = heddle("export", "sids", fabric, *words)
+    assert (status, text) == (0, f"{tmp_path / 'hosts'}: 4 NICs\n")
+    found = sorted(str(file.relative_to(tmp_path / "hosts")) for file in (tmp_path / "hosts").rglob("*.sh"))
+    assert found == ["h1-n0/p0.sh", "h1-n0/p1.sh", "h2-n0/p0.sh", "h2-n0/p1.sh"]
+
+
 def test_a_receiver_has_a_route_for_its_acks(exported):
     texts, flow = exported
     assert texts["h2-n0"].splitlines()[-1] == (

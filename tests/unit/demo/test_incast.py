@@ -92,6 +92,7 @@ def test_the_message_of_a_job_has_every_field_of_its_collectives():
         members=(1, 0),
         phase=3,
         algorithm=Algorithm.NCCL,
+        paths_per_flow=4,
     )
     message = request_message(JobRequest(job_id="job", ranks=("a", "b"), collectives=(collective,)), "demo")
     assert request_from(message).collectives == (collective,)

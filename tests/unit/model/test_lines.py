@@ -35,6 +35,7 @@ from heddle.controller.model.event import (
     Congested,
     Diagnosed,
     Drain,
+    Due,
     Event,
     Heard,
     Installed,
@@ -132,6 +133,7 @@ EVENTS = [
     (Diagnosed(token=1, verdict=Verdict(causes=(some(),))), "cabling: 1 causes found", ""),
     (NotFollowed(token=1, reason="no journal"), "the cabling as found is not followed: no journal", ""),
     (Tick(), None, ""),
+    (Due(), None, ""),
 ]
 EFFECTS = [
     (Solve(token=1, requests=(JOB,), kept=(), health=UP), "plan job a beside 0 jobs; no moves", "a"),
