@@ -68,6 +68,14 @@ REPORTED = {
     "path_errors": Family(
         "heddle_flow_reports_path_errors_total", "counter", "ICMPv6 errors that quote packets of reported queue pairs."
     ),
+    "denied_paths": Family(
+        "heddle_flow_reports_denied_paths_total", "counter", "Denied paths of queue pairs that spray, in all reports."
+    ),
+    "unknown_paths": Family(
+        "heddle_flow_reports_unknown_paths_total",
+        "counter",
+        "Reported paths that are no shortest paths, or too many.",
+    ),
     "pinned": Family("heddle_observed_jobs_total", "counter", "Jobs submitted for large reported flows."),
     "refused": Family("heddle_observed_jobs_refused_total", "counter", "Such jobs that were refused."),
 }

@@ -72,6 +72,8 @@ def _bad_cables(state: State, event: CablesJudged) -> Mapping[str, BadCable]:
 def describe(bad: BadCable) -> str:
     """Say what is wrong with a cable, what it has left, and what repairs it."""
     found = bad.found
+    if found.denied_by:
+        return f"NICs of {' and '.join(found.denied_by[:MAX_NAMED])} deny their paths over it; {repair(found)}"
     of = f"probes over {' and '.join(found.probed)}" if found.probed else "frames"
     faults = [f"loses {found.loss:.1g} of its {of}"] if found.loss else []
     faults += [f"has {found.rate_share:.0%} of its rate"] if found.rate_share < 1 else []
@@ -93,6 +95,8 @@ def repair(found: JudgedCable) -> str:
 def _better(was: BadCable, bad: BadCable | None) -> str:
     if bad is not None:
         return f"is better: {describe(bad)}"
+    if was.found.denied_by:
+        return "is used again: no NIC has denied a path over it for a while"
     return f"repaired: its {'probes' if was.found.probed else 'counters'} are sound, it has its rate again"
 
 
