@@ -13,15 +13,16 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.admission import problems
 from heddle.controller.model.error import InputError
 from heddle.controller.model.health import Health
-from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, Steering
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.moves import MoveLimit, Whose
 from heddle.controller.model.steering import layout_of
-from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.clos import Live, topology_of
 from heddle.controller.planner.ground.rotations import rotations_of
 from heddle.controller.planner.online import OnlinePlanner
 from heddle.controller.planner.ports.steering import path_of_port
-from heddle.controller.planner.solve import solve
+from heddle.controller.planner.solve import draft, solve
+from heddle.controller.planner.spread.lists import sprayed
 from heddle.controller.planner.spread.template import spaced, template, various
 from heddle.controller.runtime.journal import jobs as journal
 from heddle.controller.runtime.planning.wire import columns_of
@@ -207,3 +208,67 @@ def test_pages_of_flows_with_every_path_fit_a_message():
     pages = list(pages_of(1, many, explicit=lambda flow: pb.PathSet(rotations=[2**31] * 2_000)))
     assert sum(len(page.flows) for page in pages) == 1000
     assert max(page.ByteSize() for page in pages) < 4 << 20
+
+
+LARGE = fabric_of(kind="spine_leaf", spines=16, leaves=16, hosts_per_leaf=16, gbps=100)
+ACROSS = tuple((i, ((i // 16 + 1 + i % 16 % 15) % 16) * 16 + i % 16) for i in range(256))
+
+
+def sprayed_job(paths, rates_gbps, pairs=ACROSS):
+    flows = tuple(
+        FlowDemand(src_rank=a, dst_rank=b, rate_bps=10**9 * rates_gbps[n % len(rates_gbps)])
+        for n, (a, b) in enumerate(pairs)
+    )
+    one = Collective(kind=CollectiveKind.CUSTOM, flows=flows, paths_per_flow=paths)
+    return JobRequest(job_id="a", ranks=tuple(nic.id for nic in LARGE.nics), collectives=(one,))
+
+
+@pytest.mark.parametrize("paths", [4, 8, 16])
+def test_mixed_demands_are_within_a_hundredth_of_the_bound_for_any_parts(paths):
+    certificate = solve(LARGE, (sprayed_job(paths, (25, 50, 100, 10, 90)),), health=HEALTHY).certificate
+    assert certificate.max_link_utilisation <= 1.011 * certificate.lower_bound
+
+
+@pytest.mark.parametrize("paths", [4, 8])
+def test_after_cuts_weights_are_within_a_hundredth_of_the_bound_in_lists_of_at_most_256(paths):
+    down = frozenset(cable.id for n, cable in enumerate(LARGE.cables) if n % 21 == 5)
+    plan = solve(LARGE, (sprayed_job(paths, (100,)),), health=Health(down_cables=down))
+    assert plan.certificate.max_link_utilisation <= 1.01 * plan.certificate.lower_bound
+    lists = [flow.entries for flow in plan.jobs[0].flows]
+    assert {len(entries) for entries in lists} <= {64, 128, 256}
+    assert max(len(set(entries)) for entries in lists) <= paths
+
+
+@pytest.mark.parametrize("paths", [4, 8, 16])
+def test_denial_alone_of_one_cable_keeps_full_leaves_near_the_bound(paths):
+    drafted = draft(LARGE, (sprayed_job(paths, (100,)),), health=HEALTHY)
+    for cable in (LARGE.cables[3].id, LARGE.cables[200].id):
+        live = Live.of(topology_of(LARGE), Health(down_cables=frozenset({cable})))
+        found = sprayed(live, drafted.jobs, drafted.whole.flows, drafted.whole.hops, weights=False)
+        assert found.worst() <= 16 / 15 * (1 + 2 / (paths * (paths - 1)))
+
+
+@pytest.mark.parametrize(("hosts", "paths"), [(4, 4), (4, 8), (8, 2), (12, 4), (2, 8)])
+def test_few_flows_fill_links_as_little_as_entries_allow_where_their_number_divides_the_uplinks(hosts, paths):
+    pairs = tuple((a, b) for a, b in ACROSS if a % 16 < hosts)
+    certificate = solve(LARGE, (sprayed_job(paths, (100,), pairs),), health=HEALTHY).certificate
+    entries = -(-hosts * paths // 16)
+    assert certificate.max_link_utilisation <= entries / paths * 1.000001
+
+
+def test_a_bound_by_lengths_is_below_what_any_split_reaches():
+    down = frozenset(cable.id for n, cable in enumerate(LARGE.cables) if n % 4 == n // 16 % 4)
+    request = sprayed_job(16, (100,))
+    certificate = solve(LARGE, (request,), health=Health(down_cables=down)).certificate
+    assert certificate.lower_bound <= certificate.max_link_utilisation <= 1.02 * certificate.lower_bound
+    assert certificate.lower_bound <= certificate.spraying.all_paths_max_link_utilisation
+
+
+def test_planes_are_sprayed_each_in_itself():
+    fabric = fabric_of(kind="spine_leaf", spines=4, leaves=2, hosts_per_leaf=4, planes=2)
+    pairs = tuple(RankPair(i, (i + 4) % 8) for i in range(8))
+    one = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=9, pairs=pairs, paths_per_flow=4)
+    ranks = tuple(dict.fromkeys(nic.rank for nic in fabric.nics))
+    plan = solve(fabric, (JobRequest(job_id="a", ranks=ranks, collectives=(one,)),), health=HEALTHY)
+    assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound
+    assert [len(set(flow.entries)) for flow in plan.jobs[0].flows] == [4] * 16
