@@ -117,7 +117,7 @@ class Application:
             self.port_search.use(parts.probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
         self.peers = HeardPeers(self.loop.post, self.limited)
         self.discovery = parts.discovery(fabric, self.peers)
-        self.meshing = Meshing(self.loop, self.attached.probe_agents, nic_pps=config.mesh_probes_pps)
+        self.meshing = Meshing(self.loop, self.attached.probe_agents, self.peers, nic_pps=config.mesh_probes_pps)
         self.collecting = parts.collecting(
             fabric, config, self.feeds.telemetry, self.loop, self.peers, self.meshing.judged
         )

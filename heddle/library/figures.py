@@ -51,7 +51,8 @@ def _expanded(
     fabric = with_failed(fabric, failed)
     check_requests("heddle", "jobs", jobs, fabric)
     topology = topology_of(fabric)
-    return topology, Live.of(topology, fabric.failed), expand(topology, jobs)
+    live = Live.of(topology, fabric.failed)
+    return topology, live, expand(topology, jobs, live=live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

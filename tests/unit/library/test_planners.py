@@ -191,3 +191,10 @@ def test_running_flows_are_given_with_their_paths(fabric, site):
     links = next(problem_of(fabric).shortest_paths(demand))
     problem = Problem(fabric=fabric, demands=(), running=(Running(demand=replace(demand, flow_id="r"), links=links),))
     assert reply_of("x", pickle.dumps(problem))["paths"] == {}
+
+
+def test_parts_in_a_plane_that_is_gone_are_not_the_planner_s(site):
+    fabric = heddle.spine_leaf(spines=2, leaves=2, hosts_per_leaf=1, planes=2)
+    jobs = jobs_of(fabric, ranks=tuple(fabric.ports_of))
+    for failed in ([], ["p1-spine1", "p1-spine2"]):
+        assert check_plan(heddle.plan(fabric, jobs, failed=failed, planner="first-fit")) == []
