@@ -102,13 +102,14 @@ class Chosen:
 
     `moved` marks the flows of running jobs, job by job, whose paths it has changed: `hops` then begins with theirs.
     `running` are the joined paths of the running jobs, where the caller has them. `as_given` leaves `hops` as they are,
-    incasts too.
+    incasts too. With `mirrored` ACKs return on the paths of their flows, without a search for more even ones.
     """
 
     hops: Ints | None = None
     moved: Flags | None = None
     running: Paths | None = None
     as_given: bool = False
+    mirrored: bool = False
 
 
 def draft(
@@ -147,7 +148,9 @@ def draft(
     if is_sprayed(requests) and not chosen.as_given:
         hops = seated(live, jobs, new, hops, new.job >= len(kept))
     hops, as_routed = with_gone(router, new, hops), hops is routed
-    reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=as_routed)
+    reverse_hops = topology.mirrored(hops)
+    if not chosen.mirrored:
+        reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=as_routed)
     found = _with_ports(fabric, topology, streams, new, (hops, reverse_hops))
     whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
     pinning = (new, hops) if stay is None else (whole.flows, whole.hops)
