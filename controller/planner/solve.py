@@ -124,9 +124,8 @@ def draft(
     """
     chosen = chosen or Chosen()
     hops, moved = chosen.hops, chosen.moved
-    topology = router.topology if router is not None else topology_of(fabric)
-    router = router or Router(topology=topology, live=Live.of(topology, health))
-    live = router.live
+    router = router or Router(topology=topology_of(fabric), live=Live.of(topology_of(fabric), health))
+    topology, live = router.topology, router.live
     jobs = [request for request, _ in kept] + list(requests)
     new = expand(topology, requests, first_job=len(kept), live=live)
     old = chosen.running or placed_paths(topology, kept)
@@ -157,8 +156,7 @@ def draft(
     spread = sprayed(live, jobs, whole.flows, whole.hops)
     loads = link_loads(topology, whole.flows, whole.hops) if spread is None else spread.loads()
     shares = planned_rates(left or topology, whole.flows, whole.hops, loads, crossings=spread)
-    may_turn = jobs if spread is None else without_turns(jobs)
-    rates, turns = admitted(topology, may_turn, whole.flows, whole.hops, shares)
+    rates, turns = admitted(topology, without_turns(jobs), whole.flows, whole.hops, shares)
     return Draft(
         router=router,
         jobs=jobs,
