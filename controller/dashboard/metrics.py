@@ -255,7 +255,7 @@ def _journal_lines(journal: JournalWriter | None) -> Iterator[str]:
 
 def _measured_lines(state: State, reports: Reports) -> Iterator[str]:
     measured = measured_of(reports.rates_bps(state.fabric))
-    sources = {stream.src_nic for stream in measured}
+    sources = {name for each in measured for name in (each.src_nic, state.fabric.nic_by_id[each.src_nic].rank)}
     jobs = [job for job in state.jobs.values() if not sources.isdisjoint(job.request.ranks)]
     found = {job.request.job_id: measured_rates(job.flows.flows, measured) for job in jobs}
     for name, family in MEASURED.items():

@@ -161,7 +161,12 @@ def _unplanned(reports: Reports, state: State, ours: dict[Stream, str]) -> tuple
     """Return the large streams between NICs that no other job joins, the largest first."""
     large = reports.largest(state.fabric, frozenset(ours))
     own = frozenset(ours.values())
-    ranks = [frozenset(job.request.ranks) for job_id, job in state.jobs.items() if job_id not in own]
+    ports = state.fabric.ports_by_rank
+    ranks = [
+        frozenset(port.id for rank in job.request.ranks for port in ports.get(rank, ()))
+        for job_id, job in state.jobs.items()
+        if job_id not in own
+    ]
     return tuple(
         stream for stream in large if not any(stream.src_nic in nics and stream.dst_nic in nics for nics in ranks)
     )
