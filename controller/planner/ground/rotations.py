@@ -85,7 +85,21 @@ def rotations_of(topology: Topology) -> Rotations | None:
 
 
 def _rotations(topology: Topology) -> Rotations | None:
+    """Return the rotations that shift all planes of a fabric alike; None where their shapes differ."""
     leaves = np.flatnonzero(topology.tier == 0)
+    planes = np.unique(topology.plane[topology.nic_leaf]) if topology.ports_of_rank is not None else (0,)
+    found = [_of_plane(topology, leaves[topology.plane[leaves] == plane]) for plane in planes]
+    regular = [each for each in found if each is not None]
+    sizes = {(each.uplink.shape[1:], each.core_link.shape[1:]) for each in regular}
+    if len(regular) < len(found) or len(sizes) != 1:
+        return None
+    uplink, core_link = (
+        np.concatenate(tables) for tables in zip(*((each.uplink, each.core_link) for each in regular), strict=True)
+    )
+    return Rotations(cables=topology.cables, uplink=uplink, core_link=core_link)
+
+
+def _of_plane(topology: Topology, leaves: Ints) -> Rotations | None:
     shape = shape_of(topology, Live.of(topology, Health()), leaves)
     if shape is None:
         return None
