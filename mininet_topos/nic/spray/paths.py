@@ -98,7 +98,7 @@ class PathSet:
     def replace(self, descriptions: Iterable[Mapping[str, Any]]) -> None:
         """Use other paths or weights; one with port and SID as before keeps its state. Raises ValueError as above.
 
-        Paths that are left out while they are denied are still probed, with weight 0, so reports say when they work again.
+        Denied paths that are left out are still probed, with weight 0, so that reports say when they work again.
         One that gets a weight again is active.
         """
         known = {(path.udp_source_port, path.sid): path for path in self.paths}
