@@ -16,6 +16,7 @@ from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS, AgentError,
 from heddle.probing.agent.end import UNSENT_US
 
 LOCATE_S = 5.0
+MAX_LEAVES = 16
 PINGS_PPS, TIMEOUT_S = 1_000.0, 0.3
 
 
@@ -26,17 +27,20 @@ class FarEnds:
         """Begin with nothing heard."""
         self._agents, self._hear = agents, hear
         self._peers: PingedPeers | None = None
-        self._next_s = 0.0
+        self._next_s, self._first_pair = 0.0, 0
 
     async def update(
-        self, fabric: Fabric, answered: Iterable[tuple[Cable, int]], dead: Collection[Cable]
+        self, fabric: Fabric, answered: Callable[[], Iterable[tuple[Cable, int]]], dead: Collection[Cable]
     ) -> frozenset[Cable]:
-        """Take a turn's answered probes, and the cables that lose all; return those that are right again."""
+        """Take a turn's answered probes, and the cables that lose all; return those that are right again.
+
+        `answered` returns each cable with a probe's address; it is called in a thread.
+        """
         if self._peers is None or self._peers.fabric is not fabric:
             self._peers = PingedPeers(fabric)
         peers, now_s = self._peers, asyncio.get_running_loop().time()
-        self._posted(peers.answered(answered))
-        was_wrong = peers.wrong
+        changes, was_wrong = await asyncio.to_thread(lambda: (peers.answered(answered()), peers.wrong))
+        self._posted(changes)
         if not (was_wrong or dead) or now_s < self._next_s:
             return frozenset()
         self._next_s = now_s + LOCATE_S
@@ -45,21 +49,27 @@ class FarEnds:
                 reports = await asyncio.gather(*(self._pinged(fabric, nic) for nic in nics))
             except AgentError:
                 continue
-            self._posted(peers.located(reports))
-        return was_wrong - peers.wrong
+            self._posted(await asyncio.to_thread(peers.located, reports))
+        return was_wrong - await asyncio.to_thread(lambda: peers.wrong)
 
     def _posted(self, changes: Changes) -> None:
         if changes:
             self._hear(changes)
 
-    def _pairs(self, fabric: Fabric, cables: Iterable[Cable]) -> set[tuple[Nic, ...]]:
-        """Return two NICs of each leaf that is to ping: of different hosts, with agents that send such probes."""
-        found = set()
+    def _pairs(self, fabric: Fabric, cables: Iterable[Cable]) -> list[tuple[Nic, ...]]:
+        """Return two NICs of each leaf that is to ping: of different hosts, with agents that send such probes.
+
+        They are MAX_LEAVES at most, the next ones at the next call.
+        """
+        found = set[tuple[Nic, ...]]()
         for cable in cables:
             leaves = [cable.lower.switch, *(each.lower.switch for each in fabric.down_cables[cable.lower.switch])]
             pairs = (self._pair(fabric.nics_of_leaf.get(leaf, ())) for leaf in leaves)
             found.update([pair for pair in pairs if pair][:1])
-        return found
+        ordered = sorted(found, key=lambda pair: pair[0].id)
+        begin = self._first_pair % len(ordered) if ordered else 0
+        self._first_pair = begin + MAX_LEAVES
+        return [*ordered[begin:], *ordered[:begin]][:MAX_LEAVES]
 
     def _pair(self, nics: Iterable[Nic]) -> tuple[Nic, ...]:
         sessions = self._agents.by_ip

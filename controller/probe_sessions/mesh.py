@@ -19,7 +19,7 @@ from heddle.controller.mesh.evidence import LOST_US, UNKNOWN_US, Turn
 from heddle.controller.mesh.judge import WINDOWS_S, Judge, Relinks
 from heddle.controller.mesh.returning import ReturningCover
 from heddle.controller.model.event import JudgedCable
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Cable, Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.rule import Match
 from heddle.controller.model.srv6 import Sids
@@ -167,9 +167,11 @@ class PingMesh:
         judge = self._judge
         if judge is None:
             return
-        came = np.flatnonzero(rtt_us > LOST_US).tolist()
-        farthest = probes.hops[np.arange(len(probes)), (probes.hops >= 0).sum(axis=1) - 1]
-        answered = [(fabric.cables[farthest[row]], probes.sids[row]) for row in came]
+
+        def answered() -> list[tuple[Cable, int]]:
+            farthest = probes.hops[np.arange(len(probes)), (probes.hops >= 0).sum(axis=1) - 1]
+            return [(fabric.cables[farthest[row]], probes.sids[row]) for row in np.flatnonzero(rtt_us > LOST_US)]
+
         dead = [fabric.cables[link] for link, loss in judge.raised.items() if loss >= DEAD]
         righted = await far_ends.update(fabric, answered, dead)
         index = judge.crossed.topology.cable_index
