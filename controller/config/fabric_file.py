@@ -3,9 +3,22 @@
 from ipaddress import IPv6Network
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticKnownError
 
-from heddle.controller.config.text.field import CableRate, Id, Ip, Mac, NicRate, Port, Shape, Uint32, Uint64, Version
+from heddle.controller.config.text.field import (
+    CableRate,
+    Id,
+    Ip,
+    Mac,
+    NicRate,
+    Port,
+    Shape,
+    Uint32,
+    Uint64,
+    Version,
+    refuse,
+)
 from heddle.controller.model.fabric import DEFAULT_STEERING, SteeredBy
 from heddle.controller.model.limit import MAX_PLANES
 from heddle.controller.model.port_layout import PORT_BITS
@@ -66,12 +79,29 @@ class NicShape(Shape):
     id: Id
     ip: Ip
     mac: Mac | None = None
-    port: Port | None = None
-    capacity_bps: NicRate | None = Field(default=None, alias="gbps")
     ports: Annotated[list[PortShape], Field(min_length=1)] | None = None
+    port: Port | None
+    capacity_bps: NicRate | None = Field(alias="gbps")
     rail: Uint32 = 0
     network: Literal[tuple(one.value for one in Network)] = Network.COMPUTE.value  # type: ignore[valid-type]
     gpus: list[Uint32] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_both(cls, value: object) -> object:
+        """Let an absent key be null, so that it is reported with all other problems of the file."""
+        return {"port": None, "gbps": None, **value} if isinstance(value, dict) else value
+
+    @field_validator("port", "capacity_bps")
+    @classmethod
+    def _either(cls, value: object, info: ValidationInfo) -> object:
+        """Refuse an absent key, or one that `ports` replaces; where `ports` is wrong itself, it alone is reported."""
+        ports = info.data.get("ports", ...)
+        if ports is None and value is None:
+            raise PydanticKnownError("missing")
+        if ports is not None and value is not None:
+            refuse("not beside `ports`, of which each has its own; leave it out")
+        return value
 
 
 class HostShape(Shape):

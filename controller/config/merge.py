@@ -137,9 +137,7 @@ class Merge:
                 self._refuse(f"{path}.id", f"{host.id} is the id of a switch; choose another")
             self._hosts[host.id] = []
             for i, shape in enumerate(host.nics):
-                ports, found = nic_ports(host, shape, macs, f"{path}.nics[{i}]")
-                self.problems += found
-                for nic, place in ports:
+                for nic, place in nic_ports(host, shape, macs, f"{path}.nics[{i}]"):
                     self._nic_place[id(nic)] = place
                     self._check_leaf(nic, place)
                     self._hosts[host.id].append(nic)

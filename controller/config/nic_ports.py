@@ -16,26 +16,21 @@ _MAC_PREFIX = 0x0200 << 32
 T = TypeVar("T")
 
 
-def nic_ports(
-    host: HostShape, shape: NicShape, macs: set[int], place: str
-) -> tuple[list[tuple[Nic, str]], list[Problem]]:
-    """Return the ports of a NIC with their places in the file, a `Nic` each, and the problems of its keys.
+def nic_ports(host: HostShape, shape: NicShape, macs: set[int], place: str) -> list[tuple[Nic, str]]:
+    """Return the ports of a NIC with their places in the file, a `Nic` each.
 
     The address of a port is that of the NIC, and one more for each port before it, where the file gives none.
     """
-    found = _key_problems(shape, place)
-    if found:
-        return [], found
     if shape.ports is None:
         ports = [PortShape.model_construct(port=shape.port, capacity_bps=shape.capacity_bps)]
-        return [(_nic_of(host, shape, ports[0], 0, macs), place)], []
+        return [(_nic_of(host, shape, ports[0], 0, macs), place)]
     return [
         (
             replace(_nic_of(host, shape, port, at, macs), id=port_id(shape.id, at), of=shape.id, plane=_plane(port)),
             f"{place}.ports[{at}]",
         )
         for at, port in enumerate(shape.ports)
-    ], []
+    ]
 
 
 def in_planes(parts: Parts, place_of: dict[int, str]) -> tuple[list[Nic], list[Problem]]:
@@ -70,15 +65,6 @@ _OF_SWITCH = -1
 
 def _plane(port: PortShape) -> int:
     return _OF_SWITCH if port.plane is None else port.plane
-
-
-def _key_problems(shape: NicShape, place: str) -> list[Problem]:
-    """Return what is wrong with the keys of a NIC, which has `port` and `gbps`, or `ports`."""
-    given = {"port": shape.port, "gbps": shape.capacity_bps}
-    if shape.ports is None:
-        return [Problem(f"{place}.{key}", "missing, it is required") for key, value in given.items() if value is None]
-    text = "not beside `ports`, of which each has its own; leave it out"
-    return [Problem(f"{place}.{key}", text) for key, value in given.items() if value is not None]
 
 
 def _nic_of(host: HostShape, shape: NicShape, port: PortShape, at: int, macs: set[int]) -> Nic:

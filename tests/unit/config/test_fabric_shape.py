@@ -165,6 +165,15 @@ def test_what_a_nic_requires_is_required(key):
     assert refused(nic(**{key: None})) == [f"fabric.yaml: hosts[0].nics[0].{key}: missing, it is required"]
 
 
+def test_what_a_nic_lacks_is_reported_beside_what_is_wrong_elsewhere():
+    assert refused(nic(port="leaf1", gbps=None) + "failed: 3\n") == [
+        "fabric.yaml: hosts[0].nics[0].port: 'leaf1' is no switch port: write \"switch:number\", "
+        "number from 1 to 65279",
+        "fabric.yaml: hosts[0].nics[0].gbps: missing, it is required",
+        "fabric.yaml: failed: must be a list, is 3",
+    ]
+
+
 def test_a_host_without_nics_is_refused():
     assert refused(GENERATE + "hosts: [{id: x, nics: []}]\n") == ["fabric.yaml: hosts[0].nics: must not be empty"]
 
