@@ -69,12 +69,12 @@ def running_jobs(text: str) -> dict[int, tuple[str, ...]]:
 
 
 def nics_of_hosts(fabric: Fabric) -> dict[str, list[NicOfHost]]:
-    """Return the NICs of the compute network of each host."""
-    found: dict[str, list[NicOfHost]] = {}
+    """Return the NICs of the compute network of each host, each with all its ports."""
+    found: dict[str, dict[NicOfHost, None]] = {}
     for nic in fabric.nics:
         if nic.network is Network.COMPUTE:
-            found.setdefault(nic.host, []).append(NicOfHost(nic.id, nic.rail))
-    return found
+            found.setdefault(nic.host, {})[NicOfHost(nic.rank, nic.rail)] = None
+    return {host: list(nics) for host, nics in found.items()}
 
 
 def wanted_jobs(

@@ -687,7 +687,7 @@ class Link(_message.Message):
     def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ..., as_found: _Optional[bool] = ..., srv6_sid: _Optional[str] = ...) -> None: ...
 
 class Nic(_message.Message):
-    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network", "nvlink_domain", "srv6_source")
+    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network", "nvlink_domain", "srv6_source", "of", "plane")
     ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     IP_FIELD_NUMBER: _ClassVar[int]
@@ -698,6 +698,8 @@ class Nic(_message.Message):
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     NVLINK_DOMAIN_FIELD_NUMBER: _ClassVar[int]
     SRV6_SOURCE_FIELD_NUMBER: _ClassVar[int]
+    OF_FIELD_NUMBER: _ClassVar[int]
+    PLANE_FIELD_NUMBER: _ClassVar[int]
     id: str
     host: str
     ip: str
@@ -708,7 +710,9 @@ class Nic(_message.Message):
     network: str
     nvlink_domain: str
     srv6_source: str
-    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ..., nvlink_domain: _Optional[str] = ..., srv6_source: _Optional[str] = ...) -> None: ...
+    of: str
+    plane: int
+    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ..., nvlink_domain: _Optional[str] = ..., srv6_source: _Optional[str] = ..., of: _Optional[str] = ..., plane: _Optional[int] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ("target", "undrain")

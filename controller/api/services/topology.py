@@ -119,4 +119,6 @@ def _nic(nic: Nic) -> pb.Nic:
         rail=nic.rail,
         network=nic.network,
         nvlink_domain=nic.nvlink_domain,
+        of=nic.of,
+        plane=nic.plane,
     )

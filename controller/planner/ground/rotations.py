@@ -24,7 +24,7 @@ MAX_KEPT = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rotations:
-    """The rotations of a fabric.
+    """The rotations of a fabric; where no cable joins its parts, the planes of NICs, each part is shifted by itself.
 
     `uplink[leaf, plane, place]` and `core_link[pod, plane, place]` are cables; with two tiers a plane is a spine, and
     there are no core links.
@@ -85,7 +85,23 @@ def rotations_of(topology: Topology) -> Rotations | None:
 
 
 def _rotations(topology: Topology) -> Rotations | None:
+    """Return the rotations of all planes of a fabric together; None where planes differ, or one is irregular."""
     leaves = np.flatnonzero(topology.tier == 0)
+    plane = topology.plane[leaves]
+    found = [_of_leaves(topology, leaves[plane == number]) for number in np.unique(plane).tolist()]
+    known = [each for each in found if each is not None]
+    sizes = {(each.uplink.shape[1:], each.core_link.shape[1:]) for each in known}
+    if len(known) < len(found) or len(sizes) != 1:
+        return None
+    return known[0] if len(known) == 1 else Rotations(
+        cables=topology.cables,
+        uplink=np.concatenate([each.uplink for each in known]),
+        core_link=np.concatenate([each.core_link for each in known]),
+    )  # fmt: skip
+
+
+def _of_leaves(topology: Topology, leaves: Ints) -> Rotations | None:
+    """Return the rotations of the links above these leaves, those of a plane; None where they are not regular."""
     shape = shape_of(topology, Live.of(topology, Health()), leaves)
     if shape is None:
         return None

@@ -115,7 +115,8 @@ class _Whole:
             idle = self.load_of(mine)  # the heaviest phase of the job takes its capacity in any case
         taken, room = np.maximum(present, idle), np.full(links, np.inf)
         for level in self.levels:
-            own = present.copy() if len(part.rows) == len(self.flows) else self.load_of(self.priority == level)
+            whole = level == part.level and len(part.rows) == len(self.flows)
+            own = present.copy() if whole else self.load_of(self.priority == level)
             load += own
             if level <= part.level:
                 figure = float((load[own > 0] / capacity[own > 0]).max(initial=0.0))
