@@ -85,20 +85,24 @@ class TenantScope(Scope):
     def __init__(self, name: str, policy: TenantPolicy, fabric: Fabric) -> None:
         self.tenant: Tenant = Tenant(name=name, quota=policy.quota)
         self._policy, self._whole = policy, fabric
-        mine = [nic for nic in fabric.nics if policy.nics is None or nic.rank in policy.nics]
+        mine = [nic for nic in fabric.nics if policy.nics is None or not policy.nics.isdisjoint((nic.id, nic.rank))]
         nics, ports, hosts = {nic.id for nic in mine}, {str(nic.port) for nic in mine}, {nic.host for nic in mine}
         others = [nic for nic in fabric.nics if nic.id not in nics]
         self._own_names = frozenset(nics | {nic.rank for nic in mine} | hosts | ports)
-        self._foreign_names = (
-            frozenset(name for nic in others for name in (nic.id, nic.rank, nic.host)) - self._own_names
-        )
+        foreign = {name for nic in others for name in (nic.id, nic.rank, nic.host)}
+        self._foreign_names = frozenset(foreign) - self._own_names
         self.hidden_ports = frozenset({nic.id for nic in others} | {str(nic.port) for nic in others})
         self.withheld_nics = tuple(nic.id for nic in others)
         self._ips = frozenset(nic.ip for nic in mine)
 
     @cached_property
     def _fabric(self) -> Fabric:
-        return replace(self._whole, nics=tuple(nic for nic in self._whole.nics if nic.id not in self.hidden_ports))
+        mine = [nic for nic in self._whole.nics if nic.id not in self.hidden_ports]
+        # A NIC with a port of another tenant is no rank of this one: a rank sends from all ports.
+        shared = {nic.of for nic in self._whole.nics if nic.id in self.hidden_ports}
+        return replace(
+            self._whole, nics=tuple(replace(nic, of="") if nic.of and nic.of in shared else nic for nic in mine)
+        )
 
     def tenant_named(self, given: str) -> str:
         """Return the tenant's own name; raises DeniedError where the request names another."""

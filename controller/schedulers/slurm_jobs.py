@@ -69,12 +69,12 @@ def running_jobs(text: str) -> dict[int, tuple[str, ...]]:
 
 
 def nics_of_hosts(fabric: Fabric) -> dict[str, list[NicOfHost]]:
-    """Return the NICs of the compute network of each host, each with all its ports."""
-    found: dict[str, dict[NicOfHost, None]] = {}
-    for nic in fabric.nics:
+    """Return the NICs of the compute network of each host."""
+    found: dict[str, list[NicOfHost]] = {}
+    for name, (nic, *_) in fabric.ports_of.items():
         if nic.network is Network.COMPUTE:
-            found.setdefault(nic.host, {})[NicOfHost(nic.rank, nic.rail)] = None
-    return {host: list(nics) for host, nics in found.items()}
+            found.setdefault(nic.host, []).append(NicOfHost(name, nic.rail))
+    return found
 
 
 def wanted_jobs(

@@ -193,7 +193,7 @@ class ObservedFlows(_message.Message):
     def __init__(self, host: _Optional[str] = ..., flows: _Optional[_Iterable[_Union[ObservedFlow, _Mapping]]] = ...) -> None: ...
 
 class ObservedFlow(_message.Message):
-    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint", "sent_bytes", "timestamp_unix_ns", "path_errors", "left_sid")
+    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint", "sent_bytes", "timestamp_unix_ns", "path_errors", "left_sid", "paths")
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     DST_IP_FIELD_NUMBER: _ClassVar[int]
     UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -204,6 +204,7 @@ class ObservedFlow(_message.Message):
     TIMESTAMP_UNIX_NS_FIELD_NUMBER: _ClassVar[int]
     PATH_ERRORS_FIELD_NUMBER: _ClassVar[int]
     LEFT_SID_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
     src_ip: str
     dst_ip: str
     udp_source_port: int
@@ -214,7 +215,16 @@ class ObservedFlow(_message.Message):
     timestamp_unix_ns: int
     path_errors: int
     left_sid: str
-    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ..., sent_bytes: _Optional[int] = ..., timestamp_unix_ns: _Optional[int] = ..., path_errors: _Optional[int] = ..., left_sid: _Optional[str] = ...) -> None: ...
+    paths: _containers.RepeatedCompositeFieldContainer[ObservedPath]
+    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ..., sent_bytes: _Optional[int] = ..., timestamp_unix_ns: _Optional[int] = ..., path_errors: _Optional[int] = ..., left_sid: _Optional[str] = ..., paths: _Optional[_Iterable[_Union[ObservedPath, _Mapping]]] = ...) -> None: ...
+
+class ObservedPath(_message.Message):
+    __slots__ = ("sid", "denied")
+    SID_FIELD_NUMBER: _ClassVar[int]
+    DENIED_FIELD_NUMBER: _ClassVar[int]
+    sid: str
+    denied: bool
+    def __init__(self, sid: _Optional[str] = ..., denied: _Optional[bool] = ...) -> None: ...
 
 class ReportFlowsReply(_message.Message):
     __slots__ = ("flows_pinned",)

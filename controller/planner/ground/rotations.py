@@ -24,7 +24,7 @@ MAX_KEPT = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rotations:
-    """The rotations of a fabric; where no cable joins its parts, the planes of NICs, each part is shifted by itself.
+    """The rotations of a fabric.
 
     `uplink[leaf, plane, place]` and `core_link[pod, plane, place]` are cables; with two tiers a plane is a spine, and
     there are no core links.
@@ -85,23 +85,22 @@ def rotations_of(topology: Topology) -> Rotations | None:
 
 
 def _rotations(topology: Topology) -> Rotations | None:
-    """Return the rotations of all planes of a fabric together; None where planes differ, or one is irregular."""
+    """Return the rotations of all planes of a fabric together; None where these differ, or are irregular."""
     leaves = np.flatnonzero(topology.tier == 0)
-    plane = topology.plane[leaves]
-    found = [_of_leaves(topology, leaves[plane == number]) for number in np.unique(plane).tolist()]
-    known = [each for each in found if each is not None]
-    sizes = {(each.uplink.shape[1:], each.core_link.shape[1:]) for each in known}
-    if len(known) < len(found) or len(sizes) != 1:
+    parts = [
+        _of_plane(topology, leaves[topology.plane[leaves] == plane]) for plane in np.unique(topology.plane[leaves])
+    ]
+    if not parts or len({None if part is None else tuple(each.shape[1:] for each in part) for part in parts}) > 1:
         return None
-    return known[0] if len(known) == 1 else Rotations(
-        cables=topology.cables,
-        uplink=np.concatenate([each.uplink for each in known]),
-        core_link=np.concatenate([each.core_link for each in known]),
-    )  # fmt: skip
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    uplink, core_link = (np.concatenate([part[at] for part in found]) for at in (0, 1))
+    return Rotations(cables=topology.cables, uplink=uplink, core_link=core_link)
 
 
-def _of_leaves(topology: Topology, leaves: Ints) -> Rotations | None:
-    """Return the rotations of the links above these leaves, those of a plane; None where they are not regular."""
+def _of_plane(topology: Topology, leaves: Ints) -> tuple[Ints, Ints] | None:
+    """Return the uplinks and core links of the fabric above some leaves; None where it is irregular."""
     shape = shape_of(topology, Live.of(topology, Health()), leaves)
     if shape is None:
         return None
@@ -113,5 +112,4 @@ def _of_leaves(topology: Topology, leaves: Ints) -> Rotations | None:
     sizes = np.bincount(plane_of)
     if (sizes != sizes[0]).any():
         return None
-    uplink = shape.uplink.reshape(len(shape.uplink), len(sizes), int(sizes[0]))
-    return Rotations(cables=topology.cables, uplink=uplink, core_link=core_link)
+    return shape.uplink.reshape(len(shape.uplink), len(sizes), int(sizes[0])), core_link

@@ -17,7 +17,9 @@ FAT_TREES = {
 }
 
 
-def files(tmp_path: Path, shape: str, hosts: int, *, steering: str = "openflow", paths: int = 4, failed: str = "[]"):
+def files(
+    tmp_path: Path, shape: str, hosts: int, *, steering: str = "openflow", paths: int = 4, failed: str = "[]"
+) -> tuple[Path, Path]:
     pairs = [{"src_rank": i, "dst_rank": (i + hosts // 2) % hosts} for i in range(hosts)]
     one = {"kind": "SEND_RECV", "bytes": 2_000_000, "pairs": pairs, "paths_per_flow": paths}
     jobs = {"version": 1, "jobs": [{"job_id": "train", "ranks": {"all": True}, "collectives": [one]}]}

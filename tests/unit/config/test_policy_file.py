@@ -48,9 +48,10 @@ def test_a_policy_names_nics_with_all_their_ports(tmp_path):
     path.write_text("tenants: {red: {nics: [h1-n0]}}")
     scope = TenantScope("red", load_policy(path, fabric).tenants["red"], fabric)
     assert [nic.id for nic in scope.fabric(fabric).nics] == ["h1-n0/p0", "h1-n0/p1"]
-    path.write_text("tenants: {red: {nics: [h1-n0/p0]}}")
-    with pytest.raises(InputError, match=r"nics\[0\]: no NIC named 'h1-n0/p0' in the fabric"):
-        load_policy(path, fabric)
+    path.write_text("tenants: {red: {nics: [h1-n0/p0, h2-n0]}}")
+    scope = TenantScope("red", load_policy(path, fabric).tenants["red"], fabric)
+    assert {"h1-n0/p0", "h2-n0", "h2-n0/p1"} <= scope.fabric(fabric).ports_by_rank.keys()
+    assert scope.fabric(fabric).ports_by_rank.keys().isdisjoint({"h1-n0", "h1-n0/p1"})
 
 
 def test_without_users_all_who_log_in_are_operators(tmp_path):
