@@ -123,7 +123,8 @@ class _Whole:
                 limit = np.minimum(figure * capacity, np.maximum(min(figure, 1.0) * capacity, load))
                 bound = (own > 0) | (level == part.level)
                 room = np.where(bound, np.minimum(room, limit - load + taken), room)
-        return np.floor(np.minimum(room, self._required(part, load) - load + taken) + 2.0**-8) - present
+        found: Floats = np.floor(np.minimum(room, self._required(part, load) - load + taken) + 2.0**-8) - present
+        return found
 
     def _required(self, part: _Set, load: Floats) -> Floats:
         """Return the load limit of each link from the `require_utilisation` of jobs that use or may use it."""
