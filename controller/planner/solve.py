@@ -263,7 +263,7 @@ def certified(drafted: Draft, *, has_happened: bool = False, hashed: HashedLoads
     begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1)).tolist()
     parts = [slice(begin, end) for begin, end in pairwise(begins)]
     fullest = None if drafted.sprayed is None else drafted.sprayed.fullest(used)
-    own = own_utilisations(topology, whole.flows.job, whole.hops, used, len(jobs), fullest)
+    own = own_utilisations(whole.flows.job, whole.hops, used, len(jobs), fullest)
     why = None if has_happened else _too_full(drafted, parts, own, used, certificate.lower_bound)
     if why is not None:
         return Infeasible(why=why)
@@ -317,17 +317,22 @@ def _steady(drafted: Draft, again: list[bool]) -> list[bool]:
     """
     tables = [job.flows for _, job in drafted.kept]
     steady: Flags = np.zeros(len(drafted.jobs), dtype=np.bool_)
-    plain = [
-        table.rates
-        for table in tables
-        if isinstance(table, FlowTable) and table.turns is None and table.conserving is None
-    ]
-    if plain and len(plain) == len(tables) and drafted.turns is None and drafted.conserving is None:
-        rates = np.concatenate(plain)
+    plain = [table for table in tables if isinstance(table, FlowTable) and table.turns is None]
+    if plain and len(plain) == len(tables) and drafted.turns is None:
+        rates = np.concatenate([table.rates for table in plain])
+        job, conserving = drafted.whole.flows.job[: len(rates)], drafted.conserving
+        differs = rates != drafted.rates[: len(rates)]
+        if conserving is not None or any(table.conserving is not None for table in plain):
+            known = np.concatenate([_marks(table.conserving, len(table)) for table in plain])
+            differs |= known != _marks(conserving, len(drafted.rates))[: len(rates)]
         steady[: len(tables)] = True
-        steady[drafted.whole.flows.job[: len(rates)][rates != drafted.rates[: len(rates)]]] = False
+        steady[job[differs]] = False
         steady[again] = False
     return [bool(flag) for flag in steady]
+
+
+def _marks(conserving: Flags | None, flows: int) -> Flags:
+    return conserving if conserving is not None else np.zeros(flows, dtype=np.bool_)
 
 
 def _rated(placed: JobFlows, drafted: Draft, part: slice) -> JobFlows | None:
