@@ -78,6 +78,11 @@ BENCHMARKS = {
         "heddle.benchmarks.fabric.southbound",
         "10,000 rules to one switch, beside ovs-ofctl; needs Open vSwitch and a source tree",
     ),
+    "spray": Benchmark(
+        "heddle.benchmarks.fabric.spray",
+        "flows that spray over planned sets of paths, random sets, one path and ECMP on the same packets, and cuts; "
+        "needs root and a source tree",
+    ),
     "srv6": Benchmark(
         "heddle.benchmarks.fabric.srv6",
         "paths that packets name: a hop beside routes and ECMP, a job's start beside OpenFlow and hash, new paths "

@@ -51,6 +51,7 @@ from heddle.controller.runtime.isolation.checks import IsolationChecks
 from heddle.controller.runtime.journal.fitting import UnfitFabricError
 from heddle.controller.runtime.journal.gate import Gate
 from heddle.controller.runtime.journal.restart import continued, numbered, remember_fabric
+from heddle.controller.runtime.judged_cables import JudgedBy
 from heddle.controller.runtime.leadership import ClusterCounts, Leadership
 from heddle.controller.runtime.limits.descriptors import Places, places_of_process, report_shortage
 from heddle.controller.runtime.limits.exposure import warned
@@ -117,7 +118,8 @@ class Application:
             self.port_search.use(parts.probing(self.loop, self.attached.probe_agents, self.feeds.note, config))
         self.peers = HeardPeers(self.loop.post, self.limited)
         self.discovery = parts.discovery(fabric, self.peers)
-        self.meshing = Meshing(self.loop, self.attached.probe_agents, nic_pps=config.mesh_probes_pps)
+        self.meshing = Meshing(self.loop, self.attached.probe_agents, self.peers, nic_pps=config.mesh_probes_pps)
+        self.attached.flows.judge = partial(self.meshing.judged.report, JudgedBy.HOSTS)
         self.collecting = parts.collecting(
             fabric, config, self.feeds.telemetry, self.loop, self.peers, self.meshing.judged
         )

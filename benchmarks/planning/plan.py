@@ -159,7 +159,7 @@ def _case(out: TextIO, report: Report, sized: Sized, seed: int, quick: bool) -> 
 
 def _line(row: dict[str, Any]) -> str:
     if "failed" in row:
-        return f"  {row['method']:30}{'left out: ' + row['failed']:>13}"
+        return f"  {row['method']:30}left out: {row['failed'].removeprefix(row['method'] + ': ')}"
     if "missing" in row:
         return f"  {row['method']:30}{'left out: no ' + row['missing']:>13}"
     ms, ports = (f"{row[key] * 1e3:.2f}" if row[key] is not None else "-" for key in ("paths_s", "solve_s"))

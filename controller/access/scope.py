@@ -85,11 +85,12 @@ class TenantScope(Scope):
     def __init__(self, name: str, policy: TenantPolicy, fabric: Fabric) -> None:
         self.tenant: Tenant = Tenant(name=name, quota=policy.quota)
         self._policy, self._whole = policy, fabric
-        mine = [nic for nic in fabric.nics if policy.nics is None or nic.id in policy.nics]
+        mine = [nic for nic in fabric.nics if policy.nics is None or not policy.nics.isdisjoint((nic.id, nic.rank))]
         nics, ports, hosts = {nic.id for nic in mine}, {str(nic.port) for nic in mine}, {nic.host for nic in mine}
         others = [nic for nic in fabric.nics if nic.id not in nics]
-        self._own_names = frozenset(nics | hosts | ports)
-        self._foreign_names = frozenset({nic.id for nic in others} | {nic.host for nic in others}) - self._own_names
+        self._own_names = frozenset(nics | {nic.rank for nic in mine} | hosts | ports)
+        foreign = {name for nic in others for name in (nic.id, nic.rank, nic.host)}
+        self._foreign_names = frozenset(foreign) - self._own_names
         self.hidden_ports = frozenset({nic.id for nic in others} | {str(nic.port) for nic in others})
         self.withheld_nics = tuple(nic.id for nic in others)
         self._ips = frozenset(nic.ip for nic in mine)

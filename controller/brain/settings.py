@@ -81,8 +81,8 @@ class Settings:
     )
 
     def acts_on(self, found: JudgedCable) -> bool:
-        """Return whether plans follow what is known of a bad cable: what probes show, in any case."""
-        return self.acts_on_telemetry or bool(found.probed)
+        """Return whether plans follow what is known of a bad cable: what probes show or NICs deny, in any case."""
+        return self.acts_on_telemetry or bool(found.probed or found.denied_by)
 
 
 RANGES: Mapping[str, Range] = {

@@ -16,10 +16,11 @@ Changes = Mapping[PortRef, Peer | None]
 
 
 class HeardBy(StrEnum):
-    """A source of what ports hear: frames of the controller over OpenFlow, or LLDP daemons by telemetry agents."""
+    """A source of what ports hear: frames over OpenFlow, LLDP daemons by telemetry agents, or pings over SRv6."""
 
     OPENFLOW = "openflow"
     AGENTS = "agents"
+    PINGS = "pings"
 
 
 class Merged:

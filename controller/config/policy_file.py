@@ -142,8 +142,8 @@ def _problems(tenant: str, shape: TenantShape, fabric: Fabric) -> list[Problem]:
     except ValueError as error:
         found.append(Problem(f"tenants.{tenant}", str(error)))
     for i, nic in enumerate(shape.nics or ()):
-        if nic not in fabric.nic_by_id:
-            guess = did_you_mean(nic, fabric.nic_by_id) if len(found) < 20 else ""
+        if nic not in fabric.ports_by_rank:
+            guess = did_you_mean(nic, fabric.ports_by_rank) if len(found) < 20 else ""
             text = f"no NIC named {shown(nic)} in the fabric{guess or '; `heddle topology` lists its NICs'}"
             found.append(Problem(f"tenants.{tenant}.nics[{i}]", text))
     return found

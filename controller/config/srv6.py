@@ -30,24 +30,28 @@ def with_srv6(shape: Srv6Shape | None, fabric: Fabric) -> tuple[Fabric, list[Pro
         return fabric, wrong if shape is not None else []
     if shape is None:
         return fabric, list(_problems(fabric))
-    block, found = _block(shape.block)
+    block, found = _block(shape.block, max(fabric.plane_of_switch.values(), default=0))
     settings = Srv6(block, Style(shape.style), LastHop(shape.last_hop))
     fabric = replace(fabric, srv6=settings)
     return fabric, found or list(_problems(fabric))
 
 
-def _block(text: str) -> tuple[int, list[Problem]]:
-    """Return the first 32 bits of a block."""
+def _block(text: str, last_plane: int) -> tuple[int, list[Problem]]:
+    """Return the first 32 bits of a block, after which planes up to `last_plane` have the next ones."""
     try:
         network = IPv6Network(text)
     except ValueError as error:
         return 0, [Problem("srv6.block", f"{error}; write an IPv6 network such as fcbb::/32")]
     if network.prefixlen != BLOCK_BITS:
         return 0, [Problem("srv6.block", f"it is a /{network.prefixlen}: uSIDs need a /{BLOCK_BITS}")]
-    for taken, what in _TAKEN.items():
-        if network.overlaps(IPv6Network(taken)):
-            return 0, [Problem("srv6.block", f"{network} overlaps {taken}, {what}: use another, such as fcbb::/32")]
-    return int(network.network_address) >> (128 - BLOCK_BITS), []
+    block = int(network.network_address) >> (128 - BLOCK_BITS)
+    for plane in range(last_plane + 1):
+        one = IPv6Network(((block + plane) << (128 - BLOCK_BITS), BLOCK_BITS))
+        for taken, what in _TAKEN.items():
+            if one.overlaps(IPv6Network(taken)):
+                which = f"{one}, of plane {plane}," if plane else f"{one}"
+                return 0, [Problem("srv6.block", f"{which} overlaps {taken}, {what}: use another, such as fcbb::/32")]
+    return block, []
 
 
 def _problems(fabric: Fabric) -> Iterator[Problem]:

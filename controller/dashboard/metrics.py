@@ -68,6 +68,14 @@ REPORTED = {
     "path_errors": Family(
         "heddle_flow_reports_path_errors_total", "counter", "ICMPv6 errors that quote packets of reported queue pairs."
     ),
+    "denied_paths": Family(
+        "heddle_flow_reports_denied_paths_total", "counter", "Denied paths of queue pairs that spray, in all reports."
+    ),
+    "unknown_paths": Family(
+        "heddle_flow_reports_unknown_paths_total",
+        "counter",
+        "Reported paths that are no shortest paths, or too many.",
+    ),
     "pinned": Family("heddle_observed_jobs_total", "counter", "Jobs submitted for large reported flows."),
     "refused": Family("heddle_observed_jobs_refused_total", "counter", "Such jobs that were refused."),
 }
@@ -247,7 +255,7 @@ def _journal_lines(journal: JournalWriter | None) -> Iterator[str]:
 
 def _measured_lines(state: State, reports: Reports) -> Iterator[str]:
     measured = measured_of(reports.rates_bps(state.fabric))
-    sources = {stream.src_nic for stream in measured}
+    sources = {name for each in measured for name in (each.src_nic, state.fabric.nic_by_id[each.src_nic].rank)}
     jobs = [job for job in state.jobs.values() if not sources.isdisjoint(job.request.ranks)]
     found = {job.request.job_id: measured_rates(job.flows.flows, measured) for job in jobs}
     for name, family in MEASURED.items():

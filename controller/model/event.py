@@ -193,7 +193,7 @@ class JudgedCable:
     """A bad cable by its id: the share of frames that it loses, the share of its rate that it has, its bad ports.
 
     Of these, those that lose frames, and those that are slow. `probed` are its directions in which probes of the ping
-    mesh were lost.
+    mesh were lost, `denied_by` the hosts whose NICs deny paths over it.
     """
 
     cable: str
@@ -203,11 +203,12 @@ class JudgedCable:
     lossy: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
     probed: tuple[str, ...] = ()
+    denied_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CablesJudged(Printed):
-    """All cables that telemetry or probes say are bad, the worst first; a cable that is not named is a sound one."""
+    """All cables that telemetry, probes or hosts say are bad, the worst first; a cable that is not named is sound."""
 
     line: ClassVar[Wording] = lines.cables_judged
     cables: tuple[JudgedCable, ...]

@@ -158,7 +158,7 @@ def _place(port: PortRef, of_spare: Mapping[PortRef, int]) -> int:
     return of_spare.get(port, port.number)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Fabric:
     """A whole fabric, with indices that are built on first use."""
 
@@ -177,6 +177,11 @@ class Fabric:
     """All cables of the fabric file, where `cables` are as they were found instead (`model.found_cabling`)."""
     srv6: Srv6 = DEFAULT_SRV6
     """How packets name paths with `steering: srv6`; `model.srv6` has the addresses."""
+
+    def __repr__(self) -> str:
+        """Return one line: a fabric may have a million NICs."""
+        parts = f"{len(self.switches):,} switches, {len(self.cables):,} cables, {len(self.nics):,} NICs"
+        return f"<Fabric {self.name}: {parts}>"
 
     @cached_property
     def paths_up(self) -> int:

@@ -22,11 +22,19 @@ MIN_SHARE = 0.1
 TENANT = "observed"
 
 
+class ObservedPath(NamedTuple):
+    """A path of a queue pair that sprays: the IPv6 destination of its packets, and whether its NIC denies it."""
+
+    sid: int
+    denied: bool
+
+
 class QueuePair(NamedTuple):
     """A queue pair as its host reports it.
 
     `dst_ip` None and `udp_source_port` 0 are not known; `unix_ns` 0 is a queue pair whose bytes nothing measures.
     `path_errors` are the ICMPv6 errors so far that quote its packets, `left` the IPv6 destination in the newest one.
+    `paths` are those over which it sprays its packets.
     """
 
     src_ip: int
@@ -38,6 +46,7 @@ class QueuePair(NamedTuple):
     unix_ns: int = 0
     path_errors: int = 0
     left: int = 0
+    paths: tuple[ObservedPath, ...] = ()
 
 
 class Stream(NamedTuple):

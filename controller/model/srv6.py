@@ -4,7 +4,8 @@ A destination address holds a path:
 
     block 32 | uSID 16 | uSID 16 | … six at most | 0
 
-A switch reads the first uSID; one of its own it shifts away, so that the next one follows the block. Numbers follow
+Each plane has a block of its own: that of the fabric file, and the number of the plane. A switch reads the first uSID;
+one of its own it shifts away, so that the next one follows the block. Numbers follow
 from datapath ids and port numbers, so they stay when the fabric grows. The style `cable` is the exception: a port
 number past a power of two renumbers every switch.
 
@@ -67,7 +68,11 @@ class Sids:
     def __init__(self, fabric: Fabric) -> None:
         """Use the fabric's own settings."""
         self._fabric = fabric
-        self._block, self._style, self._last_hop = fabric.srv6
+        _, self._style, self._last_hop = fabric.srv6
+
+    def block(self, switch: str) -> int:
+        """Return the block of a switch's plane: the first 32 bits of addresses there."""
+        return self._fabric.srv6.block + self._fabric.plane_of_switch[switch]
 
     @cached_property
     def ports_per_switch(self) -> int:
@@ -98,34 +103,34 @@ class Sids:
 
     def destination(self, links: Iterable[str], nic: str) -> int:
         """Return the destination address of packets that take these links to a NIC."""
-        return address_of(self._block, self.usids(links, nic))
+        return address_of(self._block_of(nic), self.usids(links, nic))
 
     def refused_at(self, links: Sequence[str], nic: str, left: int) -> str | None:
         """Return the link that a packet of this path did not take where `left` was its destination address.
 
         `links` are those from NIC to NIC. None for an address that is not what the path leaves on its way.
         """
-        usids = self.usids(links, nic)
+        usids, block = self.usids(links, nic), self._block_of(nic)
         for at, link in enumerate(links[1:]):
-            if at < len(usids) and address_of(self._block, usids[at:]) == left:
+            if at < len(usids) and address_of(block, usids[at:]) == left:
                 return link
         return None
 
     def source(self, nic: Nic) -> int:
         """Return the source address of a NIC: a path from any switch that has a route to the leaf's uSID."""
-        return address_of(self._block, (self.node(nic.port.switch), *self._to_nic(nic)))
+        return address_of(self.block(nic.port.switch), (self.node(nic.port.switch), *self._to_nic(nic)))
 
     def arriving(self, nic: Nic) -> int:
         """Return the destination address that packets of any path have when they reach a NIC: the last uSID alone."""
-        return address_of(self._block, self._to_nic(nic)[-1:])
+        return address_of(self.block(nic.port.switch), self._to_nic(nic)[-1:])
 
     def locator(self, switch: str) -> int:
         """Return the address with a switch's own uSID alone: a /48 prefix."""
-        return address_of(self._block, (self.node(switch),))
+        return address_of(self.block(switch), (self.node(switch),))
 
-    def prefix(self, usid: int) -> int:
-        """Return the address with one uSID: a /48 prefix."""
-        return address_of(self._block, (usid,))
+    def prefix(self, usid: int, switch: str = "") -> int:
+        """Return the address with one uSID of a switch's plane, by default the first: a /48 prefix."""
+        return address_of(self.block(switch) if switch else self._fabric.srv6.block, (usid,))
 
     def entries(self, switch: str) -> tuple[Entry, ...]:
         """Return what a switch has to hold, its own uSID first, then by uSID: constant, whatever the plan."""
@@ -138,6 +143,9 @@ class Sids:
             found[_local(nic.port)] = Entry(_local(nic.port), last, nic.port)
         own_usid = found.pop(self.node(switch))
         return (own_usid, *(found[usid] for usid in sorted(found)))
+
+    def _block_of(self, nic: str) -> int:
+        return self.block(self._fabric.nic_by_id[nic].port.switch)
 
     def _of_cable(self, own: PortRef, far: PortRef) -> Iterator[Entry]:
         """Yield the entries of a switch that one of its cables needs."""
@@ -175,7 +183,7 @@ def with_other_sids(before: Fabric, after: Fabric) -> tuple[str, ...] | None:
 def _entries_of(fabric: Fabric) -> Mapping[str, tuple[int, tuple[Entry, ...]]]:
     """Return the block and the entries of each switch; empty where packets name no paths."""
     sids = sids_of(fabric)
-    return {} if sids is None else {each.id: (fabric.srv6.block, sids.entries(each.id)) for each in fabric.switches}
+    return {} if sids is None else {each.id: (sids.block(each.id), sids.entries(each.id)) for each in fabric.switches}
 
 
 def prefix_text(address: int) -> str:

@@ -158,7 +158,7 @@ class Pings:
         back = back or cable.upper
         home = self._fabric.cable_by_port[back].down_link
         ends = (self._sids.node(back.switch), *self._ports(home), self._sids.node(self._leaf))
-        return address_of(self._fabric.srv6.block, (*self._ports(cable.up_link), *ends, *self._to_nic))
+        return address_of(self._sids.block(self._leaf), (*self._ports(cable.up_link), *ends, *self._to_nic))
 
     def addresses_above(self, cable: Cable, hop: Cable) -> tuple[int, ...]:
         """Return the addresses of the pings by a cable above the leaf's, reached and left by `hop`; () if none fits."""
@@ -169,13 +169,13 @@ class Pings:
             *out, down, home = self._ports(*links)
             pings = [(*out, down, self._sids.node(hop.upper.switch), home, *self._to_nic)]
             pings.insert(0, (*out, self._sids.node(cable.upper.switch), down, home, *self._to_nic))
-        return tuple(address_of(self._fabric.srv6.block, usids) for usids in pings if len(usids) <= MAX_USIDS)
+        return tuple(address_of(self._sids.block(self._leaf), usids) for usids in pings if len(usids) <= MAX_USIDS)
 
     def _over(self, cable: Cable, hop: Cable, back: PortRef) -> int:
         """Return the address of a ping out by a cable above the leaf's and back by any port of that tier."""
         out = self._ports(hop.up_link, cable.up_link)
         down, home = self._ports(self._fabric.cable_by_port[back].down_link, hop.down_link)
-        return address_of(self._fabric.srv6.block, (*out, self._sids.node(back.switch), down, home, *self._to_nic))
+        return address_of(self._sids.block(self._leaf), (*out, self._sids.node(back.switch), down, home, *self._to_nic))
 
     def _ports(self, *links: str) -> tuple[int, ...]:
         """Return the uSIDs of the ports by which switches send over links."""

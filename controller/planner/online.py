@@ -32,6 +32,7 @@ from heddle.controller.planner.route import Router
 from heddle.controller.planner.running import Running
 from heddle.controller.planner.session.session import Session
 from heddle.controller.planner.solve import Chosen, Draft, certified, draft
+from heddle.controller.planner.splits import Splits
 
 MAX_NAMED = 1_000
 """The number of moved flows of a job and decision whose old links are kept."""
@@ -52,7 +53,7 @@ class OnlinePlanner:
         self._degraded = dict(degraded)
         self._topology = topology_of(self._fabric).lowered(degraded)
         self._session, self._running = Session(self._fabric, self._topology), Running(self._topology)
-        self._hashed = HashedLoads(self._topology)
+        self._hashed, self._splits = HashedLoads(self._topology), Splits(self._topology)
         self._health: Health | None = None
         self._apply_background({})
         self._known: dict[str, Placed] = {}
@@ -79,6 +80,7 @@ class OnlinePlanner:
         if self._health != health:
             self._health, live = health, Live.of(self._topology, health)
             self._router = Router(topology=self._topology, live=live)
+        kept = self._splits.follow(kept, self._router.live)
         if amend is not None:
             return self._with_other_paths(requests, health, kept, amend, has_happened)
         if converge:

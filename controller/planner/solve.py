@@ -39,7 +39,7 @@ from heddle.controller.planner.proof.hashed import HashedLoads
 from heddle.controller.planner.refusal import dead_nic, no_path, too_full
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.spread.figures import spraying
-from heddle.controller.planner.spread.lists import sprayed, without_turns
+from heddle.controller.planner.spread.lists import is_sprayed, seated, sprayed, without_turns
 from heddle.controller.planner.spread.sprayed import Sprayed
 
 
@@ -144,12 +144,14 @@ def draft(
         routed, hops = paths_beside(router, jobs, old, streams, new, hops)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
+    if is_sprayed(requests) and not chosen.as_given:
+        hops = seated(live, jobs, new, hops, new.job >= len(kept))
     hops, as_routed = with_gone(router, new, hops), hops is routed
     reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=as_routed)
     found = _with_ports(fabric, topology, streams, new, (hops, reverse_hops))
     whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
     pinning = (new, hops) if stay is None else (whole.flows, whole.hops)
-    spread = sprayed(live, jobs, whole)
+    spread = sprayed(live, jobs, whole.flows, whole.hops)
     loads = link_loads(topology, whole.flows, whole.hops) if spread is None else spread.loads()
     shares = planned_rates(left or topology, whole.flows, whole.hops, loads, crossings=spread)
     may_turn = jobs if spread is None else without_turns(jobs)
@@ -257,7 +259,8 @@ def certified(drafted: Draft, *, has_happened: bool = False, hashed: HashedLoads
     else:
         figures = hashed.figures(drafted.router.segments, jobs, whole.flows)
     split = None if drafted.sprayed is None else drafted.sprayed.split
-    certificate = certify(topology, drafted.router.live, whole.flows, paths, used, shares, figures, split)
+    segments = None if split is None else drafted.router.segments
+    certificate = certify(topology, drafted.router.live, whole.flows, paths, used, shares, figures, split, segments)
     if drafted.sprayed is not None:
         certificate = replace(certificate, spraying=spraying(drafted.sprayed, drafted.router.live, drafted.loads))
     begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1)).tolist()
@@ -296,7 +299,7 @@ def _too_full(drafted: Draft, parts: Sequence[slice], own: Sequence[float], used
     over = [n for n, job in enumerate(drafted.jobs) if 0 < job.require_utilisation < own[n]]
     if not over:
         return None
-    was_sprayed = sprayed(drafted.router.live, drafted.jobs[: len(drafted.kept)], drafted.old)
+    was_sprayed = sprayed(drafted.router.live, drafted.jobs[: len(drafted.kept)], drafted.old.flows, drafted.old.hops)
     loads = link_loads(topology, drafted.old.flows, drafted.old.hops) if was_sprayed is None else was_sprayed.loads()
     before = utilisation(topology, loads)
     for number in over:

@@ -143,6 +143,15 @@ def _warm_proof() -> None:
     lower_bound(topology, live, flows)
 
 
+def _warm_sprayed() -> None:
+    """Spray unequal demands over two paths each, with and without a failure: planned paths for sets, then weights."""
+    fabric = _two_pods()
+    mixed = _mixed(fabric)
+    job = replace(mixed, collectives=tuple(replace(one, paths_per_flow=2) for one in mixed.collectives))
+    for health in (Health(), _one_cable_down()):
+        solve(fabric, (job,), health=health)
+
+
 def _warm_session() -> None:
     """Let jobs come and go beside a failure that makes flows step aside, with any number of moves and with few."""
     from heddle.controller.planner.online import OnlinePlanner  # `prepare` needs none of these
@@ -180,7 +189,7 @@ def _one_pod(fabric: Fabric) -> Fabric:
     return replace(fabric, switches=switches, cables=fabric.cables[:4], nics=fabric.nics[:4])
 
 
-PLANNING = ("equal", "mixed", "phases", "drawn", "incast")
+PLANNING = ("equal", "mixed", "phases", "drawn", "incast", "sprayed")
 """What a controller may need."""
 _PARTS: dict[str, Callable[[], None]] = {
     "equal": _warm_equal,
@@ -188,6 +197,7 @@ _PARTS: dict[str, Callable[[], None]] = {
     "phases": _warm_phases,
     "drawn": _warm_drawn,
     "incast": _warm_incast,
+    "sprayed": _warm_sprayed,
     "proof": _warm_proof,
     "session": _warm_session,
 }

@@ -9,11 +9,12 @@ def leaves_that_send(fabric: Fabric, request: JobRequest) -> list[str]:
 
     Of a collective without pairs or flows, every member may send to every other.
     """
-    nics = [fabric.nic_by_id.get(rank) for rank in request.ranks]
-    leaf_of = [nic.port.switch if nic is not None else "" for nic in nics]
+    ranks = [fabric.ports_by_rank.get(rank, ()) for rank in request.ranks]
     found: dict[str, None] = {}
-    for collective in request.collectives:
-        found |= dict.fromkeys(_senders(collective, leaf_of))
+    for at in range(max(map(len, ranks), default=0)):
+        leaf_of = [ports[at].port.switch if at < len(ports) else "" for ports in ranks]
+        for collective in request.collectives:
+            found |= dict.fromkeys(_senders(collective, leaf_of))
     return [leaf for leaf in found if leaf]
 
 

@@ -19,13 +19,14 @@ from heddle.controller.mesh.evidence import LOST_US, UNKNOWN_US, Turn
 from heddle.controller.mesh.judge import WINDOWS_S, Judge, Relinks
 from heddle.controller.mesh.returning import ReturningCover
 from heddle.controller.model.event import JudgedCable
-from heddle.controller.model.fabric import Fabric
+from heddle.controller.model.fabric import Cable, Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.rule import Match
 from heddle.controller.model.srv6 import Sids
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.planner.ground.clos import Live, topology_of
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.probe_sessions.far_ends import FarEnds
 from heddle.controller.probe_sessions.sessions import MAX_QUESTIONS, AgentError, Header, ProbeAgents, ProbeResult
 from heddle.probing.agent.end import UNSENT_US
 from heddle.probing.agent.orders import MeshProbe
@@ -43,6 +44,8 @@ TIMEOUT_S = 1.0
 SLOT_PROBES = 20
 """In a slot each host exchanges about so many probes, but it lasts SLOT_S at least."""
 SLOT_S = 1.0
+DEAD = 0.99
+"""A cable that loses such a share of probes may be in a wrong port."""
 Report = Callable[[tuple[JudgedCable, ...]], object]
 
 
@@ -67,13 +70,16 @@ class PingMesh:
 
     def __init__(
         self, agents: ProbeAgents, state: Callable[[], State], report: Report, noise: Callable[[int], Floats],
-        *, nic_pps: float, turn_s: float = TURN_S,
+        *, nic_pps: float, turn_s: float = TURN_S, far_ends: FarEnds | None = None,
     ) -> None:  # fmt: skip
-        """Begin; `state` returns the loop's, `report` takes all bad cables; each NIC sends `nic_pps`, 0: no mesh."""
+        """Begin; `state` returns the loop's, `report` takes all bad cables; each NIC sends `nic_pps`, 0: no mesh.
+
+        `far_ends` finds the ports of cables that lose every probe that names its path.
+        """
         self.counts: Counter[str] = Counter()
         self.crossed = 0
         self._agents, self._state, self._report, self._noise = agents, state, report, noise
-        self._nic_pps, self._turn_s = nic_pps, turn_s
+        self._nic_pps, self._turn_s, self._far_ends = nic_pps, turn_s, far_ends
         self._judge: Judge | None = None
         self._cover: tuple[InUse, bytes, Cover | ReturningCover] | None = None
         self._relinks = Relinks()
@@ -153,6 +159,24 @@ class PingMesh:
             await asyncio.to_thread(self._take, state, _Sent(probes, rows, seconds), rtt_us)
         if (judge := self._judge) is not None and (judge.raised or self._judged_s >= WINDOWS_S[1]):
             self._report(bad_cables(in_use.fabric, judge))
+        if probes.sids and self._far_ends is not None and judge is not None:
+            await self._hear(in_use.fabric, self._far_ends, probes, rtt_us)
+
+    async def _hear(self, fabric: Fabric, far_ends: FarEnds, probes: Probes, rtt_us: Ints) -> None:
+        """Take what a turn's probes say of plugs; cables that are in their ports again are judged anew."""
+        judge = self._judge
+        if judge is None:
+            return
+
+        def answered() -> list[tuple[Cable, int]]:
+            farthest = probes.hops[np.arange(len(probes)), (probes.hops >= 0).sum(axis=1) - 1]
+            return [(fabric.cables[farthest[row]], probes.sids[row]) for row in np.flatnonzero(rtt_us > LOST_US)]
+
+        dead = [fabric.cables[link] for link, loss in judge.raised.items() if loss >= DEAD]
+        righted = await far_ends.update(fabric, answered, dead)
+        index = judge.crossed.topology.cable_index
+        async with self._judging:
+            judge.relinked(index[cable.id] for cable in righted)
 
     async def _ordered(self, fabric: Fabric, probes: Probes, rows: Ints, seconds: float) -> ProbeResult | None:
         """Order one NIC's probes of a turn; None where nothing is known of them."""

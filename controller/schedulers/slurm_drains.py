@@ -39,8 +39,9 @@ def reasons_of(text: str) -> dict[str, str]:
 
 def down_hosts(fabric: Fabric, down_links: Collection[str]) -> set[str]:
     """Return the hosts whose NICs of the compute network are all down."""
-    links = {nic.id: nic.up_link for nic in fabric.nics}
-    return {host for host, nics in nics_of_hosts(fabric).items() if all(links[nic.id] in down_links for nic in nics)}
+    ports, hosts = fabric.ports_of, nics_of_hosts(fabric)
+    links = {host: [port.up_link for nic in nics for port in ports[nic.id]] for host, nics in hosts.items()}
+    return {host for host, mine in links.items() if all(link in down_links for link in mine)}
 
 
 def drains(reasons: Mapping[str, str], down: Collection[str]) -> Drains:

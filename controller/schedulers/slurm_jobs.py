@@ -71,9 +71,9 @@ def running_jobs(text: str) -> dict[int, tuple[str, ...]]:
 def nics_of_hosts(fabric: Fabric) -> dict[str, list[NicOfHost]]:
     """Return the NICs of the compute network of each host."""
     found: dict[str, list[NicOfHost]] = {}
-    for nic in fabric.nics:
+    for name, (nic, *_) in fabric.ports_of.items():
         if nic.network is Network.COMPUTE:
-            found.setdefault(nic.host, []).append(NicOfHost(nic.id, nic.rail))
+            found.setdefault(nic.host, []).append(NicOfHost(name, nic.rail))
     return found
 
 

@@ -35,7 +35,7 @@ def nvue_commands(fabric: Fabric, sids: Sids, switch: str) -> tuple[str, ...]:
             f"{switch}: {len(entries)} uSIDs need as many locators; Cumulus Linux has {MAX_LOCATORS} a switch: "
             f"use at most {MAX_LOCATORS - 1} ports of it"
         )
-    commands = [each for entry in entries for each in _of_entry(entry, prefix_text(sids.prefix(entry.usid)))]
+    commands = [each for entry in entries for each in _of_entry(entry, prefix_text(sids.prefix(entry.usid, switch)))]
     return (f"{_ROOT} srv6 state enabled", *commands)
 
 

@@ -54,7 +54,7 @@ def _schema() -> tuple[Any, Any]:
     file: Any = descriptor_pb2.FileDescriptorProto(name="chakra.proto", package="heddle.chakra", syntax="proto3")
     values = [(name, number, kind, "") for name, (number, kind) in _VALUES.items()]
     _message(file, "AttributeProto", [("name", 1, "string", ""), *values])
-    for added in file.message_type[0].field[1:]:  # each value is in one oneof, so that 0 is told from none
+    for added in file.message_type[0].field[1:]:  # each value is in one oneof, so that 0 differs from none
         added.oneof_index = 0
     file.message_type[0].oneof_decl.add(name="value")
     _message(file, "GlobalMetadata", [("version", 1, "string", ""), ("attr", 2, "AttributeProto", "repeated")])

@@ -43,7 +43,7 @@ def srv6_tables(fabric: Fabric, switch: str, names: PortNames) -> Tables:
         row: Row = {"action": _ACTIONS[entry.action], "decap_dscp_mode": "pipe"}
         if entry.port is not None:
             row["interface"] = names.interface(entry.port.number)
-        rows[f"{MAP_NAME}|{prefix_text(sids.prefix(entry.usid))}"] = row
+        rows[f"{MAP_NAME}|{prefix_text(sids.prefix(entry.usid, switch))}"] = row
     return {LOCATORS: {MAP_NAME: locator}, SIDS: rows}
 
 

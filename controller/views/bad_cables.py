@@ -53,6 +53,7 @@ def _worse(one: JudgedCable, other: JudgedCable) -> JudgedCable:
         lossy=_union(one.lossy, other.lossy),
         slow=_union(one.slow, other.slow),
         probed=_union(one.probed, other.probed),
+        denied_by=_union(one.denied_by, other.denied_by),
     )
 
 

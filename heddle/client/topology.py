@@ -38,4 +38,6 @@ def _nic(nic: pb.Nic) -> Nic:
         capacity_bps=nic.capacity_bps,
         rail=nic.rail,
         network=Network(nic.network),
+        of=nic.of,
+        plane=nic.plane,
     )

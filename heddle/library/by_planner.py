@@ -8,14 +8,14 @@ import numpy as np
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.planner.beside import priorities
-from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
+from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Topology, topology_of
 from heddle.controller.planner.ground.expand import Flows, expand, joined_flows
 from heddle.controller.planner.ground.flow_table import path_links
 from heddle.controller.planner.ground.jit import Flags, Ints
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.placed import Placed, placed_paths, with_guards
 from heddle.controller.planner.ports.pins import bundles, given_paths
-from heddle.controller.planner.solve import Chosen
+from heddle.controller.planner.solve import Chosen, Draft
 from heddle.planners.installed import LIMIT_S, run
 from heddle.planners.problem import Demand, Problem, Running
 
@@ -35,29 +35,33 @@ class ChosenBy(NamedTuple):
 
 
 def chosen_by(
-    planner: Foreign, fabric: Fabric, requests: Sequence[JobRequest], kept: Sequence[Placed], *, replan_dead: bool
+    planner: Foreign, fabric: Fabric, requests: Sequence[JobRequest], kept: Sequence[Placed], ours: Draft, *,
+    replan_dead: bool,
 ) -> ChosenBy:  # fmt: skip
     """Return the hops that a planner chooses for new flows, and for kept ones on failed links if they are replanned.
 
-    Raises InputError for a planner that is not installed, PlannerError where it fails.
+    `ours` is our own draft of the same: flows without a live path in it, parts in a plane that is gone, are not the
+    planner's. Raises InputError for a planner that is not installed, PlannerError where it fails.
     """
     topology = topology_of(fabric)
-    jobs = [*(request for request, _ in kept), *requests]
-    old, new = placed_paths(topology, kept), expand(topology, requests, first_job=len(kept))
+    jobs, live = [*(request for request, _ in kept), *requests], ours.router.live
+    old, new = placed_paths(topology, kept), expand(topology, requests, first_job=len(kept), live=live)
     moved: Flags = np.zeros(len(old.flows), dtype=np.bool_)
     if replan_dead:
-        moved = ~old.alive(Live.of(topology, fabric.failed))
-    wanted = joined_flows((old.flows, new)).rows(np.append(moved, np.ones(len(new), dtype=np.bool_)))
+        moved = ~old.alive(live)
+    chosen = np.append(moved, np.ones(len(new), dtype=np.bool_))
+    wanted, there = joined_flows((old.flows, new)).rows(chosen), ours.whole.alive(live)[chosen]
     stay = old.rows(~moved)
     streams = with_guards(stay.streams(topology), topology, kept)
     bundle = bundles(topology, streams, wanted, priorities(jobs)[wanted.job])
     problem = Problem(
         fabric=fabric,
-        demands=demands_of(topology, jobs, wanted, bundle),
+        demands=demands_of(topology, jobs, wanted.rows(there), bundle[there]),
         running=_running(topology, jobs, stay),
     )
     found = run(planner.name, problem, planner.limit_s)
-    hops = hops_of(topology, [found.paths[demand.flow_id] for demand in problem.demands])
+    hops = np.full((len(wanted), MAX_HOPS), NO_LINK, dtype=np.int64)
+    hops[there] = hops_of(topology, [found.paths[demand.flow_id] for demand in problem.demands])
     for key, path in given_paths(streams, bundle).items():  # switches cannot distinguish these from a running flow
         hops[bundle == key] = path
     return ChosenBy(Chosen(hops=hops, moved=moved if replan_dead else None, as_given=True), found.processor_s)

@@ -24,16 +24,19 @@ def spine_leaf(
     links_per_spine: int = 1,
     gbps: float = 100,
     uplink_gbps: float | None = None,
+    planes: int = 1,
     name: str = "fabric",
 ) -> Fabric:
     """Generate a two-tier fabric: every leaf has `links_per_spine` cables to every spine.
 
     Hosts are `h1`, `h2`, … leaf by leaf, their NICs `h1-n0`, `h1-n1`, …; switches are `spine1`, … and `leaf1`, ….
-    `gbps` is the rate of a NIC in Gbit/s, `uplink_gbps` that of a cable between switches (default: `gbps`). Raises
-    InputError for sizes out of range.
+    `gbps` is the rate of a NIC in Gbit/s, `uplink_gbps` that of a cable between switches (default: `gbps`). With
+    several `planes` there are as many such fabrics, and each NIC has a port in every one. Raises InputError for sizes
+    out of range.
     """
     sizes = {"spines": spines, "leaves": leaves, "hosts_per_leaf": hosts_per_leaf, "nics_per_host": nics_per_host}
-    return _generated("spine_leaf", name, gbps, uplink_gbps, {**sizes, "links_per_spine": links_per_spine})
+    sizes |= {"links_per_spine": links_per_spine, "planes": planes}
+    return _generated("spine_leaf", name, gbps, uplink_gbps, sizes)
 
 
 def rail_optimised(
@@ -46,6 +49,7 @@ def rail_optimised(
     gbps: float = 100,
     uplink_gbps: float | None = None,
     hosts_per_nvlink_domain: int | None = None,
+    planes: int = 1,
     name: str = "fabric",
 ) -> Fabric:
     """Generate a two-tier fabric in which NIC r of every host is on a leaf for rail r.
@@ -54,9 +58,10 @@ def rail_optimised(
     `hosts_per_nvlink_domain` hosts each (default: no domain is named). Raises InputError for sizes out of range.
     """
     sizes = {"spines": spines, "leaves": leaves, "hosts_per_leaf": hosts_per_leaf, "nics_per_host": nics_per_host}
+    sizes |= {"links_per_spine": links_per_spine, "planes": planes}
     if hosts_per_nvlink_domain is not None:
         sizes["hosts_per_nvlink_domain"] = hosts_per_nvlink_domain
-    return _generated("rail_optimised", name, gbps, uplink_gbps, {**sizes, "links_per_spine": links_per_spine})
+    return _generated("rail_optimised", name, gbps, uplink_gbps, sizes)
 
 
 def clos3(
@@ -69,6 +74,7 @@ def clos3(
     nics_per_host: int = 1,
     gbps: float = 100,
     uplink_gbps: float | None = None,
+    planes: int = 1,
     name: str = "fabric",
 ) -> Fabric:
     """Generate a three-tier fabric: each aggregation switch of a pod reaches its own plane of cores.
@@ -78,7 +84,7 @@ def clos3(
     """
     sizes = {"pods": pods, "aggs_per_pod": aggs_per_pod, "leaves": leaves_per_pod, "spines": cores}
     sizes |= {"hosts_per_leaf": hosts_per_leaf, "nics_per_host": nics_per_host}
-    return _generated("clos3", name, gbps, uplink_gbps, sizes)
+    return _generated("clos3", name, gbps, uplink_gbps, {**sizes, "planes": planes})
 
 
 def _generated(

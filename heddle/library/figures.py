@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from heddle.controller.config.load import check_requests
+from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
@@ -13,6 +14,7 @@ from heddle.controller.planner.ground.placed import placed_paths
 from heddle.controller.planner.ground.segments import segments_of
 from heddle.controller.planner.proof.bound import Bound, lower_bound
 from heddle.controller.planner.proof.ecmp import ecmp_figures, name_of
+from heddle.controller.planner.spread.lists import is_sprayed
 from heddle.library.fluid.completion import path_outcome
 from heddle.library.plan import Plan, with_failed
 
@@ -51,7 +53,8 @@ def _expanded(
     fabric = with_failed(fabric, failed)
     check_requests("heddle", "jobs", jobs, fabric)
     topology = topology_of(fabric)
-    return topology, Live.of(topology, fabric.failed), expand(topology, jobs)
+    live = Live.of(topology, fabric.failed)
+    return topology, live, expand(topology, jobs, live=live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +79,13 @@ def completion(plan: Plan) -> Completion:
     """Return the fluid completion times of one iteration: rates are max-min fair and change at once when a flow ends.
 
     Flows send their collective's bytes at up to their demand; without any bytes, for one second. Of a job with several
-    phases the heaviest takes part. Queues, headers, pauses and propagation are not modelled.
+    phases the heaviest takes part. Queues, headers, pauses and propagation are not modelled. Raises InputError for
+    flows over several paths (`paths_per_flow`): `predicted_completion_ns` of `plan.job_plans` has their time.
     """
+    if is_sprayed(plan.jobs):
+        raise InputError(
+            "completion: paths_per_flow: the model knows one path a flow; read predicted_completion_ns of each job plan"
+        )
     topology = topology_of(plan.fabric)
     paths = placed_paths(topology, [(job, one.flows) for job, one in zip(plan.jobs, plan.job_plans, strict=True)])
     found = path_outcome(topology, paths.flows, paths.hops)

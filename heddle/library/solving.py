@@ -75,7 +75,7 @@ def solved(
     if planner is not None and isinstance(drafted, Draft):  # there are paths, so it is for the planner to find some
         from heddle.library.by_planner import chosen_by
 
-        found = chosen_by(planner, fabric, requests, placed, replan_dead=compare)
+        found = chosen_by(planner, fabric, requests, placed, drafted, replan_dead=compare)
         solve_ns = round(found.processor_s * 1e9)
         drafted = draft(fabric, requests, health=fabric.failed, kept=placed, replan_dead=compare, chosen=found.chosen)
     if isinstance(drafted, Infeasible):

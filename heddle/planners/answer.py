@@ -42,7 +42,7 @@ class _Judge:
     def _broken(self, demand: Demand, path: tuple[str, ...]) -> str | None:
         source, target = self._fabric.nic_by_id[demand.src_nic], self._fabric.nic_by_id[demand.dst_nic]
         if path[:1] != (source.up_link,) or path[-1:] != (target.down_link,):
-            return f"its path does not lead from {source.id} to {target.id}: it begins with {source.up_link}"
+            return f"its path must begin with {source.up_link} and end with {target.down_link}"
         cables = self._fabric.cable_by_link
         for link in path[1:-1]:
             if link not in cables:

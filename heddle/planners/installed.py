@@ -11,13 +11,15 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heddle.controller.model.error import InputError, PlannerError
 from heddle.controller.model.suggest import did_you_mean
 from heddle.planners.answer import wrong_with
 from heddle.planners.problem import Problem
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "heddle.planners"
 LIMIT_S = 60.0
@@ -31,13 +33,17 @@ class Answer(NamedTuple):
     processor_s: float
 
 
-def installed() -> dict[str, EntryPoint]:
+def installed() -> "dict[str, EntryPoint]":
     """Return the entry points of all installed planners by name; none of them is imported."""
+    from importlib.metadata import entry_points  # a plan without such a planner needs none of it
+
     return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
 
 
 def check_name(name: str) -> None:
     """Raise InputError where no planner of this name is installed, or two distributions have one."""
+    from importlib.metadata import entry_points
+
     found = entry_points(group=GROUP, name=name)
     if not found:
         known = installed()

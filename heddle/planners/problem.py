@@ -57,7 +57,12 @@ class Problem:
     def capacity_bps(self) -> Mapping[str, int]:
         """Return the rate in bit/s of every directed link that is in use, by link id."""
         links = ((link, cable.capacity_bps) for link, cable in self.fabric.cable_by_link.items() if self._lives(cable))
-        nics = [nic for nic in self.fabric.nics if nic.id not in self.fabric.failed.down_nics]
+        failed = self.fabric.failed
+        nics = [
+            nic
+            for nic in self.fabric.nics
+            if nic.id not in failed.down_nics and nic.port.switch not in failed.down_switches
+        ]
         of_nics = ((link, nic.capacity_bps) for nic in nics for link in (nic.up_link, nic.down_link))
         return MappingProxyType(dict(chain(links, of_nics)))
 
@@ -76,25 +81,29 @@ class Problem:
         """Return the inner links of all shortest paths between two leaves; computed once for each pair."""
         pair = (source, target)
         if pair not in self._known:
-            if source == target:
-                self._known[pair] = [()]
-            else:
-                ups: list[tuple[str, tuple[Cable, ...]]] = [(source, ())]
-                found: list[tuple[str, ...]] = []
-                while ups and not found:
-                    ups = [
-                        (cable.upper.switch, (*path, cable))
-                        for at, path in ups
-                        for cable in self.fabric.up_choices[at]
-                        if self._lives(cable)
-                    ]
-                    found = [
-                        (*(cable.up_link for cable in path), *down)
-                        for top, path in ups
-                        for down in self._down(top, target, {cable.lower.switch for cable in path})
-                    ]
-                self._known[pair] = found
+            found = [()] if source == target else list(self._over(source, target))
+            shortest = min(map(len, found), default=0)
+            self._known[pair] = [path for path in found if len(path) == shortest]
         return self._known[pair]
+
+    def _over(self, source: str, target: str) -> Iterator[tuple[str, ...]]:
+        """Yield the inner links of paths between two leaves, all shortest ones among them."""
+        ups: list[tuple[str, tuple[Cable, ...]]] = [(source, ())]
+        shortest, rises = len(self.fabric.switches), 0
+        while ups and rises + 2 <= shortest:  # one cable more up, and one down at least
+            ups, rises = (
+                [
+                    (cable.upper.switch, (*path, cable))
+                    for at, path in ups
+                    for cable in self.fabric.up_choices[at]
+                    if self._lives(cable)
+                ],
+                rises + 1,
+            )
+            for top, path in ups:
+                for down in self._down(top, target, {cable.lower.switch for cable in path}):
+                    shortest = min(shortest, rises + len(down))
+                    yield (*(cable.up_link for cable in path), *down)
 
     def _down(self, at: str, target: str, passed: set[str]) -> Iterator[tuple[str, ...]]:
         """Yield the links down from a switch to a leaf that pass none of these switches."""

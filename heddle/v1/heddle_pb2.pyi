@@ -193,7 +193,7 @@ class ObservedFlows(_message.Message):
     def __init__(self, host: _Optional[str] = ..., flows: _Optional[_Iterable[_Union[ObservedFlow, _Mapping]]] = ...) -> None: ...
 
 class ObservedFlow(_message.Message):
-    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint", "sent_bytes", "timestamp_unix_ns", "path_errors", "left_sid")
+    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint", "sent_bytes", "timestamp_unix_ns", "path_errors", "left_sid", "paths")
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     DST_IP_FIELD_NUMBER: _ClassVar[int]
     UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -204,6 +204,7 @@ class ObservedFlow(_message.Message):
     TIMESTAMP_UNIX_NS_FIELD_NUMBER: _ClassVar[int]
     PATH_ERRORS_FIELD_NUMBER: _ClassVar[int]
     LEFT_SID_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
     src_ip: str
     dst_ip: str
     udp_source_port: int
@@ -214,7 +215,16 @@ class ObservedFlow(_message.Message):
     timestamp_unix_ns: int
     path_errors: int
     left_sid: str
-    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ..., sent_bytes: _Optional[int] = ..., timestamp_unix_ns: _Optional[int] = ..., path_errors: _Optional[int] = ..., left_sid: _Optional[str] = ...) -> None: ...
+    paths: _containers.RepeatedCompositeFieldContainer[ObservedPath]
+    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ..., sent_bytes: _Optional[int] = ..., timestamp_unix_ns: _Optional[int] = ..., path_errors: _Optional[int] = ..., left_sid: _Optional[str] = ..., paths: _Optional[_Iterable[_Union[ObservedPath, _Mapping]]] = ...) -> None: ...
+
+class ObservedPath(_message.Message):
+    __slots__ = ("sid", "denied")
+    SID_FIELD_NUMBER: _ClassVar[int]
+    DENIED_FIELD_NUMBER: _ClassVar[int]
+    sid: str
+    denied: bool
+    def __init__(self, sid: _Optional[str] = ..., denied: _Optional[bool] = ...) -> None: ...
 
 class ReportFlowsReply(_message.Message):
     __slots__ = ("flows_pinned",)
@@ -687,7 +697,7 @@ class Link(_message.Message):
     def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ..., as_found: _Optional[bool] = ..., srv6_sid: _Optional[str] = ...) -> None: ...
 
 class Nic(_message.Message):
-    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network", "nvlink_domain", "srv6_source")
+    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network", "nvlink_domain", "srv6_source", "of", "plane")
     ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     IP_FIELD_NUMBER: _ClassVar[int]
@@ -698,6 +708,8 @@ class Nic(_message.Message):
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     NVLINK_DOMAIN_FIELD_NUMBER: _ClassVar[int]
     SRV6_SOURCE_FIELD_NUMBER: _ClassVar[int]
+    OF_FIELD_NUMBER: _ClassVar[int]
+    PLANE_FIELD_NUMBER: _ClassVar[int]
     id: str
     host: str
     ip: str
@@ -708,7 +720,9 @@ class Nic(_message.Message):
     network: str
     nvlink_domain: str
     srv6_source: str
-    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ..., nvlink_domain: _Optional[str] = ..., srv6_source: _Optional[str] = ...) -> None: ...
+    of: str
+    plane: int
+    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ..., nvlink_domain: _Optional[str] = ..., srv6_source: _Optional[str] = ..., of: _Optional[str] = ..., plane: _Optional[int] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ("target", "undrain")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from heddle.mininet_topos.host.child import Child
 from heddle.mininet_topos.host.json_lines import wait_readable
 from heddle.mininet_topos.measure.flow_run import FlowRequest
+from heddle.mininet_topos.nic.control import COMPLETE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class Iterations:
         """Note the NICs that are done, and the ends of iterations."""
         now_ns = time.monotonic_ns()
         for nic, child in self._nics.items():
-            if child.events:
+            if any(event["event"] == COMPLETE for event in child.events):
                 child.events.clear()
                 name = self._job_of[nic]
                 self._sending[name].discard(nic)

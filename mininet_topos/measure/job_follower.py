@@ -20,6 +20,7 @@ import grpc
 
 from heddle.mininet_topos.measure.flow_run import FlowChange
 from heddle.mininet_topos.measure.plan_changes import Pace, no_floor, plan_changes, planned_rate
+from heddle.mininet_topos.measure.spray_paths import PathsOf, no_paths
 from heddle.v1 import heddle_pb2 as pb
 from heddle.v1 import heddle_pb2_grpc as rpc
 
@@ -45,11 +46,12 @@ class JobFollower:
     """
 
     def __init__(
-        self, channel: grpc.Channel, plan: pb.JobPlan, pace: Pace = planned_rate, floor: Pace = no_floor
-    ) -> None:
-        """Use an open channel; `pace` and `floor` return the rate of a flow of a new generation, and its floor."""
+        self, channel: grpc.Channel, plan: pb.JobPlan, pace: Pace = planned_rate, floor: Pace = no_floor,
+        paths_of: PathsOf = no_paths,
+    ) -> None:  # fmt: skip
+        """Use an open channel; `pace`, `floor` and `paths_of` return what a flow of a new generation has."""
         self._jobs, self._fabric = rpc.JobServiceStub(channel), rpc.FabricServiceStub(channel)
-        self._job_id, self._pace, self._floor = plan.job_id, pace, floor
+        self._job_id, self._pace, self._floor, self._paths_of = plan.job_id, pace, floor, paths_of
         self.problem: str | None = None
         self.generations: list[Generation] = []
         self._flows = {flow.flow_id: flow for flow in plan.flows}
@@ -104,7 +106,8 @@ class JobFollower:
 
     def _on_generation(self, plan: pb.JobPlan) -> None:
         arrived_ns = time.monotonic_ns()
-        changed = self._all_flows() if plan.flows_truncated else plan.flows
+        is_whole = not plan.flows_truncated and not plan.HasField("path_templates")
+        changed = plan.flows if is_whole else self._all_flows()
         flows = self._flows | {flow.flow_id: flow for flow in changed}
         self.generations.append(Generation(arrived_ns, plan, flows))
         down = self._down_links()
@@ -117,6 +120,7 @@ class JobFollower:
             reason=reason,
             pace=self._pace,
             floor=self._floor,
+            paths_of=self._paths_of,
         )
         self._flows, self._down = flows, down
         if changes:
@@ -132,5 +136,7 @@ class JobFollower:
         return frozenset(link.id for link in topology.links if not link.up)
 
     def _all_flows(self) -> list[pb.FlowPlan]:
-        pages = self._jobs.StreamFlows(pb.GetJobRequest(job_id=self._job_id), timeout=CALL_TIMEOUT_S)
+        pages = self._jobs.StreamFlows(
+            pb.GetJobRequest(job_id=self._job_id, with_path_sets=True), timeout=CALL_TIMEOUT_S
+        )
         return [flow for page in pages for flow in page.flows]

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.nic.spray.paths import ACTIVE
 from heddle.v1 import heddle_pb2 as pb
 
 
@@ -30,6 +31,11 @@ def observed_flows(
                 timestamp_unix_ns=listing["timestamp_unix_ns"],
                 path_errors=entry.get("path_errors", 0),
                 left_sid=entry.get("left_sid", ""),
+                paths=[
+                    pb.ObservedPath(sid=path["sid"], denied=path["state"] != ACTIVE)
+                    for path in entry.get("paths", ())
+                    if path["sid"]
+                ],
             )
             for entry in listing["queue_pairs"]
             if only is None or entry["qpn"] in only

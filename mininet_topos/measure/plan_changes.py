@@ -10,6 +10,7 @@ from typing import Literal
 
 from heddle.controller.model.plan import AdmissionWindow
 from heddle.mininet_topos.measure.flow_run import FlowChange
+from heddle.mininet_topos.measure.spray_paths import PathsOf, no_paths
 from heddle.mininet_topos.nic.path_move import FAILURE, PLANNED
 from heddle.v1 import heddle_pb2 as pb
 
@@ -35,11 +36,13 @@ def plan_changes(
     reason: str,
     pace: Pace = planned_rate,
     floor: Pace = no_floor,
+    paths_of: PathsOf = no_paths,
 ) -> dict[str, FlowChange]:
     """Return the changes by flow id; flows that `before` has not are left out.
 
     `down` are the directed links that are down now, `down_before` those at the generation before; `pace` gives the rate
-    in bits of Ethernet frame per second at which a flow is sent, `floor` that below which it is not cut.
+    in bits of Ethernet frame per second at which a flow is sent, `floor` that below which it is not cut, `paths_of` the
+    paths over which it sprays.
     """
     found = {}
     for new in after:
@@ -47,7 +50,7 @@ def plan_changes(
         if old is None:
             continue
         resends = _was_broken(old, {*down, *down_before}) and not _crosses(new, down)
-        change = _change(old, new, FAILURE if resends else PLANNED, reason, (pace, floor))
+        change = _change(old, new, FAILURE if resends else PLANNED, reason, (pace, floor), paths_of)
         if change != FlowChange(reason=reason):
             found[new.flow_id] = change
     return found
@@ -62,10 +65,16 @@ def _crosses(flow: pb.FlowPlan, links: Collection[str]) -> bool:
 
 
 def _change(
-    old: pb.FlowPlan, new: pb.FlowPlan, move: Literal["planned", "failure"], reason: str, of: tuple[Pace, Pace]
+    old: pb.FlowPlan,
+    new: pb.FlowPlan,
+    move: Literal["planned", "failure"],
+    reason: str,
+    of: tuple[Pace, Pace],
+    paths_of: PathsOf,
 ) -> FlowChange:
     """Return the change with only those fields that differ."""
     pace, floor = of
+    (paths, back), (old_paths, old_back) = paths_of(new), paths_of(old)
     port, reverse_port = new.udp_source_port, new.reverse_udp_source_port
     return FlowChange(
         udp_source_port=port if port != old.udp_source_port else None,
@@ -75,6 +84,8 @@ def _change(
         window=_window(new) if new.window != old.window else None,
         sid=new.sid if new.sid != old.sid else None,
         reverse_sid=new.reverse_sid if new.reverse_sid != old.reverse_sid else None,
+        paths=paths if paths != old_paths else None,
+        reverse_paths=back if back != old_back else None,
         move=move,
         reason=reason,
     )

@@ -28,6 +28,7 @@ from heddle.mininet_topos.measure.flow_run import (
 )  # fmt: skip
 from heddle.mininet_topos.measure.iterations import IteratedJob, Iterations
 from heddle.mininet_topos.measure.reports import balance, by_queue_pair, flow_result, nic_counters, read_capture
+from heddle.mininet_topos.nic.control import COMPLETE
 from heddle.mininet_topos.nic.settings import NicSettings
 from heddle.mininet_topos.switches.fabric_net import FabricNet
 from heddle.mininet_topos.wire import shaping
@@ -262,10 +263,13 @@ class FlowRunner:
         on_progress: Callable[[float], None] | None,
         changes: FlowChanges | None,
     ) -> None:
-        """Wait until every sending NIC has reported completion, or until the timeout; apply changes that arrive."""
+        """Wait until every sending NIC has reported completion, or until the timeout; apply changes that arrive.
+
+        A path that is denied calls `on_progress` at once.
+        """
         sources = [] if changes is None else [changes.fileno()]
         deadline = start_ns / 1e9 + timeout_s
-        waiting = {self._nics[nic].fd: self._nics[nic] for nic in senders if not self._nics[nic].events}
+        waiting = {self._nics[nic].fd: self._nics[nic] for nic in senders if not _is_complete(self._nics[nic])}
         while waiting and not self._ended and (rest := deadline - time.monotonic()) > 0:
             readable = wait_readable([*waiting, *sources], min(rest, PROGRESS_S))
             for fd in waiting.keys() & readable:
@@ -274,7 +278,7 @@ class FlowRunner:
                 self._apply(changes)
             if on_progress is not None:
                 on_progress(max(0.0, time.monotonic() - start_ns / 1e9))
-            waiting = {fd: child for fd, child in waiting.items() if not child.events}
+            waiting = {fd: child for fd, child in waiting.items() if not _is_complete(child)}
 
     def _apply(self, changes: FlowChanges) -> None:
         for batch in changes.take():
@@ -338,6 +342,10 @@ class FlowRunner:
             duration_ns=last,
             vswitchd_cpu_ns=after.vswitchd_cpu_ns - before.vswitchd_cpu_ns,
         )
+
+
+def _is_complete(nic: Child) -> bool:
+    return any(event["event"] == COMPLETE for event in nic.events)
 
 
 def _grown(after: Mapping[str, int], before: Mapping[str, int]) -> int:

@@ -6,7 +6,8 @@ Commands are JSON lines on standard input, each with one reply on standard outpu
      "dcqcn": DcqcnSettings as an object, or null for a NIC that neither sends CNPs nor reacts to them,
      "snapshot_path", "snapshot_period_ns"}                             once; see `Snapshot`
     {"op": "open", "requesters": [...], "responders": [...]}            queue pairs, see `SendQueue`, `ReceiveQueue`
-    {"op": "run", "start_ns"}                                           send; a line {"event": "complete"} follows
+    {"op": "run", "start_ns"}                                           send; a line {"event": "complete"} follows,
+                                                                        {"event": "paths"} where a path is denied
     {"op": "post", "qpns", "size_bytes"}                                send more; {"event": "complete"} follows again
     {"op": "modify", "qpn", and any of "udp_source_port", "rate_bps", "floor_bps",
      "admission": {"slot", "slots", "slot_ns"}, "move": "planned" (default) or "failure", "drain_ns", "reason"}
@@ -35,6 +36,7 @@ from heddle.mininet_topos.nic.path_move import MOVES, PLANNED
 from heddle.mininet_topos.nic.snapshot import Snapshot
 
 Command = dict[str, Any]
+COMPLETE, PATHS = "complete", "paths"
 
 
 def new_nic(command: Command) -> Nic:
@@ -71,14 +73,17 @@ def execute(nic: Nic, command: Command) -> Command:
 
 def serve(nic: Nic, snapshot: Snapshot, reader: LineReader) -> None:
     """Serve network and control pipe until the pipe is closed."""
-    announced = True
+    announced, path_changes = True, 0
     while True:
         nic.receive()
         now_ns = time.monotonic_ns()
         wake_ns = nic.send(now_ns)
         if nic.running and not announced and nic.complete:
-            write_line(sys.stdout.buffer, {"event": "complete"})
+            write_line(sys.stdout.buffer, {"event": COMPLETE})
             announced = True
+        if nic.running and nic.path_changes > path_changes:
+            write_line(sys.stdout.buffer, {"event": PATHS})
+        path_changes = nic.path_changes
         if snapshot.due_ns <= now_ns:
             snapshot.write(now_ns, nic.totals(now_ns), nic.queue_pairs)
         timeout_s = max(0.0, (min(wake_ns, snapshot.due_ns) - now_ns) / 1e9)

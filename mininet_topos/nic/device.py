@@ -109,6 +109,11 @@ class Nic:
         """Return whether all data of all requesters has been acknowledged."""
         return all(queue.requester.completed_ns is not None for queue in self._round_robin)
 
+    @property
+    def path_changes(self) -> int:
+        """Return how often a path of an open queue pair has changed its state."""
+        return sum(queue.path_changes for queue in self._round_robin)
+
     def receive(self) -> None:
         """Process received frames, at most one batch."""
         for _ in range(RECEIVE_BATCH):

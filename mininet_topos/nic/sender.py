@@ -205,6 +205,11 @@ class SendQueue:
             self.admission = _admission(change["admission"])
             self._open_ns = (0.0, float("inf"))
 
+    @property
+    def path_changes(self) -> int:
+        """Return how often a path has changed its state: never, as there is one."""
+        return 0
+
     def describe(self) -> dict[str, Any]:
         """Return what identifies this queue pair on the wire now, the bytes of its frames, and errors about them."""
         found = {"qpn": self.qpn, **self._peer, "udp_source_port": self._port, "sent_bytes": self.tx_bytes}

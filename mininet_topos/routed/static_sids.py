@@ -86,7 +86,7 @@ class StaticSids:
         for entry in self._sids.entries(switch):
             if entry.port is not None and entry.port not in names:
                 continue
-            prefix = prefix_text(self._sids.prefix(entry.usid))
+            prefix = prefix_text(self._sids.prefix(entry.usid, switch))
             yield f"route replace {prefix} {self._target(entry, names)}"
 
     def _target(self, entry: Entry, names: Mapping[PortRef, str]) -> str:

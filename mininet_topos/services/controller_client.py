@@ -53,10 +53,10 @@ class ControllerClient:
         return self._whole(_call(lambda: self._jobs.GetJob(pb.GetJobRequest(job_id=job_id), timeout=CALL_TIMEOUT_S)))
 
     def _whole(self, plan: pb.JobPlan) -> pb.JobPlan:
-        """Return a plan with all of its flows."""
-        if plan.flows_truncated:
+        """Return a plan with all of its flows, and their path sets."""
+        if plan.flows_truncated or plan.HasField("path_templates"):
             del plan.flows[:]
-            request = pb.GetJobRequest(job_id=plan.job_id)
+            request = pb.GetJobRequest(job_id=plan.job_id, with_path_sets=True)
             plan.flows.extend(
                 flow for page in _call(lambda: list(self._jobs.StreamFlows(request))) for flow in page.flows
             )

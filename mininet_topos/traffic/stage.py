@@ -15,6 +15,7 @@ from heddle.mininet_topos.lab import Lab
 from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FiveTuple, FlowChange, FlowRequest, RunResult
 from heddle.mininet_topos.measure.job_follower import JobFollower
 from heddle.mininet_topos.measure.machine_watch import MachineWatch
+from heddle.mininet_topos.measure.spray_paths import paths_on
 from heddle.mininet_topos.measure.start_phases import start_offset_ns, start_phases
 from heddle.mininet_topos.services.controller_client import ControllerClient
 from heddle.mininet_topos.traffic.cast import PACE, Act, Cast, Decision, Mark, floor_of, paced
@@ -88,7 +89,7 @@ class Stage:
         `exceeds`, flows send as fast as their NICs where the plan lets them (`work_conserving`).
         """
         self.lab, self._client, self.seconds, self.longest_s = lab, client, seconds, seconds + patience_s
-        self._exceeds = exceeds
+        self._exceeds, self._paths_of = exceeds, paths_on(lab.fabric)
         self._jobs: list[str] = []
 
     @property
@@ -128,12 +129,14 @@ class Stage:
     def planned(self, plan: pb.JobPlan, start_s: float = 0.0) -> list[FlowRequest]:
         """Return a plan's flows at their paced rates."""
         line_bps = {nic.id: nic.capacity_bps for nic in self.lab.fabric.nics}
+        paths = {flow.flow_id: self._paths_of(flow) for flow in plan.flows}
         return [
             FlowRequest(
                 flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, udp_source_port=flow.udp_source_port,
                 reverse_udp_source_port=flow.reverse_udp_source_port, rate_bps=self._pace(flow),
                 floor_bps=self._floor(flow), sid=flow.sid, reverse_sid=flow.reverse_sid,
                 size_bytes=self._endless(line_bps[flow.src_nic]), start_offset_ns=int(start_s * 1e9),
+                paths=paths[flow.flow_id][0], reverse_paths=paths[flow.flow_id][1],
             )
             for flow in plan.flows
         ]  # fmt: skip
@@ -200,7 +203,7 @@ class Stage:
         return floor_of(flow) if self._exceeds else 0
 
     def _follower(self, plan: pb.JobPlan) -> JobFollower:
-        return JobFollower(self.client.channel, plan, self._pace, self._floor)
+        return JobFollower(self.client.channel, plan, self._pace, self._floor, self._paths_of)
 
 
 def _generations(follower: JobFollower, start_ns: int) -> list[Decision]:

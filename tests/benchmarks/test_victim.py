@@ -1,6 +1,7 @@
 """`heddle bench victim`: which flows it asks for, and how it reads a run."""
 
 from types import SimpleNamespace
+from typing import Any
 
 from heddle.benchmarks.fabric.victim import ALONE_S, LINE_BPS, MODES, VICTIM, job, requests, row_of
 from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS
@@ -44,6 +45,7 @@ def test_goodput_is_read_second_by_second() -> None:
         )
         for name, values in per_second.items()
     ]
-    row = row_of(SimpleNamespace(flows=flows, integrity=SimpleNamespace(valid=True)), 7)
+    result: Any = SimpleNamespace(flows=flows, integrity=SimpleNamespace(valid=True))
+    row = row_of(result, 7)
     assert (row.alone, row.beside, row.incast, row.pfc_frames) == (8, [4, 2, 4, 6], 1, 7)
     assert (row.kept, row.worst) == (0.5, 0.25)

@@ -153,7 +153,9 @@ BOARDS = (
                   {_per_second("heddle_flow_reports_queue_pairs_total"): "reported",
                    _per_second("heddle_flow_reports_foreign_total"): "of another host's NIC",
                    _per_second("heddle_flow_reports_surplus_total"): "past the limit",
-                   _per_second("heddle_flow_reports_path_errors_total"): "path errors"}),
+                   _per_second("heddle_flow_reports_path_errors_total"): "path errors",
+                   _per_second("heddle_flow_reports_denied_paths_total"): "denied paths",
+                   _per_second("heddle_flow_reports_unknown_paths_total"): "unknown paths"}),
         ),
     ),
     Board(

@@ -37,7 +37,7 @@ def test_the_probe_agent_has_one_capability_and_no_packet_sockets():
         "CapabilityBoundingSet=CAP_NET_RAW",
         "AmbientCapabilities=CAP_NET_RAW",
     ]
-    assert not any("AF_PACKET" in line for line in lines)
+    assert not any("AF_PACKET" in line for line in lines if not line.startswith("#"))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)

@@ -190,7 +190,7 @@ class JobService(rpc.JobServiceServicer):
     async def JoinJob(self, request: pb.JoinJobRequest, context: Context) -> pb.JoinJobReply:
         """Register a node of a job; reply with the NICs of all when the last has registered."""
         async with errors_as_status(context):
-            known = current().scope.fabric(self._loop.state.fabric).nic_by_id
+            known = current().scope.fabric(self._loop.state.fabric).ports_by_rank
             unknown = next((nic for nic in request.nics if nic not in known), None)
             if unknown is not None:
                 raise InputError(f"nics: {quoted(unknown)} is no NIC of this fabric")

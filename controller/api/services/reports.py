@@ -9,6 +9,7 @@ from collections.abc import AsyncIterable, Callable, Sequence
 from dataclasses import replace
 
 from heddle.controller.access.call import Call
+from heddle.controller.api.services.path_denials import PathDenials
 from heddle.controller.api.worker import in_worker
 from heddle.controller.brain.state import State
 from heddle.controller.model.address import parse_ip, parse_ipv6
@@ -16,7 +17,7 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.effect import Note
 from heddle.controller.model.error import BudgetExceededError, HeddleError, InputError
 from heddle.controller.model.event import Release, Renew, Submit
-from heddle.controller.model.observed import QueuePair, Reports, Stream, job_for
+from heddle.controller.model.observed import ObservedPath, QueuePair, Reports, Stream, job_for
 from heddle.controller.runtime.attached import ReportedFlows
 from heddle.controller.runtime.loop import Loop
 from heddle.controller.views.path_errors import notes_of, refused_flows
@@ -46,6 +47,7 @@ class FlowReports:
         self._seen_unix_ms: dict[str, int] = {}
         self._ours: dict[Stream, str] = {}
         self._refused_unix_ms: dict[Stream, int] = {}
+        self._denials = PathDenials(loop, flows)
         self._turn = asyncio.Lock()
         self._rest_s = 0.0
 
@@ -73,6 +75,7 @@ class FlowReports:
         counts["queue_pairs"] += len(pairs)
         counts["foreign"], counts["surplus"] = self._flows.newest.foreign, self._flows.newest.surplus
         self._seen_unix_ms[host] = self._loop.now_unix_ms()
+        await self._denials.reported(host, pairs)
         await self._note_path_errors(host, pairs)
         if not self._turn.locked():  # otherwise the turn that rests, or the next report, applies this one too
             async with self._turn:
@@ -99,6 +102,7 @@ class FlowReports:
         now, state = self._loop.now_unix_ms(), self._loop.state
         for host in [host for host, seen in self._seen_unix_ms.items() if now - seen > SILENT_MS]:
             self._flows.newest = self._flows.newest.without(host)
+            await self._denials.gone(host)
             del self._seen_unix_ms[host]
         self._ours = {stream: job_id for stream, job_id in self._ours.items() if job_id in state.jobs}
         ordered = await in_worker(_unplanned, self._flows.newest, state, dict(self._ours))
@@ -157,7 +161,12 @@ def _unplanned(reports: Reports, state: State, ours: dict[Stream, str]) -> tuple
     """Return the large streams between NICs that no other job joins, the largest first."""
     large = reports.largest(state.fabric, frozenset(ours))
     own = frozenset(ours.values())
-    ranks = [frozenset(job.request.ranks) for job_id, job in state.jobs.items() if job_id not in own]
+    ports = state.fabric.ports_by_rank
+    ranks = [
+        frozenset(port.id for rank in job.request.ranks for port in ports.get(rank, ()))
+        for job_id, job in state.jobs.items()
+        if job_id not in own
+    ]
     return tuple(
         stream for stream in large if not any(stream.src_nic in nics and stream.dst_nic in nics for nics in ranks)
     )
@@ -176,6 +185,10 @@ def _pairs(message: pb.ObservedFlows) -> list[QueuePair]:
             flow.timestamp_unix_ns,
             flow.path_errors,
             _left(f"flows[{number}].left_sid", flow.left_sid) if flow.path_errors else 0,
+            tuple(
+                ObservedPath(_left(f"flows[{number}].paths[{place}].sid", path.sid), path.denied)
+                for place, path in enumerate(flow.paths)
+            ),
         )
         for number, flow in enumerate(message.flows)
     ]

@@ -58,12 +58,17 @@ def _add_miscablings(topology: pb.Topology, cabling: Cabling) -> None:
 
 def _add_sids(topology: pb.Topology, fabric: Fabric, sids: Sids) -> None:
     """Name what switches hold and NICs write where packets name their paths."""
-    sends = {str(entry.port): entry.usid for each in fabric.switches for entry in sids.entries(each.id) if entry.port}
+    sends = {
+        str(entry.port): sids.prefix(entry.usid, each.id)
+        for each in fabric.switches
+        for entry in sids.entries(each.id)
+        if entry.port
+    }
     for switch in topology.switches:
         switch.srv6_locator = prefix_text(sids.locator(switch.id))
     for link in topology.links:
-        if (usid := sends.get(link.src)) is not None:
-            link.srv6_sid = prefix_text(sids.prefix(usid))
+        if (prefix := sends.get(link.src)) is not None:
+            link.srv6_sid = prefix_text(prefix)
     for nic in topology.nics:
         nic.srv6_source = ipv6_text(sids.source(fabric.nic_by_id[nic.id]))
 
@@ -119,4 +124,6 @@ def _nic(nic: Nic) -> pb.Nic:
         rail=nic.rail,
         network=nic.network,
         nvlink_domain=nic.nvlink_domain,
+        of=nic.of,
+        plane=nic.plane,
     )

@@ -6,6 +6,8 @@ the cable is drained only if that plan is no worse for the running jobs. CorrOpt
 every switch keeps a share of its paths; a plan says what a path is worth. In a full fabric two flows would share a
 link, at half their rates, for a cable that costs a hundredth: it is kept.
 
+A cable over which NICs deny paths carries nothing: plans do without it at once, as after a carrier that went down.
+
 When other jobs run, it is decided again, a cable at a time. A port that flaps is not judged here (`brain.switches`).
 """
 
@@ -16,9 +18,11 @@ from heddle.controller.brain.install import Outcome, changed_topology
 from heddle.controller.brain.state import BadCable, DrainWork, ReplanWork, State
 from heddle.controller.brain.steering.table import steering_of
 from heddle.controller.brain.transactions.replan import RISES, enqueue_replan
+from heddle.controller.model.connectivity import cut_off
 from heddle.controller.model.effect import Effect, Note
 from heddle.controller.model.event import CablesJudged, JudgedCable
 from heddle.controller.model.goodput import left_bps
+from heddle.controller.model.health import Health
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import Certificate
 
@@ -55,7 +59,7 @@ def judged(state: State, event: CablesJudged, now: int) -> Outcome:
 
 def _bad_cables(state: State, event: CablesJudged) -> Mapping[str, BadCable]:
     """Return the bad cables of the fabric; one whose rate is about the same keeps what was decided."""
-    bad = dict[str, BadCable]()
+    bad, denied = dict[str, BadCable](), _denied(state, event)
     for found in event.cables[:MAX_BAD_CABLES]:
         cable = state.fabric.cable_by_link.get(found.cable)
         if cable is None:
@@ -63,15 +67,34 @@ def _bad_cables(state: State, event: CablesJudged) -> Mapping[str, BadCable]:
         known = state.bad_cables.get(cable.id)
         left = left_bps(cable.capacity_bps, found.loss, found.rate_share)
         if known is not None and abs(left - known.left_bps) <= SAME * known.left_bps:
-            bad[cable.id] = replace(known, found=found)
+            bad[cable.id] = replace(known, found=found, left_out=known.left_out or cable.id in denied)
         else:
-            bad[cable.id] = BadCable(found=found, left_bps=left, left_out=known is not None and known.left_out)
+            left_out = cable.id in denied or (known is not None and known.left_out)
+            bad[cable.id] = BadCable(found=found, left_bps=left, left_out=left_out)
     return bad
+
+
+def _denied(state: State, event: CablesJudged) -> frozenset[str]:
+    """Return the cables that NICs deny and plans do without at once: all but those without which NICs are cut off."""
+    links, found = state.fabric.cable_by_link, frozenset[str]()
+    for each in event.cables[:MAX_BAD_CABLES]:
+        if each.denied_by and each.cable in links:
+            more = found | {links[each.cable].id}
+            found = found if _cut_off(state, more) - _cut_off(state) else more
+    return found
+
+
+def _cut_off(state: State, without: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the NICs that are cut off without some cables."""
+    health = state.out_of_use.union(Health(down_cables=without))
+    return frozenset(each.nic for each in cut_off(state.fabric, health))
 
 
 def describe(bad: BadCable) -> str:
     """Say what is wrong with a cable, what it has left, and what repairs it."""
     found = bad.found
+    if found.denied_by:
+        return f"NICs of {' and '.join(found.denied_by[:MAX_NAMED])} deny their paths over it; {repair(found)}"
     of = f"probes over {' and '.join(found.probed)}" if found.probed else "frames"
     faults = [f"loses {found.loss:.1g} of its {of}"] if found.loss else []
     faults += [f"has {found.rate_share:.0%} of its rate"] if found.rate_share < 1 else []
@@ -93,6 +116,8 @@ def repair(found: JudgedCable) -> str:
 def _better(was: BadCable, bad: BadCable | None) -> str:
     if bad is not None:
         return f"is better: {describe(bad)}"
+    if was.found.denied_by:
+        return "is used again: no NIC has denied a path over it for a while"
     return f"repaired: its {'probes' if was.found.probed else 'counters'} are sound, it has its rate again"
 
 
@@ -103,6 +128,8 @@ def tick(state: State, now: int) -> Outcome:
         return state, ()
     jobs, away = frozenset(state.jobs), state.health.down_cables | state.drained
     for name, bad in state.bad_cables.items():
+        if bad.left_out and bad.found.denied_by:
+            continue
         too_soon = bad.judged == jobs or now < bad.judged_unix_ms + JUDGE_PAUSE_MS
         if too_soon or name in away or not state.settings.acts_on(bad.found):
             continue

@@ -19,7 +19,7 @@ from heddle.controller.model.job import Collective, JobRequest, Steering
 from heddle.controller.model.nccl import layout_of
 from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints, kernel
-from heddle.controller.planner.ground.planes import capacity_in_use, parts_of, ports_by_plane
+from heddle.controller.planner.ground.planes import parts_of, ports_by_plane, rates_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,6 +57,10 @@ class Flows:
         """Return the flows of one job with another job number, and `logical` counted from 0."""
         first = self.logical.min(initial=np.iinfo(np.int64).max)
         return replace(self, job=np.full(len(self), number, dtype=np.int64), logical=self.logical - first)
+
+
+LEAST_BPS = 1
+"""The demand of a part of a flow in a plane that has nothing left for it, so that no share divides by 0."""
 
 
 def joined_flows(parts: Sequence[Flows]) -> Flows:
@@ -287,8 +291,7 @@ def _in_planes(
     if len(apart):
         names = " and ".join(list(numbers)[side[apart[0]]] for side in (source, target))
         raise InputError(f"job {request.job_id}: {names} have no port in one plane; give the job ranks of one plane")
-    rates = np.where(ports >= 0, capacity_in_use(topology, live)[ports], 0).sum(axis=1)
-    numerator, denominator = _demands(np.maximum(rates, 1), source, target, columns)
+    numerator, denominator = _demands(rates_of(topology, live, ports), source, target, columns)
     parts = parts_of(topology, live, ports[source], ports[target])
     split: dict[str, Any] = {name: column[parts.flow] for name, column in columns.items()}
     count = np.diff(parts.first)[parts.flow]
@@ -301,8 +304,18 @@ def _in_planes(
         "first_queue_pair": split["first_queue_pair"] * count + number * split["qps"],
     }
     denominator = denominator[parts.flow] * parts.whole
-    # A part in a plane that is gone keeps 1 bit/s, so that no share divides by 0.
-    return np.maximum(numerator[parts.flow] * parts.weight, denominator * split["qps"]), denominator, split
+    least = LEAST_BPS * denominator * split["qps"]
+    return np.maximum(numerator[parts.flow] * parts.weight, least), denominator, split
+
+
+def with_demands(flows: Flows, demand_bps: Ints) -> Flows:
+    """Return the flows of one job with other demands of their parts in planes; bytes are divided as demands."""
+    ends = np.stack((flows.collective, flows.phase, flows.src_rank, flows.dst_rank))
+    _, flow = np.unique(ends, axis=1, return_inverse=True)
+    flow = flow.reshape(-1)
+    size_bytes, demand = np.bincount(flow, weights=flows.size_bytes), np.bincount(flow, weights=demand_bps)
+    parts = demand_bps / np.maximum(demand, 1.0)[flow]
+    return replace(flows, demand_bps=demand_bps, size_bytes=size_bytes[flow] * parts)
 
 
 def _demands(capacity: Ints, src: Ints, dst: Ints, columns: dict[str, Ints]) -> tuple[Ints, Ints]:

@@ -42,7 +42,20 @@ def ports_by_plane(topology: Topology, ranks: Sequence[tuple[Nic, ...]]) -> Ints
     return found
 
 
-def capacity_in_use(topology: Topology, live: Live) -> Ints:
+def rates_of(topology: Topology, live: Live, ports: Ints) -> Ints:
+    """Return the rate of each rank in bit/s: of its ports in use, but for those of leaves whose cables up all failed.
+
+    That of all its ports where none is left.
+    """
+    cables, lower = live.links[: topology.cables], topology.lower
+    built, alive = (np.bincount(lower[up], minlength=len(topology.tier)) for up in (cables | True, cables))
+    cut_off = (built > 0) & (alive == 0)
+    left = np.where(cut_off[topology.nic_leaf], 0, _in_use(topology, live))
+    found, every = (np.where(ports >= 0, rate[ports], 0).sum(axis=1) for rate in (left, topology.nic_capacity))
+    return np.asarray(np.where(found > 0, found, every), dtype=np.int64)
+
+
+def _in_use(topology: Topology, live: Live) -> Ints:
     """Return the rate of every port in bit/s, 0 for those that are out of use."""
     into = topology.first_nic_link
     return np.asarray(np.where(live.links[into : into + topology.nics], topology.nic_capacity, 0), dtype=np.int64)
@@ -66,7 +79,7 @@ def parts_of(topology: Topology, live: Live, source: Ints, target: Ints) -> Part
 
 def _left_bps(topology: Topology, live: Live, source: Ints, target: Ints) -> Ints:
     """Return what the plane of two ports has left for a flow between them, in bit/s."""
-    rate, leaf = capacity_in_use(topology, live), topology.nic_leaf
+    rate, leaf = _in_use(topology, live), topology.nic_leaf
     here, there = leaf[source], leaf[target]
     part = np.ones(len(source))
     for around, upper_tier in ((np.arange(len(topology.tier)), None), (topology.pod, 2)):

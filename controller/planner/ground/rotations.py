@@ -85,7 +85,22 @@ def rotations_of(topology: Topology) -> Rotations | None:
 
 
 def _rotations(topology: Topology) -> Rotations | None:
+    """Return the rotations of all planes of a fabric together; None where these differ, or are irregular."""
     leaves = np.flatnonzero(topology.tier == 0)
+    parts = [
+        _of_plane(topology, leaves[topology.plane[leaves] == plane]) for plane in np.unique(topology.plane[leaves])
+    ]
+    if not parts or len({None if part is None else tuple(each.shape[1:] for each in part) for part in parts}) > 1:
+        return None
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    uplink, core_link = (np.concatenate([part[at] for part in found]) for at in (0, 1))
+    return Rotations(cables=topology.cables, uplink=uplink, core_link=core_link)
+
+
+def _of_plane(topology: Topology, leaves: Ints) -> tuple[Ints, Ints] | None:
+    """Return the uplinks and core links of the fabric above some leaves; None where it is irregular."""
     shape = shape_of(topology, Live.of(topology, Health()), leaves)
     if shape is None:
         return None
@@ -97,5 +112,4 @@ def _rotations(topology: Topology) -> Rotations | None:
     sizes = np.bincount(plane_of)
     if (sizes != sizes[0]).any():
         return None
-    uplink = shape.uplink.reshape(len(shape.uplink), len(sizes), int(sizes[0]))
-    return Rotations(cables=topology.cables, uplink=uplink, core_link=core_link)
+    return shape.uplink.reshape(len(shape.uplink), len(sizes), int(sizes[0])), core_link

@@ -28,10 +28,11 @@ class Gpus:
     def __init__(self, fabric: Fabric) -> None:
         """Number the GPUs in the order of the fabric's NICs."""
         serving: dict[tuple[str, int], list[int]] = {}
+        first: dict[str, int] = {}
         for position, nic in enumerate(fabric.nics):
             if nic.network == Network.COMPUTE:
                 # A NIC without GPUs has one, with a number that no file can contain.
-                for number in dict.fromkeys(nic.gpus or (-1 - position,)):
+                for number in dict.fromkeys(nic.gpus or (-1 - first.setdefault(nic.rank, position),)):
                     serving.setdefault((nic.host, number), []).append(position)
         self.gpus_of_nic: dict[str, list[int]] = {}
         self.gpus_of_set: list[list[int]] = []
@@ -45,8 +46,8 @@ class Gpus:
                 self.nics_of_set.append(tuple(nics))
             self.gpus_of_set[number].append(gpu)
             set_of.append(number)
-            for position in nics:
-                self.gpus_of_nic.setdefault(fabric.nics[position].id, []).append(gpu)
+            for name in dict.fromkeys(name for at in nics for name in (fabric.nics[at].id, fabric.nics[at].rank)):
+                self.gpus_of_nic.setdefault(name, []).append(gpu)
         self.set_of: Ints = np.array(set_of, dtype=np.int64)
         self.first_nic: Ints = np.array([nics[0] for nics in self.nics_of_set], dtype=np.int64)
         self.shared = [number for number, nics in enumerate(self.nics_of_set) if len(nics) > 1]

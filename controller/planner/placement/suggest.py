@@ -129,7 +129,7 @@ class _Judge:
 
 def _names(fabric: Fabric, candidate: Candidate) -> tuple[str, ...]:
     """Return the NIC ids of a candidate in rank order."""
-    return tuple(fabric.nics[nic].id for nic in candidate.nics)
+    return tuple(fabric.nics[nic].rank for nic in candidate.nics)
 
 
 def _out_of_use(fabric: Fabric, live: Live) -> list[str]:

@@ -8,22 +8,24 @@ from heddle.controller.model.plan import Certificate
 from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel
-from heddle.controller.planner.proof.bound import lower_bound
+from heddle.controller.planner.ground.segments import Segments
+from heddle.controller.planner.proof.bound import Bound, lower_bound
 from heddle.controller.planner.proof.deadlock import deadlock_free
 from heddle.controller.planner.proof.fluid import ROUNDING
+from heddle.controller.planner.proof.lengths import bound_by_lengths
 from heddle.controller.planner.proof.splittable import splittable_bound
 
 
 def certify(
     topology: Topology, live: Live, flows: Flows, paths: tuple[Ints, Ints], used: Floats, shares: Floats,
-    hashed: tuple[float, float], split: Flags | None = None,
+    hashed: tuple[float, float], split: Flags | None = None, segments: Segments | None = None,
 ) -> Certificate:  # fmt: skip
     """Return the certificate of a plan with these forward and reverse paths.
 
     `used` is the utilisation of every directed link, `shares` has the share of every flow, `hashed` are the figures of
-    ECMP and E-ECMP, `split` marks flows with several paths, where there are any. Of equally full links or
-    NICs the certificate names the first in the fabric's order, and none where there is no traffic. Flows on failed
-    links do not count for the lower bound: they load no live link, and may have no path.
+    ECMP and E-ECMP, `split` marks flows with several paths, where there are any, over the live `segments`. Of equally
+    full links or NICs the certificate names the first in the fabric's order, and none where there is no traffic. Flows
+    on failed links do not count for the lower bound: they load no live link, and may have no path.
     """
     switch_links, nic_links = used[: topology.first_nic_link], used[topology.first_nic_link :]
     carried = slice(None) if live.whole else _carried(live, flows, paths[0])
@@ -31,6 +33,9 @@ def certify(
         bound = lower_bound(topology, live, flows if live.whole else flows.rows(carried))
     else:
         bound = splittable_bound(topology, live, flows.rows(carried), split[carried])
+        if segments is not None and switch_links.max(initial=0.0) > bound.value * (1 + ROUNDING):
+            by_lengths = bound_by_lengths(topology, segments, flows.rows(carried), switch_links)
+            bound = Bound(by_lengths, "lp") if by_lengths > bound.value * (1 + ROUNDING) else bound
     ecmp, e_ecmp = hashed
     worst, worst_nic = float(switch_links.max(initial=0.0)), float(nic_links.max(initial=0.0))
     return Certificate(

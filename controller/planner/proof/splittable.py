@@ -13,6 +13,7 @@ def splittable_bound(topology: Topology, live: Live, flows: Flows, split: Flags)
     """Return the largest bound where the flows marked in `split` may be split over all their paths.
 
     It is that of the leaves and pods as cuts, for all flows, or any bound of the flows with one path alone.
+    `lengths.bound_by_lengths` may be larger.
     """
     whole = flows.rows(~split)
     found = lower_bound(topology, live, whole) if len(whole) else Bound(0.0, "cut")

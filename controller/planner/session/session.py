@@ -40,7 +40,7 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible, JobFlows
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
-from heddle.controller.planner.ground.expand import Flows, expand
+from heddle.controller.planner.ground.expand import LEAST_BPS, Flows, expand
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.placed import paths_of
 from heddle.controller.planner.refusal import dead_nic
@@ -100,7 +100,10 @@ class Session:
         return self._store.cuts.lower_bound()
 
     def stranded(self) -> list[tuple[str, str]]:
-        """Return the job id and the flow id of every flow that has no live path, or a NIC out of use."""
+        """Return the job id and the flow id of every flow that has no live path, or a NIC out of use.
+
+        Of a flow in several planes, a part that others carry is none.
+        """
         store = self._store
         rows = np.flatnonzero(store.stranded & store.used)
         found = {
@@ -110,9 +113,11 @@ class Session:
         for job in self._jobs.values() if self._dead_nics.any() else ():
             dead = self._dead_nics[job.flows.src_nic] | self._dead_nics[job.flows.dst_nic]
             found |= {(job, index) for index in np.flatnonzero(dead).tolist()}
+        several = self._topology.ports_of_rank is not None
         return [
             (job.request.job_id, job.flow_id(index))
             for job, index in sorted(found, key=lambda each: (each[0].number, each[1]))
+            if not several or job.flows.demand_bps[index] > LEAST_BPS  # else other planes carry it
         ]
 
     def add_all(self, requests: Sequence[JobRequest]) -> Delta | Infeasible:

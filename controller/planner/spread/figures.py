@@ -29,8 +29,8 @@ def spraying(found: Sprayed, live: Live, loads: Floats) -> Spraying:
         every = _with_lists(
             found, live, split, [np.arange(found.rotations.count)], np.zeros(split.sum(), dtype=np.int64)
         )
-    if int(found.sets.length[split].sum()) <= MAX_DRAWN and split.sum() * found.rotations.count <= 10 * MAX_DRAWN:
-        lists = list(_random_lists(found, split))
+    if int(found.paths[split].sum()) <= MAX_DRAWN and split.sum() * found.rotations.count <= 10 * MAX_DRAWN:
+        lists = _random_lists(found, split)
         drawn = _with_lists(found, live, split, lists, np.arange(len(lists)))
     return Spraying(
         flows=int(split.sum()), single_path_max_link_utilisation=single, random_sets_max_link_utilisation=drawn,
@@ -61,12 +61,11 @@ def _with_lists(found: Sprayed, live: Live, split: Flags, lists: list[Ints], whi
     return _fullest(other, other.loads())
 
 
-def _random_lists(found: Sprayed, split: Flags) -> Ints:
-    """Return for each flow as many different rotations as it has entries, by a hash of its row (splitmix64)."""
+def _random_lists(found: Sprayed, split: Flags) -> list[Ints]:
+    """Return for each flow as many different rotations as it asks for, by a hash of its row (splitmix64)."""
     rows, count = np.flatnonzero(split), found.rotations.count
     keys = np.arange(len(rows) * count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
     order = np.argsort((keys ^ (keys >> np.uint64(31))).reshape(len(rows), count), axis=1)
-    size = min(count, int(found.sets.length[rows].max(initial=1)))
-    return np.ascontiguousarray(order[:, :size])
+    return [each[:size] for each, size in zip(order, found.paths[rows].tolist(), strict=True)]

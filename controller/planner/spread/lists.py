@@ -9,12 +9,19 @@ from heddle.controller.model.error import InputError
 from heddle.controller.model.job import Incast, JobRequest
 from heddle.controller.planner.ground.clos import Live
 from heddle.controller.planner.ground.expand import Flows
-from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.jit import Flags, Ints
 from heddle.controller.planner.ground.path_sets import ALONE, PathSets
-from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.rotations import Rotations, rotations_of
+from heddle.controller.planner.proof.splittable import splittable_bound
+from heddle.controller.planner.spread.seats import greedy_paths, spaced_paths
 from heddle.controller.planner.spread.sprayed import Sprayed
 from heddle.controller.planner.spread.template import template
+from heddle.controller.planner.spread.weights import weighed
+
+NEAR = 1.001
+"""Planned paths of sets this near to the bound stay."""
+FAR = 1.02
+"""Planned paths are chosen again, one after the other, where weights leave the fullest link this far from the bound."""
 
 
 def is_sprayed(jobs: Sequence[JobRequest]) -> bool:
@@ -27,15 +34,17 @@ def without_turns(jobs: Sequence[JobRequest]) -> list[JobRequest]:
     return [replace(job, incast=Incast.RATES) if is_sprayed((job,)) else job for job in jobs]
 
 
-def sprayed(live: Live, jobs: Sequence[JobRequest], whole: Paths) -> Sprayed | None:
+def sprayed(
+    live: Live, jobs: Sequence[JobRequest], flows: Flows, hops: Ints, *, weights: bool = True
+) -> Sprayed | None:
     """Return the lists of all flows, which follow from their planned paths and from what is in use.
 
-    None where no job is sprayed. Raises InputError where the fabric is irregular, or has fewer paths than a flow shall
-    have.
+    With `weights`, paths weigh more or less where that lowers the fullest link. None where no job is sprayed. Raises
+    InputError where the fabric is irregular, or has fewer paths than a flow shall have.
     """
     if not is_sprayed(jobs):
         return None
-    topology, flows = live.topology, whole.flows
+    topology = live.topology
     rotations = rotations_of(topology)
     if rotations is None:
         job_id = next(job.job_id for job in jobs if is_sprayed((job,)))
@@ -52,9 +61,36 @@ def sprayed(live: Live, jobs: Sequence[JobRequest], whole: Paths) -> Sprayed | N
                 lists.append(_template(rotations, job, index, flows.rows(rows), topology.nic_leaf))
     sets = PathSets.of(lists, which)
     found = Sprayed(
-        topology=topology, rotations=rotations, flows=flows, hops=whole.hops, sets=sets, split=which > 0
+        topology=topology, rotations=rotations, flows=flows, hops=hops, sets=sets, split=which > 0, paths=sets.length
     )  # fmt: skip
-    return found if live.whole else replace(found, sets=denied(live, found))
+    found = found if live.whole else replace(found, sets=denied(live, found))
+    if not weights:
+        return found
+    carried = np.append(live.links, True)[hops].all(axis=1)
+    return weighed(found, splittable_bound(topology, live, flows.rows(carried), found.split[carried]).value)
+
+
+def seated(live: Live, jobs: Sequence[JobRequest], flows: Flows, hops: Ints, fresh: Flags) -> Ints:
+    """Return planned paths: other ones of `fresh` flows where these are sprayed alike and their sets get evener."""
+    new, mine = flows.rows(fresh), hops[fresh]
+    numbers = np.unique(new.job).tolist()
+    paths = {one.paths_per_flow for number in numbers for one in jobs[number].collectives}
+    if len(paths) != 1 or max(paths) <= 1 or not live.whole:
+        return hops
+    before = sprayed(live, jobs, new, mine, weights=False)
+    if before is None:
+        return hops
+    goal = splittable_bound(live.topology, live, new, before.split).value
+    if before.worst() <= goal * NEAR:
+        return hops
+    other = spaced_paths(before)
+    if other is None and weighed(before, goal).worst() > goal * FAR:
+        other = greedy_paths(before)
+    if other is None or replace(before, hops=other).worst() >= before.worst():
+        return hops
+    found = hops.copy()
+    found[fresh] = other
+    return found
 
 
 def _template(rotations: Rotations, job: JobRequest, index: int, flows: Flows, nic_leaf: Ints) -> Ints:

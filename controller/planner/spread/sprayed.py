@@ -11,6 +11,7 @@ import numpy as np
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.loads import utilisation
 from heddle.controller.planner.ground.path_sets import PathSets, places, set_loads
 from heddle.controller.planner.ground.rotations import Rotations
 from heddle.controller.planner.proof.fluid import crowded_receivers
@@ -23,7 +24,7 @@ EQUAL = 1e-12
 class Sprayed:
     """Flows with their planned paths and the lists by which they are sprayed.
 
-    `split` marks the flows that are; another one has one path, and the list 0.
+    `split` marks the flows that are; another one has one path, and the list 0. `paths` are asked for by each flow.
     """
 
     topology: Topology
@@ -32,6 +33,7 @@ class Sprayed:
     hops: Ints
     sets: PathSets
     split: Flags
+    paths: Ints
 
     def sets_of(self, part: slice) -> PathSets | None:
         """Return the lists of some flows; None where none of them is sprayed."""
@@ -40,6 +42,10 @@ class Sprayed:
     def loads(self, amount: Ints | None = None) -> Floats:
         """Return the load of every directed link in bit/s; each flow adds its demand, or `amount`."""
         return set_loads(self.topology, self.rotations, self.flows, self.hops, self.sets, amount)
+
+    def worst(self) -> float:
+        """Return the largest utilisation of links between switches."""
+        return float(utilisation(self.topology, self.loads())[: self.topology.first_nic_link].max(initial=0.0))
 
     def fullest(self, used: Floats) -> Floats:
         """Return for each flow the largest utilisation `used` of its links between switches; 0 without any."""

@@ -32,7 +32,7 @@ from heddle.controller.runtime.planning.wire import JobColumns, PathColumns, col
 _LENGTH = struct.Struct(">I")
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
 _PATHS, _TURNS = PathColumns._fields, ("slot", "slots", "slot_ns")
-_CONSERVING = "conserving"
+_CONSERVING, _DEMANDS = "conserving", "demands"
 _SETS = ("lists", "begin", "length")
 _HOPS = ("hops", "reverse_hops")
 _RAILS = "rails or an NVLink domain"
@@ -79,6 +79,8 @@ def encode(topology: Topology, job: Job) -> bytes:
         arrays |= {name: getattr(found.turns, name) for name in _TURNS}
     if found.conserving is not None:
         arrays[_CONSERVING] = found.conserving.astype(np.int64)
+    if found.demands is not None:
+        arrays[_DEMANDS] = found.demands
     if found.sets is not None:
         arrays |= {name: getattr(found.sets, name) for name in _SETS}
     narrow = {name: _narrowed(array) for name, array in arrays.items()}
@@ -105,7 +107,8 @@ def decode(topology: Topology, content: bytes, renumbered: Ints | None) -> Job:
     head: _Head = values.decode(_Head, content[_LENGTH.size : start])
     arrays = _arrays(head.columns, memoryview(content)[start:])
     request = head.request
-    absent = next((nic for nic in request.ranks if nic not in topology.nic_index), None)
+    known = topology.nic_index if topology.ports_of_rank is None else topology.ports_of_rank
+    absent = next((nic for nic in request.ranks if nic not in known), None)
     if absent is not None:
         raise ForeignFabricError(f"job {request.job_id} runs on NIC {absent}")
     for name in _HOPS:
@@ -120,6 +123,7 @@ def decode(topology: Topology, content: bytes, renumbered: Ints | None) -> Job:
         predicted_completion_ns=head.predicted_completion_ns,
         notes=head.notes,
         conserving=arrays[_CONSERVING].astype(np.bool_) if _CONSERVING in arrays else None,
+        demands=arrays.get(_DEMANDS),
         sets=PathSets(**{name: arrays[name] for name in _SETS}) if _SETS[0] in arrays else None,
     )
     try:

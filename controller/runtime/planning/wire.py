@@ -13,7 +13,7 @@ from heddle.controller.model.moves import MoveLimit
 from heddle.controller.model.placement import Shape
 from heddle.controller.model.plan import Certificate, JobFlows, Moved, Speeds, Stream
 from heddle.controller.planner.ground.clos import Topology
-from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.expand import expand, with_demands
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Flags, Ints
 from heddle.controller.planner.ground.path_sets import PathSets, job_loads
@@ -44,6 +44,8 @@ class JobColumns(NamedTuple):
     predicted_completion_ns: int
     notes: tuple[str, ...]
     conserving: Flags | None = None
+    demands: Ints | None = None
+    """The demands, on a fabric of several planes: they depend on what had failed when flows were split among these."""
     sets: PathSets | None = None
 
 
@@ -125,8 +127,16 @@ def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> Jo
         predicted_completion_ns=job.predicted_completion_ns,
         notes=job.notes,
         conserving=table.conserving if isinstance(table, FlowTable) and not same else None,
+        demands=None if same or topology.ports_of_rank is None else _demands_of(job),
         sets=table.sets if isinstance(table, FlowTable) and not same_paths else None,
     )
+
+
+def _demands_of(job: JobFlows) -> Ints:
+    table = job.flows
+    if isinstance(table, FlowTable):
+        return table.flows.demand_bps
+    return np.array([flow.demand_bps for flow in table], dtype=np.int64)
 
 
 def _paths_of(topology: Topology, placed: Placed) -> PathColumns:
@@ -152,7 +162,7 @@ def _rates_of(job: JobFlows) -> tuple[Ints, Turns | None]:
 def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: JobFlows | None) -> JobFlows:
     """Build a job's flows from its columns and, where those lack paths or rates, from what is known."""
     table = known.flows if known is not None else None
-    if columns.paths is None:
+    if columns.paths is None and not _splits_anew(table, columns):
         assert known is not None
         assert isinstance(table, FlowTable)
         rated = table if columns.rates is None else table.with_rates(columns.rates, columns.turns, columns.conserving)
@@ -160,12 +170,17 @@ def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: 
     else:
         assert columns.rates is not None
         flows = table.flows if isinstance(table, FlowTable) else expand(topology, (request,))
-        paths = Paths(flows=flows, **columns.paths._asdict())
-        rated = FlowTable(topology, request, paths, columns.rates, columns.turns, columns.conserving, columns.sets)
+        flows = flows if columns.demands is None else with_demands(flows, columns.demands)
+        if columns.paths is not None:
+            paths, sets = Paths(flows=flows, **columns.paths._asdict()), columns.sets
+        else:
+            assert isinstance(table, FlowTable)
+            paths, sets = replace(table.paths, flows=flows), table.sets
+        rated = FlowTable(topology, request, paths, columns.rates, columns.turns, columns.conserving, sets)
         base = JobFlows(
             job_id=request.job_id,
             flows=rated,
-            link_loads_bps=job_loads(topology, flows, paths.hops, columns.sets),
+            link_loads_bps=job_loads(topology, flows, paths.hops, sets),
             pinned=bool(flows.pinned.any()),
             reverse_links=reverse_only_links(topology, paths.hops, paths.reverse_hops),
         )
@@ -178,3 +193,10 @@ def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: 
         predicted_completion_ns=columns.predicted_completion_ns,
         notes=columns.notes,
     )
+
+
+def _splits_anew(table: object, columns: JobColumns) -> bool:
+    """Return whether flows are split among planes in another way than in the table that is known."""
+    if columns.demands is None:
+        return False
+    return not (isinstance(table, FlowTable) and np.array_equal(table.flows.demand_bps, columns.demands))

@@ -83,5 +83,6 @@ def returning_ends(nics: Mapping[int, tuple[str, Prober]]) -> Iterator[dict[int,
             try:
                 found[address] = stack.enter_context(closing(ReturningEnd(device)))
             except OSError as error:
-                log.warning("%s sends no probes that return by their SIDs: %s", device, error.strerror)
+                text = "%s sends no probes that return by their SIDs, which need packet sockets: %s"
+                log.warning(text, device, error.strerror)
         yield found

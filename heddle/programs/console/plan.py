@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heddle.controller.config import load_fabric, load_jobs
 from heddle.controller.model.error import InputError
@@ -15,22 +16,23 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.srv6 import sids_of
 from heddle.controller.planner.warm import prepare
 from heddle.controller.views.hint import queue_pair_hint
-from heddle.library.by_planner import Foreign
 from heddle.library.solving import Kept, KeptJob, Solved, solved
-from heddle.planners.installed import LIMIT_S
 from heddle.programs.console import show
 from heddle.programs.console.compiling import compiling
 from heddle.programs.console.kept_plan import failures_of, kept_jobs, with_failures
 
+if TYPE_CHECKING:
+    from heddle.library.by_planner import Foreign
+
 
 def run_plan(
     fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool, beside: Path | None = None,
-    failed: Sequence[str] = (), planner: str | None = None, planner_limit_s: float = LIMIT_S,
+    failed: Sequence[str] = (), planner: "Foreign | None" = None,
 ) -> None:  # fmt: skip
     """Plan the jobs of a file and print the result; raises HeddleError.
 
     `beside` is a plan file whose jobs keep their paths, `failed` names links and switches that fail besides those of
-    the fabric file. `planner` is an installed planner, which chooses the paths within its limit.
+    the fabric file. `planner` is an installed planner, which chooses the paths.
     """
     fabric = load_fabric(fabric_path)
     failures = failures_of(failed, fabric)
@@ -42,9 +44,8 @@ def run_plan(
     planning = f"planning {len(requests)} jobs on {len(fabric.switches)} switches"
     with show.progress(planning) as shown, compiling(shown):
         prepare(fabric)
-        foreign = Foreign(planner, planner_limit_s) if planner is not None else None
-        result = solved(fabric, requests, kept, compare=beside is not None, planner=foreign)
-        hint = _hint(fabric, requests, result, kept) if foreign is None else None
+        result = solved(fabric, requests, kept, compare=beside is not None, planner=planner)
+        hint = _hint(fabric, requests, result, kept) if planner is None else None
     if as_json:
         from heddle.library.document import plan_pieces
 

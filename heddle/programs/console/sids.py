@@ -28,7 +28,7 @@ def run_sids(path: Path, unused: Path | None, out: TextIO) -> None:
     switches = {
         switch.id: [
             {
-                "prefix": prefix_text(sids.prefix(entry.usid)),
+                "prefix": prefix_text(sids.prefix(entry.usid, switch.id)),
                 "action": entry.action.name.lower(),
                 "port": entry.port.number if entry.port else None,
             }

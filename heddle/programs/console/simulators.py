@@ -83,7 +83,7 @@ def import_traces(fabric_path: Path, prefix: Path, job_id: str, out: TextIO, not
     """
     fabric = load_fabric(fabric_path)
     paths = _traces(prefix)
-    nics = [nic.id for nic in fabric.nics if nic.network is Network.COMPUTE]
+    nics = [name for name, ports in fabric.ports_of.items() if ports[0].network is Network.COMPUTE]
     if len(paths) > len(nics):
         raise InputError(f"{one_line(str(prefix))}: {len(paths)} ranks, the fabric has {len(nics)} compute NICs")
     found = workload_of([read_nodes(path.read_bytes(), path.name) for path in paths], [path.name for path in paths])

@@ -57,8 +57,16 @@ def _pairs(network, source, target):
 
 
 def rate(network, nic):
-    """Return the rate of a NIC: that of its ports in use."""
-    return sum(network.nics[port]["bps"] for port in network.ports[nic] if _in_use(network, port))
+    """Return the rate of a NIC: of its ports in use, but for those of leaves whose links up have all failed.
+
+    That of all its ports where none is left.
+    """
+    found = 0
+    for port in network.ports[nic]:
+        up = [link for link in network.switch_links if network.ends[link][0] == network.leaf(port)]
+        if _in_use(network, port) and not (up and network.dead.issuperset(up)):
+            found += network.nics[port]["bps"]
+    return found or sum(network.nics[port]["bps"] for port in network.ports[nic])
 
 
 def _in_use(network, port):

@@ -84,13 +84,13 @@ class Path:
 class PathSet:
     """The paths of one queue pair, in the order of their first turns."""
 
-    __slots__ = ("_probe", "changes", "paths")
+    __slots__ = ("_probe", "change_count", "changes", "paths")
 
     def __init__(self, descriptions: Iterable[Mapping[str, Any]]) -> None:
         """Create active paths from {"udp_source_port", "sid", "weight"}; raises ValueError if no weight is positive."""
         self.paths: tuple[Path, ...] = ()
         self.changes: deque[PathChange] = deque(maxlen=RECORDED_CHANGES)
-        self._probe = 0
+        self._probe = self.change_count = 0
         self.replace(descriptions)
 
     def replace(self, descriptions: Iterable[Mapping[str, Any]]) -> None:
@@ -153,7 +153,7 @@ class PathSet:
         if path.state != ACTIVE or path not in self.paths or len(self._active) == 1:
             return False
         path.state, path.replies, path.probe, path.probe_due_ns = DENIED, 0, None, now_ns + PROBE_PERIOD_NS
-        self.changes.append(PathChange(now_ns, path.udp_source_port, DENIED, reason))
+        self._record(PathChange(now_ns, path.udp_source_port, DENIED, reason))
         return True
 
     @property
@@ -183,7 +183,11 @@ class PathSet:
                 path.replies += 1
                 if path.replies >= REPLIES_IN_A_ROW:
                     self._activate(path)
-                    self.changes.append(PathChange(now_ns, path.udp_source_port, ACTIVE, "probes return"))
+                    self._record(PathChange(now_ns, path.udp_source_port, ACTIVE, "probes return"))
+
+    def _record(self, change: PathChange) -> None:
+        self.changes.append(change)
+        self.change_count += 1
 
     def _activate(self, path: Path) -> None:
         path.trust()

@@ -85,6 +85,16 @@ class SpraySender(SendQueue):
             self._writers = {path: self._writers[path] for path in self.paths.paths if path in self._writers}
         self._apply({name: change[name] for name in change.keys() - {"udp_source_port", "sid"}}, now_ns)
 
+    @property
+    def path_changes(self) -> int:
+        """Return how often a path has changed its state."""
+        return self.paths.change_count
+
+    def describe(self) -> dict[str, Any]:
+        """Return what identifies this queue pair, with its paths and their states."""
+        paths = [{"sid": path.sid, "state": path.state} for path in self.paths.paths]
+        return {**super().describe(), "paths": paths}
+
     def report(self) -> dict[str, Any]:
         """Return the counters, and the state of every path."""
         return {

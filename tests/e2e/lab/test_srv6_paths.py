@@ -211,6 +211,19 @@ def exchange(lab: RoutedLab, one: PortRef, other: PortRef) -> None:
     ip_batch(lines, entrance)
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("fabric", ["3 tiers", "3 tiers, un"], indirect=True)
+def test_two_exchanged_cables_above_the_leaves_are_named(fabric, tmp_path, request):
+    one, other = fabric.up_choices["pod1-agg1"][:2]
+    with RoutedLab(fabric) as lab:
+        assert diagnosed(lab, tmp_path)[1]["causes"] == []
+        exchange(lab, one.lower, other.lower)
+        status, diagnosis = diagnosed(lab, tmp_path)
+    assert (status, set(diagnosis["wrong"])) == (1, {one.id, other.id})
+    kinds = [cause["kind"] for cause in diagnosis["causes"]]
+    assert kinds == (["lost", "lost"] if request.node.callspec.params["fabric"].endswith("un") else ["exchanged"])
+
+
 def others(lab: RoutedLab) -> list[Nic]:
     """Return the NICs from which no ping is sent, by the names of their links."""
     first = {nics[0].id for nics in lab.fabric.nics_of_leaf.values()}

@@ -37,7 +37,7 @@ def networks(seed: int, loss: float, repeat: float, delay_ms: int, down: list[tu
     delay_ms=st.sampled_from((0, 5, 60)),
     down=outages,
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_every_packet_arrives_once_whatever_paths_do(packets, count, window, seed, loss, repeat, delay_ms, down):
     there, back = networks(seed, loss, repeat, delay_ms, down)
     trial = Trial(spray_sender(packets, count, window=window), spray_receiver(), there, back)
@@ -53,7 +53,7 @@ def test_every_packet_arrives_once_whatever_paths_do(packets, count, window, see
 
 
 @given(seed=st.integers(0, 2**32), count=st.integers(2, 4), down=outages)
-@settings(max_examples=15)
+@settings(max_examples=5)
 def test_all_paths_are_active_again_after_all_are_repaired(seed, count, down):
     there, back = networks(seed, 0.0, 0.0, 3, down)
     trial = Trial(spray_sender(100_000, count), spray_receiver(), there, back)

@@ -44,6 +44,7 @@ def plan_as_json(plan: Plan, fabric: Fabric | None = None) -> dict:
 def _flow_as_json(flow: FlowPlan, fabric: Fabric | None = None) -> dict:
     written = {field: getattr(flow, field) for field in FLOW_FIELDS}
     if flow.entries:
+        assert fabric is not None
         found = path_set(fabric, topology_of(fabric), flow)
         paths = [path._asdict() for path in found.paths]
         written["path_set"] = {"entries": len(found.order), "paths": paths, "order": found.order}

@@ -3,11 +3,15 @@
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from heddle.controller.cabling.merging import HeardBy
 from heddle.controller.model.address import parse_ip
 from heddle.controller.model.fabric import SteeredBy
+from heddle.controller.probe_sessions import far_ends as far_ends_module
+from heddle.controller.probe_sessions.far_ends import FarEnds
 from heddle.controller.probe_sessions.mesh import BUDGET, PingMesh
 from heddle.controller.runtime.judged_cables import JudgedBy, JudgedCables
 from heddle.probing.self_ping import FRAME_BITS
@@ -15,6 +19,7 @@ from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.probing.agent import FakeProbeAgent
 from tests.oracles.usid_walk import walk
 from tests.property.controller.test_srv6_paths import world
+from tests.property.controller.test_srv6_pings import exchanged
 from tests.support.processes.probe_agents import until_attached
 from tests.unit.api.conftest import running
 from tests.unit.api.test_ping_mesh import turns
@@ -30,14 +35,14 @@ class Site:
     """Agents whose probes go where the SIDs of switches lead them; a `lost` link loses every second one."""
 
     def __init__(self):
-        self.lost, self.orders, self.packets = "", [], 0
+        self.lost, self.orders, self.packets, self.world = "", [], 0, world(FABRIC)
 
     def answer(self, order):
         self.orders.append(order)
         nic = NIC_OF[parse_ip(order.src_ip)]
         rtt_us = []
         for sid in order.sids:
-            taken, end, _ = walk(world(FABRIC), nic.port.switch, sid)
+            taken, end, _ = walk(self.world, nic.port.switch, sid)
             crossed = [f"{one[0]}:{one[1]}>{other[0]}:{other[1]}" for one, other in taken]
             self.packets += 1
             rtt_us.append(500 if end == nic.id and not (self.lost in crossed and self.packets % 2) else 0)
@@ -58,9 +63,10 @@ async def meshed(site, agent=HelloWithSids, nic_pps=100):
         agents = [agent(controller.channel, nic.host, [nic.ip], site.answer) for nic in FABRIC.nics]
         await until_attached(attached, HOSTS)
         judged = JudgedCables(loop)
+        far_ends = FarEnds(attached, partial(controller.application.peers.hear, HeardBy.PINGS))
         mesh = PingMesh(
             attached, lambda: loop.state, lambda cables: judged.report(JudgedBy.PROBES, cables),
-            np.random.default_rng(0).random, nic_pps=nic_pps, turn_s=0.1,
+            np.random.default_rng(0).random, nic_pps=nic_pps, turn_s=0.1, far_ends=far_ends,
         )  # fmt: skip
         task = asyncio.create_task(mesh.run())
         try:
@@ -103,3 +109,21 @@ async def test_agents_that_send_no_such_probes_take_no_part():
     async with meshed(site, FakeProbeAgent) as (_, mesh):
         await asyncio.sleep(0.3)
         assert (site.orders, mesh.counts["turns"]) == ([], 0)
+
+
+async def test_two_exchanged_cables_are_one_condition_until_they_are_repaired(monkeypatch):
+    monkeypatch.setattr(far_ends_module, "LOCATE_S", 0.2)
+    site = Site()
+    async with meshed(site) as (controller, mesh):
+        loop = controller.application.loop
+        await turns(mesh)
+        one, other = FABRIC.up_choices["leaf1"][0], FABRIC.up_choices["leaf3"][1]
+        site.world = exchanged(FABRIC, one.lower, other.lower)
+        await controller.until(lambda _: bool(loop.state.cabling.verdict.causes))
+        cause = loop.state.cabling.verdict.causes[0]
+        assert (cause.kind, set(cause.cables)) == ("exchanged", {one.id, other.id})
+        site.world = world(FABRIC)
+        await controller.until(lambda _: not loop.state.cabling.verdict.causes)
+        await turns(mesh, 3)
+        assert mesh.judge.raised == {}
+        assert not loop.state.cabling.verdict.unknown & {cable.id for cable in FABRIC.cables}

@@ -44,7 +44,7 @@ async def test_a_command_shows_the_certificate_that_the_environment_names(contro
 
 @pytest.mark.parametrize("case", ["no certificate", "foreign", "of another server", "plaintext"])
 async def test_a_command_that_cannot_connect_names_the_cause(case, controller, tmp_path, monkeypatch):
-    monkeypatch.setattr(client, "CONNECT_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("heddle.client.connection.CONNECT_TIMEOUT_S", 0.3)
     other, text, address = authority("blue"), "", controller.address
     monkeypatch.delenv(TLS_VARIABLE, raising=False)
     if case == "no certificate":

@@ -109,13 +109,6 @@ async def test_the_same_without_blocking(controller):
         assert await found.jobs() == []
 
 
-async def test_the_fabric_of_a_controller_is_planned_on_offline(controller):
-    async with client.connect_async(controller.addresses["grpc"]) as found:
-        fabric, running = await found.fabric(), await found.submit(shift_job("a"))
-    plan = heddle.plan(fabric, [shift_job("a")])
-    assert plan.certificate.max_link_utilisation == running.certificate.max_link_utilisation
-
-
 async def test_errors_are_those_of_heddle(controller):
     async with client.connect_async(controller.addresses["grpc"]) as found:
         with pytest.raises(heddle.HeddleError, match="no job"):

@@ -11,6 +11,7 @@ from heddle.controller.model.error import (
 from heddle.controller.model.event import Due, PortStatus, Submit, Tick
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from heddle.controller.rules.pipeline import PIN_PAIR_PRIORITY
+from tests.support.fabrics.planner_cases import fabric_of
 from tests.unit.brain.driver import Driver, shift_job, small_fabric, submitted
 
 
@@ -88,6 +89,20 @@ def test_a_job_is_degraded_while_a_nic_of_it_is_down(driver):
     assert "no path for flow a/0/0-2/0 and 1 more" in job.reason
     driver.port_up("leaf1", 3)
     assert driver.state.jobs["a"].state == "running"
+
+
+def test_a_job_over_planes_is_not_degraded_while_a_port_of_a_nic_is_down():
+    driver = Driver(fabric_of(spines=2, leaves=2, hosts_per_leaf=2, planes=2, gbps=1))
+    driver.connect_all()
+    plan = submitted(driver, shift_job("a", ranks=4))
+    assert {flow.rate_bps for flow in plan.flows.flows} == {10**9}
+    driver.feed(PortStatus(switch="p0-leaf1", port=3, up=False))
+    job = driver.state.jobs["a"]
+    rates = {flow.src_nic: flow.rate_bps for flow in job.flows.flows}
+    assert (rates["h1-n0/p0"], rates["h1-n0/p1"], rates["h2-n0/p0"]) == (1, 10**9, 10**9)
+    assert job.state == "running"
+    driver.port_up("p0-leaf1", 3)
+    assert {flow.rate_bps for flow in driver.state.jobs["a"].flows.flows} == {10**9}
 
 
 def test_flows_leave_a_failed_link_while_a_nic_of_the_job_is_down(driver):

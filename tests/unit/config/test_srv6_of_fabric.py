@@ -4,12 +4,15 @@ import pytest
 
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.config.write import fabric_document, fabric_text
+from heddle.controller.model.address import ipv6_text
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import SteeredBy
 from heddle.controller.model.fabric_change import changes_between
+from heddle.controller.model.srv6 import Sids
 from heddle.controller.model.srv6_settings import DEFAULT_SRV6, LastHop, Srv6, Style
 
 GENERATED = "generate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 2, links_per_spine: 2}\n"
+PLANES = "generate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, planes: 2}\n"
 DRAWN = (
     "switches: [{{id: leaf1, role: leaf, datapath_id: {}}}, {{id: leaf2, role: leaf, datapath_id: 2}},"
     " {{id: spine1, role: spine, datapath_id: 3}}]\n"
@@ -33,9 +36,25 @@ def test_a_written_fabric_keeps_its_addressing():
     assert fabric_document(found)["srv6"] == {"block": "fcbb:3::/32", "style": "cable", "last_hop": "ua"}
 
 
+def test_each_plane_has_a_block_of_its_own():
+    found = fabric("", PLANES)
+    sids = Sids(found)
+    assert [ipv6_text(sids.source(nic)) for nic in found.ports_of["h1-n0"]] == ["fcbb:0:3:e003::", "fcbb:1:7:e003::"]
+    cables = (found.up_choices["p1-leaf1"][0], found.up_choices["p1-leaf2"][0])
+    links = (cables[0].up_link, cables[1].down_link)
+    assert ipv6_text(sids.destination(links, "h2-n0/p1")) == "fcbb:1:e001:e002:e003::"
+    usid = sids.of_port(links[0])
+    assert ipv6_text(sids.prefix(usid, "p1-leaf1")) == "fcbb:1:e001::"
+
+
 @pytest.mark.parametrize(
     ("keys", "parts", "why"),
     [
+        (
+            'srv6: {block: "fe7f:ffff::/32"}\n',
+            PLANES,
+            "f: srv6.block: fe80::/32, of plane 1, overlaps fe80::/10, link-local addresses: use another, such as",
+        ),
         ('srv6: {block: "fcbb::/48"}\n', GENERATED, "f: srv6.block: it is a /48: uSIDs need a /32"),
         ('srv6: {block: "fcbb::1/32"}\n', GENERATED, "f: srv6.block: fcbb::1/32 has host bits set; write an IPv6"),
         ('srv6: {block: "10.0.0.0/8"}\n', GENERATED, "write an IPv6 network such as fcbb::/32"),

@@ -17,7 +17,10 @@ from tests.unit.api.conftest import running
 
 ROOT = Path(__file__).parents[3]
 OPENS = shutil.which("cc") is not None
-IMPATIENT = "from heddle.programs.console import client, main; client.CONNECT_TIMEOUT_S = 0.2; main.main()"
+IMPATIENT = (
+    "from heddle.client import connection; from heddle.programs.console import main; "
+    "connection.CONNECT_TIMEOUT_S = 0.2; main.main()"
+)
 ENDS_ON_REQUEST = 'echo $$ >"$1.pid"; trap "exit 9" TERM; while [ ! -e "$1.end" ]; do sleep 0.05; done; exit 7'
 
 

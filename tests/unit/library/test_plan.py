@@ -7,6 +7,7 @@ import types
 import pytest
 
 import heddle
+from heddle.testing import check_plan
 from heddle.testing.plans.plan_checker import check, from_json
 
 FABRIC = {
@@ -100,6 +101,14 @@ def test_flows_over_a_link_that_is_full_twice_take_twice_as_long():
     assert found.times_ns == {"job/0/0-2/0": 2 * alone_ns, "job/0/1-3/0": 2 * alone_ns}
     assert set(found.slowdown.values()) == {2.0}
     assert found.last_ns == 2 * alone_ns
+
+
+def test_sprayed_flows_have_no_completion_times_of_the_model_of_one_path(fabric):
+    spray = heddle.Collective(kind=heddle.CollectiveKind.ALL_TO_ALL, size_bytes=1, paths_per_flow=2)
+    plan = heddle.plan(fabric, [job_of(fabric, collectives=(spray,))])
+    with pytest.raises(heddle.InputError, match=r"^completion: paths_per_flow: "):
+        heddle.completion(plan)
+    assert check_plan(plan) == []
 
 
 def test_without_pandas_a_frame_is_refused_in_a_line_that_names_the_remedy(plan, monkeypatch):

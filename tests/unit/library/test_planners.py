@@ -124,7 +124,7 @@ def test_what_fails_in_its_process_is_one_line(fabric, site, module, entry, text
     [
         (None, "flow h1-n0-h3-n0: no path is returned"),
         ("spine1", "its path is no list of link ids"),
-        (["h1-n0>leaf1:3"], "its path does not lead from h1-n0 to h3-n0"),
+        (["h1-n0>leaf1:3"], "its path must begin with h1-n0>leaf1:3 and end with leaf2:3>h3-n0"),
         (["h1-n0>leaf1:3", "leaf1:9>spine9:1", "leaf2:3>h3-n0"], "no link 'leaf1:9>spine9:1' in this fabric"),
         (["h1-n0>leaf1:3", "leaf1:2>spine2:1", "spine2:2>leaf2:2", "leaf2:3>h3-n0"], "link leaf1:2>spine2:1 is out of"),
         (["h1-n0>leaf1:3", "spine1:2>leaf2:1", "leaf2:3>h3-n0"], "its links do not follow each other"),
@@ -191,3 +191,10 @@ def test_running_flows_are_given_with_their_paths(fabric, site):
     links = next(problem_of(fabric).shortest_paths(demand))
     problem = Problem(fabric=fabric, demands=(), running=(Running(demand=replace(demand, flow_id="r"), links=links),))
     assert reply_of("x", pickle.dumps(problem))["paths"] == {}
+
+
+def test_parts_in_a_plane_that_is_gone_are_not_the_planner_s(site):
+    fabric = heddle.spine_leaf(spines=2, leaves=2, hosts_per_leaf=1, planes=2)
+    jobs = jobs_of(fabric, ranks=tuple(fabric.ports_of))
+    for failed in ([], ["p1-spine1", "p1-spine2"]):
+        assert check_plan(heddle.plan(fabric, jobs, failed=failed, planner="first-fit")) == []

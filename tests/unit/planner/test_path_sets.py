@@ -13,15 +13,17 @@ from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.admission import problems
 from heddle.controller.model.error import InputError
 from heddle.controller.model.health import Health
-from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, Steering
+from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 from heddle.controller.model.job_state import JobState
 from heddle.controller.model.moves import MoveLimit, Whose
+from heddle.controller.model.plan import Plan
 from heddle.controller.model.steering import layout_of
-from heddle.controller.planner.ground.clos import topology_of
-from heddle.controller.planner.ground.rotations import rotations_of
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.rotations import Rotations, rotations_of
 from heddle.controller.planner.online import OnlinePlanner
 from heddle.controller.planner.ports.steering import path_of_port
-from heddle.controller.planner.solve import solve
+from heddle.controller.planner.solve import Draft, draft, solve
+from heddle.controller.planner.spread.lists import sprayed
 from heddle.controller.planner.spread.template import spaced, template, various
 from heddle.controller.runtime.journal import jobs as journal
 from heddle.controller.runtime.planning.wire import columns_of
@@ -43,6 +45,18 @@ def request(paths=4, job_id="a", **fields):
     one = Collective(kind=CollectiveKind.CUSTOM, flows=SHIFT, paths_per_flow=paths)
     ranks = tuple(nic.id for nic in FABRIC.nics)
     return JobRequest(job_id=job_id, ranks=ranks, collectives=(one,), **fields)
+
+
+def plan_of(fabric, request, health=HEALTHY) -> Plan:
+    plan = solve(fabric, (request,), health=health)
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def rotations_in(fabric) -> Rotations:
+    found = rotations_of(topology_of(fabric))
+    assert found is not None
+    return found
 
 
 def job_of(request, flows):
@@ -67,7 +81,7 @@ def test_spaced_shifts_halve_the_largest_gap_again_and_again():
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("fabric", [FABRIC, THREE_TIERS])
 def test_the_rotations_of_a_template_differ_until_there_are_no_more(fabric, full):
-    rotations = rotations_of(topology_of(fabric))
+    rotations = rotations_in(fabric)
     for paths in range(1, rotations.count + 1):
         entries = template(rotations, paths, full=full).tolist()
         assert entries[0] == 0
@@ -76,7 +90,7 @@ def test_the_rotations_of_a_template_differ_until_there_are_no_more(fabric, full
 
 def test_a_rotation_moves_the_flows_of_a_link_together_to_a_link_of_the_same_tiers():
     topology = topology_of(THREE_TIERS)
-    rotations = rotations_of(topology)
+    rotations = rotations_in(THREE_TIERS)
     for rotation in range(rotations.count):
         taken = rotations.links(rotation)[: topology.cables]
         assert sorted(taken.tolist()) == list(range(topology.cables))
@@ -113,7 +127,7 @@ def test_more_paths_than_a_nic_takes_are_refused(paths):
 
 def test_more_paths_than_there_are_are_refused_with_their_number():
     with pytest.raises(InputError, match=r"collectives\[0\].paths_per_flow: 5, but .* at most 4 paths"):
-        solve(FABRIC, (request(5),), health=HEALTHY)
+        plan_of(FABRIC, request(5), HEALTHY)
 
 
 def test_a_fabric_whose_leaves_differ_is_refused():
@@ -164,7 +178,7 @@ def test_the_flows_of_a_job_whose_paths_stay_are_the_same_object():
 
 
 def test_sets_are_the_same_after_a_journey_to_the_planner_and_after_a_restart():
-    plan = solve(FABRIC, (request(),), health=HEALTHY)
+    plan = plan_of(FABRIC, request(), HEALTHY)
     topology = topology_of(FABRIC)
     columns = columns_of(topology, (request(), plan.jobs[0]), None)
     assert job_of_columns(topology, request(), columns, None).flows == plan.jobs[0].flows
@@ -191,10 +205,11 @@ def test_flows_that_follow_the_template_are_written_without_their_lists_and_othe
 
 
 def test_every_path_is_written_with_its_source_port_on_request():
-    plan = solve(FABRIC, (request(),), health=HEALTHY)
+    plan = plan_of(FABRIC, request(), HEALTHY)
     write = every_path(FABRIC)
     for flow in plan.jobs[0].flows:
         message = write(flow)
+        assert message is not None
         assert tuple(message.paths[0].links) == flow.links
         for path in message.paths:
             layout = layout_of(FABRIC)
@@ -202,8 +217,75 @@ def test_every_path_is_written_with_its_source_port_on_request():
 
 
 def test_pages_of_flows_with_every_path_fit_a_message():
-    flows = [solve(FABRIC, (request(),), health=HEALTHY).jobs[0].flows[0]] * 1000
+    flows = [plan_of(FABRIC, request(), HEALTHY).jobs[0].flows[0]] * 1000
     many = [replace(flow, entries=flow.entries * 64) for flow in flows]
     pages = list(pages_of(1, many, explicit=lambda flow: pb.PathSet(rotations=[2**31] * 2_000)))
     assert sum(len(page.flows) for page in pages) == 1000
     assert max(page.ByteSize() for page in pages) < 4 << 20
+
+
+LARGE = fabric_of(kind="spine_leaf", spines=16, leaves=16, hosts_per_leaf=16, gbps=100)
+ACROSS = tuple((i, ((i // 16 + 1 + i % 16 % 15) % 16) * 16 + i % 16) for i in range(256))
+
+
+def sprayed_job(paths, rates_gbps, pairs=ACROSS):
+    flows = tuple(
+        FlowDemand(src_rank=a, dst_rank=b, rate_bps=10**9 * rates_gbps[n % len(rates_gbps)])
+        for n, (a, b) in enumerate(pairs)
+    )
+    one = Collective(kind=CollectiveKind.CUSTOM, flows=flows, paths_per_flow=paths)
+    return JobRequest(job_id="a", ranks=tuple(nic.id for nic in LARGE.nics), collectives=(one,))
+
+
+@pytest.mark.parametrize("paths", [4, 8, 16])
+def test_mixed_demands_are_within_a_hundredth_of_the_bound_for_any_parts(paths):
+    certificate = plan_of(LARGE, sprayed_job(paths, (25, 50, 100, 10, 90)), HEALTHY).certificate
+    assert certificate.max_link_utilisation <= 1.011 * certificate.lower_bound
+
+
+@pytest.mark.parametrize("paths", [4, 8])
+def test_after_cuts_weights_are_within_a_hundredth_of_the_bound_in_lists_of_at_most_256(paths):
+    down = frozenset(cable.id for n, cable in enumerate(LARGE.cables) if n % 21 == 5)
+    plan = plan_of(LARGE, sprayed_job(paths, (100,)), Health(down_cables=down))
+    assert plan.certificate.max_link_utilisation <= 1.01 * plan.certificate.lower_bound
+    lists = [flow.entries for flow in plan.jobs[0].flows]
+    assert {len(entries) for entries in lists} <= {64, 128, 256}
+    assert max(len(set(entries)) for entries in lists) <= paths
+
+
+@pytest.mark.parametrize("paths", [4, 8, 16])
+def test_denial_alone_of_one_cable_keeps_full_leaves_near_the_bound(paths):
+    drafted = draft(LARGE, (sprayed_job(paths, (100,)),), health=HEALTHY)
+    assert isinstance(drafted, Draft)
+    for cable in (LARGE.cables[3].id, LARGE.cables[200].id):
+        live = Live.of(topology_of(LARGE), Health(down_cables=frozenset({cable})))
+        found = sprayed(live, drafted.jobs, drafted.whole.flows, drafted.whole.hops, weights=False)
+        assert found is not None
+        assert found.worst() <= 16 / 15 * (1 + 2 / (paths * (paths - 1)))
+
+
+@pytest.mark.parametrize(("hosts", "paths"), [(4, 4), (4, 8), (8, 2), (12, 4), (2, 8)])
+def test_few_flows_fill_links_as_little_as_entries_allow_where_their_number_divides_the_uplinks(hosts, paths):
+    pairs = tuple((a, b) for a, b in ACROSS if a % 16 < hosts)
+    certificate = plan_of(LARGE, sprayed_job(paths, (100,), pairs), HEALTHY).certificate
+    entries = -(-hosts * paths // 16)
+    assert certificate.max_link_utilisation <= entries / paths * 1.000001
+
+
+def test_a_bound_by_lengths_is_below_what_any_split_reaches():
+    down = frozenset(cable.id for n, cable in enumerate(LARGE.cables) if n % 4 == n // 16 % 4)
+    request = sprayed_job(16, (100,))
+    certificate = plan_of(LARGE, request, Health(down_cables=down)).certificate
+    assert certificate.lower_bound <= certificate.max_link_utilisation <= 1.02 * certificate.lower_bound
+    assert certificate.spraying is not None
+    assert certificate.lower_bound <= certificate.spraying.all_paths_max_link_utilisation
+
+
+def test_planes_are_sprayed_each_in_itself():
+    fabric = fabric_of(kind="spine_leaf", spines=4, leaves=2, hosts_per_leaf=4, planes=2)
+    pairs = tuple(RankPair(i, (i + 4) % 8) for i in range(8))
+    one = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=9, pairs=pairs, paths_per_flow=4)
+    ranks = tuple(dict.fromkeys(nic.rank for nic in fabric.nics))
+    plan = plan_of(fabric, JobRequest(job_id="a", ranks=ranks, collectives=(one,)))
+    assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound
+    assert [len(set(flow.entries)) for flow in plan.jobs[0].flows] == [4] * 16

@@ -117,7 +117,8 @@ def _planned(options: ExecOptions, shape: JobRequest, member: Membership) -> Ite
         met = lease.join(nics)
         stack.callback(lease.leave)
         ours = range(met.first_rank, met.first_rank + len(nics))
-        addresses = {nic.id: parse_ip(nic.ip) for nic in topology.nics if nic.id in set(met.nics)}
+        ranks = set(met.nics)
+        addresses = {nic.id: parse_ip(nic.ip) for nic in topology.nics if not ranks.isdisjoint((nic.id, nic.of))}
         ports = PlannedPorts(addresses, lambda flow: flow.src_rank in ours or flow.dst_rank in ours)
         request = replace(shape, ranks=tuple(met.nics))
         ports.update(lease.submit(request).flows)
@@ -148,7 +149,7 @@ def share_of(member: Membership, nics: Sequence[str]) -> tuple[str, ...]:
 
 def _named_nics(options: ExecOptions, topology: pb.Topology) -> tuple[str, ...]:
     """Return the NICs that `--nic` names; raises _OptionError if the fabric lacks one of them."""
-    known = {nic.id for nic in topology.nics}
+    known = {name for nic in topology.nics for name in (nic.id, nic.of)}
     unknown = next((nic for nic in options.nics if nic not in known), None)
     if unknown is not None:
         raise _OptionError(f"--nic: the fabric has no NIC {shown(unknown)}")
@@ -159,7 +160,8 @@ def _host_nics(options: ExecOptions, topology: pb.Topology, member: Membership) 
     """Return the compute NICs of this host; raises InputError, _OptionError if `--host` names it."""
     host = member.host or _machine()
     names = {host, host.partition(".")[0]}
-    found = sorted((nic.rail, nic.id) for nic in topology.nics if nic.host in names and nic.network == Network.COMPUTE)
+    compute = [nic for nic in topology.nics if nic.host in names and nic.network == Network.COMPUTE]
+    found = sorted({(nic.rail, nic.of or nic.id) for nic in compute})
     if not found:
         raise (_OptionError if options.host else InputError)(
             f"the fabric has no compute NIC of host {host}; name this node's NICs by --nic, or its host by --host"

@@ -191,3 +191,36 @@ def export_chakra(
     from heddle.programs.console.simulators import export_chakra as command
 
     command(fabric, jobs, out, sys.stdout)
+
+
+class EvFormat(StrEnum):
+    """What `heddle export ev` writes."""
+
+    JSON = "json"
+    SIDS = "sids"
+    HTSIM = "htsim"
+
+
+@export.command("ev")
+def export_ev(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file; it has paths_per_flow.")],
+    form: Annotated[
+        EvFormat,
+        typer.Option("--format", help="json: lists by NIC; sids: an SRv6 address an entry; htsim: path numbers."),
+    ] = EvFormat.JSON,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="For htsim: the folder of the files.")
+    ] = None,
+) -> None:
+    """Plan jobs and write the path sets of their flows for NICs that spray, and for the simulator htsim.
+
+    json has, by sending NIC, the list of each flow: source ports or SRv6 addresses, each ACTIVE or DENIED. sids has a
+    line for each entry, with its address as a /128. htsim writes paths.txt with explicit path numbers, and the
+    connection matrix flows.cm. Exit status: 0; 2 for bad input, and nothing is written; 3 where there is no plan.
+
+    Example: heddle export ev fabric.yaml jobs.yaml --format htsim -o simulation
+    """
+    from heddle.programs.console.ev import export_ev as command
+
+    command(fabric, jobs, form.value, out, sys.stdout)

@@ -74,10 +74,12 @@ def plan(
     with _uncollected():
         from heddle.programs.console.plan import run_plan
 
-        run_plan(
-            fabric, jobs, as_json=as_json, rules=rules, beside=beside, failed=failed or (), planner=planner,
-            planner_limit_s=planner_seconds,
-        )  # fmt: skip
+        foreign = None
+        if planner is not None:
+            from heddle.library.by_planner import Foreign
+
+            foreign = Foreign(planner, planner_seconds)
+        run_plan(fabric, jobs, as_json=as_json, rules=rules, beside=beside, failed=failed or (), planner=foreign)
 
 
 def suggest(

@@ -1,0 +1,77 @@
+"""Running jobs over several planes: what a failure in one costs, and what returns with it."""
+
+from heddle.controller.model.health import Health
+from heddle.controller.model.plan import Replan
+from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.runtime.planning.wire import columns_of, job_of
+from tests.support.fabrics.planner_cases import custom, fabric_of
+from tests.support.fabrics.planner_cases import job_of as request_of
+from tests.support.fabrics.service import Service
+
+GBPS = 10**9
+RING = {"kind": "RING_ALL_REDUCE", "bytes": 10**6}
+PLANE_1_GONE = Health(down_switches=frozenset({"p1-spine1", "p1-spine2"}))
+
+
+def two_planes() -> Service:
+    return Service(fabric_of(spines=2, leaves=2, hosts_per_leaf=2, planes=2))
+
+
+def begun(collective: dict) -> tuple[Service, Replan]:
+    service = two_planes()
+    ranks = [f"h{host}-n0" for host in (1, 3, 2, 4)]
+    return service, service.arrive(request_of(service.fabric, collective, ranks=ranks))
+
+
+def rates(plan: Replan) -> dict[str, int]:
+    """Return the rate in Gbit/s that each NIC sends at, over all its ports."""
+    found: dict[str, int] = {}
+    for flow in plan.jobs[0].flows:
+        nic = flow.src_nic.split("/")[0]
+        found[nic] = found.get(nic, 0) + flow.rate_bps
+    return {nic: rate // GBPS for nic, rate in sorted(found.items())}
+
+
+def test_a_port_of_a_nic_that_fails_costs_its_nic_a_half_and_those_that_do_not_send_to_it_nothing():
+    service, plan = begun(RING)
+    assert rates(plan) == {"h1-n0": 200, "h2-n0": 200, "h3-n0": 200, "h4-n0": 200}
+    failed = service.become(Health(down_nics=frozenset({"h1-n0/p1"})))
+    assert rates(failed) == {"h1-n0": 100, "h2-n0": 200, "h3-n0": 200, "h4-n0": 100}
+    assert not failed.stranded
+    assert rates(service.become(Health())) == rates(plan)
+
+
+def test_a_flow_of_a_rate_of_its_own_goes_on_over_the_planes_that_are_left():
+    service, _ = begun(custom((0, 1, 80 * GBPS)))
+    failed = service.become(PLANE_1_GONE)
+    assert [flow.rate_bps for flow in failed.jobs[0].flows] == [80 * GBPS, 1]
+    assert not failed.stranded
+    assert [flow.rate_bps for flow in service.become(Health()).jobs[0].flows] == [40 * GBPS, 40 * GBPS]
+
+
+def test_a_job_that_begins_while_a_plane_is_gone_uses_it_once_it_is_back():
+    service = two_planes()
+    service.become(PLANE_1_GONE)
+    plan = service.arrive(request_of(service.fabric, RING, ranks=["h1-n0", "h3-n0"]))
+    assert rates(plan) == {"h1-n0": 100, "h3-n0": 100}
+    assert not plan.stranded
+    back = service.become(Health())
+    assert rates(back) == {"h1-n0": 200, "h3-n0": 200}
+    assert all(flow.links[1].startswith(f"p{flow.src_nic[-1]}-") for flow in back.jobs[0].flows)
+
+
+def test_flows_without_a_path_in_any_plane_are_stranded():
+    service, _ = begun(RING)
+    gone = frozenset(f"p{plane}-spine{spine}" for plane in (0, 1) for spine in (1, 2))
+    assert len(service.become(Health(down_switches=gone)).stranded["job"]) == 8
+
+
+def test_demands_cross_to_the_controller_and_back():
+    service, plan = begun(custom((0, 1, 80 * GBPS)))
+    topology, before = topology_of(service.fabric), (service.kept[0][0], plan.jobs[0])
+    after = service.become(PLANE_1_GONE).jobs[0]
+    columns = columns_of(topology, (before[0], after), before[1])
+    assert columns.paths is None
+    found = job_of(topology, before[0], columns, before[1])
+    assert [flow.demand_bps for flow in found.flows] == [80 * GBPS, 1]
+    assert found.link_loads_bps == after.link_loads_bps
