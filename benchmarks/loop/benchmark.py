@@ -17,6 +17,7 @@ from heddle.benchmarks.loop import (
     arrivals,
     bad_switch,
     churn,
+    convergence,
     costs,
     failures,
     hostile,
@@ -282,6 +283,32 @@ def jobs_arrive_and_leave(out: TextIO, count: int = 70, seeds: Sequence[int] = (
     return found
 
 
+def jobs_converge(out: TextIO, arrivals: int = 40, seed: int = SEED) -> dict[str, Any]:
+    """Compare the time-weighted mean job speed with planning all again at each arrival, on 1,024 GPUs."""
+    found: dict[str, Any] = {"goal_ratio": 0.95, "goal_processor_s": 0.5, "every_ms": convergence.EVERY_MS}
+    for scene in convergence.SCENES:
+        rows = list(convergence.measured(scene, arrivals, seed, _progress(scene.name)))
+        speed, again, before = (float(np.mean([getattr(row, name) for row in rows])) for name in COMPARED)
+        taken = [row for row in rows if row.moved]
+        gained = sum((row.after - row.before) * convergence.EVERY_MS / 1e3 for row in taken)
+        cost = sum(row.before * row.lost_s for row in taken) / max(gained, 1e-9)
+        found[scene.name] = {
+            "speed": speed, "again": again, "before": before, "ratio": speed / again, "cost_of_gain": cost,
+            "goal_s": spread([row.goal_s for row in rows]), "moved": spread([row.moved for row in rows]),
+        }  # fmt: skip
+        print(
+            f"  {scene.name}: job speed {speed:.3f}, {speed / again:.2f} of all again ({again:.3f}); {before:.3f} "
+            f"before; moves cost {cost:.1%} of their gain",
+            file=out,
+            flush=True,
+        )
+        line(out, "a goal, processor time", spread([row.goal_s * 1e3 for row in rows]))
+    return found
+
+
+COMPARED = ("speed", "again", "before")
+
+
 def decisions_scale(out: TextIO, arrivals: int = 600, cables: int = 50) -> dict[str, Any]:
     """Measure the time from an event to its effects on 16,384 GPUs, with the default moves."""
     scene, drawn = Scene(fabric="", placement="random", sends="rings", qps=1), two_tiers(16_384, 64)
@@ -334,6 +361,7 @@ PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
         "rings on random GPUs arrive and leave over gRPC, 3 tiers, 1,024 GPUs 88 % full",
         jobs_arrive_and_leave,
     ),
+    "convergence": ("rings with all-to-alls on random GPUs of 1,024 arrive and leave, and converge", jobs_converge),
     "decisions": ("jobs arrive and leave, 50 cables fail and return, 256 leaves x 64 spines", decisions_scale),
     "ratios": ("the fullest link after 1 to 4 failures, 4 x 8 x 32", plans_compare),
 }

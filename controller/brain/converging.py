@@ -17,7 +17,7 @@ class Convergence:
     `token` is that of the request under way; it is for the jobs `asked`, by id, and for what was out of use in
     `health`. The set of jobs last changed at `changed_unix_ms`; `gap_ms` is the mean time between changes lately. The
     goal is sought at `due_unix_ms`; None: not before something changes. `recent` are the sets of jobs that converged
-    last, newest last. `verdict` is the last decision in words.
+    last, newest last, `count` how often they did. `verdict` is the last decision in words.
     """
 
     token: int | None = None
@@ -28,3 +28,4 @@ class Convergence:
     due_unix_ms: int | None = None
     recent: tuple[frozenset[str], ...] = ()
     verdict: str = ""
+    count: int = 0

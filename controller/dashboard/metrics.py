@@ -44,6 +44,12 @@ WAITING = Family("heddle_requests_waiting", "gauge", "Requests that wait for the
 FULLEST = Family("heddle_max_link_utilisation", "gauge", "Planned utilisation of the fullest link, at the newest job.")
 SLOWED = Family("heddle_flows_slowed", "gauge", "Planned flows with a max-min share below 1, at the newest job.")
 OVERLOADED = Family("heddle_links_over_capacity", "gauge", "Links planned above their capacity, at the newest job.")
+CONVERGENCES = Family("heddle_convergences_total", "counter", "Moves of all flows at once to a plan of all of them.")
+BELOW_GOAL = Family(
+    "heddle_jobs_below_goal",
+    "gauge",
+    "Mean speed of the jobs below that of the goal of a convergence, 0 to 1; 0 also where it is not known.",
+)
 GENERATION = Family("heddle_topology_generation", "gauge", "Number of the current topology; each change adds 1.")
 REFUSED = Family("heddle_events_refused_total", "counter", "Events dropped because the inbox was full.")
 INBOX = Family("heddle_events_waiting", "gauge", "Events that wait in a lane of the inbox.", ("lane",))
@@ -173,7 +179,8 @@ HISTORY = {
 }
 FAMILIES = (
     SWITCHES, CONNECTED, LACKING, LAGGING, MISSING, JOBS, LINKS_DOWN, BAD_CABLES, LEFT, WAITING, FULLEST, SLOWED,
-    OVERLOADED, GENERATION, REFUSED, INBOX, OVERTOOK, UNRECORDED, SUPPRESSED, UNAUDITED, JOURNALED, FAILING,
+    OVERLOADED, CONVERGENCES, BELOW_GOAL, GENERATION, REFUSED, INBOX, OVERTOOK, UNRECORDED, SUPPRESSED, UNAUDITED,
+    JOURNALED, FAILING,
     *JOURNAL.values(), PREVIEWS, REFUSED_PREVIEWS,
     *REPORTED.values(), *MEASURED.values(), LIMITED, RULES, AGENTS, *PROBES.values(), PROBES_OF, REPLIES_OF, LIES,
     CABLES, FRAMES,
@@ -227,6 +234,8 @@ def _state_lines(state: State) -> Iterator[str]:
     yield from lines(FULLEST, [("", state.certificate.max_link_utilisation)])
     yield from lines(SLOWED, [("", state.certificate.flows_slowed)])
     yield from lines(OVERLOADED, [("", state.certificate.links_over_capacity)])
+    yield from lines(CONVERGENCES, [("", state.convergence.count)])
+    yield from lines(BELOW_GOAL, [("", state.certificate.below_goal)])
     yield from lines(GENERATION, [("", state.topology_generation)])
     yield from lines(RULES, [(label_text(("switch", name)), count) for name, count in rules])
 

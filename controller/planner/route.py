@@ -208,7 +208,7 @@ class Router:
         if len(batches) > 1:
             hops = joint.lowered(hops, goal, free)
             if free.all() and joint.fullest(hops) > goal:
-                other = joint.lowered(self._by_phase(flows, joint, base), goal, free)
+                other = joint.lowered(self.by_phase(flows, joint, base), goal, free)
                 hops = other if joint.fullest(other) < joint.fullest(hops) else hops
         hops = joint.settled(hops, free)
         if len(batches) == 1 and free.all() and joint.slowed(hops):
@@ -232,7 +232,7 @@ class Router:
         if len(flows) * len(self.segments.first) <= MAX_GREEDY * len(leaves):
             yield joint.placed(empty, order)
 
-    def _by_phase(self, flows: Flows, joint: Joint, base: Floats) -> Ints:
+    def by_phase(self, flows: Flows, joint: Joint, base: Floats) -> Ints:
         """Route the phase of the largest flows of every job as one set, then the other phases beside these."""
         first, order = _coarsest_phases(flows)
         hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)

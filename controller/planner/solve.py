@@ -102,13 +102,14 @@ class Chosen:
 
     `moved` marks the flows of running jobs, job by job, whose paths it has changed: `hops` then begins with theirs.
     `running` are the joined paths of the running jobs, where the caller has them. `as_given` leaves `hops` as they are,
-    incasts too.
+    incasts too. With `mirrored` ACKs return on the paths of their flows, without a search for more even ones.
     """
 
     hops: Ints | None = None
     moved: Flags | None = None
     running: Paths | None = None
     as_given: bool = False
+    mirrored: bool = False
 
 
 def draft(
@@ -122,7 +123,7 @@ def draft(
     `router` is one for `health`, where the caller has it; its topology may have degraded cables.
     """
     chosen = chosen or Chosen()
-    hops, moved = chosen.hops, chosen.moved
+    moved = chosen.moved
     topology = router.topology if router is not None else topology_of(fabric)
     router = router or Router(topology=topology, live=Live.of(topology, health))
     live = router.live
@@ -139,16 +140,11 @@ def draft(
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
         return Infeasible(why=why)
     streams = with_guards(old.streams(topology), topology, kept)
-    routed = hops
-    if hops is None or (moved is not None and not chosen.as_given):
-        routed, hops = paths_beside(router, jobs, old, streams, new, hops)
-    if (why := no_path(topology, live, job_ids, new, hops)) is not None:
-        return Infeasible(why=why)
-    if is_sprayed(requests) and not chosen.as_given:
-        hops = seated(live, jobs, new, hops, new.job >= len(kept))
-    hops, as_routed = with_gone(router, new, hops), hops is routed
-    reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=as_routed)
-    found = _with_ports(fabric, topology, streams, new, (hops, reverse_hops))
+    paths = _paths(router, jobs, (old, streams), new, chosen, is_sprayed=is_sprayed(requests), first=len(kept))
+    if isinstance(paths, Infeasible):
+        return paths
+    hops = paths[0]
+    found = _with_ports(fabric, topology, streams, new, paths)
     whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
     pinning = (new, hops) if stay is None else (whole.flows, whole.hops)
     spread = sprayed(live, jobs, whole.flows, whole.hops)
@@ -171,6 +167,25 @@ def draft(
         conserving=conserving_flows(left or topology, whole.flows, rates, turns),
         sprayed=spread,
     )
+
+
+def _paths(
+    router: Router, jobs: Sequence[JobRequest], kept: tuple[Paths, Streams], new: Flows, chosen: Chosen, *,
+    is_sprayed: bool, first: int,
+) -> tuple[Ints, Ints] | Infeasible:  # fmt: skip
+    """Return the links of new flows and of their ACKs; flows of the jobs from number `first` on are fresh."""
+    old, streams = kept
+    routed = hops = chosen.hops
+    if hops is None or (chosen.moved is not None and not chosen.as_given):
+        routed, hops = paths_beside(router, jobs, old, streams, new, hops)
+    if (why := no_path(router.topology, router.live, [job.job_id for job in jobs], new, hops)) is not None:
+        return Infeasible(why=why)
+    if is_sprayed and not chosen.as_given:
+        hops = seated(router.live, jobs, new, hops, new.job >= first)
+    hops, as_routed = with_gone(router, new, hops), hops is routed
+    if chosen.mirrored:
+        return hops, router.topology.mirrored(hops)
+    return hops, reverse_paths(router, jobs, old, streams, new, hops, as_routed=as_routed)
 
 
 def _with_ports(

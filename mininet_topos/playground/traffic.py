@@ -28,13 +28,14 @@ SCENES: dict[str, Callable[[Fabric, int], Scene]] = {"hog": Hog, "storm": Storm}
 KINDS = (*WORKLOADS, *SCENES)
 MAX_SECONDS, MIN_RATE_MBPS = 3_600.0, 0.1
 REPORT_S = 1.0
+MAX_PATHS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficRequest:
     """What to run. `rate_bps` is each flow's demand; 0: as fast as its NICs are.
 
-    With `exceed`, planned flows exceed their rates where the plan lets them.
+    With `exceed`, planned flows exceed their rates where the plan lets them. Over `paths` above 0, planned flows spray.
     """
 
     workload: str
@@ -43,6 +44,7 @@ class TrafficRequest:
     rate_bps: int = 0
     seed: int = 1
     exceed: bool = False
+    paths: int = 0
 
     def __post_init__(self) -> None:
         """Raise InputError with all problems, each in one line."""
@@ -58,6 +60,10 @@ class TrafficRequest:
             problems.append(f"--rate: the rates of {self.workload} are fixed, leave it out")
         if self.exceed and not self.planned:
             problems.append("--exceed: only planned flows have rates to exceed, leave it or --hashed out")
+        if not 0 <= self.paths <= MAX_PATHS:
+            problems.append(f"--paths {self.paths}: must be 1 to {MAX_PATHS}, or left out")
+        elif self.paths and (not self.planned or self.workload in SCENES):
+            problems.append("--paths: only planned workloads other than hog and storm spray, leave it out")
         if problems:
             raise InputError(*problems)
 
@@ -69,18 +75,30 @@ class TrafficRequest:
     @property
     def text(self) -> str:
         """Return workload and mode."""
-        return f"{self.workload}, {self.mode}"
+        return f"{self.workload}, {self.mode}{f', {self.paths} paths' if self.paths else ''}"
 
 
 def traffic_request(
-    workload: str, planned: bool, seconds: float, rate_mbps: float | None, seed: int, exceed: bool = False
+    workload: str,
+    planned: bool,
+    seconds: float,
+    rate_mbps: float | None,
+    seed: int,
+    exceed: bool = False,
+    paths: int = 0,
 ) -> TrafficRequest:
     """Return the request of a command line; raises InputError."""
     if rate_mbps is not None and not (isfinite(rate_mbps) and rate_mbps >= MIN_RATE_MBPS):
         raise InputError(f"--rate {rate_mbps:g}: must be at least {MIN_RATE_MBPS:g} Mbit/s")
     rate_bps = round((rate_mbps or 0.0) * 1e6)
     return TrafficRequest(
-        workload=workload, planned=planned, seconds=seconds, rate_bps=rate_bps, seed=seed, exceed=exceed
+        workload=workload,
+        planned=planned,
+        seconds=seconds,
+        rate_bps=rate_bps,
+        seed=seed,
+        exceed=exceed,
+        paths=paths,
     )
 
 
@@ -99,8 +117,9 @@ def run_traffic(
             cast = _cast(stage, _workload(lab.fabric, request), request.planned)
         else:
             cast = scene.planned(stage) if request.planned else scene.hashed(stage)
+        period_s = 0.0 if request.paths else REPORT_S  # a path that is denied is reported at once
         with _reporting(lab, client, cast) as report:
-            played = stage.play(cast, _Progress(_Rate(lab, on_progress), report).on_progress)
+            played = stage.play(cast, _Progress(_Rate(lab, on_progress), report, period_s).on_progress)
     finally:
         if scene is not None:
             scene.end(stage)
@@ -126,6 +145,9 @@ def _workload(fabric: Fabric, request: TrafficRequest) -> Workload:
         )
         collective = Collective(kind=CollectiveKind.CUSTOM, size_bytes=flows[0].size_bytes, flows=demands)
         job = replace(job, collectives=(collective,))
+    if request.paths:
+        sprayed = tuple(replace(one, paths_per_flow=request.paths) for one in job.collectives)
+        job = replace(job, collectives=sprayed)
     return replace(found, job=job, flows=flows)
 
 
@@ -152,16 +174,16 @@ class _Rate:
 
 
 class _Progress:
-    """Shows the rate a few times a second, and reports queue pairs at most once in `REPORT_S`."""
+    """Shows the rate a few times a second, and reports queue pairs at most once in a period."""
 
-    def __init__(self, rate: _Rate, report: Callable[[], None]) -> None:
-        self._rate, self._report, self._due_s = rate, report, 0.0
+    def __init__(self, rate: _Rate, report: Callable[[], None], period_s: float) -> None:
+        self._rate, self._report, self._due_s, self._period_s = rate, report, 0.0, period_s
 
     def on_progress(self, seconds: float) -> None:
         """Do what is due."""
         self._rate.on_progress(seconds)
         if seconds >= self._due_s:
-            self._due_s = seconds + REPORT_S
+            self._due_s = seconds + self._period_s
             self._report()
 
 
@@ -227,7 +249,7 @@ def request_of(message: dict[str, Any]) -> TrafficRequest:
         return TrafficRequest(
             workload=str(message["workload"]), planned=bool(message["planned"]), seconds=float(message["seconds"]),
             rate_bps=int(message["rate_bps"]), seed=int(message["seed"]),
-            exceed=bool(message.get("exceed", False)),
+            exceed=bool(message.get("exceed", False)), paths=int(message.get("paths", 0)),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, OverflowError) as fault:
         raise InputError(f"malformed request: {type(fault).__name__} {fault}") from None

@@ -125,11 +125,12 @@ def _call(call: Callable[[], Reply]) -> Reply:
 
 
 def request_message(job: JobRequest, tenant: str) -> pb.SubmitJobRequest:
-    """Return the gRPC message of a job request of a tenant."""
+    """Return the gRPC message of a job request of a tenant; the lab's NICs let a queue pair drain before it moves."""
     return pb.SubmitJobRequest(
         job_id=job.job_id,
         tenant=tenant,
         ranks=job.ranks,
         collectives=map(collective_fields, job.collectives),
         incast=pb.Incast.Name(int(job.incast)),
+        drains_before_moves=True,
     )

@@ -56,7 +56,9 @@ def _noted(before: State, state: State, now: int) -> State:
         gap_ms = now - known.changed_unix_ms
         mean_ms = (3 * known.gap_ms + gap_ms) // 4 if known.changed_unix_ms else known.gap_ms
         known = replace(known, changed_unix_ms=now, gap_ms=mean_ms)
-    due = now if known.due_unix_ms is None else known.due_unix_ms
+    # After a goal that was dropped, `asked` says for what: one that is due again a little later then is not hurried.
+    waits = known.due_unix_ms is not None and bool(known.asked)
+    due = known.due_unix_ms if waits else now
     return replace(state, convergence=replace(known, due_unix_ms=due))
 
 
@@ -114,7 +116,8 @@ def _converges(state: State, event: Solved, plan: Replan, now: int) -> Outcome:
     state = replace(state, active=Active(token=event.token, work=work, health=state.out_of_use))
     state, effects = applied(state, plan, work.reason, now, Cause.CONVERGENCE)
     recent = (*(each for each in state.convergence.recent if each != jobs), jobs)[-MAX_RECENT:]
-    known = replace(state.convergence, asked=_asked(state), recent=recent, verdict=text)
+    known = state.convergence
+    known = replace(known, asked=_asked(state), recent=recent, verdict=text, count=known.count + 1)
     return replace(state, convergence=known), (*effects, Note(severity="info", subject="convergence", text=text))
 
 

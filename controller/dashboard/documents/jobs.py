@@ -93,6 +93,7 @@ def _certificate(plan: JobPlan, *, by_construction: bool) -> Certificate:
         "worst_share": found.worst_share,
         "flows_work_conserving": conserving_count(plan.flows.flows),
         "assumed": found.assumed,
+        "below_goal": found.below_goal,
         "probed": found.probed,
         "paths_confirmed": found.paths_confirmed,
         "oldest_confirmation_ms": found.oldest_confirmation_unix_ms or None,

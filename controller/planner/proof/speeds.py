@@ -6,18 +6,17 @@ from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Floats, Ints
 from heddle.controller.planner.ground.loads import link_loads
-from heddle.controller.planner.proof.fluid import completion_ns, fair_shares, planned_rates
+from heddle.controller.planner.proof.fluid import completion_ns, planned_rates
 
 
 def job_speeds(topology: Topology, flows: Flows, hops: Ints, jobs: int) -> Floats:
     """Return the speed of `jobs` jobs, numbered from 0: 1 where none of a job's flows is slowed.
 
-    It is that of the fluid model at max-min fair rates (`completion_ns`). A job without sizes has its mean share, one
-    without flows 1, and one with a flow that has no rate 0.
+    It is that of the fluid model at the planned rates (`completion_ns`). A job without sizes has the mean of its rates
+    over its demands, one without flows 1, and one with a flow that has no rate 0.
     """
     loads = link_loads(topology, flows, hops)
     rates = planned_rates(topology, flows, hops, loads)
-    shares = fair_shares(topology, flows, hops, loads, rates)
     begins = np.searchsorted(flows.job, np.arange(jobs + 1))
     speeds = np.ones(jobs)
     for number in range(jobs):
@@ -26,6 +25,8 @@ def job_speeds(topology: Topology, flows: Flows, hops: Ints, jobs: int) -> Float
             continue
         own = flows.rows(part)
         least_ns, taken_ns = completion_ns(own, own.demand_bps), completion_ns(own, rates[part])
-        known = least_ns > 0 or not own.size_bytes.any()
-        speeds[number] = least_ns / taken_ns if taken_ns else float(shares[part].mean()) if known else 0.0
+        if taken_ns:
+            speeds[number] = least_ns / taken_ns
+        else:
+            speeds[number] = 0.0 if least_ns else float((rates[part] / np.maximum(own.demand_bps, 1)).mean())
     return speeds

@@ -26,6 +26,8 @@ MAX_PATHS = 12_000_000
 MAX_PATHS_SETTLED = 1_000_000
 PATIENCE, PATIENCE_SETTLED = 6_000, 200
 """The number of moves without an improvement after which a search ends."""
+MAX_PATHS_HALVED, PATIENCE_HALVED = 2_000_000, 1_000
+"""Limits of all searches of `halved` together."""
 MAX_PATHS_SLOWED, PATIENCE_SLOWED = 50_000, 20_000
 """Limits of each search for few slowed flows: paths evaluated, which cost more than those of the other searches, in all
 and without an improvement."""
@@ -101,6 +103,24 @@ class Joint:
             if missed:
                 goal = limit
             limit = (goal + worst) / 2
+        return hops
+
+    def halved(self, hops: Ints, goal: float) -> Ints:
+        """Return paths with a lower maximum, by less work than `lowered`: each search is for half the way to `goal`."""
+        worst, paths, free = self.fullest(hops), MAX_PATHS_HALVED, np.ones(len(hops), dtype=np.bool_)
+        for _ in range(HALVINGS):
+            if worst <= goal * (1 + CLOSE) or paths <= 0:
+                break
+            net, loads, moving = self._begin(hops, free)
+            limit, part = (goal + worst) / 2, min(paths, MAX_PATHS_HALVED * 3 // 10)
+            wanted = Goal(limit=limit, cap=np.inf, by_flow=False, in_phase=1.0)
+            missed, left = relax(net, loads, moving, wanted, MAX_MOVES, part, PATIENCE_HALVED)
+            found, paths = packed(moving.hops), paths - part + left
+            full = self.fullest(found)
+            if full < worst:
+                hops, worst = found, full
+            if missed:
+                goal = limit
         return hops
 
     def settled(self, hops: Ints, free: Flags) -> Ints:

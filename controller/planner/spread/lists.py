@@ -66,7 +66,7 @@ def sprayed(
     found = found if live.whole else replace(found, sets=denied(live, found))
     if not weights:
         return found
-    carried = np.append(live.links, True)[hops].all(axis=1)
+    carried = np.asarray(np.append(live.links, True)[hops].all(axis=1))
     return weighed(found, splittable_bound(topology, live, flows.rows(carried), found.split[carried]).value)
 
 

@@ -154,6 +154,8 @@ def _print_plan(plan: pb.JobPlan) -> None:
         f"  of all jobs' flows {proof.flows_slowed} are slowed (share {proof.mean_share:.3f} on average, "
         f"{proof.worst_share:.3f} at worst), {proof.links_over_capacity} links are over their capacity"
     )
+    if proof.below_goal:
+        print(f"  {screen.below_goal(proof.below_goal)}")
     if proof.assumed:
         print("  assumed: nothing says what this job sends")
     if proof.flows_work_conserving:

@@ -118,6 +118,11 @@ def confirmed_paths(paths: int, flows: int, oldest_unix_ms: int) -> str:
     return f"the paths of {paths} of {flows} flows are confirmed, the oldest at {when}"
 
 
+def below_goal(speed: float) -> str:
+    """Return by how much the mean speed of jobs is below that of a plan of all flows."""
+    return f"the mean speed of the jobs is {speed:.3f} below that of a plan of all flows, to which they may converge"
+
+
 def _spraying(found: Spraying) -> str:
     figures = (
         ("one path a flow", found.single_path_max_link_utilisation),

@@ -76,6 +76,10 @@ def traffic(
         bool,
         typer.Option("--exceed", help="Let planned flows exceed their rates where the plan does (work_conserving)."),
     ] = False,
+    paths: Annotated[
+        int,
+        typer.Option(metavar="K", show_default=False, help="Planned flows spray over K paths each, 1 to 256."),
+    ] = 0,
     name: Annotated[str | None, _NAME] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
@@ -91,7 +95,7 @@ def traffic(
     from heddle.mininet_topos.playground.command import run_lab_traffic
     from heddle.mininet_topos.playground.traffic import traffic_request
 
-    run_lab_traffic(traffic_request(workload, planned, seconds, rate, seed, exceed), name, as_json)
+    run_lab_traffic(traffic_request(workload, planned, seconds, rate, seed, exceed, paths), name, as_json)
 
 
 @lab.command("cut")

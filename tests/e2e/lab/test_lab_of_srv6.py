@@ -52,8 +52,8 @@ def test_planned_traffic_runs_before_a_cut_around_it_and_after_its_repair(runnin
     assert done.stdout == "".join(f"{leaf}: 2 cables, all return, 2 packets\n" for leaf in ("leaf1", "leaf2")), done
     assert done.returncode == 0
 
-    def slowest_bps() -> int:
-        found = call(lab, TRAFFIC)
+    def slowest_bps(paths: int = 0) -> int:
+        found = call(lab, TRAFFIC | {"paths": paths})
         assert len(found["flows"]) == 4
         assert found["problems"] == []
         return min(flow["goodput_bps"] for flow in found["flows"])
@@ -75,3 +75,4 @@ def test_planned_traffic_runs_before_a_cut_around_it_and_after_its_repair(runnin
     assert slowest_bps() > 0
     call(lab, {"op": "heal", "link": CABLE})
     assert slowest_bps() > 0
+    assert slowest_bps(paths=2) > 0

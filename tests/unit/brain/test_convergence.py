@@ -150,5 +150,9 @@ def test_jobs_that_come_and_go_converge_once() -> None:
         submitted(driver, mixed(f"job{number}", hosts), reply=20 + number)
     assert moves(driver) == moved
     assert "one comes and goes" in verdict(driver)
+    sought = len(driver.goals)
+    driver.feed(Release(reply=30, job_id="job1"))
+    assert len(driver.goals) == sought + 1
+    submitted(driver, mixed("job1", PLACES[1]), reply=31)
     later(driver, RECURS_MS)
     assert moves(driver) > moved

@@ -13,6 +13,7 @@ from heddle.controller.model.error import InputError
 from heddle.programs.console.events import since_ns
 from heddle.programs.console.telemetry.rates import PortRates
 from heddle.programs.console.telemetry.top import table
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
 from tests.support.controllers.served_controller import served
 
@@ -149,3 +150,11 @@ def test_the_table_cuts_no_number_on_a_screen_of(width):
     assert "…" not in text
     assert text.rstrip().endswith("stale")
     assert all(part in text for part in ("pod12-leaf104:33", "100.0%", "98.7 Gbit/s", "123456", "999 KiB"))
+
+
+@pytest.mark.parametrize(("below", "is_shown"), [(0.437, True), (0.0, False)])
+def test_top_shows_how_far_jobs_are_from_the_goal_of_a_convergence(below, is_shown):
+    screen = io.StringIO()
+    plans = [pb.JobPlan(job_id="a", certificate=pb.Certificate(below_goal=below))]
+    Console(width=120, file=screen).print(table([], rows_shown=1, sort="port", width=120, plans=plans))
+    assert ("the mean speed of the jobs is 0.437 below" in screen.getvalue()) is is_shown

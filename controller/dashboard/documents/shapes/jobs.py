@@ -25,7 +25,8 @@ class Certificate(TypedDict):
     """How good the whole plan is; `own` is the fullest link of this job. `proof` names the kind of the bound.
 
     `flows_work_conserving` flows of this job may exceed their planned rates; shares assume that none does.
-    `assumed`: nothing says what this job sends.
+    `assumed`: nothing says what this job sends. `below_goal` is by how much the mean speed of all jobs is below that
+    of the goal of a convergence.
     On a fabric that hashes it is `probed`: probes have seen the paths of `paths_confirmed` flows of this job, the
     oldest of them last at `oldest_confirmation_ms`; `probes` were sent for this generation. Where packets name their
     paths, these are `by_construction`.
@@ -42,6 +43,7 @@ class Certificate(TypedDict):
     worst_share: float
     flows_work_conserving: int
     assumed: bool
+    below_goal: float
     probed: bool
     paths_confirmed: int
     oldest_confirmation_ms: int | None

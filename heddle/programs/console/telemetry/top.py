@@ -27,15 +27,15 @@ FRAME_LINES = 7
 MAX_JOBS_NAMED = 5
 ROWS_WHEN_PIPED = 40
 JOBS_EVERY_S = 5.0
-"""How often jobs are read on a fabric that hashes."""
+"""How often jobs are read: all of them on a fabric that hashes, else one page, for what jobs have in common."""
 HOT, WARM = 0.95, 0.7
 WIDE = 120
 UNKNOWN = "?"
 """Shown instead of a rate until a port has two samples."""
 
 
-class Probed(NamedTuple):
-    """Plans of jobs, and when they were read."""
+class Plans(NamedTuple):
+    """Plans of jobs without flows, and when they were read."""
 
     plans: tuple[pb.JobPlan, ...]
     read_s: float
@@ -47,7 +47,7 @@ class _PortStream:
     def __init__(self, client: Client, ports: Sequence[str]) -> None:
         topology = client.fabric.GetTopology(pb.GetTopologyRequest())
         self._board = Board({link.src: link.capacity_bps for link in topology.links})
-        self._client, self._hashes, self._jobs = client, topology.hashes, Probed((), -JOBS_EVERY_S)
+        self._client, self._hashes, self._jobs = client, topology.hashes, Plans((), -JOBS_EVERY_S)
         self._lock = threading.Lock()
         self._ended: grpc.RpcError | None = None
         self._call = client.telemetry.WatchPorts(pb.WatchPortsRequest(ports=ports))
@@ -61,12 +61,13 @@ class _PortStream:
         with self._lock:
             return self._board.rows(sort)
 
-    def probed(self) -> tuple[pb.JobPlan, ...]:
-        """Return the plans, without flows, whose paths probes confirm: none on a fabric that does not hash."""
+    def plans(self) -> tuple[pb.JobPlan, ...]:
+        """Return the plans of jobs, without flows."""
         now_s = time.monotonic()
-        if self._hashes and now_s - self._jobs.read_s >= JOBS_EVERY_S:
-            found = all_jobs(self._client, without_flows=True).jobs
-            self._jobs = Probed(tuple(plan for plan in found if plan.certificate.probed), now_s)
+        if now_s - self._jobs.read_s >= JOBS_EVERY_S:
+            first = pb.ListJobsRequest(without_flows=True)
+            found = all_jobs(self._client, without_flows=True) if self._hashes else self._client.jobs.ListJobs(first)
+            self._jobs = Plans(tuple(found.jobs), now_s)
         return self._jobs.plans
 
     def complete(self) -> bool:
@@ -98,14 +99,14 @@ def top(server: str, ports: Sequence[str], *, sort: str, interval_s: float, once
         if once and not rows:
             raise UnavailableError(f"no sample within {ONCE_S:g} s; does an agent run? (heddle agent)")
         if as_json:
-            _print_json(rows, reader.probed())
+            _print_json(rows, reader.plans())
             while not once:
                 time.sleep(interval_s)
-                _print_json(reader.rows(sort), reader.probed())
+                _print_json(reader.rows(sort), reader.plans())
         elif once:
             out = screen.console()
             shown = len(rows) if out.is_terminal else ROWS_WHEN_PIPED
-            out.print(table(rows, rows_shown=shown, sort=sort, width=out.width, probed=reader.probed()))
+            out.print(table(rows, rows_shown=shown, sort=sort, width=out.width, plans=reader.plans()))
         else:
             _live(reader, sort, interval_s)
 
@@ -122,7 +123,7 @@ def _live(reader: _PortStream, sort: str, interval_s: float) -> None:
     with Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
         for rows in _every(reader, sort, interval_s):
             shown = max(1, out.size.height - FRAME_LINES)
-            found = table(rows, rows_shown=shown, sort=sort, width=out.width, probed=reader.probed())
+            found = table(rows, rows_shown=shown, sort=sort, width=out.width, plans=reader.plans())
             live.update(found, refresh=True)
 
 
@@ -133,17 +134,20 @@ def _every(reader: _PortStream, sort: str, interval_s: float) -> Iterator[list[P
 
 
 def table(
-    rows: Sequence[PortRates], *, rows_shown: int, sort: str, width: int, probed: Sequence[pb.JobPlan] = ()
+    rows: Sequence[PortRates], *, rows_shown: int, sort: str, width: int, plans: Sequence[pb.JobPlan] = ()
 ) -> Table:
     """Return the first rows as a table; stale ones are dim. A narrow terminal gets fewer columns, none cut.
 
-    Where the fabric hashes, a line says how many paths of jobs probes have confirmed.
+    Where the fabric hashes, a line says how many paths of jobs probes have confirmed. Another one says how far the jobs
+    are from the goal of a convergence, where that is known.
     """
     stale = sum(row.stale for row in rows)
     more = f", the first {rows_shown} shown" if len(rows) > rows_shown else ""
     title = f"{len(rows)} ports by {sort}{more}; {stale or 'none'} stale; marks, PFC and drops per second"
-    if probed:
+    if probed := [plan for plan in plans if plan.certificate.probed]:
         title += f"\n{paths_confirmed(probed)}"
+    if plans and plans[0].certificate.below_goal:
+        title += f"\n{screen.below_goal(plans[0].certificate.below_goal)}"
     found = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
     columns = [column for column in _COLUMNS if width >= WIDE or column.always]
     found.add_column("port", overflow="ellipsis", no_wrap=True)
@@ -210,7 +214,7 @@ _COLUMNS = (
 )
 
 
-def _print_json(rows: Sequence[PortRates], probed: Sequence[pb.JobPlan]) -> None:
+def _print_json(rows: Sequence[PortRates], plans: Sequence[pb.JobPlan]) -> None:
     fields = ("paths_confirmed", "oldest_confirmation_unix_ms", "probes")
     jobs = [
         {
@@ -218,8 +222,12 @@ def _print_json(rows: Sequence[PortRates], probed: Sequence[pb.JobPlan]) -> None
             "flow_count": plan.flow_count,
             **{name: getattr(plan.certificate, name) for name in fields},
         }
-        for plan in probed
+        for plan in plans
+        if plan.certificate.probed
     ]
-    found = {"unix_ms": time.time_ns() // 1_000_000, "ports": [row.as_dict() for row in rows], "probed_jobs": jobs}
+    found = {
+        "unix_ms": time.time_ns() // 1_000_000, "ports": [row.as_dict() for row in rows], "probed_jobs": jobs,
+        "below_goal": plans[0].certificate.below_goal if plans else 0.0,
+    }  # fmt: skip
     json.dump(found, sys.stdout)
     print(flush=True)

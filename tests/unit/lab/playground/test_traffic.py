@@ -47,6 +47,16 @@ def printed(found: TrafficResult) -> str:
             ("ring", False, 5, None, 1, True),
             r"--exceed: only planned flows have rates to exceed, leave it or --hashed out",
         ),
+        (("ring", True, 5, None, 1, False, 257), r"--paths 257: must be 1 to 256, or left out"),
+        (("ring", True, 5, None, 1, False, -1), r"--paths -1: must be 1 to 256, or left out"),
+        (
+            ("ring", False, 5, None, 1, False, 4),
+            r"--paths: only planned workloads other than hog",
+        ),
+        (
+            ("storm", True, 5, None, 1, False, 4),
+            r"--paths: only planned workloads other than hog",
+        ),
         (("storm", True, 5, 3, 1), r"--rate: the rates of storm are fixed, leave it out"),
     ],
 )

@@ -29,12 +29,13 @@ function probedText({ paths_confirmed: paths, oldest_confirmation_ms: oldest, pr
   return [verdict(paths < flows ? "warning" : "good", text), h("small", { class: "why" }, `the oldest at ${clock(oldest)}; ${count(probes)} probes for this generation`)];
 }
 
-function verdictText({ achieved, bound, proof, flows_slowed, mean_share, worst_share, flows_work_conserving: conserving, assumed }) {
+function verdictText({ achieved, bound, proof, flows_slowed, mean_share, worst_share, flows_work_conserving: conserving, assumed, below_goal }) {
   const parts = [];
   if (achieved !== null && bound !== null) parts.push(achieved <= bound * 1.0005 ? "Optimal: the plan reaches the bound." : `${ratio(achieved / bound)} times the bound.`);
   if (proof) parts.push(`Proof: ${proof}.`);
   if (flows_slowed) parts.push(`${flows_slowed} flows are slowed to ${ratio(mean_share)} of their rate on average, ${ratio(worst_share)} at worst.`);
   if (conserving) parts.push(`${plural(conserving, "flow")} of this job may send faster than predicted while a link is idle.`);
+  if (below_goal) parts.push(`The mean speed of the jobs is ${ratio(below_goal)} below that of a plan of all flows, to which they may converge.`);
   if (assumed) parts.push("Assumed: nothing says what this job sends.");
   return parts.join(" ");
 }
