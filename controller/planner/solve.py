@@ -341,16 +341,13 @@ def _steady(drafted: Draft, again: list[bool]) -> list[bool]:
         job, conserving = drafted.whole.flows.job[: len(rates)], drafted.conserving
         differs = rates != drafted.rates[: len(rates)]
         if conserving is not None or any(table.conserving is not None for table in plain):
-            known = np.concatenate([_marks(table.conserving, len(table)) for table in plain])
-            differs |= known != _marks(conserving, len(drafted.rates))[: len(rates)]
+            none = np.zeros(len(drafted.rates), dtype=np.bool_)
+            may = [none[: len(table)] if table.conserving is None else table.conserving for table in plain]
+            differs |= np.concatenate(may) != (none if conserving is None else conserving)[: len(rates)]
         steady[: len(tables)] = True
         steady[job[differs]] = False
         steady[again] = False
     return [bool(flag) for flag in steady]
-
-
-def _marks(conserving: Flags | None, flows: int) -> Flags:
-    return conserving if conserving is not None else np.zeros(flows, dtype=np.bool_)
 
 
 def _rated(placed: JobFlows, drafted: Draft, part: slice) -> JobFlows | None:
