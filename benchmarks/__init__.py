@@ -59,6 +59,10 @@ BENCHMARKS = {
         "heddle.benchmarks.fabric.page",
         "the dashboard's page in Chromium: 8,192 NICs, 10,000 flows, a new state each second; needs a source tree",
     ),
+    "path-sets": Benchmark(
+        "heddle.benchmarks.planning.path_sets",
+        "planned path sets beside random ones, all paths and one path: the fullest link over the bound, time, memory",
+    ),
     "plan": Benchmark(
         "heddle.benchmarks.planning.plan",
         "ours beside ECMP, Hedera's two schedulers and networkx; time, quality, memory, growth to a million flows",

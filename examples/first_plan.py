@@ -19,6 +19,7 @@ if sys.argv[1:]:
     from matplotlib import pyplot
 
     for name, each in (("planned", plan), ("with a cable cut", found.after)):
-        pyplot.plot(sorted(each.utilisation.values(), reverse=True), label=name)
-    pyplot.legend(title="utilisation of links, fullest first")
+        used = [share for link, share in each.utilisation.items() if link in fabric.cable_by_link]
+        pyplot.plot(sorted(used, reverse=True), label=name)
+    pyplot.legend(title="utilisation of links between switches, fullest first")
     pyplot.savefig(sys.argv[1])

@@ -112,7 +112,9 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
 
 def check_reach(fabric: Fabric) -> None:
-    """Raise NoAdmissiblePlanError if a NIC does not reach all others."""
+    """Raise NoAdmissiblePlanError if a NIC does not reach all others, InputError if NICs have several ports."""
+    if several := next((nic.of for nic in fabric.nics if nic.of), None):
+        raise InputError(f"NIC {several} has several ports: a lab has one plane, leave out `planes` and `ports`")
     for one in cut_off(fabric, fabric.failed):
         raise NoAdmissiblePlanError(f"host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}")
 

@@ -142,8 +142,8 @@ class Crossings(Protocol):
     def touched(self, tight: Flags) -> Ints:
         """Return the rows of the flows that cross a tight link."""
 
-    def part(self, rows: Ints) -> Part:
-        """Return some of the flows."""
+    def part(self, rows: Ints, tight: Flags) -> Part:
+        """Return some of the flows, with the tight links alone: no other can become full."""
 
 
 def planned_rates(
@@ -167,7 +167,7 @@ def planned_rates(
         part: Part = _Part.of(topology, flows, paths, touched)
     else:
         touched = crossings.touched(tight)
-        part = crossings.part(touched)
+        part = crossings.part(touched, tight)
     layer, job_of_layer, heavy = heaviest_layers_of(flows.job[touched], flows.phase[touched], part.demand_bps)
     # All heaviest phases compete with each other, so one filling serves them all; each other phase has its own.
     solved, first_members = np.empty(len(touched), dtype=np.int64), np.flatnonzero(heavy[layer])

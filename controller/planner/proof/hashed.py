@@ -27,6 +27,7 @@ class _Job(NamedTuple):
     pairs: tuple[Rows, Rows]
     leaves: Ints
     phased: bool
+    demand_bps: Ints
 
 
 class HashedLoads:
@@ -56,13 +57,16 @@ class HashedLoads:
     def _follow(self, segments: Segments, jobs: Sequence[JobRequest], flows: Flows) -> None:
         """Remove what has left or takes other paths now, and add what is new."""
         places = {request.job_id: number for number, request in enumerate(jobs)}
+        begins = np.searchsorted(flows.job, np.arange(len(jobs) + 1)).tolist()
         stays = {name: job for name, job in self._jobs.items() if name in places and jobs[places[name]] is job.request}
+        if self._topology.ports_of_rank is not None:  # demands follow what planes have left
+            demands = {name: flows.demand_bps[slice(*begins[places[name] : places[name] + 2])] for name in stays}
+            stays = {name: job for name, job in stays.items() if np.array_equal(job.demand_bps, demands[name])}
         gone = [job.pairs for name, job in self._jobs.items() if name not in stays]
         again = self._disturbed(segments, list(stays.values()))
         self._enter([*gone, *again], -1)
         if segments is not self._segments:
             self._segments, self._hashing = segments, Hashing.of(self._topology, segments)
-        begins = np.searchsorted(flows.job, np.arange(len(jobs) + 1)).tolist()
         new = {
             name: self._job(jobs[number], flows.rows(slice(begins[number], begins[number + 1])))
             for name, number in places.items()
@@ -77,7 +81,7 @@ class HashedLoads:
         for rows in pairs:
             rows["job"] = self._entered
         leaves = np.unique((pairs[0]["source"], pairs[0]["target"]))
-        return _Job(request, pairs, leaves, bool((flows.phase != flows.phase[:1]).any()))
+        return _Job(request, pairs, leaves, bool((flows.phase != flows.phase[:1]).any()), flows.demand_bps)
 
     def _disturbed(self, segments: Segments, jobs: Sequence[_Job]) -> list[tuple[Rows, Rows]]:
         """Return the queue pairs whose paths other segments may change; whole jobs where these have several phases."""

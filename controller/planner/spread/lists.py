@@ -24,6 +24,10 @@ FAR = 1.02
 """Planned paths are chosen again, one after the other, where weights leave the fullest link this far from the bound."""
 
 
+MAX_SEATED = 1_000_000
+"""The limit of flows times paths for which planned paths are chosen again."""
+
+
 def is_sprayed(jobs: Sequence[JobRequest]) -> bool:
     """Return whether any of these jobs has several paths a flow."""
     return any(one.paths_per_flow > 1 for job in jobs for one in job.collectives)
@@ -75,7 +79,7 @@ def seated(live: Live, jobs: Sequence[JobRequest], flows: Flows, hops: Ints, fre
     new, mine = flows.rows(fresh), hops[fresh]
     numbers = np.unique(new.job).tolist()
     paths = {one.paths_per_flow for number in numbers for one in jobs[number].collectives}
-    if len(paths) != 1 or max(paths) <= 1 or not live.whole:
+    if len(paths) != 1 or not 1 < max(paths) <= MAX_SEATED // max(1, len(new)) or not live.whole:
         return hops
     before = sprayed(live, jobs, new, mine, weights=False)
     if before is None:

@@ -77,7 +77,7 @@ def _sum(found: Sprayed, one: int, other: int) -> int:
     planes, parallel = rotations.uplink.shape[1:]
     plane = (up // parallel + more_up // parallel) % planes
     place = (up % parallel + more_up % parallel) % parallel
-    return plane * parallel + place + rotations.columns * ((core + more_core) % rotations.cores)
+    return int(plane * parallel + place) + rotations.columns * ((core + more_core) % rotations.cores)
 
 
 @kernel

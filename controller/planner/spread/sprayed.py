@@ -69,17 +69,21 @@ class Sprayed:
         ends = tight[first + self.flows.src_nic] | tight[first + nics + self.flows.dst_nic]
         return np.flatnonzero(ends | (self.fullest(tight.astype(np.float64)) > 0))
 
-    def part(self, rows: Ints) -> "SprayedPart":
-        """Return some of the flows with all that they cross, NIC links included."""
+    def part(self, rows: Ints, tight: Flags) -> "SprayedPart":
+        """Return some of the flows with the tight links that they cross, those of NICs included."""
         first, nics = self.topology.first_nic_link, self.topology.nics
-        every, whole = np.arange(len(rows), dtype=np.int64), np.ones(len(rows))
-        flow, part = [every, every], [whole, whole]
-        link = [first + self.flows.src_nic[rows], first + nics + self.flows.dst_nic[rows]]
-        for entries, mine in self.sets.rows_by_list(rows):
+        flow, link, part = [], [], []
+        for nic_link in (first + self.flows.src_nic[rows], first + nics + self.flows.dst_nic[rows]):
+            mine = np.flatnonzero(tight[nic_link])
+            flow.append(mine)
+            link.append(nic_link[mine])
+            part.append(np.ones(len(mine)))
+        inner = np.append(tight[:first], False)  # the last is for the padding, -1
+        for entries, mine in self.sets.rows_by_list(rows) if inner.any() else ():
             numbers, count = np.unique(entries, return_counts=True)
             for rotation, times in zip(numbers.tolist(), count.tolist(), strict=True):
                 taken = self.rotations.links(rotation)[self.hops[rows[mine]]]
-                at, column = np.nonzero(taken >= 0)
+                at, column = np.nonzero(inner[taken])
                 flow.append(mine[at])
                 link.append(taken[at, column])
                 part.append(np.full(len(at), times / len(entries)))
@@ -94,7 +98,7 @@ class Sprayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SprayedPart:
-    """Some flows; flow by flow the links that they cross, `crossings` of each, and which part crosses each link."""
+    """Some flows; flow by flow the tight links that they cross, `crossings` of each, and which part crosses each."""
 
     src_nic: Ints
     dst_nic: Ints

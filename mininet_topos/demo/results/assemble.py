@@ -37,8 +37,9 @@ class PlanFigures:
 
 
 def plan_figures(plan: pb.JobPlan) -> PlanFigures:
-    """Return a plan's certificate and predicted completion time."""
-    certificate = {field.name: getattr(plan.certificate, field.name) for field in plan.certificate.DESCRIPTOR.fields}
+    """Return a plan's certificate, without the figures of path sets, and its predicted completion time."""
+    fields = [field.name for field in plan.certificate.DESCRIPTOR.fields if field.message_type is None]
+    certificate = {name: getattr(plan.certificate, name) for name in fields}
     return PlanFigures(certificate=certificate, predicted_completion_ns=plan.predicted_completion_ns)
 
 

@@ -21,6 +21,8 @@ ACTIVE, DENIED, PROBING = "active", "denied", "probing"
 LOSSES_IN_A_ROW = REPLIES_IN_A_ROW = 3
 PROBE_PERIOD_NS = 200_000_000
 RECORDED_CHANGES = 64
+MAX_WATCHED = 8
+"""The paths that are left out of a set and still probed."""
 FIRST_ROUND_TRIP_NS = 30_000_000
 NEVER = float("inf")
 
@@ -94,19 +96,29 @@ class PathSet:
         self.replace(descriptions)
 
     def replace(self, descriptions: Iterable[Mapping[str, Any]]) -> None:
-        """Use other paths or weights; one with port and SID as before keeps its state. Raises ValueError as above."""
+        """Use other paths or weights; one with port and SID as before keeps its state. Raises ValueError as above.
+
+        Denied paths that are left out are still probed, with weight 0, so that reports say when they work again.
+        One that gets a weight again is active.
+        """
         known = {(path.udp_source_port, path.sid): path for path in self.paths}
         found = []
         for entry in descriptions:
             key = entry["udp_source_port"], entry.get("sid", "")
-            path = known.get(key) or Path(*key)
-            path.weight, path.credit = entry.get("weight", 1), 0
-            found.append(path)
-        if not any(path.weight > 0 for path in found):
+            path = known.pop(key, None) or Path(*key)
+            found.append((path, path.weight == 0, entry.get("weight", 1)))
+        if not any(weight > 0 for _, _, weight in found):
             raise ValueError("the weights of all paths are 0")
-        self.paths = tuple(found)
+        for path, was_idle, weight in found:
+            path.weight, path.credit = weight, 0
+            if was_idle and weight:
+                self._activate(path)
+        watched = [path for path in known.values() if path.state != ACTIVE][:MAX_WATCHED]
+        for path in watched:
+            path.weight = 0
+        self.paths = (*(path for path, _, _ in found), *watched)
         if not self._active:
-            self._activate(max(found, key=_weight))
+            self._activate(max(self.paths, key=_weight))
 
     @property
     def _active(self) -> list[Path]:

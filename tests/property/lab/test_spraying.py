@@ -3,6 +3,7 @@
 from collections import Counter
 from itertools import accumulate
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,6 +82,44 @@ def test_paths_take_turns_by_weight_and_their_counts_stay_near_it(weights, round
     for path, weight in enumerate(weights):
         counts = accumulate(turn == path for turn in turns)
         assert all(abs(count - sent * weight / total) < len(weights) for sent, count in enumerate(counts, start=1))
+
+
+sets = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2)), min_size=1, max_size=6, unique_by=lambda each: each[0])
+
+
+@given(events=st.lists(st.one_of(st.integers(0, 7), sets), max_size=40))
+def test_whatever_sets_follow_one_path_with_a_weight_is_active_and_denied_ones_are_probed(events):
+    chosen, now_ns = PathSet(paths(8)), 0
+    for event in events:
+        now_ns += 70 * MS
+        if isinstance(event, int):
+            chosen.deny(chosen.paths[event % len(chosen.paths)], now_ns, "test")
+            continue
+        wanted = [{"udp_source_port": FIRST_PORT + path, "weight": weight} for path, weight in event]
+        before = [path.weight for path in chosen.paths]
+        if not any(weight for _, weight in event):
+            with pytest.raises(ValueError, match="the weights of all paths are 0"):
+                chosen.replace(wanted)
+            assert [path.weight for path in chosen.paths] == before
+            continue
+        chosen.replace(wanted)
+        listed, watched = chosen.paths[: len(event)], chosen.paths[len(event) :]
+        assert [(path.udp_source_port - FIRST_PORT, path.weight) for path in listed] == event
+        assert all(path.weight == 0 and path.state != ACTIVE for path in watched)
+        turn = chosen.next()
+        assert (turn.state, turn.weight > 0) == (ACTIVE, True)
+        assert all(path.probe_due_ns < float("inf") for path in chosen.paths if path.state != ACTIVE)
+
+
+def test_a_denied_path_that_a_set_leaves_out_is_probed_and_active_at_once_in_a_later_set():
+    chosen = PathSet(paths(3))
+    left_out = chosen.paths[1]
+    chosen.deny(left_out, 0, "test")
+    chosen.replace([paths(3)[0], paths(3)[2]])
+    assert chosen.next_probe(200 * MS) == (left_out, 1)
+    chosen.replace(paths(3))
+    assert (left_out.state, left_out.weight) == (ACTIVE, 1)
+    assert chosen.paths[1] is left_out
 
 
 @given(count=st.integers(2, 8), events=st.lists(st.tuples(st.integers(0, 7), st.booleans()), max_size=60))

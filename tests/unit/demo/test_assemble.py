@@ -1,13 +1,15 @@
 import itertools
+import json
 from dataclasses import replace
 
 import pytest
 
-from heddle.mininet_topos.demo.results.assemble import PlanFigures, assemble, collisions, offered_load
+from heddle.mininet_topos.demo.results.assemble import PlanFigures, assemble, collisions, offered_load, plan_figures
 from heddle.mininet_topos.demo.results.values import Congestion, CongestionSeries
 from heddle.mininet_topos.measure import flow_run
 from heddle.mininet_topos.traffic.queue_pairs import hashed_pairs, with_shares
 from heddle.mininet_topos.traffic.workloads import permutation
+from heddle.v1 import heddle_pb2 as pb
 from tests.fakes.demo_results import path, spine_leaf
 
 FABRIC = spine_leaf()
@@ -230,3 +232,10 @@ def test_a_slow_queue_pair_is_late_if_it_is_paced_but_not_where_marks_and_pauses
     )
     assert not assemble(FABRIC, WORKLOAD, "ecmp", PAIRS, slow, None).valid
     assert assemble(FABRIC, WORKLOAD, "ecmp", PAIRS, slow, None, congestion).valid
+
+
+def test_the_figures_of_a_plan_are_plain_values_whatever_its_certificate_has():
+    plan = pb.JobPlan(certificate=pb.Certificate(lower_bound=0.5, spraying=pb.Spraying()), predicted_completion_ns=7)
+    found = plan_figures(plan)
+    assert (found.certificate["lower_bound"], found.predicted_completion_ns) == (0.5, 7)
+    assert json.loads(json.dumps(found.certificate)) == found.certificate

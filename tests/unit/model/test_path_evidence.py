@@ -124,6 +124,19 @@ def test_a_verdict_holds_longer_each_time_and_is_forgotten_in_the_end():
     assert evidence.at(now_ms + FORGET_MS).verdicts == {}
 
 
+def test_a_verdict_holds_for_as_long_as_hosts_go_on_to_deny():
+    target, down = derangement(1), {cable(0, 2)}
+    evidence = PathEvidence()
+    for now_ms in range(0, 5 * HOLD_MS, HOLD_MS // 2):
+        for host, flows in reports(target, down).items():
+            evidence = evidence.with_report(host, flows, now_ms)
+        assert set(evidence.down(now_ms)) == down
+    for host, flows in reports(target, set()).items():
+        evidence = evidence.with_report(host, flows, now_ms)
+    assert evidence.wake_ms(now_ms) == now_ms + HOLD_MS
+    assert evidence.down(now_ms + HOLD_MS) == {}
+
+
 def test_few_cables_are_down_by_evidence_at_a_time():
     fabric = {f"h{src}": [flow(src, dst, {cable(leaf, leaf) for leaf in range(4)} | {cable(0, 1), cable(1, 0)},
               spines=range(4))] for src, dst in derangement(3).items()}  # fmt: skip

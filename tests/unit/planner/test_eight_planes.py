@@ -44,3 +44,15 @@ def test_equal_parts_end_with_the_slowest_at_0_75_of_line_rate():
     hops = Router(topology=topology, live=live).route(flows, np.zeros(len(flows), dtype=np.int64), [], none, {})
     rates = planned_rates(topology, flows, hops, link_loads(topology, flows, hops))
     assert (rates / flows.demand_bps).min() == pytest.approx(0.75)
+
+
+def test_path_sets_rotate_within_each_plane():
+    fabric = fabric_of(spines=4, leaves=2, hosts_per_leaf=2, planes=2)
+    pairs = [{"src_rank": 0, "dst_rank": 2}, {"src_rank": 1, "dst_rank": 3}]
+    send = {"kind": "SEND_RECV", "bytes": 10**9, "pairs": pairs, "paths_per_flow": 4}
+    plan = plan_of(fabric, job_of(fabric, send, ranks={"all": True}))
+    assert (plan.certificate.max_link_utilisation, plan.certificate.lower_bound) == (0.5, 0.5)
+    loads = plan.jobs[0].link_loads_bps
+    up = {link: load for link, load in loads.items() if ">p" in link and "spine" in link.split(">")[1]}
+    assert set(up.values()) == {50 * 10**9}
+    assert len(up) == 8
