@@ -82,7 +82,7 @@ def test_a_cut_moves_the_flows_that_it_severs_and_no_others(plan):
 @pytest.mark.parametrize(
     ("failed", "used"),
     [
-        (["p0-leaf1:1>p0-spine1:1"], {0, 1}), (["h1-n0/p0>p0-leaf1:3"], {0, 1}), (["p0-spine1", "p0-spine2"], {1}),
+        (["p0-leaf1:1>p0-spine1:1"], {0, 1}), (["h1-n0/p0>p0-leaf1:3"], {0, 1}), (["p0-spine1", "p0-spine2"], {0, 1}),
         (["p0-leaf1", "p0-leaf2"], {1}), (["p0-leaf1", "p1-spine1"], {0, 1}),
     ],
 )  # fmt: skip
