@@ -55,7 +55,7 @@ def run(out: TextIO) -> list[dict[str, object]]:
         for paths in (32,) if case.permutations > 1 else (4, 8, 16):
             row = _measured(case, fabric, paths)
             found.append(row)
-            ratios = "".join(f"{row[name]:>8.3f}" for name in ("random", "all", "one"))
+            ratios = "".join(f"{f'{row[name]:.3f}' if row[name] else '-':>8}" for name in ("random", "all", "one"))
             print(f"{case.name:24}{paths:>6}{row['planned']:>9.4f}{ratios}{row['seconds']:>9.3f}{row['resident_mb']:>9.0f}",
                   file=out)  # fmt: skip
     return found

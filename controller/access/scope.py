@@ -97,7 +97,12 @@ class TenantScope(Scope):
 
     @cached_property
     def _fabric(self) -> Fabric:
-        return replace(self._whole, nics=tuple(nic for nic in self._whole.nics if nic.id not in self.hidden_ports))
+        mine = [nic for nic in self._whole.nics if nic.id not in self.hidden_ports]
+        # A NIC with a port of another tenant is no rank of this one: a rank sends from all ports.
+        shared = {nic.of for nic in self._whole.nics if nic.id in self.hidden_ports}
+        return replace(
+            self._whole, nics=tuple(replace(nic, of="") if nic.of and nic.of in shared else nic for nic in mine)
+        )
 
     def tenant_named(self, given: str) -> str:
         """Return the tenant's own name; raises DeniedError where the request names another."""

@@ -63,7 +63,7 @@ class Renderer:
 
     def routes(self, documents: Sequence[Document]) -> list[Route]:
         """Return the routes of documents."""
-        return [Route(each.path, partial(self._respond, each), methods=["GET"]) for each in documents]
+        return [Route(_route(each), partial(self._respond, each), methods=["GET"]) for each in documents]
 
     async def run(self, work: Callable[..., Found], *values: object) -> Found:
         """Call `work` in the thread; it may read frozen values only."""
@@ -84,6 +84,11 @@ class Renderer:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         return PiecedResponse(text, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _route(document: Document) -> str:
+    """Return the path as routes read it: an id at its end may have slashes, as h1-n0/p0 of a NIC with several ports."""
+    return document.path.replace("{nic}", "{nic:path}")
 
 
 def _rendered(render: Callable[..., Mapping[str, object] | str], values: Mapping[str, Any]) -> tuple[bytes, str]:

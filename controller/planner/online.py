@@ -23,7 +23,7 @@ from heddle.controller.planner.ground.clos import Live, Topology, topology_of
 from heddle.controller.planner.ground.expand import joined_flows
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
-from heddle.controller.planner.ground.paths import Paths
+from heddle.controller.planner.ground.paths import Paths, differing_rows
 from heddle.controller.planner.ground.placed import Placed, is_same
 from heddle.controller.planner.harmless import HarmlessMoves
 from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
@@ -253,7 +253,7 @@ class OnlinePlanner:
     def _settle(self, placed: Sequence[Placed], drafted: Draft, held: Ints) -> None:
         """Record the plan; the session, which holds the paths `held`, takes those that incasts or pins have changed."""
         ids = [request.job_id for request, _ in placed]
-        differs = (held != drafted.whole.hops).any(axis=1) & (held[:, 0] >= 0)
+        differs = differing_rows(held, drafted.whole.hops) & (held[:, 0] >= 0)
         for number in np.unique(drafted.whole.flows.job[differs]).tolist():
             self._session.remove(ids[number])
             self._session.adopt(*placed[number])
@@ -268,7 +268,7 @@ def _to_place(hops: Ints, running: Paths, live: Live) -> tuple[Flags, Ints]:
     ACKs take a link that has failed, if their NICs are in use.
     """
     kept, new = hops[: len(running.hops)], hops[len(running.hops) :]
-    moved = (kept != running.hops).any(axis=1)
+    moved = differing_rows(kept, running.hops)
     if not live.whole:
         moved |= ~np.append(live.links, True)[running.reverse_hops].all(axis=1)
     nics = live.links[live.topology.first_nic_link :]
@@ -278,7 +278,7 @@ def _to_place(hops: Ints, running: Paths, live: Live) -> tuple[Flags, Ints]:
 
 def _guarding_more(kept: Sequence[Placed], before: Paths, drafted: Draft) -> list[int]:
     """Return the running jobs whose pins would guard more streams, though none of their paths changes."""
-    changed = (before.hops != drafted.whole.hops[: len(before.hops)]).any(axis=1)
+    changed = differing_rows(before.hops, drafted.whole.hops[: len(before.hops)])
     moves = frozenset(before.flows.job[changed].tolist())
     return [
         number
@@ -289,7 +289,7 @@ def _guarding_more(kept: Sequence[Placed], before: Paths, drafted: Draft) -> lis
 
 def _moved(kept: Sequence[Placed], before: Paths, after: Paths) -> dict[str, Moved]:
     """Return the flows of kept jobs whose links differ in a plan, in which kept jobs come first."""
-    rows = np.flatnonzero((before.hops != after.hops[: len(before.hops)]).any(axis=1))
+    rows = np.flatnonzero(differing_rows(before.hops, after.hops[: len(before.hops)]))
     if not len(rows):
         return {}
     jobs, first = np.unique(before.flows.job[rows], return_index=True)

@@ -281,7 +281,7 @@ def certified(drafted: Draft, *, has_happened: bool = False, hashed: HashedLoads
     begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1)).tolist()
     parts = [slice(begin, end) for begin, end in pairwise(begins)]
     fullest = None if drafted.sprayed is None else drafted.sprayed.fullest(used)
-    own = own_utilisations(topology, whole.flows.job, whole.hops, used, len(jobs), fullest)
+    own = own_utilisations(whole.flows.job, whole.hops, used, len(jobs), fullest)
     why = None if has_happened else _too_full(drafted, parts, own, used, certificate.lower_bound)
     if why is not None:
         return Infeasible(why=why)
@@ -335,15 +335,17 @@ def _steady(drafted: Draft, again: list[bool]) -> list[bool]:
     """
     tables = [job.flows for _, job in drafted.kept]
     steady: Flags = np.zeros(len(drafted.jobs), dtype=np.bool_)
-    plain = [
-        table.rates
-        for table in tables
-        if isinstance(table, FlowTable) and table.turns is None and table.conserving is None
-    ]
-    if plain and len(plain) == len(tables) and drafted.turns is None and drafted.conserving is None:
-        rates = np.concatenate(plain)
+    plain = [table for table in tables if isinstance(table, FlowTable) and table.turns is None]
+    if plain and len(plain) == len(tables) and drafted.turns is None:
+        rates = np.concatenate([table.rates for table in plain])
+        job, conserving = drafted.whole.flows.job[: len(rates)], drafted.conserving
+        differs = rates != drafted.rates[: len(rates)]
+        if conserving is not None or any(table.conserving is not None for table in plain):
+            none = np.zeros(len(drafted.rates), dtype=np.bool_)
+            may = [none[: len(table)] if table.conserving is None else table.conserving for table in plain]
+            differs |= np.concatenate(may) != (none if conserving is None else conserving)[: len(rates)]
         steady[: len(tables)] = True
-        steady[drafted.whole.flows.job[: len(rates)][rates != drafted.rates[: len(rates)]]] = False
+        steady[job[differs]] = False
         steady[again] = False
     return [bool(flag) for flag in steady]
 

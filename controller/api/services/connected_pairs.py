@@ -54,7 +54,10 @@ class ConnectedPairs:
 
 
 def _pairs(message: pb.JobPairs, nics: Mapping[str, Nic]) -> Pairs:
-    """Return the pairs of a report; raises InputError for what is no pair of NICs of the fabric, from its host."""
+    """Return the pairs of a report; raises InputError for what is no pair of NICs of the fabric, from its host.
+
+    Ports of a NIC count as the NIC, with the queue pairs of the port that has the most: each plane has as many.
+    """
     if len(message.pairs) > MAX_PAIRS:
         raise InputError(f"pairs: {len(message.pairs):,}; at most {MAX_PAIRS:,} are kept of a job")
     found: Pairs = {}
@@ -63,5 +66,6 @@ def _pairs(message: pb.JobPairs, nics: Mapping[str, Nic]) -> Pairs:
         if src is None or dst is None or src.host != message.host:
             named = f"{quoted(pair.src_nic)} to {quoted(pair.dst_nic)}"
             raise InputError(f"pairs[{index}]: {named} is no pair of NICs from host {quoted(message.host)}")
-        found[src.id, dst.id] = pair.queue_pairs
+        ranks = src.rank, dst.rank
+        found[ranks] = max(found.get(ranks, 0), pair.queue_pairs)
     return found

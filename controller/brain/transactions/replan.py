@@ -316,5 +316,11 @@ def replan_installed(state: State, work: ReplanWork, active: Active, install_ns:
 
 
 def replan_failed(state: State, work: ReplanWork, active: Active, event: InstallFailed) -> Outcome:
-    """Publish the jobs that changed all the same: the rules follow when the switch can be reached."""
+    """Publish the jobs that changed all the same: the rules follow when the switch can be reached.
+
+    Flows that were to return to earlier paths stay where they are: the rates that they had there are not published
+    before all switches hold their pins.
+    """
+    if work.cause is Cause.CONGESTION and not work.moves:
+        return rolled_back(replace(state, certificate=active.certificate), active)
     return state, announced(state, active.announces)

@@ -61,6 +61,11 @@ def layers_of(flows: Flows) -> Layers:
     """Number the phases of all jobs; flows form few runs of one job and phase, so only the runs are sorted."""
     if not len(flows):
         return Layers(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    layer: Ints = np.empty(len(flows), dtype=np.int64)
+    count = _layers_of_jobs(flows.job, flows.phase, layer)
+    if count:
+        first = np.searchsorted(layer, np.arange(count))
+        return Layers(layer, flows.job[first])
     changes = np.flatnonzero((flows.job[1:] != flows.job[:-1]) | (flows.phase[1:] != flows.phase[:-1]))
     begins = np.concatenate(([0], changes + 1))
     if len(begins) == 1:
@@ -72,6 +77,19 @@ def layers_of(flows: Flows) -> Layers:
     layer_of_run = np.empty(len(begins), dtype=np.int64)
     layer_of_run[order] = np.cumsum(first) - 1
     return Layers(np.repeat(layer_of_run, np.diff(np.append(begins, len(flows)))), job[first])
+
+
+@bare_kernel
+def _layers_of_jobs(job: Ints, phase: Ints, layer: Ints) -> int:
+    """Number the jobs of flows in `layer` and return their number; 0 where jobs do not rise, or one has two phases."""
+    jobs = 0
+    for f in range(job.shape[0]):
+        if f == 0 or job[f] > job[f - 1]:
+            jobs += 1
+        elif job[f] < job[f - 1] or phase[f] != phase[f - 1]:
+            return 0
+        layer[f] = jobs - 1
+    return jobs
 
 
 @bare_kernel

@@ -7,7 +7,7 @@ import numpy as np
 
 from heddle.controller.planner.ground.clos import MAX_HOPS, Live, Topology
 from heddle.controller.planner.ground.expand import Flows, expand, joined_flows
-from heddle.controller.planner.ground.jit import Flags, Ints, kernel
+from heddle.controller.planner.ground.jit import Flags, Ints, bare_kernel, kernel
 from heddle.controller.planner.ground.streams import Streams
 
 
@@ -71,6 +71,22 @@ def merged_paths(flows: Flows, first: Flags, one: Paths, other: Paths) -> Paths:
         reverse_hops=merged(one.reverse_hops, other.reverse_hops),
         reverse_ports=merged(one.reverse_ports, other.reverse_ports),
     )
+
+
+def differing_rows(one: Ints, other: Ints) -> Flags:
+    """Return for each row whether the two have other links."""
+    differs: Flags = np.empty(len(one), dtype=np.bool_)
+    _mark_differing(np.ascontiguousarray(one), np.ascontiguousarray(other), differs)
+    return differs
+
+
+@bare_kernel
+def _mark_differing(one: Ints, other: Ints, differs: Flags) -> None:
+    for f in range(one.shape[0]):
+        differs[f] = False
+        for step in range(one.shape[1]):
+            if one[f, step] != other[f, step]:
+                differs[f] = True
 
 
 def packed(hops: Ints) -> Ints:

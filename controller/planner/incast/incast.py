@@ -115,14 +115,16 @@ class _Whole:
             idle = self.load_of(mine)  # the heaviest phase of the job takes its capacity in any case
         taken, room = np.maximum(present, idle), np.full(links, np.inf)
         for level in self.levels:
-            own = present.copy() if len(part.rows) == len(self.flows) else self.load_of(self.priority == level)
+            whole = level == part.level and len(part.rows) == len(self.flows)
+            own = present.copy() if whole else self.load_of(self.priority == level)
             load += own
             if level <= part.level:
                 figure = float((load[own > 0] / capacity[own > 0]).max(initial=0.0))
                 limit = np.minimum(figure * capacity, np.maximum(min(figure, 1.0) * capacity, load))
                 bound = (own > 0) | (level == part.level)
                 room = np.where(bound, np.minimum(room, limit - load + taken), room)
-        return np.floor(np.minimum(room, self._required(part, load) - load + taken) + 2.0**-8) - present
+        found: Floats = np.floor(np.minimum(room, self._required(part, load) - load + taken) + 2.0**-8) - present
+        return found
 
     def _required(self, part: _Set, load: Floats) -> Floats:
         """Return the load limit of each link from the `require_utilisation` of jobs that use or may use it."""

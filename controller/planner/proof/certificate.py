@@ -7,7 +7,7 @@ import numpy as np
 from heddle.controller.model.plan import Certificate
 from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.expand import Flows
-from heddle.controller.planner.ground.jit import Flags, Floats, Ints
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel
 from heddle.controller.planner.ground.segments import Segments
 from heddle.controller.planner.proof.bound import Bound, lower_bound
 from heddle.controller.planner.proof.deadlock import deadlock_free
@@ -74,7 +74,7 @@ def share_summary(shares: Floats) -> ShareSummary:
 
 
 def own_utilisations(
-    topology: Topology, job: Ints, hops: Ints, used: Floats, jobs: int, fullest: Floats | None = None
+    job: Ints, hops: Ints, used: Floats, jobs: int, fullest: Floats | None = None
 ) -> list[float]:  # fmt: skip
     """Return the largest utilisation of the links between switches that each job's paths use; `job` rises.
 
@@ -83,10 +83,21 @@ def own_utilisations(
     found = np.zeros(jobs)
     if len(job):
         if fullest is None:
-            fullest = np.append(used[: topology.first_nic_link], 0.0)[hops].max(axis=1)
+            fullest = np.empty(len(hops))
+            _read_fullest(np.ascontiguousarray(hops), used, fullest)
         begins = np.flatnonzero(np.diff(job, prepend=-1))
         found[job[begins]] = np.maximum.reduceat(fullest, begins)
     return [float(value) for value in found]
+
+
+@bare_kernel
+def _read_fullest(hops: Ints, used: Floats, fullest: Floats) -> None:
+    """Write the utilisation of the fullest link of each path; 0 for a path without links."""
+    for f in range(hops.shape[0]):
+        fullest[f] = 0.0
+        for step in range(hops.shape[1]):
+            if hops[f, step] >= 0:
+                fullest[f] = max(fullest[f], used[hops[f, step]])
 
 
 def own_utilisation(topology: Topology, hops: Ints, used: Floats) -> tuple[float, str]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
-from heddle.controller.planner.ground.jit import Floats, Ints
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel
 from heddle.controller.planner.ground.loads import link_loads
 from heddle.controller.planner.proof.fluid import fair_shares, planned_rates
 
@@ -37,9 +37,17 @@ def shares_of(topology: Topology, flows: Flows, hops: Ints, jobs: int) -> Shares
     loads = link_loads(topology, flows, hops)
     rates = planned_rates(topology, flows, hops, loads)
     shares = fair_shares(topology, flows, hops, loads, rates)
-    shares = np.where(
-        (hops[:, 0] < 0) & (topology.nic_leaf[flows.src_nic] != topology.nic_leaf[flows.dst_nic]), 0.0, shares
-    )
-    count, worst = np.bincount(flows.job, minlength=jobs), np.ones(jobs)
-    np.minimum.at(worst, flows.job, shares)
-    return Shares(np.bincount(flows.job, weights=shares, minlength=jobs) / np.maximum(count, 1), worst)
+    leaf, total, worst, count = topology.nic_leaf, np.zeros(jobs), np.ones(jobs), np.zeros(jobs, dtype=np.int64)
+    lacks = (hops[:, 0] < 0) & (leaf[flows.src_nic] != leaf[flows.dst_nic])
+    _gather(flows.job, lacks, shares, total, worst, count)
+    return Shares(total / np.maximum(count, 1), worst)
+
+
+@bare_kernel
+def _gather(job: Ints, lacks: Flags, shares: Floats, total: Floats, worst: Floats, count: Ints) -> None:
+    """Add up the shares of each job's flows, count them and take the worst; flows that lack a path have none."""
+    for f in range(job.shape[0]):
+        share = 0.0 if lacks[f] else shares[f]
+        total[job[f]] += share
+        worst[job[f]] = min(worst[job[f]], share)
+        count[job[f]] += 1

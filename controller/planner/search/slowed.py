@@ -144,8 +144,10 @@ def _enter(net: LoadedNet, s: Crowded) -> None:
             if s.crowd[link].place < 0 and net.load[link] * net.inverse[link] > 1 + ROUNDING:
                 _list_over(s, link)
     for link in range(net.load.shape[0]):
-        s.tally[0].above += 1 if net.load[link] * net.inverse[link] > s.cap else 0
-        _update(net, s, link)
+        use = net.load[link] * net.inverse[link]
+        s.tally[0].above += 1 if use > s.cap else 0
+        if use > 1 + ROUNDING:  # the others slow no flow
+            _update(net, s, link)
 
 
 @bare_kernel

@@ -144,26 +144,29 @@ def _lighten(s: Arrays, link: int, limit: float, most: int) -> bool:
 
 
 @bare_kernel
-def relieve(s: Arrays, limit: float, whole: bool, charge: int) -> bool:
+def relieve(s: Arrays, limit: float, whole: bool, charge: int, full: Ints) -> bool:
     """Move flows off links above a limit to links within it, the cheapest moves first; return whether none remains.
 
     At most `charge` moves count for one flow that leaves. With `whole`, end at the first link for which no moves are
-    found.
+    found. `full` has room for all links: it lists those that remain, as no other rises above the limit by a move.
     """
-    step, most, s.counter[0].tries = 0, 0, MAX_TRIES
+    step, most, s.counter[0].tries, count = 0, 0, MAX_TRIES, -1
     while True:
-        left, remain = s.counter[0].budget - s.counter[0].used, False
+        left, kept = s.counter[0].budget - s.counter[0].used, 0
         last = most >= min(left, charge) or s.counter[0].tries <= 0
-        for link in range(s.load.shape[0]):
+        for number in range(s.load.shape[0] if count < 0 else count):
+            link = number if count < 0 else full[number]
             while s.load[link] * s.inverse[link] > limit:
-                full = s.counter[0].logged + 256 > s.log.shape[0] - s.counter[0].reserve
-                if full or not _lighten(s, link, limit, min(most, s.counter[0].budget - s.counter[0].used)):
-                    remain = True
+                ends = s.counter[0].logged + 256 > s.log.shape[0] - s.counter[0].reserve
+                if ends or not _lighten(s, link, limit, min(most, s.counter[0].budget - s.counter[0].used)):
+                    full[kept] = link
+                    kept += 1
                     break
-            if remain and whole and last:
+            if kept > 0 and whole and last:
                 return False
-        if last or not remain:
-            return not remain
+        if last or kept == 0:
+            return kept == 0
+        count = kept
         step += 1
         most = step if step < 4 else 2 * most
 

@@ -38,7 +38,7 @@ def lowered(store: Store, goal: float, worst: float, levels: int) -> float:
     for number in range(levels):
         target = (low + worst) / 2 if number else goal
         mark, used = int(counter.logged[0]), int(counter.used[0])
-        if relieve(store.s, target * HAIR, True, MAX_CHARGE):
+        if relieve(store.s, target * HAIR, True, MAX_CHARGE, store.full):
             worst = target
             if not number:
                 break
@@ -55,11 +55,11 @@ def spare(store: Store) -> bool:
     """
     s, size = store.s, int(store.cuts.one_size)
     if store.phased:
-        return relieve(s, HAIR, False, MAX_CHARGE)
+        return relieve(s, HAIR, False, MAX_CHARGE, store.full)
     links, before = np.zeros(len(s.load), dtype=np.int64), np.zeros(len(s.load))
     count = widen(s, store.background, size, HAIR, links, before)
     make_room(store, HAIR)
-    done = relieve(s, HAIR, False, MAX_CHARGE)
+    done = relieve(s, HAIR, False, MAX_CHARGE, store.full)
     if count:
         gather(s, HAIR, links[:count], before[:count], np.zeros(2 * len(s.load), dtype=np.int64))
     s.inverse[links[:count]] = before[:count]
@@ -78,5 +78,5 @@ def emptied(store: Store) -> None:
     links = np.concatenate((column, column + s.cables))
     before = s.inverse[links]
     s.inverse[links] = np.where(before < DEAD, 2 * before, before)  # a flow that fills more than half is too much now
-    relieve(s, HAIR, False, MAX_CHARGE_AHEAD)
+    relieve(s, HAIR, False, MAX_CHARGE_AHEAD, store.full)
     s.inverse[links] = before

@@ -82,6 +82,7 @@ class Store:
         self.seat_rows: Ints = np.empty(MAX_TRAIL, dtype=np.int64)
         self.seat_paths: Ints = np.empty((MAX_TRAIL, 4), dtype=np.int64)
         self._front: Rows = np.empty(MAX_FRONT, dtype=FRONT)
+        self.full: Ints = np.empty(self.links, dtype=np.int64)
         self.seated: Ints = np.zeros(1, dtype=np.int64)
         widths: Ints = np.unique(topology.cable_capacity[topology.cable_capacity > 0])
         self.seat_bps = float(widths[0]) if len(self.s.free) and len(widths) == 1 else 0.0

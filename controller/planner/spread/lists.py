@@ -52,9 +52,8 @@ def sprayed(
     rotations = rotations_of(topology)
     if rotations is None:
         job_id = next(job.job_id for job in jobs if is_sprayed((job,)))
-        why = (
-            "paths_per_flow needs leaves with equal uplinks to the same switches, which this fabric lacks: leave it out"
-        )
+        within = "in equal planes of the fabric" if live.topology.plane.any() else "which this fabric lacks"
+        why = f"paths_per_flow needs leaves with equal uplinks to the same switches, {within}: leave it out"
         raise InputError(f"job {job_id}: {why}")
     lists, which = [ALONE], np.zeros(len(flows), dtype=np.int64)
     for number, job in enumerate(jobs):

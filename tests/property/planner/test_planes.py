@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.config.write import fabric_text
+from heddle.controller.model.error import InputError
 from heddle.controller.model.plan import Infeasible
 from heddle.testing.plans import contract_planes
 from heddle.testing.plans.contract_network import Network
@@ -35,6 +36,23 @@ def test_a_plan_over_planes_follows_the_contract(data, fabric):
         assert some_flow_has_no_plane(fabric, jobs), plan.why
     else:
         assert check(fabric, jobs, plan_as_json(plan)) == []
+
+
+@given(data=st.data(), fabric=fabrics_in_planes())
+@settings(max_examples=examples(10))
+def test_a_plan_with_path_sets_over_planes_follows_the_contract(data, fabric):
+    jobs = data.draw(job_files(fabric, 2))
+    for job in jobs["jobs"]:
+        job["steering"], job["incast"] = "SOURCE_PORT", "RATES"
+        for collective in job["collectives"]:
+            collective["paths_per_flow"] = data.draw(st.sampled_from([0, 2, 3]))
+    try:
+        plan = solved(fabric, jobs)
+    except InputError as why:
+        assert "at most" in str(why)  # noqa: PT017 - the other outcome is checked below
+        return
+    if not isinstance(plan, Infeasible):
+        assert check(fabric, jobs, plan_as_json(plan, parse_fabric(json.dumps(fabric), "fabric.yaml"))) == []
 
 
 def some_flow_has_no_plane(fabric, jobs) -> bool:

@@ -178,6 +178,29 @@ def test_a_priority_gets_what_it_gets_without_lower_jobs(data, fabric):
             assert found == pytest.approx(wanted, rel=1e-8)
 
 
+def test_jobs_whose_flows_cross_no_switch_change_nothing_for_an_incast():
+    fabric = {
+        **fabric_file(kind="rail_optimised", spines=3, leaves=2, hosts_per_leaf=2, nics_per_host=2, uplink_gbps=100),
+        "failed": ["spine1"],
+    }
+    ring = {"kind": "RING_ALL_REDUCE", "phase": 1, "qps_per_flow": 1, "bytes": 10**6, "members": [0, 1]}
+    tree = {**ring, "kind": "TREE_ALL_REDUCE", "members": [0, 1, 2]}
+    incast = {"priority": 1, "ranks": ["h1-n0", "h2-n1", "h2-n0"], "collectives": [ring, ring, tree]}
+    within = {"ranks": ["h1-n0", "h1-n1"], "collectives": [{**ring, "phase": 0}]}
+    jobs = [
+        {"steering": "SOURCE_PORT", "incast": "INCAST_UNSPECIFIED", **job}
+        for job in (
+            {**within, "job_id": "lower", "priority": 0},
+            {**incast, "job_id": "incast"},
+            {**within, "job_id": "higher", "priority": 2},
+        )
+    ]
+    for some in (jobs[1:2], jobs[1:], jobs[:2], jobs):
+        plan = solved(fabric, {"version": 1, "jobs": some})
+        assert isinstance(plan, Plan)
+        assert plan.certificate.max_link_utilisation == pytest.approx(0.5)
+
+
 def worst_of(level: int, higher: list[dict], fabric: dict, plan: Plan) -> float:
     """Return the largest utilisation of the links of a priority's jobs, counting only jobs of this and higher ones."""
     own = {job["job_id"]: job["priority"] == level for job in higher}

@@ -7,7 +7,7 @@ import pytest
 
 from heddle.controller.brain.settings import Settings
 from heddle.controller.model.effect import Announce, Install, Solve
-from heddle.controller.model.event import Congested, FlowsOfJob, HotLink, PortStatus, Solved, Submit
+from heddle.controller.model.event import Congested, FlowsOfJob, HotLink, PortStatus, Solved, Submit, Tick
 from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from heddle.controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause
 from heddle.controller.model.plan import FlowPlan, Infeasible
@@ -209,6 +209,22 @@ def test_pinned_flows_that_return_get_their_rates_once_switches_hold_the_pins():
     steps = [type(effect) for effect in driver.effects[done:] if isinstance(effect, Install | Announce)]
     assert steps[:2] == [Install, Announce]
     assert driver.announced[-1].reason.startswith("rolled back: ")
+
+
+def test_pinned_flows_stay_with_their_rates_where_a_switch_refuses_the_pins_of_their_return():
+    driver, link = started(3, steering=Steering.PIN)
+    before = list(driver.state.jobs["a"].flows.flows)
+    period(driver, hot(link))
+    moved, taken = list(driver.state.jobs["a"].flows.flows), new_uplink(driver, before)
+    done = len(driver.announced)
+    driver.refuse = {"leaf1"}
+    period(driver, hot(taken))
+    driver.refuse = set()
+    assert list(driver.state.jobs["a"].flows.flows) == moved
+    assert not any(plan.reason.startswith("rolled back: ") for plan in driver.announced[done:])
+    driver.now += 60_000
+    driver.feed(Tick())
+    assert driver.differing() == []
 
 
 def test_the_return_of_flows_is_a_decision_that_explain_names():

@@ -3,6 +3,7 @@
 import pytest
 
 from heddle.controller.brain.decide import decide_all
+from heddle.controller.brain.transactions.submissions import waiting_submissions
 from heddle.controller.model.effect import Reply, Solve
 from heddle.controller.model.error import AlreadyExistsError
 from heddle.controller.model.event import PortStatus, Submit
@@ -77,4 +78,4 @@ def test_two_submissions_of_one_id_in_a_turn_are_one_job_or_a_conflict(driver):
     state, effects = decide_all(driver.state, events, driver.now)
     refused = [effect for effect in effects if isinstance(effect, Reply)]
     assert [(effect.reply, type(effect.outcome)) for effect in refused] == [(4, AlreadyExistsError)]
-    assert state.active.work.submissions[0].replies == (2, 3)
+    assert next(waiting_submissions(state)).replies == (2, 3)

@@ -59,8 +59,10 @@ def test_flows_of_ns3_are_the_queue_pairs_of_the_first_phase(files, capsys) -> N
     assert sorted(flow[3] for flow in flows if flow[:2] == ["0", "1"]) == ["100", "101"]
 
 
-def test_traces_of_a_job_lead_back_to_it(files, capsys) -> None:
+@pytest.mark.parametrize("text", [FABRIC, FABRIC.replace("}", ", planes: 2}").replace("leaf1:1>", "p0-leaf1:1>p0-")])
+def test_traces_of_a_job_lead_back_to_it(files, capsys, text) -> None:
     fabric, jobs, folder = files
+    fabric.write_text(text)
     out = sys.stdout
     export_chakra(fabric, jobs, folder, out)
     assert sorted(path.name for path in folder.iterdir()) == [f"train.{rank}.et" for rank in range(4)]
@@ -70,6 +72,7 @@ def test_traces_of_a_job_lead_back_to_it(files, capsys) -> None:
     (folder / "jobs.json").write_text(printed)
     [before], [after] = load_jobs(jobs, load_fabric(fabric)), load_jobs(folder / "jobs.json", load_fabric(fabric))
     assert (after.ranks, json.loads(printed)["jobs"][0]["job_id"]) == (before.ranks, "again")
+    assert after.ranks == ("h1-n0", "h2-n0", "h3-n0", "h4-n0")
     assert [(one.kind, one.size_bytes) for one in after.collectives] == [
         (one.kind, one.size_bytes) for one in before.collectives
     ]

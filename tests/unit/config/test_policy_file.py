@@ -1,5 +1,9 @@
+import json
+
 import pytest
 
+from heddle.controller.access.scope import TenantScope
+from heddle.controller.config.load import parse_fabric
 from heddle.controller.config.policy_file import load_policy
 from heddle.controller.model.error import InputError
 from heddle.controller.model.tenant import Quota
@@ -35,6 +39,19 @@ def test_a_policy_names_tenants_with_nics_and_quotas_and_roles_of_users(tmp_path
     assert [found.role_of_user(name) for name in ("alice", "grafana", "eve", None)] == [
         Role.OPERATOR, Role.VIEWER, Role.VIEWER, Role.VIEWER,
     ]  # fmt: skip
+
+
+def test_a_policy_names_nics_with_all_their_ports(tmp_path):
+    generate = {"kind": "spine_leaf", "spines": 2, "leaves": 2, "hosts_per_leaf": 1, "gbps": 100, "planes": 2}
+    fabric = parse_fabric(json.dumps({"version": 1, "generate": generate}), "fabric.yaml")
+    path = tmp_path / "policy.yaml"
+    path.write_text("tenants: {red: {nics: [h1-n0]}}")
+    scope = TenantScope("red", load_policy(path, fabric).tenants["red"], fabric)
+    assert [nic.id for nic in scope.fabric(fabric).nics] == ["h1-n0/p0", "h1-n0/p1"]
+    path.write_text("tenants: {red: {nics: [h1-n0/p0, h2-n0]}}")
+    scope = TenantScope("red", load_policy(path, fabric).tenants["red"], fabric)
+    assert {"h1-n0/p0", "h2-n0", "h2-n0/p1"} <= scope.fabric(fabric).ports_by_rank.keys()
+    assert scope.fabric(fabric).ports_by_rank.keys().isdisjoint({"h1-n0", "h1-n0/p1"})
 
 
 def test_without_users_all_who_log_in_are_operators(tmp_path):

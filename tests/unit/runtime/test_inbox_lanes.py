@@ -1,6 +1,7 @@
 """What the network reports overtakes requests; each lane keeps its order, and requests always advance."""
 
 from collections import Counter
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,8 +67,9 @@ posted = st.one_of(
 
 @given(st.lists(st.lists(posted, max_size=60), min_size=1, max_size=12), st.integers(1, 8))
 async def test_each_source_keeps_its_order_and_each_turn_advances_both_lanes(turns, most):
-    inbox, put, taken = Inbox(Counter()), {}, {}
-    waiting = list(inbox.waiting)
+    inbox = Inbox(Counter())
+    put: dict[str, list[Any]] = {}
+    taken: dict[Any, list[Any]] = {}
     for turn in (*turns, *([[]] * 1_000)):
         for event, peer in turn:
             before = inbox.waiting
@@ -80,7 +82,7 @@ async def test_each_source_keeps_its_order_and_each_turn_advances_both_lanes(tur
         waiting = inbox.waiting
         if waiting == (0, 0):
             continue
-        events = await inbox.take(most)
+        events: list[Any] = list(await inbox.take(most))
         advanced = [old - new for old, new in zip(waiting, inbox.waiting, strict=True)]
         assert advanced == [min(most, waiting[0]), min(MAX_REQUESTS, waiting[1])]
         for event in events:
@@ -95,7 +97,8 @@ def _same_port(old, event):
 
 @given(st.lists(st.tuples(st.sampled_from((*GATEWAYS, "")), st.integers(0, 99)), max_size=80))
 async def test_requests_are_taken_in_the_order_in_which_they_came(requests):
-    inbox, taken = Inbox(Counter()), []
+    inbox = Inbox(Counter())
+    taken: list[Any] = []
     for peer, number in requests:
         inbox.put(Withdraw(reply=number), peer)
     while inbox.waiting != (0, 0):

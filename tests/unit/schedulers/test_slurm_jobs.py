@@ -5,8 +5,16 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.error import InputError
-from heddle.controller.schedulers.slurm_jobs import NicOfHost, Reconciler, request_of, running_jobs, wanted_jobs
+from heddle.controller.schedulers.slurm_jobs import (
+    NicOfHost,
+    Reconciler,
+    nics_of_hosts,
+    request_of,
+    running_jobs,
+    wanted_jobs,
+)
 from tests.support.examples import examples
 from tests.support.schedulers.printed import SQUEUE_PRINTS
 
@@ -16,6 +24,12 @@ NICS = {f"h{n}": (NicOfHost(f"h{n}-n0", 0), NicOfHost(f"h{n}-n1", 1)) for n in r
 def test_jobs_arrays_and_heterogeneous_jobs_are_read_under_the_id_of_their_hooks():
     wanted = {4: ("h5", "h6", "h8"), 9: ("h3",), 12: ("h1", "h2")}
     assert running_jobs(SQUEUE_PRINTS) == running_jobs(SQUEUE_PRINTS + "10|10|\n") == wanted
+
+
+def test_a_host_has_its_nics_with_all_their_ports():
+    generate = "{kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, gbps: 100, planes: 2}"
+    fabric = parse_fabric(f"{{version: 1, generate: {generate}}}", "fabric.yaml")
+    assert nics_of_hosts(fabric) == {"h1": [NicOfHost("h1-n0", 0)], "h2": [NicOfHost("h2-n0", 0)]}
 
 
 def test_names_of_nodes_are_read_as_slurm_compresses_them():
