@@ -8,10 +8,25 @@ from dataclasses import replace
 import numpy as np
 
 from heddle.controller.model.health import Health
-from heddle.controller.planner.ground.clos import Live
+from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.expand import Flows
-from heddle.controller.planner.ground.jit import Ints
+from heddle.controller.planner.ground.jit import Flags, Ints
+from heddle.controller.planner.ground.paths import Paths
+from heddle.controller.planner.refusal import without_other_plane
 from heddle.controller.planner.route import Router
+
+
+def staying(topology: Topology, live: Live, running: Paths) -> Flags:
+    """Return which running flows keep their paths: live ones, and parts with nothing left where another part is alive.
+
+    Demands are by what planes have left now, as `splits` and `expand` make them.
+    """
+    alive = running.alive(live)
+    if topology.ports_of_rank is None or alive.all():
+        return alive
+    gone: Flags = ~alive & (running.flows.demand_bps == 1)
+    gone[without_other_plane(topology, running.flows, gone)] = False
+    return np.asarray(alive | gone)
 
 
 def with_gone(router: Router, flows: Flows, hops: Ints) -> Ints:

@@ -15,7 +15,7 @@ from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible, JobFlows, Plan, Stream
 from heddle.controller.planner.beside import paths_beside
-from heddle.controller.planner.gone import with_gone
+from heddle.controller.planner.gone import staying, with_gone
 from heddle.controller.planner.ground.clos import Live, Topology, topology_of
 from heddle.controller.planner.ground.expand import Flows, expand, joined_flows, repeats
 from heddle.controller.planner.ground.flow_table import FlowTable, path_links, sprays_over
@@ -134,7 +134,7 @@ def draft(
     everything, stay = joined_flows((old.flows, new)), None
     refuse_taken_tuples(topology, job_ids, everything)
     if replan_dead or moved is not None:
-        keeps = old.alive(live) if moved is None else ~moved
+        keeps = staying(topology, live, old) if moved is None else ~moved
         stay = np.append(keeps, np.zeros(len(new), dtype=np.bool_))
         old, new = old.rows(keeps), everything.rows(~stay)
     if (why := dead_nic(topology, live, job_ids, new)) is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
 from heddle.controller.planner.beside import priorities
+from heddle.controller.planner.gone import staying
 from heddle.controller.planner.ground.clos import MAX_HOPS, NO_LINK, Topology, topology_of
 from heddle.controller.planner.ground.expand import Flows, expand, joined_flows
 from heddle.controller.planner.ground.flow_table import path_links
@@ -48,7 +49,7 @@ def chosen_by(
     old, new = placed_paths(topology, kept), expand(topology, requests, first_job=len(kept), live=live)
     moved: Flags = np.zeros(len(old.flows), dtype=np.bool_)
     if replan_dead:
-        moved = ~old.alive(live)
+        moved = ~staying(topology, live, old)
     chosen = np.append(moved, np.ones(len(new), dtype=np.bool_))
     wanted, there = joined_flows((old.flows, new)).rows(chosen), ours.whole.alive(live)[chosen]
     stay = old.rows(~moved)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -11,6 +12,9 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.health import Health
 from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import Infeasible, JobFlows
+from heddle.controller.planner.ground.clos import Live, topology_of
+from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.placed import Placed
 from heddle.controller.planner.solve import Draft, certified, draft
 from heddle.controller.views.beside import Changes, changes
 from heddle.controller.views.offline import Offline, Origin, offline
@@ -69,7 +73,7 @@ def solved(
     With `compare`, flows of kept jobs on failed links are planned again, and the changes are returned. A `planner` of
     another distribution chooses the paths where it is given; ports, rates and the certificate follow as for ours.
     """
-    placed = kept.placed
+    placed = _split_again(fabric, kept.placed) if compare else kept.placed
     search = partial(draft, fabric, requests, health=fabric.failed, kept=placed, replan_dead=compare)
     drafted, solve_ns = _drafted(search)
     if planner is not None and isinstance(drafted, Draft):  # there are paths, so it is for the planner to find some
@@ -91,6 +95,19 @@ def solved(
     if isinstance(planned, HeddleError):
         raise planned
     return Solved(planned, changed)
+
+
+def _split_again(fabric: Fabric, placed: list[Placed]) -> list[Placed]:
+    """Return kept jobs whose flows are split among planes by what these have left with the failures of the fabric."""
+    topology = topology_of(fabric)
+    if topology.ports_of_rank is None:
+        return placed
+    live, found = Live.of(topology, fabric.failed), list[Placed]()
+    for request, job in placed:
+        demands = expand(topology, (request,), live=live).demand_bps.tolist()
+        flows = [replace(flow, demand_bps=bps) for flow, bps in zip(job.flows, demands, strict=True)]
+        found.append((request, replace(job, flows=flows)))
+    return found
 
 
 def _drafted(search: Callable[[], Draft | Infeasible]) -> tuple[Draft | Infeasible, int]:

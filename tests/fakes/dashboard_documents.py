@@ -92,7 +92,8 @@ def job_document(fabric: dict[str, Any], now: int) -> dict[str, Any]:
         "certificate": {
             "achieved": 1.0, "bound": 1.0, "ecmp": 1.98, "e_ecmp": 1.32, "proof": "the NIC h5-n0 receives 3 flows",
             "own": 1.0, "flows_slowed": 3, "mean_share": 0.33, "worst_share": 0.33, "flows_work_conserving": 0,
-            "assumed": False, "probed": False, "paths_confirmed": 0, "oldest_confirmation_ms": None, "probes": 0,
+            "assumed": False, "below_goal": 0.0,
+            "probed": False, "paths_confirmed": 0, "oldest_confirmation_ms": None, "probes": 0,
             "by_construction": False,
         },
         "flows": flows, "flows_total": 3,

@@ -31,7 +31,7 @@ COMMANDS = {
         "Check by probes if hashes can be steered.", "heddle.programs.console.fabric_check.options", "check"
     ),
     "check cabling": Source(
-        "Name the causes of wrong cables, by LLDP.", "heddle.programs.console.cabling_check.options", "check"
+        "Name causes of wrong cables: LLDP or pings.", "heddle.programs.console.cabling_check.options", "check"
     ),
     "check sids": Source("Name wrong cables by pings over SRv6.", "heddle.programs.console.options.sids", "check"),
     "fabric": Source(
@@ -43,7 +43,7 @@ COMMANDS = {
         "Convert other formats to a fabric file.", "heddle.programs.console.options.offline", "import_file"
     ),
     "export": Source(
-        "Write topologies for schedulers, settings for switches.",
+        "Write files for switches, NICs, schedulers, simulators.",
         "heddle.programs.console.options.export",
         "export",
     ),

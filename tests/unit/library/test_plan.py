@@ -79,6 +79,31 @@ def test_a_cut_moves_the_flows_that_it_severs_and_no_others(plan):
     assert not any(cut in links for links in found.after.paths.values())
 
 
+@pytest.mark.parametrize(
+    ("failed", "used"),
+    [
+        (["p0-leaf1:1>p0-spine1:1"], {0, 1}), (["h1-n0/p0>p0-leaf1:3"], {0, 1}), (["p0-spine1", "p0-spine2"], {0, 1}),
+        (["p0-leaf1", "p0-leaf2"], {1}), (["p0-leaf1", "p1-spine1"], {0, 1}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("paths", [0, 2])
+def test_what_a_plane_loses_its_flows_send_in_the_others(failed, used, paths):
+    fabric = heddle.spine_leaf(spines=2, leaves=2, hosts_per_leaf=2, planes=2)
+    kind = heddle.CollectiveKind.ALL_TO_ALL
+    exchange = heddle.Collective(kind=kind, size_bytes=10**6, paths_per_flow=paths)
+    before = heddle.plan(fabric, [job_of(fabric, ranks=tuple(fabric.ports_of), collectives=(exchange,))])
+    after = heddle.what_if(before, failed=failed).after
+    assert check_plan(after) == []
+    assert {fabric.nic_by_id[flow.src_nic].plane for flow in after.flows if flow.demand_bps > 1} == used
+
+
+def test_ranks_without_any_plane_are_refused_beside_a_plan():
+    fabric = heddle.spine_leaf(spines=2, leaves=2, hosts_per_leaf=2, planes=2)
+    before = heddle.plan(fabric, [job_of(fabric, ranks=tuple(fabric.ports_of))])
+    with pytest.raises(heddle.NoAdmissiblePlanError, match=r"out of use is NIC h1-n0/p0 or its leaf p0-leaf1"):
+        heddle.what_if(before, failed=["p0-leaf1", "p1-leaf1"])
+
+
 def test_another_placement_plans_that_job_anew(fabric, plan):
     both = heddle.plan(fabric, [job_of(fabric, "second", ranks=("h1-n0", "h8-n0"))], beside=plan)
     found = heddle.what_if(both, placement={"second": ["h1-n0", "h3-n0"]})
