@@ -37,6 +37,7 @@ def _nic(nic: pb.Nic) -> Nic:
         port=_port(nic.leaf_port),
         capacity_bps=nic.capacity_bps,
         rail=nic.rail,
+        nvlink_domain=nic.nvlink_domain,
         network=Network(nic.network),
         of=nic.of,
         plane=nic.plane,
