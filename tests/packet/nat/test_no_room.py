@@ -102,6 +102,10 @@ def test_a_flood_without_room_gets_errors_within_their_limit() -> None:
     for port in (2000, 2001):
         live(gateway, "udp", port)
     flood = [leaving(IP(src=INSIDE, dst=FAR) / UDP(sport=port, dport=5353)) for port in range(3000, 3200)]
-    assert len(gateway.through(UNDERLAY, *flood)[UNDERLAY]) == 50
+    sent = 0
+    for begin in range(0, len(flood), 50):  # fewer at a time than the slow path's limit of punted packets
+        sent += len(gateway.through(UNDERLAY, *flood[begin : begin + 50]).get(UNDERLAY, ()))
+        gateway.loop.let_pass(10**9)
+    assert sent == 50
     assert gateway.path.outcomes == {Outcome.SENT_ERROR: 50, Outcome.RATE_LIMITED: 150}
     assert gateway.drops() == {Drop.PORTS_EXHAUSTED: 200}
