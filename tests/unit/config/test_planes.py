@@ -80,8 +80,9 @@ def test_a_job_over_planes_is_refused_as_what_it_is():
 
 
 def test_a_job_within_one_plane_is_planned():
-    fabric = separate(dual(2))
-    plan_of(fabric, job_of(fabric, RING, ranks=[f"h{host}-n0" for host in (1, 2, 3, 4)]))
+    fabric, ranks = separate(dual(2)), [f"h{host}-n0" for host in (1, 2, 3, 4)]
+    [job] = plan_of(fabric, job_of(fabric, RING, ranks=ranks)).jobs
+    assert [(flow.src_nic, flow.dst_nic) for flow in job.flows] == list(zip(ranks, [*ranks[1:], ranks[0]], strict=True))
 
 
 def test_a_fabric_of_two_planes_is_sound(tmp_path):
