@@ -1,4 +1,4 @@
-"""Two planes on packets: every packet keeps to its planned cables, and a NIC's port costs that NIC half, others nothing."""
+"""Two planes on packets, which keep to their planned cables; a port of a NIC costs that NIC half, others nothing."""
 
 import pytest
 
