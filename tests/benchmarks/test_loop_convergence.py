@@ -32,7 +32,8 @@ def test_the_mean_speed_over_an_interval_counts_the_search_of_goals_and_the_time
     rows = [interval(loop, event, again=1.0) for _, event in filled(loop, drawn(loop, 16))]
     assert len(rows) >= 5
     converged = [row for row in rows if row.moved]
-    assert converged and any(not row.moved for row in rows)
+    assert converged
+    assert any(not row.moved for row in rows)
     for row in rows:
         assert row.moved or row.speed == pytest.approx(row.before)
     whole_s, follow_s = EVERY_MS / 1e3, BY_DEFAULT.follow_ms / 1e3
