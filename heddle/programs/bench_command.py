@@ -108,7 +108,9 @@ def slurm(
     as_json: Json = False,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=2, help="Jobs of each mix, and of each case of hooks. [default: 40, 100]"),
+        typer.Option(
+            "--jobs", min=2, help="Jobs of each mix, of each case of hooks, and beside kills. [default: 40, 100, 200]"
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -117,8 +119,8 @@ def slurm(
 ) -> None:
     """Measure where a real Slurm places jobs with and without the exported tree, and what the hooks add; needs root.
 
-    Parts: placement, hooks. It needs a source tree and Debian's slurmctld, slurmd and munge. Exit status: 0; 2 for bad
-    input.
+    Parts: placement, hooks, kills (jobs while agent and controller are killed and stopped). It needs a source tree and
+    Debian's slurmctld, slurmd and munge. Exit status: 0; 2 for bad input.
     """
     benchmark = _needing_a_source_tree("slurm")
     if unknown := sorted(set(only or ()) - set(benchmark.PARTS)):
