@@ -137,7 +137,8 @@ def _causes_named(found: Any) -> float:
     """Return the causes of bad days without a lost hello that are named as planted, in percent of those planted."""
     days = [fabric["bad day"] for fabric in found.values()]
     named: int = sum(day["as_planted"] for day in days)
-    return 100 * named / sum(day["planted"] for day in days)
+    planted: int = sum(day["planted"] for day in days)
+    return 100 * named / planted
 
 
 TWO_TIERS = "demand on the fullest link over its rate: 8,190 flows, two tiers"
