@@ -1,4 +1,4 @@
-"""Which fabrics may not follow the one in force. A controller's refusal is in tests/unit/journal/test_fabric_apply.py."""
+"""Which fabrics may not follow the one in force; test_fabric_apply.py of the journal has a refusal by a controller."""
 
 import pytest
 
