@@ -1,5 +1,6 @@
 """The NIC: one raw socket, its queue pairs, and the port that they share; dispatches every received frame."""
 
+import errno
 import socket
 import time
 from collections.abc import Mapping
@@ -26,6 +27,8 @@ SEND_BATCH = 8
 RETRY_NS = 1_000_000
 IDLE_NS = 1_000_000_000
 MAC_CONTROL_FIRST_BYTE = 0x88
+FULL_QUEUE = frozenset({errno.ENOBUFS, errno.EAGAIN, errno.EINTR})
+"""Refusals of a frame that end by themselves; any other, as ENETDOWN or EHOSTUNREACH, says that the path is gone."""
 
 
 class Nic:
@@ -45,7 +48,7 @@ class Nic:
         self._counters, self._pauses = PortCounters(), PfcState(line_rate_bps)
         self._storm = PauseStorm()
         self._line = Pacer(rate_bps=line_rate_bps, start_ns=0, catch_up_ns=catch_up_ns)
-        self._hold_until_ns = 0
+        self._hold_until_ns = self._refusal = 0
         self.running, self.lateness = False, Lateness()
         self._sending: dict[int, SendQueue] = {}
         self._receiving: dict[int, ReceiveQueue] = {}
@@ -119,7 +122,9 @@ class Nic:
         for _ in range(RECEIVE_BATCH):
             try:
                 length = self.socket.recv_into(self._buffer)
-            except BlockingIOError:
+            except OSError as error:  # nothing has arrived, or the device is down
+                if error.errno not in (errno.EAGAIN, errno.ENETDOWN):
+                    raise
                 return
             self._on_frame(length, time.monotonic_ns())
 
@@ -219,14 +224,16 @@ class Nic:
     def _send_next(self, queue: SendQueue, now_ns: int) -> bool:
         frame = queue.next_frame(now_ns)
         if not self._transmit_roce(frame, queue.priority, now_ns):
-            self._hold_until_ns = now_ns + RETRY_NS
+            reason = errno.errorcode.get(self._refusal, str(self._refusal))
+            if self._refusal in FULL_QUEUE or not queue.on_refused(reason, now_ns):
+                self._hold_until_ns = now_ns + RETRY_NS
             return False
         self._counters.counts["tx_data_packets"] += 1
         queue.sent(len(frame), now_ns, self._pauses.until_ns[queue.priority])
         return True
 
     def _transmit_roce(self, frame: bytearray, priority: int, now_ns: int) -> bool:
-        """Send a frame and charge it to the port's rate; return False if the device's queue is full."""
+        """Send a frame and charge it to the port's rate; return False if the device refuses it."""
         if not self._transmit(frame):
             return False
         self._counters.sent(priority, len(frame))
@@ -234,10 +241,11 @@ class Nic:
         return True
 
     def _transmit(self, frame: bytes | bytearray) -> bool:
-        """Pass a frame to the device; return False if its queue is full (the frame was not sent)."""
+        """Pass a frame to the device; return False if it refuses the frame, as `_refusal` (an errno) says."""
         try:
             self.socket.send(frame)
-        except OSError:
+        except OSError as error:
+            self._refusal = error.errno or 0
             self._counters.counts["tx_refused"] += 1
             return False
         return True

@@ -132,6 +132,10 @@ class SendQueue:
         """Ignore a switch's error about a packet: one path is all there is."""
         return False
 
+    def on_refused(self, _reason: str, _now_ns: int) -> bool:
+        """Ignore that the device refuses the frame of `next_frame`: one path is all there is."""
+        return False
+
     def on_cnp(self, now_ns: int) -> bool:
         """Process a CNP; return False if this NIC runs without DCQCN."""
         if self.reaction is None:

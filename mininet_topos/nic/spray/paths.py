@@ -1,6 +1,6 @@
 """The paths over which a queue pair sprays: which take data, and when one that has failed is tried again. Pure.
 
-    active  -- 3 losses in a row, or an error that names the path --> denied
+    active  -- 3 losses in a row, an error, or a refused send -----> denied
     active  -- a loss, and a probe that is late -------------------> denied
     denied  -- a probe returns -------------------------------------> probing
     probing -- 3 probes returned in a row --------------------------> active

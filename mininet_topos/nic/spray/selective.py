@@ -61,6 +61,11 @@ class SelectiveRequester(Requester):
         self._path = self.paths.next()
         return self._path
 
+    @property
+    def path(self) -> Path:
+        """Return the path chosen last."""
+        return self._path
+
     def sent(self, now_ns: int, requests_ack: bool) -> None:
         """Record that packet `next_index` has been sent on the path chosen last."""
         path, index, is_first = self._path, self.next_index, not self.resends

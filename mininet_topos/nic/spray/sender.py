@@ -77,6 +77,16 @@ class SpraySender(SendQueue):
         self.next_check_ns = 0
         return self.selective.deny(udp_source_port, now_ns, "unreachable")
 
+    def on_refused(self, reason: str, now_ns: int) -> bool:
+        """Process that the device refuses the frame of `next_frame`; return whether that denies its path.
+
+        A probe counts as sent: it is repeated, and the path stays denied.
+        """
+        if self._probed is not None:
+            self.paths.probed(self._probed, now_ns)
+            return True
+        return self.selective.deny(self.selective.path.udp_source_port, now_ns, f"send refused: {reason}")
+
     def modify(self, change: dict[str, Any], now_ns: int) -> None:
         """Change paths, rate or admission window; packets in flight stay so. Raises ValueError as `PathSet`."""
         self.next_check_ns = 0
