@@ -170,13 +170,13 @@ def _is_kept(s: Arrays, leaf: int, column: int, right: bool, limit: float) -> bo
     """Return whether a leaf's link has one flow, which has no room elsewhere, and cannot carry two."""
     link = wire(s, 0, leaf, column, right)
     g = s.owner[s.seat_of[link]]
-    return g >= 0 and s.counter[0].pair * s.inverse[link] > limit and not _has_room(s, g)
+    return bool(g >= 0 and s.counter[0].pair * s.inverse[link] > limit and not _has_room(s, g))
 
 
 @bare_kernel
 def _has_room(s: Arrays, g: int) -> bool:
     """Return whether both leaves of a flow have a link without a flow in one column; needs the tables of `seats`."""
-    return s.free[s.spot[g].leaf[0]] & s.free[s.free.shape[0] // 2 + s.spot[g].leaf[1]] != 0
+    return bool(s.free[s.spot[g].leaf[0]] & s.free[s.free.shape[0] // 2 + s.spot[g].leaf[1]] != 0)
 
 
 @bare_kernel
