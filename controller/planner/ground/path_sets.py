@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from heddle.controller.model.job import Incast, JobRequest, Steering
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
@@ -92,6 +93,24 @@ class PathSets:
         length = self.length[chosen]
         found: Ints = self.lists[np.repeat(self.begin[chosen], length) + places(length)]
         return found
+
+
+def asked_paths(topology: Topology, jobs: Sequence[JobRequest], flows: Flows) -> Ints:
+    """Return over how many paths each flow shall be sprayed; 1 for one path. `flows.job` counts `jobs`.
+
+    A collective that leaves it to the NICs has the number of each sender, or of the paths that there are where these
+    are fewer; one path where its flows take turns or are pinned, or the fabric is irregular.
+    """
+    given = np.array([one.paths_per_flow for job in jobs for one in job.collectives], dtype=np.int64)
+    first = np.cumsum([0, *(len(job.collectives) for job in jobs)])
+    found: Ints = given[first[flows.job] + flows.collective] if len(flows) else np.empty(0, dtype=np.int64)
+    if (topology.nic_paths > 1).any() and not found.all() and (rotations := rotations_of(topology)) is not None:
+        single = np.array(
+            [job.steering is Steering.PIN or job.incast is Incast.WINDOWS for job in jobs], dtype=np.bool_
+        )
+        may = (found == 0) & ~single[flows.job] & (flows.fixed_port == 0)
+        found[may] = np.minimum(topology.nic_paths[flows.src_nic[may]], rotations.count)
+    return np.maximum(found, 1)
 
 
 def places(length: Ints) -> Ints:

@@ -36,11 +36,14 @@ def as_json(fabric, plan):
 @settings(max_examples=examples(30))
 def test_a_plan_with_path_sets_follows_the_contract(data, fabric):
     jobs = data.draw(job_files(fabric))
+    fabric["generate"]["paths_per_flow"] = data.draw(st.sampled_from([1, 1, 2, 3, 7]))
     for job in jobs["jobs"]:
-        job["steering"] = "SOURCE_PORT"
-        job["incast"] = "RATES"
-        for collective in job["collectives"]:
-            collective["paths_per_flow"] = data.draw(st.sampled_from([0, 1, 2, 3, 4]))
+        asked = [data.draw(st.sampled_from([0, 1, 2, 3, 4])) for _ in job["collectives"]]
+        if any(paths > 1 for paths in asked):
+            job["steering"] = "SOURCE_PORT"
+            job["incast"] = "RATES"
+        for collective, paths in zip(job["collectives"], asked, strict=True):
+            collective["paths_per_flow"] = paths
     try:
         plan = solved(fabric, jobs)
     except InputError as why:
