@@ -5,7 +5,6 @@ Wall times: run it on a machine that does nothing else, and compare figures of o
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, TextIO
@@ -28,6 +27,7 @@ from heddle.benchmarks.loop import (
     restarts,
     toggles,
 )
+from heddle.benchmarks.loop.figures import line, progress, spread
 from heddle.benchmarks.loop.world import world
 from heddle.benchmarks.planning.cases import two_tiers
 from heddle.benchmarks.planning.events.arrivals import FABRICS, Scene
@@ -40,17 +40,6 @@ ADMITTING = "kind: spine_leaf, spines: 16, leaves: 64, hosts_per_leaf: 48"
 MANY = "kind: spine_leaf, spines: 8, leaves: 56, hosts_per_leaf: 2"
 LARGE = "kind: spine_leaf, spines: 64, leaves: 128, hosts_per_leaf: 8"
 GOALS_MS = {"PIN 100": 50, "PIN 1000": 200, "SOURCE_PORT 100": 50, "SOURCE_PORT 1000": 50}
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return the median, p99 and maximum of some values, and how many there are."""
-    p50, p99, largest = np.percentile(values, (50, 99, 100))
-    return {"count": len(values), "p50": float(p50), "p99": float(p99), "max": float(largest)}
-
-
-def line(out: TextIO, name: str, row: dict[str, float], unit: str = "ms") -> None:
-    cells = "".join(f"{row[key]:10.1f}" for key in ("p50", "p99", "max"))
-    print(f"  {name:44}{row['count']:6.0f}{cells} {unit}", file=out, flush=True)
 
 
 def cables_fail(out: TextIO) -> dict[str, Any]:
@@ -256,7 +245,7 @@ def jobs_churn(out: TextIO, arrivals: int = 1_000) -> dict[str, Any]:
         for moves, settings in (("default moves", churn.BY_DEFAULT), ("no moves", churn.NEVER_MOVE)):
             drawn, name = FABRICS[fabric](), f"{fabric}, {moves}"
             loop = churn.Loop(drawn, settings, churn.in_this_process(drawn))
-            rows = churn.churn(loop, scene, arrivals, SEED, progress=_progress(name))
+            rows = churn.churn(loop, scene, arrivals, SEED, progress=progress(name))
             found[name] = _churned(out, name, rows)
     return found
 
@@ -266,7 +255,7 @@ def jobs_arrive_and_leave(out: TextIO, count: int = 70, seeds: Sequence[int] = (
     found: dict[str, Any] = {"goal_mean": 1.10}
     for seed in seeds:
         with world(arrivals.SHAPE, rules_within_s=arrivals.RULES_WITHIN_S) as one:
-            rows = list(arrivals.measured(one, seed, count, _progress(f"seed {seed}")))
+            rows = list(arrivals.measured(one, seed, count, progress(f"seed {seed}")))
         fullest, submit_ms = [row.fullest for row in rows], spread([row.submit_ms for row in rows])
         mean, used = float(np.mean(fullest)), float(np.mean([row.used for row in rows]))
         found[f"seed {seed}"] = {
@@ -283,43 +272,13 @@ def jobs_arrive_and_leave(out: TextIO, count: int = 70, seeds: Sequence[int] = (
     return found
 
 
-def jobs_converge(out: TextIO, arrivals: int = 40, seed: int = SEED) -> dict[str, Any]:
-    """Compare the time-weighted mean job speed with planning all again at each arrival, on 1,024 GPUs."""
-    found: dict[str, Any] = {"goal_ratio": 0.95, "goal_processor_s": 0.5, "every_ms": convergence.EVERY_MS}
-    for scene in convergence.SCENES:
-        rows = list(convergence.measured(scene, arrivals, seed, _progress(scene.name)))
-        speed, again, before = (float(np.mean([getattr(row, name) for row in rows])) for name in COMPARED)
-        taken = [row for row in rows if row.moved]
-        gained = sum((row.after - row.before) * convergence.EVERY_MS / 1e3 for row in taken)
-        cost = sum(row.before * row.lost_s for row in taken) / max(gained, 1e-9)
-        found[scene.name] = {
-            "speed": speed, "again": again, "before": before, "ratio": speed / again, "cost_of_gain": cost,
-            "goal_s": spread([row.goal_s for row in rows]), "moved": spread([row.moved for row in rows]),
-        }  # fmt: skip
-        print(
-            f"  {scene.name}: job speed {speed:.3f}, {speed / again:.2f} of all again ({again:.3f}); {before:.3f} "
-            f"before; moves cost {cost:.1%} of their gain",
-            file=out,
-            flush=True,
-        )
-        line(out, "a goal, processor time", spread([row.goal_s * 1e3 for row in rows]))
-    return found
-
-
-COMPARED = ("speed", "again", "before")
-
-
 def decisions_scale(out: TextIO, arrivals: int = 600, cables: int = 50) -> dict[str, Any]:
     """Measure the time from an event to its effects on 16,384 GPUs, with the default moves."""
     scene, drawn = Scene(fabric="", placement="random", sends="rings", qps=1), two_tiers(16_384, 64)
     with churn.in_its_process(drawn) as planner:
         loop = churn.Loop(drawn, churn.BY_DEFAULT, planner)
-        rows = churn.churn(loop, scene, arrivals, SEED, cables, _progress("16,384 GPUs"))
+        rows = churn.churn(loop, scene, arrivals, SEED, cables, progress("16,384 GPUs"))
     return {"goal_p99_ms": 20, **_churned(out, "16,384 GPUs", rows)}
-
-
-def _progress(name: str) -> Callable[[str], None]:
-    return lambda text: print(f"  {name}: {text}", file=sys.stderr, flush=True)
 
 
 def _churned(out: TextIO, name: str, rows: Sequence[churn.Decision]) -> dict[str, Any]:
@@ -361,7 +320,9 @@ PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
         "rings on random GPUs arrive and leave over gRPC, 3 tiers, 1,024 GPUs 88 % full",
         jobs_arrive_and_leave,
     ),
-    "convergence": ("rings with all-to-alls on random GPUs of 1,024 arrive and leave, and converge", jobs_converge),
+    "convergence": ("rings with all-to-alls on random GPUs of 1,024 arrive and leave, and converge", convergence.run),
+    "churn-converges": ("1,000 rings as in churn, 3 tiers, 10 s apart, and converge", convergence.rings_converge),
+    "recurs": ("a job comes and goes every 5 s between rings with all-to-alls, 3 tiers", convergence.job_recurs),
     "decisions": ("jobs arrive and leave, 50 cables fail and return, 256 leaves x 64 spines", decisions_scale),
     "ratios": ("the fullest link after 1 to 4 failures, 4 x 8 x 32", plans_compare),
 }

@@ -1,13 +1,13 @@
-"""A real Slurm (Debian's slurmctld, slurmd and munged on loopback), by parts: `placement` and `hooks`."""
+"""A real Slurm (Debian's slurmctld, slurmd and munged on loopback), by parts: `placement`, `hooks` and `kills`."""
 
 import os
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from heddle.benchmarks.slurm import hooks, placement
+from heddle.benchmarks.slurm import hooks, kills, placement
 from tests.support.schedulers.slurm_cluster import MISSING
 
-PARTS = {"placement": placement.run, "hooks": hooks.run}
+PARTS = {"placement": placement.run, "hooks": hooks.run, "kills": kills.run}
 
 
 def run(out: TextIO, parts: Sequence[str] = (), *, jobs: int | None = None) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """What Heddle's hooks add to the start of Slurm's jobs: with an agent, without one, with a hung agent or controller.
 
-A job is `srun` of a task that prints the time. Jobs on one slurmctld without hooks and on one with them go by turns, so
-that other load of the machine meets all cases. `srun` polls a job that has any PrologSlurmctld, first after 0.1 s: the
-case `empty`, a hook that only ends, shows by how much. Jobs of the hung cases run `AT_ONCE` at a time, as each waits.
+A job is `srun` of a task that prints the time, or a batch script that does (cases `batch, …`). Jobs on one slurmctld
+without hooks and on one with them go by turns, so that other load of the machine meets all cases. `srun` polls a job
+that has any PrologSlurmctld, first after 0.1 s: the case `empty`, a hook that only ends, shows by how much. Jobs of the
+hung cases run `AT_ONCE` at a time, as each waits.
 """
 
 import signal
@@ -35,6 +36,8 @@ exit 0
 """
 NONE, EMPTY, RUNNING, WITHOUT = "none", "empty", "agent", "no agent"
 HUNG_AGENT, HUNG_CONTROLLER = "hung agent", "hung controller"
+BATCH = "batch, "
+"""Before a case: its jobs are batch jobs."""
 
 
 class Goal(NamedTuple):
@@ -47,6 +50,7 @@ class Goal(NamedTuple):
 
 GOALS = {
     RUNNING: Goal(EMPTY, 100, 300),
+    BATCH + RUNNING: Goal(EMPTY, 100, 300),
     WITHOUT: Goal(EMPTY, 50, 50),
     HUNG_AGENT: Goal(NONE, 3_200, 3_200),
     HUNG_CONTROLLER: Goal(NONE, 3_200, 3_200),
@@ -59,6 +63,10 @@ class Started(NamedTuple):
     start_ms: float
     prolog_ms: float = 0.0
     epilog_ms: float = 0.0
+
+
+Ran = Callable[[SlurmCluster], tuple[str, float]]
+"""Runs a job; returns its id, and the ms until it has begun."""
 
 
 class Hooked:
@@ -83,9 +91,9 @@ class Hooked:
         beside.chmod(0o755)
         beside.replace(self.site.hook)
 
-    def started(self) -> Started:
-        """Run a job and wait until its epilog has ended."""
-        job, start_ms = _srun(self.site.slurm)
+    def started(self, ran: Ran | None = None) -> Started:
+        """Run a job, of srun if not said, and wait until its epilog has ended."""
+        job, start_ms = (ran or _srun)(self.site.slurm)
         wait_until(lambda: len(self._times(job)) == 2, lambda: f"job {job}: {self._log.read_text()}")
         times = self._times(job)
         return Started(start_ms, times["prolog_slurmctld"], times["epilog_slurmctld"])
@@ -113,9 +121,10 @@ def report(out: TextIO, found: Mapping[str, Sequence[Started]]) -> dict[str, dic
     heads = ("start", "p99", "prolog", "p99", "epilog", "p99", "to none", "p99", "to empty", "p99")
     print(f"  {'':16}" + "".join(f"{head:>9}" for head in heads) + "  goal", file=out)
     for case, row in rows.items():
+        of = BATCH if case.startswith(BATCH) else ""
         for beside in (NONE, EMPTY):
             for key in ("start_ms", "start_p99_ms"):
-                row[f"{key[6:-2]}beside_{beside}_ms"] = row[key] - rows[beside]["start_ms"]
+                row[f"{key[6:-2]}beside_{beside}_ms"] = row[key] - rows[of + beside]["start_ms"]
         cells = "".join(f"{value:9.0f}" for value in row.values())
         print(f"  {case:16}{cells}{_verdict(case, row)}", file=out, flush=True)
     return rows
@@ -136,12 +145,14 @@ def _clusters(folder: Path) -> Iterator[tuple[SlurmCluster, Hooked]]:
 def _by_turns(plain: SlurmCluster, hooked: Hooked, jobs: int) -> dict[str, list[Started]]:
     """Run a job of each case in each round, in an order that rotates; the first rounds are not counted."""
 
-    def with_hook(case: str) -> Started:
+    def with_hook(case: str, ran: Ran) -> Started:
         hooked.become(case)
-        return hooked.started()
+        return hooked.started(ran)
 
-    cases: dict[str, Callable[[], Started]] = {NONE: lambda: Started(_srun(plain)[1])}
-    cases |= {case: partial(with_hook, case) for case in (EMPTY, RUNNING, WITHOUT)}
+    cases: dict[str, Callable[[], Started]] = {}
+    for of, ran in (("", _srun), (BATCH, _sbatch)):
+        cases[of + NONE] = partial(lambda ran: Started(ran(plain)[1]), ran)
+        cases |= {of + case: partial(with_hook, case, ran) for case in (EMPTY, RUNNING, WITHOUT)}
     found: dict[str, list[Started]] = {case: [] for case in cases}
     names = list(cases)
     for turn in range(WARM_UP + jobs):
@@ -169,6 +180,16 @@ def _srun(cluster: SlurmCluster) -> tuple[str, float]:
     begun_ns = time.time_ns()
     task_ns, job = cluster.run("srun", "-N2", "-n2", "sh", "-c", TASK).split()
     return job, (int(task_ns) - begun_ns) / 1e6
+
+
+def _sbatch(cluster: SlurmCluster) -> tuple[str, float]:
+    """Run a batch job; return its id, and the ms until its script has begun."""
+    with tempfile.NamedTemporaryFile("r", prefix="hdbatch") as file:
+        command = ("sbatch", "--parsable", "-N2", "-o", file.name, "--wrap", "date +%s%N")
+        begun_ns = time.time_ns()
+        job = cluster.run(*command).strip()
+        wait_until(lambda: Path(file.name).read_text().endswith("\n"), lambda: cluster.run("squeue"))
+        return job, (int(Path(file.name).read_text()) - begun_ns) / 1e6
 
 
 def _row(times: Sequence[Started]) -> dict[str, float]:

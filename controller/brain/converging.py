@@ -8,6 +8,8 @@ from heddle.controller.model.plan import JobFlows
 
 FIRST_GAP_MS = 60_000
 """The time between two changes of the running jobs that is assumed before some are known."""
+Places = frozenset[frozenset[str]]
+"""The NICs of each job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +18,8 @@ class Convergence:
 
     `token` is that of the request under way; it is for the jobs `asked`, by id, and for what was out of use in
     `health`. The set of jobs last changed at `changed_unix_ms`; `gap_ms` is the mean time between changes lately. The
-    goal is sought at `due_unix_ms`; None: not before something changes. `recent` are the sets of jobs that converged
-    last, newest last, `count` how often they did. `verdict` is the last decision in words.
+    goal is sought at `due_unix_ms`; None: not before something changes. `recent` are the places of the jobs that
+    converged last, newest last, `count` how often they did. `verdict` is the last decision in words.
     """
 
     token: int | None = None
@@ -26,6 +28,6 @@ class Convergence:
     changed_unix_ms: int = 0
     gap_ms: int = FIRST_GAP_MS
     due_unix_ms: int | None = None
-    recent: tuple[frozenset[str], ...] = ()
+    recent: tuple[Places, ...] = ()
     verdict: str = ""
     count: int = 0

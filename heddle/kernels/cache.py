@@ -4,6 +4,7 @@ A read-only cache directory, or damaged files in it, only make the process compi
 """
 
 import hashlib
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, cached_property
@@ -176,3 +177,32 @@ def digest(root: Path) -> str:
     for file in sorted(root.rglob("*.py")):
         whole.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes())
     return whole.hexdigest()
+
+
+def digest_with_imports(file: Path, root: Path, package: str) -> str:
+    """Return a SHA-256 hex digest of a Python file and of the files of a package that it imports, and so on.
+
+    `root` is the folder of `package`. Where a file imports a folder, all files below it count. The package has no
+    relative imports.
+    """
+    found, left = set[Path](), [file]
+    while left:
+        each = left.pop()
+        if each not in found:
+            found.add(each)
+            left += _read(each, root, package)[1]
+    whole = hashlib.sha256()
+    for each in sorted(found):
+        name = each.relative_to(root) if root in each.parents else Path(each.name)
+        whole.update(f"{name.as_posix()}\0{_read(each, root, package)[0]}\0".encode())
+    return whole.hexdigest()
+
+
+@cache
+def _read(file: Path, root: Path, package: str) -> tuple[str, tuple[Path, ...]]:
+    """Return the digest of a file, and the files of the package that it imports itself."""
+    text, imported = file.read_bytes(), list[Path]()
+    for module in re.findall(rb"(?m)^\s*(?:from|import)\s+" + re.escape(package).encode() + rb"((?:\.\w+)*)\s", text):
+        path = root.joinpath(*module.decode().split("."))
+        imported += [module_file] if (module_file := path.with_suffix(".py")).is_file() else sorted(path.rglob("*.py"))
+    return hashlib.sha256(text).hexdigest(), tuple(imported)

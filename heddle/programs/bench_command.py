@@ -108,7 +108,9 @@ def slurm(
     as_json: Json = False,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=2, help="Jobs of each mix, and of each case of hooks. [default: 40, 100]"),
+        typer.Option(
+            "--jobs", min=2, help="Jobs of each mix, of each case of hooks, and beside kills. [default: 40, 100, 200]"
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -117,13 +119,31 @@ def slurm(
 ) -> None:
     """Measure where a real Slurm places jobs with and without the exported tree, and what the hooks add; needs root.
 
-    Parts: placement, hooks. It needs a source tree and Debian's slurmctld, slurmd and munge. Exit status: 0; 2 for bad
-    input.
+    Parts: placement, hooks, kills (jobs while agent and controller are killed and stopped). It needs a source tree and
+    Debian's slurmctld, slurmd and munge. Exit status: 0; 2 for bad input.
     """
     benchmark = _needing_a_source_tree("slurm")
     if unknown := sorted(set(only or ()) - set(benchmark.PARTS)):
         raise typer.BadParameter(f"no part {unknown[0]!r}; there are {', '.join(benchmark.PARTS)}", param_hint="--only")
     _report(lambda out: benchmark.run(out, only or (), jobs=jobs), as_json)
+
+
+@bench.command()
+def loop(
+    as_json: Json = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="PART", help="Measure this part; repeatable. Default: all."),
+    ] = None,
+) -> None:
+    """Measure the closed loop of a controller: failures, admission, toggling ports, previews, churn, convergence.
+
+    The parts are in docs/bench.md. It needs a source tree. Exit status: 0; 2 for bad input.
+    """
+    benchmark = _needing_a_source_tree("loop")
+    if unknown := sorted(set(only or ()) - set(benchmark.PARTS)):
+        raise typer.BadParameter(f"no part {unknown[0]!r}; there are {', '.join(benchmark.PARTS)}", param_hint="--only")
+    _report(lambda out: benchmark.run(out, only or ()), as_json)
 
 
 def _report(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
@@ -158,5 +178,5 @@ def _simple(name: str) -> Callable[[bool], None]:
 
 
 for _name, _benchmark in BENCHMARKS.items():
-    if _name not in ("balancer", "dataplane", "page", "plan", "slurm"):
+    if _name not in ("balancer", "dataplane", "loop", "page", "plan", "slurm"):
         bench.command(name=_name, help=f"Measure {_benchmark.measures}.")(_simple(_name))

@@ -112,9 +112,7 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
 
 def check_reach(fabric: Fabric) -> None:
-    """Raise NoAdmissiblePlanError if a NIC does not reach all others, InputError if NICs have several ports."""
-    if several := next((nic.of for nic in fabric.nics if nic.of), None):
-        raise InputError(f"NIC {several} has several ports: a lab has one plane, leave out `planes` and `ports`")
+    """Raise NoAdmissiblePlanError if a NIC does not reach all others."""
     for one in cut_off(fabric, fabric.failed):
         raise NoAdmissiblePlanError(f"host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}")
 
@@ -165,6 +163,8 @@ def build_options(
         raise InputError(f"--seconds {seconds:g}: must be 0.2 to 600")
     kinds = chosen("--workloads", workloads, tuple(WORKLOADS))
     fabric, text = read_fabric(fabric_file, sizes)
+    if several := next((nic.of for nic in fabric.nics if nic.of), None):
+        raise InputError(f"NIC {several} has several ports: the demo has one plane, leave out `planes` and `ports`")
     numbers = seeds_of(seeds)
     planned = build_workloads(fabric, kinds, numbers, seconds)
     check_reach(fabric)

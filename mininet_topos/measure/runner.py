@@ -65,11 +65,12 @@ class _Counters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Execution:
-    """A finished run whose counters have not been collected yet."""
+    """A finished run whose counters have not been collected yet; NICs got the command to stop at `stop_ns`."""
 
     requests: Sequence[FlowRequest]
     qpns: Mapping[str, tuple[int, int]]
     start_ns: int
+    stop_ns: int
     before: _Counters
 
 
@@ -177,9 +178,10 @@ class FlowRunner:
             iterations.drive({flow_id: own for flow_id, (own, _) in qpns.items()}, start_ns, timeout_s)
         else:
             self._await_completion(senders, start_ns, timeout_s, on_progress, changes)
+        stop_ns = time.monotonic_ns()
         self._request_all(op="stop")
         self._settle(before)
-        return _Execution(requests=requests, qpns=qpns, start_ns=start_ns, before=before)
+        return _Execution(requests=requests, qpns=qpns, start_ns=start_ns, stop_ns=stop_ns, before=before)
 
     def _take_qpns(self) -> tuple[int, int]:
         """Return QPNs for both ends of a flow; never reused within a lab, so late packets match no queue pair."""
@@ -332,7 +334,7 @@ class FlowRunner:
         nics = {nic: nic_counters(report) for nic, report in reports.items()}
         queue_drops = {link: drops - before.queue_drops[link] for link, drops in after.queue_drops.items()}
         ends = [flow.completed_ns for flow in flows]
-        last = time.monotonic_ns() - start_ns if None in ends else max((end for end in ends if end), default=0)
+        last = execution.stop_ns - start_ns if None in ends else max((end for end in ends if end), default=0)
         return RunResult(
             flows=flows,
             nics=nics,

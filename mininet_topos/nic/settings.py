@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.fabric import Fabric, Nic
@@ -25,8 +26,8 @@ class NicSettings:
     - `dcqcn`: NICs send CNPs for marked packets and react to them, with the `DcqcnSettings` of their rate.
     - `catch_up_ns` is the longest delay that a NIC catches up. None: a quarter of a switch's queue; with DCQCN, ECN or
       PFC the CNP interval, since frames already passed to the device are out of reach of marks and pauses.
-    - `snapshot_period_ns` is the period of the counter file `nic/<nic id>.json` in the lab's directory. 0: never; None:
-      100 ms with DCQCN or the queue model, else a second.
+    - `snapshot_period_ns` is the period of the counter file `nic/<nic id>.json` in the lab's directory (`%2F` for / in
+      the id of a port). 0: never; None: 100 ms with DCQCN or the queue model, else a second.
     """
 
     mtu_bytes: int = 4096
@@ -57,7 +58,7 @@ class NicSettings:
             "catch_up_ns": default_ns if self.catch_up_ns is None else self.catch_up_ns,
             "line_rate_bps": nic.capacity_bps,
             "dcqcn": dcqcn._asdict() if self.dcqcn else None,
-            "snapshot_path": str(snapshots / f"{nic.id}.json") if period_ns else "",
+            "snapshot_path": str(snapshots / f"{quote(nic.id, safe='')}.json") if period_ns else "",
             "snapshot_period_ns": period_ns,
         }
 

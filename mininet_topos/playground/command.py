@@ -27,16 +27,17 @@ PIPED_WIDTH = 100
 
 
 def run_fabric_lab(
-    path: Path | None, name: str | None, as_json: bool, routing: Routing | None = None, *, srv6: bool = False
-) -> None:
+    path: Path | None, name: str | None, as_json: bool, routing: Routing | None = None, *, srv6: bool = False,
+    planes: int = 1,
+) -> None:  # fmt: skip
     """Build the lab, print its addresses, and serve it until Ctrl-C or SIGTERM; then remove everything.
 
     With `routing`, or where the fabric's file says `steering: hash` or `srv6`, its switches are routers. With `srv6`
-    packets name their paths, whatever the file says.
+    packets name their paths, whatever the file says. The built-in fabric has so many planes.
     """
     # A shell starts background processes with SIGINT ignored; the lab must end on it all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    wanted = lab_fabric(path)
+    wanted = lab_fabric(path, planes)
     if name is not None:
         check_name(name)
     begun = time.monotonic()
@@ -124,7 +125,9 @@ def _described(fabric: Fabric, scale: float) -> str:
     hosts, rates = len({nic.host for nic in fabric.nics}), sorted({nic.capacity_bps for nic in fabric.nics})
     rate = " and ".join(f"{bps / 1e6:g}" for bps in rates)
     scaled = f" (all rates divided by {scale:,.0f})" if scale != 1 else ""
-    return f"{len(fabric.switches)} switches, {hosts} hosts, {len(fabric.nics)} NICs of {rate} Mbit/s{scaled}"
+    nics, ports, planes = len(fabric.ports_of), len(fabric.nics), len(set(fabric.plane_of_switch.values()))
+    of_each = f"with {ports} ports in {planes} planes, " if ports > nics else ""
+    return f"{len(fabric.switches)} switches, {hosts} hosts, {nics} NICs {of_each}of {rate} Mbit/s{scaled}"
 
 
 @contextmanager

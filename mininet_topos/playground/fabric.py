@@ -17,6 +17,13 @@ version: 1
 name: playground
 generate: {kind: spine_leaf, spines: 2, leaves: 4, hosts_per_leaf: 2, gbps: 0.02}
 """
+IN_PLANES = """\
+version: 1
+name: playground
+generate: {{kind: spine_leaf, spines: 2, leaves: 4, hosts_per_leaf: 2, gbps: {gbps:g}, planes: {planes}}}
+"""
+NIC_GBPS = 0.02
+MAX_PLANES = 8
 LAB_RATES_BPS = (20_000_000, 16_000_000, 12_000_000, 8_000_000, 4_000_000)
 """The rates of the fastest NIC of a fabric that is scaled down; the first that software switches carry is used."""
 
@@ -29,10 +36,18 @@ class LabFabric(NamedTuple):
     scale: float = 1.0
 
 
-def lab_fabric(path: Path | None) -> LabFabric:
-    """Return the built-in fabric, or that of a file, scaled down if needed; raises a HeddleError."""
+def lab_fabric(path: Path | None, planes: int = 1) -> LabFabric:
+    """Return the built-in fabric, or that of a file, scaled down if needed; raises a HeddleError.
+
+    The built-in one has so many planes, among whose ports the rate of a NIC is divided.
+    """
+    if not 1 <= planes <= MAX_PLANES:
+        raise InputError(f"--planes {planes}: must be 1 to {MAX_PLANES}")
     if path is None:
-        return LabFabric(parse_fabric(EXAMPLE, "the built-in fabric"), EXAMPLE)
+        text = EXAMPLE if planes == 1 else IN_PLANES.format(gbps=NIC_GBPS / planes, planes=planes)
+        return LabFabric(parse_fabric(text, "the built-in fabric"), text)
+    if planes > 1:
+        raise InputError(f"--planes {planes} is of the built-in fabric: write `planes: {planes}` into {path}")
     fabric = load_fabric(path)
     if len({nic.host for nic in compute_nics(fabric)}) < 2:
         raise InputError(f"{path}: a lab needs NICs of the compute network on at least 2 hosts")

@@ -24,7 +24,7 @@ from heddle.controller.model.error import (
     PrerequisiteError,
     UnavailableError,
 )
-from heddle.controller.model.fabric import Cable
+from heddle.controller.model.fabric import Cable, Nic
 from heddle.controller.model.suggest import did_you_mean
 from heddle.mininet_topos.host.node_access import write_nodes
 from heddle.mininet_topos.host.registry import entry_of
@@ -120,6 +120,8 @@ class Playground:
         if request.workload in SCENES and request.workload not in self.scenes:
             text = f"{request.workload} needs switches that mark and pause; routers run {', '.join(WORKLOADS)}"
             raise InputError(text)
+        if request.workload in SCENES and any(nic.of for nic in self.lab.fabric.nics):
+            raise InputError(f"{request.workload} needs NICs of one port; over planes run {', '.join(WORKLOADS)}")
         if not self._traffic.acquire(blocking=False):
             left_s = max(0.0, self._ends_s - time.monotonic())
             raise InUseError(f"{self._runs}, is running, for another {left_s:.0f} s; end it by Ctrl-C in its terminal")
@@ -136,8 +138,8 @@ class Playground:
         """End the workload that runs."""
         self.lab.end_flows()
 
-    def cut(self, link: str) -> tuple[Cable, float]:
-        """Cut a cable; return it, and after how many seconds the controller knew."""
+    def cut(self, link: str) -> tuple[Cable | Nic, float]:
+        """Cut a cable, or that of a port of a NIC; return it, and after how many seconds the controller knew."""
         cable = self._cable(link)
         with self._cables:
             if cable.id in self._cut:
@@ -145,7 +147,7 @@ class Playground:
             self._cut.add(cable.id)
             return cable, self._timed(cable, up=False)
 
-    def heal(self, link: str) -> tuple[Cable, float]:
+    def heal(self, link: str) -> tuple[Cable | Nic, float]:
         """Repair a cable that is cut; return it, and after how many seconds the controller knew."""
         cable = self._cable(link)
         with self._cables:
@@ -171,18 +173,20 @@ class Playground:
             ("a shell in a host", f"heddle lab exec {self.lab.fabric.nics[0].host} bash"),
         ]
 
-    def _timed(self, cable: Cable, *, up: bool) -> float:
+    def _timed(self, cable: Cable | Nic, *, up: bool) -> float:
         began = time.monotonic()
         self._set(cable, up=up)
         return time.monotonic() - began
 
-    def _set(self, cable: Cable, *, up: bool) -> None:
+    def _set(self, cable: Cable | Nic, *, up: bool) -> None:
         self.lab.net.set_cable(cable.id, up=up)
         self.client.await_link(cable.up_link, up=up)
 
-    def _cable(self, link: str) -> Cable:
-        cables = self.lab.fabric.cable_by_link
-        if link in self.lab.fabric.nic_by_id:
+    def _cable(self, link: str) -> Cable | Nic:
+        cables, nics = self.lab.fabric.cable_by_link, self.lab.fabric.nic_by_id
+        if link in nics and nics[link].of:
+            return nics[link]
+        if link in nics:
             raise NotFoundError(f"{link} is a NIC; a lab cuts cables between switches, such as {next(iter(cables))}")
         if link not in cables:
             near = did_you_mean(link, cables)

@@ -10,7 +10,7 @@ from heddle.controller.config import parse_fabric
 from heddle.controller.config.write import fabric_text
 from heddle.controller.model.address import ip_text
 from heddle.controller.model.error import InputError
-from heddle.controller.model.fabric import Cable, SteeredBy
+from heddle.controller.model.fabric import Cable, Nic, SteeredBy
 from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.model.suggest import did_you_mean
 from heddle.mininet_topos.playground.fabric import LabFabric
@@ -87,7 +87,7 @@ class RoutedPlayground(Playground):
             check = ("the SIDs of all", f"heddle topology --sids --server {self.addresses['grpc']}")
         return [*super().hints()[:-1], routes, check, super().hints()[-1]]
 
-    def _set(self, cable: Cable, *, up: bool) -> None:
+    def _set(self, cable: Cable | Nic, *, up: bool) -> None:
         self.lab.net.set_cable(cable.id, up=up)
         self.routers.reroute(self._cut)
         self.client.await_link(cable.up_link, up=up)

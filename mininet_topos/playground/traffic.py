@@ -22,7 +22,7 @@ from heddle.mininet_topos.playground.result import FlowRow, Moment, TrafficResul
 from heddle.mininet_topos.services.controller_client import ControllerClient
 from heddle.mininet_topos.traffic.cast import Cast
 from heddle.mininet_topos.traffic.stage import Played, Stage
-from heddle.mininet_topos.traffic.workloads import WORKLOADS, Workload, compute_nics
+from heddle.mininet_topos.traffic.workloads import WORKLOADS, Workload, compute_nics, over_ports
 
 SCENES: dict[str, Callable[[Fabric, int], Scene]] = {"hog": Hog, "storm": Storm}
 KINDS = (*WORKLOADS, *SCENES)
@@ -148,7 +148,7 @@ def _workload(fabric: Fabric, request: TrafficRequest) -> Workload:
     if request.paths:
         sprayed = tuple(replace(one, paths_per_flow=request.paths) for one in job.collectives)
         job = replace(job, collectives=sprayed)
-    return replace(found, job=job, flows=flows)
+    return over_ports(fabric, replace(found, job=job, flows=flows))
 
 
 def _cast(stage: Stage, workload: Workload, planned: bool) -> Cast:

@@ -79,13 +79,15 @@ class RoutedNet(FabricNet):
 
     def set_cable(self, cable_id: str, up: bool) -> None:
         """Set a cable down or up; without BGP routes over a cable that is down stay until `reroute`."""
-        cable = self.fabric.cable_by_link[cable_id]
+        ports = self.switch_ports(cable_id)
         change = self._down.difference_update if up else self._down.update
-        change((cable.lower, cable.upper))
-        for port in (cable.lower, cable.upper):
-            ip_batch([f"link set dev {self.interface_of[port]} {'up' if up else 'down'}"], self._entrance(port.switch))
+        change(ports)
+        for port in ports:
+            lines = [f"link set dev {self.interface_of[port]} {'up' if up else 'down'}"]
+            nic = self.fabric.nic_by_port.get(port)
+            ip_batch([*lines, *(self._to_nic(nic) if nic is not None and up else ())], self._entrance(port.switch))
         if up:
-            for port in (cable.lower, cable.upper):
+            for port in ports:
                 self.set_sids(port.switch)
 
     def reroute(self, failed: Collection[str] = ()) -> None:
@@ -158,15 +160,21 @@ class RoutedNet(FabricNet):
             own, peer = (ip_text(self.routes.address_of[end]) for end in (port, far))
             lines += [f"link set dev {names[port]} up", f"addr add {own} peer {peer} dev {names[port]}"]
         for nic in self.fabric.nics_of_leaf.get(switch, ()):
-            device, address = names[nic.port], ip_text(nic.ip)
-            lines += [f"link set dev {device} up", f"addr add {GATEWAY}/32 dev {device}"]
-            lines += [f"route add {address}/32 dev {device}"]
-            lines += [f"neigh replace {address} lladdr {mac_text(nic.mac)} dev {device} nud permanent"]
+            device = names[nic.port]
+            lines += [f"link set dev {device} up", f"addr add {GATEWAY}/32 dev {device}", *self._to_nic(nic)]
         ip_batch(lines, self._entrance(switch))
         if self.sids is not None:
             ip_batch([static_sids.OWN_PACKETS], self._entrance(switch), ("-6",))
         rates = {names[port]: bps for port, bps in port_rates(self.fabric) if port.switch == switch}
         shaping.shape_switch_ports([self._egress(name, bps) for name, bps in rates.items()], self._entrance(switch))
+
+    def _to_nic(self, nic: Nic) -> list[str]:
+        """Return the lines of a leaf's route to a NIC; the port loses them when it goes down."""
+        device, address = self.interface_of[nic.port], ip_text(nic.ip)
+        return [
+            f"route replace {address}/32 dev {device}",
+            f"neigh replace {address} lladdr {mac_text(nic.mac)} dev {device} nud permanent",
+        ]
 
     def _mac(self, port: PortRef) -> str:
         """Return the words that give a cable's end its address: the kernel's choice, but where packets name paths."""

@@ -133,9 +133,16 @@ class FabricNet:
         return frozenset(switch for switch, bridge in self.bridge_of.items() if bridge in held)
 
     def set_cable(self, cable_id: str, up: bool) -> None:
-        """Set a cable (`Cable.id`, or either of its directed link ids) down or up."""
-        interface = self.interface_of[self.fabric.cable_by_link[cable_id].lower]
+        """Set a cable (`Cable.id`, or either of its directed link ids; a NIC's by the NIC's id) down or up."""
+        interface = self.interface_of[self.switch_ports(cable_id)[0]]
         ip_batch([f"link set dev {interface} {'up' if up else 'down'}"])
+
+    def switch_ports(self, cable_id: str) -> tuple[PortRef, ...]:
+        """Return the switch ports that a cable joins, the lower one first; of a NIC's cable the only one."""
+        if cable_id in self.fabric.nic_by_id:
+            return (self.fabric.nic_by_id[cable_id].port,)
+        cable = self.fabric.cable_by_link[cable_id]
+        return cable.lower, cable.upper
 
     def egresses(self) -> list[shaping.Egress]:
         """Return the shaped switch ports of the root namespace."""

@@ -17,8 +17,8 @@ PACE = 0.97
 
 
 def paced(flow: pb.FlowPlan) -> int:
-    """Return the rate at which a NIC sends a planned flow."""
-    return int(flow.rate_bps * PACE)
+    """Return the rate at which a NIC sends a planned flow, 1 bit/s at least: a part in a plane may have no more."""
+    return max(1, int(flow.rate_bps * PACE))
 
 
 def floor_of(flow: pb.FlowPlan) -> int:

@@ -77,7 +77,7 @@ def hashed_pairs(fabric: Fabric, workload: Workload, mode: str) -> list[QueuePai
     return [
         QueuePair(
             flow=index,
-            flow_id=f"{workload.job.job_id}/0/{flow.src_rank}-{flow.dst_rank}/{number}",
+            flow_id=f"{workload.job.job_id}/0/{flow.src_rank}-{flow.dst_rank}/{flow.part * count + number}",
             src_nic=flow.src_nic,
             dst_nic=flow.dst_nic,
             udp_source_port=port,

@@ -5,7 +5,7 @@ the same time; there is at most one from one NIC to another, and none within a h
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from heddle.controller.model.error import InputError
@@ -34,9 +34,9 @@ BYSTANDER_SHARE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogicalFlow:
-    """One flow between two NICs; the mode decides how many queue pairs carry it.
+    """One flow between two NICs, or its part in one plane; the mode decides how many queue pairs carry it.
 
-    `rate_bps` is its demand; 0: as much as it can get.
+    `rate_bps` is its demand; 0: as much as it can get. `part` numbers its parts, where its NICs have several ports.
     """
 
     src_rank: int
@@ -45,6 +45,7 @@ class LogicalFlow:
     dst_nic: str
     size_bytes: int
     rate_bps: int = 0
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +79,34 @@ def build_workloads(fabric: Fabric, kinds: Sequence[str], seeds: Sequence[int], 
 
 
 def compute_nics(fabric: Fabric) -> tuple[Nic, ...]:
-    """Return the participating NICs in rank order: those of the compute network that have not failed."""
-    down = fabric.failed
+    """Return the participating NICs in rank order: those of the compute network that have not failed.
+
+    One with several ports is listed once, at its first port that has not failed, with the rates of all of these.
+    """
+    down, ports = fabric.failed, dict[str, list[Nic]]()
+    for nic in fabric.nics:
+        has_failed = nic.id in down.down_nics or nic.port.switch in down.down_switches
+        if nic.network == Network.COMPUTE and not has_failed:
+            ports.setdefault(nic.rank, []).append(nic)
     return tuple(
-        nic
-        for nic in fabric.nics
-        if nic.network == Network.COMPUTE and nic.id not in down.down_nics and nic.port.switch not in down.down_switches
+        replace(mine[0], id=rank, capacity_bps=sum(port.capacity_bps for port in mine)) for rank, mine in ports.items()
     )
+
+
+def over_ports(fabric: Fabric, workload: Workload) -> Workload:
+    """Return the workload with its flows between ports: equal parts, one in each plane that both NICs have a port in.
+
+    The job stays as it is: its ranks are NICs with all their ports.
+    """
+    return replace(workload, flows=tuple(part for flow in workload.flows for part in _parts(fabric, flow)))
+
+
+def _parts(fabric: Fabric, flow: LogicalFlow) -> Iterator[LogicalFlow]:
+    into = {port.plane: port.id for port in fabric.ports_by_rank[flow.dst_nic]}
+    pairs = [(port.id, into[port.plane]) for port in fabric.ports_by_rank[flow.src_nic] if port.plane in into]
+    for number, (src, dst) in enumerate(pairs):
+        size_bytes, rate_bps = flow.size_bytes // len(pairs), flow.rate_bps // len(pairs)
+        yield replace(flow, src_nic=src, dst_nic=dst, size_bytes=size_bytes, rate_bps=rate_bps, part=number)
 
 
 def permutation(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:

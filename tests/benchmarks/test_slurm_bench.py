@@ -3,7 +3,7 @@
 import io
 
 from heddle.benchmarks.slurm import benchmark, hooks
-from heddle.benchmarks.slurm.hooks import EMPTY, HUNG_AGENT, NONE, RUNNING, WITHOUT, Started
+from heddle.benchmarks.slurm.hooks import BATCH, EMPTY, HUNG_AGENT, NONE, RUNNING, WITHOUT, Started
 from heddle.benchmarks.slurm.mix import SEEDS, MixedJob, Run, drawn, fewest_leaves, leaves_used, planned
 from tests.support.fabrics.planner_cases import fabric_of
 
@@ -43,6 +43,14 @@ def test_a_job_that_starts_when_another_ends_does_not_meet_it():
 def test_four_rings_between_two_leaves_with_two_cables_are_over_capacity_all_of_the_time():
     found = planned(FABRIC, [ran(f"h{n} h{n + 4}", 0.0, 10.0) for n in range(1, 5)])
     assert (round(found.mean_fullest, 6), found.time_over_capacity, found.mean_share) == (2.0, 1.0, 0.5)
+
+
+def test_batch_jobs_are_judged_beside_batch_jobs():
+    times = {NONE: 50, EMPTY: 150, RUNNING: 600, BATCH + NONE: 200, BATCH + EMPTY: 210, BATCH + RUNNING: 250}
+    out = io.StringIO()
+    rows = hooks.report(out, {case: [Started(ms, 1.0, 1.0)] * 3 for case, ms in times.items()})
+    assert (rows[BATCH + RUNNING]["beside_none_ms"], rows[BATCH + RUNNING]["beside_empty_ms"]) == (50, 40)
+    assert "beside empty: met" in out.getvalue()
 
 
 def test_what_a_hook_adds_is_judged_beside_jobs_of_an_empty_hook_and_a_hung_one_beside_none(monkeypatch):

@@ -10,7 +10,7 @@ before a move; the planner keeps the others where they are.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from heddle.controller.brain.converging import Convergence
+from heddle.controller.brain.converging import Convergence, Places
 from heddle.controller.brain.install import Outcome, take_token
 from heddle.controller.brain.state import Active, ReplanWork, State
 from heddle.controller.brain.transactions.replan import applied, limit_of, planner_input
@@ -24,9 +24,11 @@ WORTH = 10
 """The jobs gain at least so many times what they lose while hosts follow."""
 LEAST_GAIN = 0.002
 """A mean speed of the jobs that rises by less is left as it is."""
+BURST_MS = 1_000
+"""Changes of the running jobs within this time are one: jobs often leave as the next arrives."""
 MAX_RECENT = 4
 RECURS_MS = 60_000
-"""Jobs that have converged lately do so again only after they have run for so long: one of them may come and go."""
+"""Jobs at places that have converged lately do so again only after they have run for so long: one may come and go."""
 
 
 def follow(before: State, state: State, now: int) -> Outcome:
@@ -54,8 +56,9 @@ def _noted(before: State, state: State, now: int) -> State:
         return state
     if state.jobs is not before.jobs and state.jobs.keys() != before.jobs.keys():
         gap_ms = now - known.changed_unix_ms
-        mean_ms = (3 * known.gap_ms + gap_ms) // 4 if known.changed_unix_ms else known.gap_ms
-        known = replace(known, changed_unix_ms=now, gap_ms=mean_ms)
+        if gap_ms >= BURST_MS:
+            mean_ms = (3 * known.gap_ms + gap_ms) // 4 if known.changed_unix_ms else known.gap_ms
+            known = replace(known, changed_unix_ms=now, gap_ms=mean_ms)
     # After a goal that was dropped, `asked` says for what: one that is due again a little later then is not hurried.
     waits = known.due_unix_ms is not None and bool(known.asked)
     due = known.due_unix_ms if waits else now
@@ -71,6 +74,11 @@ def _may(state: State) -> bool:
 
 def _asked(state: State) -> Mapping[str, JobFlows]:
     return {job_id: job.flows for job_id, job in state.jobs.items()}
+
+
+def _places(state: State) -> Places:
+    """Return the NICs of each job: one that comes and goes may have another id each time."""
+    return frozenset(frozenset(job.request.ranks) for job in state.jobs.values())
 
 
 def _is_same(state: State, known: Convergence) -> bool:
@@ -94,9 +102,8 @@ def sought(state: State, event: Solved, now: int) -> Outcome:
     if gain < LEAST_GAIN:
         return _stays(state, f"at the goal: {found}")
     needed_ms = _needed_ms(state, plan, plan.speeds)
-    jobs = frozenset(state.jobs)
-    if jobs in known.recent and now < known.changed_unix_ms + RECURS_MS:
-        needed_ms, why = RECURS_MS, f"stays: the same jobs have converged lately, so one comes and goes; {found}"
+    if _places(state) in known.recent and now < known.changed_unix_ms + RECURS_MS:
+        needed_ms, why = RECURS_MS, f"stays: jobs at these NICs have converged lately, so one comes and goes; {found}"
     else:
         why = f"stays: another change is expected before {needed_ms / 1000:.1f} s have passed, which it needs; {found}"
     if max(known.gap_ms, now - known.changed_unix_ms) < needed_ms or needed_ms == RECURS_MS:
@@ -110,12 +117,12 @@ def sought(state: State, event: Solved, now: int) -> Outcome:
 def _converges(state: State, event: Solved, plan: Replan, now: int) -> Outcome:
     assert plan.speeds is not None
     found = _figures(plan.speeds)
-    moved, jobs = sum(each.flows for each in plan.moved.values()), frozenset(state.jobs)
+    moved, places = sum(each.flows for each in plan.moved.values()), _places(state)
     text = f"converges: {moved:,} flows of {len(plan.moved)} jobs move; {found}"
     work = ReplanWork(cause=Cause.CONVERGENCE, reason=f"converges: {found}")
     state = replace(state, active=Active(token=event.token, work=work, health=state.out_of_use))
     state, effects = applied(state, plan, work.reason, now, Cause.CONVERGENCE)
-    recent = (*(each for each in state.convergence.recent if each != jobs), jobs)[-MAX_RECENT:]
+    recent = (*(each for each in state.convergence.recent if each != places), places)[-MAX_RECENT:]
     known = state.convergence
     known = replace(known, asked=_asked(state), recent=recent, verdict=text, count=known.count + 1)
     return replace(state, convergence=known), (*effects, Note(severity="info", subject="convergence", text=text))

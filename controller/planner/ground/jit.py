@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from heddle.kernels.cache import digest, keep_on_disk
+from heddle.kernels.cache import digest_with_imports, keep_on_disk
 from heddle.kernels.compilers import CPUDispatcher, EntryCompiler, OneForm, PartCompiler, njit
 
 Ints = NDArray[np.int64]
@@ -18,6 +18,7 @@ Words = NDArray[np.uint64]
 Small = NDArray[np.int32]
 Rows = NDArray[np.void]
 """Records of a structured dtype."""
+_PLANNER = Path(__file__).parents[1]
 
 
 def row(fields: Sequence[tuple[Any, ...]]) -> np.dtype[np.void]:
@@ -32,7 +33,8 @@ Result = TypeVar("Result")
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function on its first call, without the GIL, cached on disk where that is possible.
 
-    What is on disk is valid for one state of all of the planner's files, for kernels call kernels of other files.
+    What is on disk is valid for one state of the kernel's file and of the planner's files that this imports, and so on:
+    kernels call kernels of other files.
     """
     return _compiled(function)
 
@@ -73,6 +75,7 @@ def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callab
     options |= {"nogil": True, "no_cfunc_wrapper": True, "no_rewrites": True}
     compiled = njit(pipeline_class=EntryCompiler, **options)(function)
     compiled.__class__, compiled.options = _Kernel, options
-    keep_on_disk(compiled, stamp=digest(Path(__file__).parents[1]))
+    file = Path(function.__code__.co_filename)
+    keep_on_disk(compiled, stamp=digest_with_imports(file, _PLANNER, "heddle.controller.planner"))
     called: Callable[Parameters, Result] = compiled
     return called

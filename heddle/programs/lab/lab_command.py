@@ -38,6 +38,7 @@ def fabric(
     srv6: Annotated[
         bool, typer.Option("--srv6", help="With --routed: packets name their paths, instead of hashes and probes.")
     ] = False,
+    planes: Annotated[int, typer.Option(help="Without a file: planes, 1 to 8; a NIC has a port in each.")] = 1,
     name: Annotated[str | None, typer.Option("--name", help="A name for the lab, where several are to run.")] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
@@ -53,12 +54,12 @@ def fabric(
 
     Exit status: 0; 1 where the lab cannot be built; 2 for a malformed file, name or option.
 
-    Examples: heddle lab fabric examples/lab.yaml; heddle lab fabric --routed --routing bgp
+    Examples: heddle lab fabric examples/lab.yaml; heddle lab fabric --routed --srv6 --planes 2
     """
     from heddle.mininet_topos.playground.command import run_fabric_lab
     from heddle.mininet_topos.playground.routed import routing_of
 
-    run_fabric_lab(file, name, as_json, routing_of(routed, routing, srv6=srv6), srv6=srv6)
+    run_fabric_lab(file, name, as_json, routing_of(routed, routing, srv6=srv6), srv6=srv6, planes=planes)
 
 
 @lab.command("traffic")

@@ -1,8 +1,6 @@
 """Jobs of a real Slurm are planned before they start and released at their end; no failure of ours fails one."""
 
-import random
 import signal
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +14,7 @@ from heddle.controller.schedulers.slurm_files import Format
 from heddle.controller.schedulers.slurm_jobs import SQUEUE
 from heddle.programs.console.slurm.drainer import PERIOD_S, Drainer
 from tests.support.examples import examples
+from tests.support.schedulers.disturbed_jobs import run_disturbed
 from tests.support.schedulers.printed import SQUEUE_PRINTS, form_of
 from tests.support.schedulers.slurm_cluster import MISSING
 from tests.support.schedulers.slurm_site import FABRIC, TIMEOUT_S, slurm_site, wait_until
@@ -245,31 +244,6 @@ def test_a_slurmctld_that_hangs_releases_no_job_and_is_one_line(site):
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_of_two_hundred_jobs_beside_kills_and_stops_none_fails_or_is_left(site):
-    draw, tasks, jobs = random.Random(7), [], []
-    for number in range(examples(20)):
-        what = draw.choice(["nothing", "nothing", "stop agent", "kill agent", "stop controller"])
-        if what == "stop agent":
-            site.agent.send_signal(signal.SIGSTOP)
-        elif what == "kill agent":
-            site.agent.kill()
-            site.agent.wait(TIMEOUT_S)
-        elif what == "stop controller":
-            site.controller.process.send_signal(signal.SIGSTOP)
-        nodes = str(draw.choice([2, 3, 4, 6]))
-        if number % 3:
-            jobs.append(site.submit("-N", nodes, sleep_s=draw.uniform(0.2, 1.5)))
-        else:
-            command = ["srun", "-N", nodes, "sleep", f"{draw.uniform(0.2, 1.0):.2f}"]
-            tasks.append(subprocess.Popen(command, env=site.slurm.environment))
-        time.sleep(draw.uniform(0.2, 1.0))
-        site.agent.send_signal(signal.SIGCONT)
-        site.controller.process.send_signal(signal.SIGCONT)
-        if what == "kill agent":
-            site.start_agent()
-    assert [task.wait(TIMEOUT_S) for task in tasks] == [0] * len(tasks)
-    wait_until(lambda: site.slurm.run("squeue", "-h") == "", lambda: site.slurm.run("squeue"))
-    for job in jobs:
-        shown = site.slurm.run("scontrol", "show", "job", str(job))
-        assert "JobState=COMPLETED" in shown
-        assert "Restarts=0" in shown
-    site.wait_for({})
+    found = run_disturbed(site, examples(20), seed=7)
+    assert (found.failed, found.requeued) == (0, 0)
+    assert site.planned() == {}

@@ -44,6 +44,7 @@ AccountingStorageType=accounting_storage/none
 MpiDefault=none
 SwitchType=switch/none
 ReturnToService=2
+MinJobAge=3600
 MessageTimeout={timeout_s}
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres

@@ -35,7 +35,7 @@ class SlurmSite:
     """
 
     def __init__(self, folder: Path, slurm: SlurmCluster, controller: Controller, period_s: float) -> None:
-        self.slurm, self.controller, self._period_s = slurm, controller, period_s
+        self.slurm, self.controller, self._period_s, self._folder = slurm, controller, period_s, folder
         self.hook = folder / "hook"
         self.log = folder / "agent.log"
         self.socket = folder / "agent.sock"
@@ -54,6 +54,11 @@ class SlurmSite:
             self.agent = subprocess.Popen(command, env=self.slurm.environment, stdout=log, stderr=log)
         before = self.text().count("listening")
         wait_until(lambda: self.text().count("listening") > before, lambda: self.text())
+
+    def start_controller(self) -> None:
+        """Start the controller that was killed anew, at its addresses and with its journal."""
+        more = ("--grpc", self.controller.grpc, "--state", str(self._folder / "state"))
+        self.controller = Controller(self._folder / "fabric.yaml", self.controller.openflow, more=more)
 
     def start_ports(self, host: str) -> subprocess.Popen[bytes]:
         """Start the agent of a node that serves its ports, and wait until it listens."""
@@ -124,8 +129,7 @@ def slurm_site(folder: Path, *, period_s: float = PERIOD_S, extra: Sequence[str]
     tasks.chmod(0o755)
     hooks = [f"PrologSlurmctld={script}", f"EpilogSlurmctld={script}", f"TaskProlog={tasks}", *extra]
     with ExitStack() as stack:
-        controller = Controller(folder / "fabric.yaml")
-        stack.callback(controller.kill)
+        controller = Controller(folder / "fabric.yaml", more=("--state", str(folder / "state")))
         switches = Switches(load_fabric(folder / "fabric.yaml"))
         stack.callback(switches.close)
         switches.connect(controller.openflow)
@@ -137,3 +141,4 @@ def slurm_site(folder: Path, *, period_s: float = PERIOD_S, extra: Sequence[str]
         finally:
             site.agent.kill()
             site.agent.wait(TIMEOUT_S)
+            site.controller.kill()

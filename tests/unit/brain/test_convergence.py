@@ -140,19 +140,31 @@ def test_paths_stay_while_the_next_change_is_expected_too_soon() -> None:
     assert verdict(driver).startswith("converges: ")
 
 
-def test_jobs_that_come_and_go_converge_once() -> None:
+@pytest.mark.parametrize("name", ["job", "again"])
+def test_jobs_that_come_and_go_at_the_same_nics_converge_once(name: str) -> None:
     driver = drifted()
     moved = moves(driver)
     for number in range(len(PLACES)):
         driver.feed(Release(reply=10 + number, job_id=f"job{number}"))
     for number, hosts in enumerate(PLACES):
         later(driver, 5_000)
-        submitted(driver, mixed(f"job{number}", hosts), reply=20 + number)
+        submitted(driver, mixed(f"{name}{number}", hosts), reply=20 + number)
     assert moves(driver) == moved
     assert "one comes and goes" in verdict(driver)
     sought = len(driver.goals)
-    driver.feed(Release(reply=30, job_id="job1"))
+    driver.feed(Release(reply=30, job_id=f"{name}1"))
     assert len(driver.goals) == sought + 1
-    submitted(driver, mixed("job1", PLACES[1]), reply=31)
+    submitted(driver, mixed(f"{name}1", PLACES[1]), reply=31)
     later(driver, RECURS_MS)
     assert moves(driver) > moved
+
+
+def test_jobs_that_leave_as_the_next_arrives_are_one_change() -> None:
+    driver = drifted(follow_ms=1_000)
+    gap_ms, sought = driver.state.convergence.gap_ms, len(driver.goals)
+    driver.now += 20_000
+    for number in range(len(PLACES) - 1):
+        driver.feed(Release(reply=10 + number, job_id=f"job{number}"))
+    submitted(driver, mixed("job3", PLACES[0]), reply=20)
+    assert driver.state.convergence.gap_ms == (3 * gap_ms + 20_000) // 4
+    assert len(driver.goals) > sought

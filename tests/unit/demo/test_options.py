@@ -65,6 +65,14 @@ def test_a_fabric_file_with_failed_parts_is_for_planned_runs_alone(tmp_path):
         options(fabric_file=tmp_path / "fabric.yaml")
 
 
+def test_a_fabric_of_planes_is_refused_with_what_to_leave_out(tmp_path):
+    path = tmp_path / "fabric.yaml"
+    shape = "{kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 1, gbps: 0.01, planes: 2}"
+    path.write_text(f"version: 1\ngenerate: {shape}\n")
+    with pytest.raises(InputError, match=r"^NIC h1-n0 has several ports: the demo has one plane, leave out `planes`"):
+        options(fabric_file=path)
+
+
 def test_a_host_that_is_cut_off_has_no_admissible_plan(tmp_path):
     text = "version: 1\ngenerate: {kind: spine_leaf, spines: 1, leaves: 3, hosts_per_leaf: 2, gbps: 0.02}\n"
     (tmp_path / "fabric.yaml").write_text(text + 'failed: ["leaf1:1>spine1:1"]\n')

@@ -4,16 +4,43 @@ import pytest
 
 from heddle.controller.model.error import InputError
 from heddle.controller.model.job import CollectiveKind
+from heddle.mininet_topos.playground.fabric import lab_fabric
+from heddle.mininet_topos.traffic.queue_pairs import hashed_pairs
 from heddle.mininet_topos.traffic.workloads import (
     E_ECMP_QUEUE_PAIRS,
     PAYLOAD_BYTES,
     all_to_all,
     build_workloads,
+    compute_nics,
     derangement,
+    over_ports,
     permutation,
     ring,
 )
 from tests.fakes.demo_results import RATE_BPS, spine_leaf
+
+
+def test_a_flow_of_nics_with_several_ports_is_an_even_part_in_each_plane():
+    fabric = lab_fabric(None, 2).fabric
+    nics = compute_nics(fabric)
+    assert [(nic.id, nic.capacity_bps) for nic in nics] == [(f"h{host}-n0", 20_000_000) for host in range(1, 9)]
+    whole = permutation(nics, 1, 1.0)
+    found = over_ports(fabric, whole)
+    assert found.job == whole.job
+    assert set(found.job.ranks) == {nic.id for nic in nics}
+    assert [(flow.src_nic, flow.dst_nic, flow.size_bytes, flow.part) for flow in found.flows] == [
+        (f"{flow.src_nic}/p{part}", f"{flow.dst_nic}/p{part}", flow.size_bytes // 2, part)
+        for flow in whole.flows
+        for part in (0, 1)
+    ]
+    ids = [pair.flow_id for pair in hashed_pairs(fabric, found, "ecmp")]
+    assert len(set(ids)) == len(ids) == 16
+
+
+def test_a_flow_of_nics_with_one_port_is_its_only_part():
+    fabric = spine_leaf()
+    whole = permutation(compute_nics(fabric), 1, 1.0)
+    assert over_ports(fabric, whole) == whole
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,13 +1,17 @@
+import ast
 import importlib
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numba
 import pytest
 from numba.core.registry import cpu_target
 
+from heddle.controller import planner
 from heddle.kernels import cache, compile_lock
-from heddle.kernels.cache import digest
+from heddle.kernels.cache import digest, digest_with_imports
 from heddle.kernels.compile_lock import CompileLock
 
 digest_of = digest.__wrapped__  # without the process-wide cache
@@ -38,6 +42,53 @@ def test_files_that_are_not_python_keep_the_cached_kernels(package):
     before = digest_of(package)
     (package / "search" / "README.md").write_text("what is here\n")
     assert digest_of(package) == before
+
+
+PLANNER = Path(planner.__file__).parent
+
+
+def importing(tmp_path, **texts):
+    """Write the files of a package `few`, whose names have `_` for `/`, and return the digest of each with imports."""
+    for name, text in texts.items():
+        (tmp_path / f"{name.replace('_', '/')}.py").parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name.replace('_', '/')}.py").write_text(text)
+    cache._read.cache_clear()
+    files = {name: tmp_path / f"{name.replace('_', '/')}.py" for name in texts}
+    return {name: digest_with_imports(file, tmp_path, "few") for name, file in files.items()}
+
+
+def test_a_kernel_is_compiled_again_where_a_file_that_it_imports_by_way_of_others_changes(tmp_path):
+    texts = {"top": "from few.mid import y\n", "mid": "def y():\n    from few.deep.low import z\n", "beside": "w = 1\n"}
+    before = importing(tmp_path, **texts, deep_low="z = 1\n")
+    after = importing(tmp_path, **texts, deep_low="z = 2\n")
+    assert [name for name in before if before[name] == after[name]] == ["beside"]
+
+
+def test_a_kernel_that_imports_a_folder_is_compiled_again_where_any_file_of_it_changes(tmp_path):
+    before = importing(tmp_path, top="from few.deep import low\n", deep_low="z = 1\n", deep_other="z = 1\n")
+    after = importing(tmp_path, top="from few.deep import low\n", deep_low="z = 1\n", deep_other="z = 2\n")
+    assert before["top"] != after["top"]
+
+
+def test_two_imports_in_a_circle_have_an_end(tmp_path):
+    found = importing(tmp_path, one="import few.other\n", other="import few.one\n")
+    assert found["one"] == found["other"]
+
+
+@pytest.mark.parametrize("file", sorted(PLANNER.rglob("*.py")), ids=lambda file: file.relative_to(PLANNER).as_posix())
+def test_the_imports_of_each_file_of_the_planner_are_found(file):
+    modules = []
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            modules.append(node.module)
+        elif isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+    of_planner = {module for module in modules if module.startswith(planner.__name__)}
+    wanted = {
+        module.removeprefix(planner.__name__).replace(".", os.sep).lstrip(os.sep) + ".py" for module in of_planner
+    }
+    assert {each.relative_to(PLANNER).as_posix() for each in cache._read(file, PLANNER, planner.__name__)[1]} == wanted
 
 
 DOUBLED = """

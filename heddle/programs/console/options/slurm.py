@@ -74,16 +74,15 @@ def hooks(
         float, typer.Option("--deadline", min=0.1, max=60, help="Seconds that a job waits for its plan at most.")
     ] = TIMEOUT_S,
 ) -> None:
-    """Print the script that slurm.conf names as PrologSlurmctld and EpilogSlurmctld: as `prolog`, in half the time.
+    """Print the script that slurm.conf names as PrologSlurmctld and EpilogSlurmctld: as `prolog`, but faster.
 
     Slurm 22.05 runs hooks that were added by `scontrol reconfigure` only once slurmctld was started anew.
 
     Example: heddle slurm hooks > /etc/slurm/heddle-hook; chmod 755 /etc/slurm/heddle-hook
     """
-    from heddle.programs.console.slurm import hook
+    from heddle.programs.console.slurm.hook_script import hook_script
 
-    command = shlex.join([sys.executable, "-I", "-S", hook.__file__, socket, f"{deadline_s:g}"])
-    print(f"#!/bin/sh\n{command} >/dev/null 2>&1\nexit 0")
+    print(hook_script(socket, deadline_s), end="")
 
 
 @slurm.command("task-prolog")

@@ -17,7 +17,16 @@ CABLE, BACK = "leaf1:1>spine1:1", "spine1:1>leaf1:1"
 
 @pytest.fixture
 def playground() -> Any:
-    found: Any = Playground(lab_fabric(None))
+    return without_a_lab(1)
+
+
+@pytest.fixture
+def planes() -> Any:
+    return without_a_lab(2)
+
+
+def without_a_lab(planes: int) -> Any:
+    found: Any = Playground(lab_fabric(None, planes))
     found.done = []
     found.lab = SimpleNamespace(
         id="abcd", fabric=found.lab.fabric, end_flows=lambda: None,
@@ -51,6 +60,18 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(playground, operati
         getattr(playground, operation)(link)
     assert refusal.value.exit_status == status
     assert playground.done == before
+
+
+def test_the_cable_of_a_port_is_cut_and_healed_by_its_id(planes):
+    assert planes.cut("h1-n0/p0")[0].id == "h1-n0/p0"
+    assert planes.heal("h1-n0/p0")[0].id == "h1-n0/p0"
+    link = "h1-n0/p0>p0-leaf1:3"
+    assert planes.done == [("h1-n0/p0", False), (link, False, "known"), ("h1-n0/p0", True), (link, True, "known")]
+
+
+def test_a_workload_of_nics_with_one_port_is_refused_over_planes(planes):
+    with pytest.raises(HeddleError, match=r"^hog needs NICs of one port; over planes run permutation, ring,"):
+        planes.run(traffic_request("hog", True, 5, None, 1), print)
 
 
 def test_a_second_workload_is_refused_until_the_first_has_ended(playground, monkeypatch):

@@ -30,6 +30,34 @@ def test_the_built_in_fabric_is_small_and_as_written():
     assert (len(found.fabric.switches), len(found.fabric.nics), found.scale) == (6, 8, 1)
 
 
+def test_the_built_in_fabric_may_have_planes_among_whose_ports_a_nic_has_its_rate():
+    found = lab_fabric(None, 2)
+    assert {
+        nic: [(port.plane, port.capacity_bps) for port in ports] for nic, ports in found.fabric.ports_of.items()
+    } == {f"h{host}-n0": [(0, 10_000_000), (1, 10_000_000)] for host in range(1, 9)}
+    assert parse_fabric(found.text, "its text") == found.fabric
+
+
+@pytest.mark.parametrize(
+    ("file", "planes", "problem"),
+    [
+        (False, 0, r"^--planes 0: must be 1 to 8$"),
+        (False, 9, r"^--planes 9: must be 1 to 8$"),
+        (True, 2, r"^--planes 2 is of the built-in fabric: write `planes: 2` into .*fabric.yaml$"),
+    ],
+)
+def test_planes_are_of_the_built_in_fabric_and_few(tmp_path, file, planes, problem):
+    with pytest.raises(InputError, match=problem):
+        lab_fabric(written(tmp_path) if file else None, planes)
+
+
+def test_a_fast_fabric_of_planes_is_scaled_down_with_its_ports(tmp_path):
+    path = written(tmp_path, gbps="400, planes: 2")
+    found = lab_fabric(path)
+    assert {len(ports) for ports in found.fabric.ports_of.values()} == {2}
+    assert {nic.capacity_bps for nic in found.fabric.nics} == {LAB_RATES_BPS[0]}
+
+
 def test_a_slow_fabric_is_left_as_it_is(tmp_path):
     path = written(tmp_path)
     found = lab_fabric(path)
