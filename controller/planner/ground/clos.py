@@ -16,7 +16,6 @@ import numpy.typing as npt
 from heddle.controller.model.fabric import Fabric, Nic
 from heddle.controller.model.health import Health
 from heddle.controller.model.planes import components
-from heddle.controller.model.steering_traits import traits_of
 from heddle.controller.planner.ground.jit import Flags, Ints, kernel
 from heddle.foundation.traffic_class import CLASS_OF_NETWORK, CLASSES
 
@@ -50,8 +49,6 @@ class Topology:
         self.nic_ip: Ints = np.array([nic.ip for nic in fabric.nics], dtype=np.int64)
         self.cable_capacity: Ints = np.array([cable.capacity_bps for cable in fabric.cables], dtype=np.int64)
         self.nic_capacity: Ints = np.array([nic.capacity_bps for nic in fabric.nics], dtype=np.int64)
-        sprays = not traits_of(fabric).set_refusal
-        self.nic_paths: Ints = np.array([nic.paths_per_flow if sprays else 1 for nic in fabric.nics], dtype=np.int64)
         both = (self.cable_capacity, self.cable_capacity, self.nic_capacity, self.nic_capacity)
         self.capacity: Ints = np.concatenate(both)
         self.ports_of_rank = fabric.ports_by_rank if any(nic.of for nic in fabric.nics) else None

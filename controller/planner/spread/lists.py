@@ -10,7 +10,7 @@ from heddle.controller.model.job import Incast, JobRequest
 from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Ints
-from heddle.controller.planner.ground.path_sets import ALONE, PathSets, asked_paths
+from heddle.controller.planner.ground.path_sets import ALONE, PathSets, asked_paths, nic_paths
 from heddle.controller.planner.ground.rotations import Rotations, rotations_of
 from heddle.controller.planner.proof.splittable import splittable_bound
 from heddle.controller.planner.spread.seats import greedy_paths, spaced_paths
@@ -30,7 +30,7 @@ MAX_SEATED = 1_000_000
 
 def may_spray(topology: Topology, jobs: Sequence[JobRequest]) -> bool:
     """Return whether flows of these jobs may have several paths: a collective asks for them, or NICs do."""
-    by_nic = bool((topology.nic_paths > 1).any())
+    by_nic = bool((nic_paths(topology) > 1).any())
     return any(one.paths_per_flow > 1 or (by_nic and not one.paths_per_flow) for job in jobs for one in job.collectives)
 
 
@@ -55,20 +55,15 @@ def sprayed(
     several = np.flatnonzero(asked > 1)
     if not len(several):
         return None
+    for number in np.unique(flows.job[several]).tolist():
+        if (why := next(refused_sets(topology, jobs[number]), None)) is not None:
+            raise InputError(f"job {jobs[number].job_id}: {why}")
     rotations = rotations_of(topology)
-    if rotations is None:
-        within = "in equal planes of the fabric" if topology.plane.any() else "which this fabric lacks"
-        why = f"paths_per_flow needs leaves with equal uplinks to the same switches, {within}: leave it out"
-        raise InputError(f"job {jobs[int(flows.job[several[0]])].job_id}: {why}")
+    assert rotations is not None
     lists, which = [ALONE], np.zeros(len(flows), dtype=np.int64)
     for rows in _alike(flows, asked, several):
         which[rows] = len(lists)
-        paths, job, index = (int(column[rows[0]]) for column in (asked, flows.job, flows.collective))
-        if paths > rotations.count:
-            raise InputError(
-                f"job {jobs[job].job_id}: collectives[{index}].paths_per_flow: {paths}, but leaves of this fabric have "
-                f"at most {rotations.count} paths between them: ask for at most so many"
-            )
+        paths = int(asked[rows[0]])
         lists.append(_template(rotations, paths, flows.rows(rows), topology.nic_leaf))
     sets = PathSets.of(lists, which)
     found = Sprayed(
@@ -101,6 +96,19 @@ def seated(live: Live, jobs: Sequence[JobRequest], flows: Flows, hops: Ints, fre
     found = hops.copy()
     found[fresh] = other
     return found
+
+
+def refused_sets(topology: Topology, job: JobRequest) -> Iterator[str]:
+    """Yield the place of each collective of a job that no list can be made for, and why."""
+    rotations = rotations_of(topology)
+    for index, one in enumerate(job.collectives):
+        place, paths = f"collectives[{index}].paths_per_flow", one.paths_per_flow
+        if paths > 1 and rotations is None:
+            within = "in equal planes of the fabric" if topology.plane.any() else "which this fabric lacks"
+            yield f"{place}: needs leaves with equal uplinks to the same switches, {within}: leave it out"
+        elif rotations is not None and paths > rotations.count:
+            most = f"leaves of this fabric have at most {rotations.count} paths between them"
+            yield f"{place}: {paths}, but {most}: ask for at most so many"
 
 
 def _alike(flows: Flows, asked: Ints, rows: Ints) -> Iterator[Ints]:

@@ -57,3 +57,13 @@ def test_another_number_is_a_difference_and_another_digest():
 def test_a_number_that_no_nic_has_is_one_line(number):
     (line,) = refused(f"generate: {{{SHAPE}, paths_per_flow: {number}}}")
     assert line.startswith("fabric.yaml: generate.paths_per_flow: ")
+
+
+def test_nics_that_spray_are_refused_where_switches_hash():
+    nic = "{id: h2-n0, ip: 10.9.0.1, port: 'leaf2:9', gbps: 1, paths_per_flow: 3}"
+    hosts = f"hosts: [{{id: h2, nics: [{nic}]}}]"
+    why = "with `steering: hash` a queue pair has one path; leave it out"
+    assert refused(f"steering: hash\ngenerate: {{{SHAPE}, paths_per_flow: 2}}\n{hosts}") == [
+        f"fabric.yaml: generate.paths_per_flow: {why}",
+        f"fabric.yaml: hosts[0].nics[0].paths_per_flow: {why}",
+    ]
