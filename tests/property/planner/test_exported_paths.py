@@ -1,4 +1,4 @@
-"""What `heddle export ev --format htsim` writes, read as a simulator would: the plan's paths, and the flows of the matrix."""
+"""What `heddle export ev --format htsim` writes, read as a simulator would: paths of the plan, flows of the matrix."""
 
 import io
 import json
