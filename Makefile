@@ -37,7 +37,7 @@ bench: ## Run the benchmarks, each a table and JSON
 	@scripts/setup all
 	@scripts/as-root .venv/bin/python -m heddle.benchmarks $(ARGS)
 
-evidence: ## Measure README's figures and the headline figures again, and say which hold (20 minutes)
+evidence: ## Measure README's figures and the headline figures again, and say which hold (25 minutes)
 	@scripts/setup all
 	@scripts/as-root .venv/bin/python -m heddle.benchmarks.evidence $(ARGS)
 

@@ -58,6 +58,9 @@ COMMANDS = {
     "southbound": Command(("bench", "southbound", "--json"), 1),
     "victim": Command(("bench", "victim", "--json"), 3),
     "submit": Command(("bench", "submit", "--json"), 1),
+    "path-sets": Command(("bench", "path-sets", "--json"), 1),
+    "spray": Command(("bench", "spray", "--json"), 3),
+    "srv6": Command(("bench", "srv6", "--json"), 2),
 }
 
 
@@ -101,6 +104,26 @@ def _ring_512(balancer: str) -> Callable[[Any], float]:
     return figure
 
 
+def _interference(balancer: str) -> Callable[[Any], float]:
+    """Return what reads the largest factor by which a second ring delays a first one, over the shares of leaves."""
+    return lambda found: max(
+        float(row["interference_factor"]) for row in found["interference"] if row["balancer"] == balancer
+    )
+
+
+def _sets(method: str, of: Callable[[Iterable[float]], float]) -> Callable[[Any], float]:
+    """Return what reads a method's fullest link over the bound, of the cases of `path-sets` that have it."""
+    return lambda found: of(float(row[method]) for row in found if row[method])
+
+
+def _sprayed(mode: str, of: Callable[[Iterable[float]], float]) -> Callable[[Any], float]:
+    return lambda found: 100 * of(float(row["slowest"]) for row in found["modes"] if row["mode"] == mode)
+
+
+def _resteered(key: str) -> Callable[[Any], float]:
+    return lambda found: median(float(row[key]) for row in found["resteer"])
+
+
 def _victim(mode: str, of: Callable[[Iterable[float]], float]) -> Callable[[Any], float]:
     return lambda found: 100 * of(float(row["worst"]) for row in found[mode] if row["valid"])
 
@@ -114,7 +137,8 @@ def _causes_named(found: Any) -> float:
     """Return the causes of bad days without a lost hello that are named as planted, in percent of those planted."""
     days = [fabric["bad day"] for fabric in found.values()]
     named: int = sum(day["as_planted"] for day in days)
-    return 100 * named / sum(day["planted"] for day in days)
+    planted: int = sum(day["planted"] for day in days)
+    return 100 * named / planted
 
 
 TWO_TIERS = "demand on the fullest link over its rate: 8,190 flows, two tiers"
@@ -144,10 +168,56 @@ CLAIMS = (
         "plan", lambda found: float(found["process"]["process_s"]), at_most=3, unit=" s",
     ),
     Claim(
+        "the plan itself within that command, kernels compiled",
+        "plan", lambda found: float(found["process"]["solve_ms"]), at_most=200, unit=" ms",
+    ),
+    Claim(
+        "the largest resident memory of that command",
+        "plan", lambda found: float(found["process"]["peak_rss_mb"]), at_most=400, unit=" MB",
+    ),
+    Claim(
         "ring all-reduce of 512 accelerators at random places: part of the line rate, planned",
         "bmwg", _ring_512("planned"), at_least=99, unit=" %",
     ),
     Claim("the same under ECMP", "bmwg", _ring_512("ECMP"), at_most=35, unit=" %"),
+    Claim(
+        "a ring of 32 beside a second one on 0 to 75 % of its leaves: time over that alone, planned, worst",
+        "bmwg", _interference("planned"), at_most=1.01,
+    ),
+    Claim("the same under ECMP, worst", "bmwg", _interference("ECMP"), at_least=1.3),
+    Claim(
+        "planned path sets of 4 to 32 paths: fullest link over the bound, worst of 13 cases, cut cables among them",
+        "path-sets", _sets("planned", max), at_most=1.02,
+    ),
+    Claim(
+        "random path sets of 4 to 16 paths, the same, best of the cases",
+        "path-sets", _sets("random", min), at_least=1.3,
+    ),
+    Claim(
+        "path sets of 131,048 flows, 32 paths each: processor time of paths, lists and rates",
+        "path-sets", lambda found: max(float(row["seconds"]) for row in found), at_most=1, unit=" s",
+    ),
+    Claim(
+        "flows that spray over 4 planned paths in the lab: goodput of the slowest over its rate, worst of 3 seeds",
+        "spray", _sprayed("planned 4", min), at_least=95, unit=" %",
+    ),
+    Claim("the same over 2 random paths, best of 3 seeds", "spray", _sprayed("random 2", max), at_most=70, unit=" %"),
+    Claim(
+        "20 cuts under full load, planned sets of 4: goodput of the lowest 200 ms over what is left and planned",
+        "spray", lambda found: 100 * min(float(row["lowest"]) for row in found["cuts"]), at_least=80, unit=" %",
+    ),
+    Claim(
+        "`SubmitJob` until a job runs with `steering: srv6`, median",
+        "srv6", lambda found: float(found["start"]["srv6"]["median_ms"]), at_most=50, unit=" ms",
+    ),
+    Claim(
+        "a cut with `steering: srv6`: new paths at hosts after the controller knows of it, median of 10",
+        "srv6", _resteered("paths_after_known_ms"), at_most=100, unit=" ms",
+    ),
+    Claim(
+        "a Linux router that forwards by an SRv6 uA SID: processor time over that by an IPv6 route",
+        "srv6", lambda found: found["us_per_hop"]["SRv6 uA"] / found["us_per_hop"]["IPv6 route"], at_most=4,
+    ),
     Claim(
         "wrong cables, a bad day of 550 faults on three fabrics: causes named as planted",
         "cabling", _causes_named, at_least=95, unit=" %",

@@ -6,7 +6,7 @@ the ratio of completion time to its roofline, and the interference factor of a s
 (`heddle.library.fluid`): max-min fair rates, no queues, no headers. docs/published.md has the tables.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
@@ -79,9 +79,8 @@ def job_of(fabric: Fabric, kind: CollectiveKind, ranks: Sequence[int], name: str
     return JobRequest(job_id=name, ranks=tuple(fabric.nics[rank].id for rank in ranks), collectives=(collective,))
 
 
-def _collectives(seed: int) -> list[dict[str, Any]]:
+def _collectives(seed: int) -> Iterator[dict[str, Any]]:
     """Measure every collective at every size: ranks at random NICs, so that rings leave their leaves."""
-    found = []
     for accelerators, uplinks in FABRICS.items():
         fabric = two_tiers(accelerators, uplinks)
         ranks = np.random.default_rng(seed).permutation(accelerators).tolist()
@@ -92,17 +91,12 @@ def _collectives(seed: int) -> list[dict[str, Any]]:
             for balancer, paths in BALANCERS.items():
                 answer = paths(problem, seed)
                 seconds = float(finish_s(problem, answer).max())
-                found.append(
-                    {
-                        "collective": name, "accelerators": accelerators, "balancer": balancer, "seconds": seconds,
-                        "busbw_bps": 8 * SIZE_BYTES * factor(accelerators) / seconds,
-                        "busbw_efficiency": roofline_s / seconds, **balance(problem, answer, uplinks)._asdict(),
-                        "jct_ratio": {
-                            ms: (ms / 1e3 + seconds) / (ms / 1e3 + roofline_s) for ms in COMPUTING_MS
-                        },
-                    }
-                )  # fmt: skip
-    return found
+                yield {
+                    "collective": name, "accelerators": accelerators, "balancer": balancer, "seconds": seconds,
+                    "busbw_bps": 8 * SIZE_BYTES * factor(accelerators) / seconds,
+                    "busbw_efficiency": roofline_s / seconds, **balance(problem, answer, uplinks)._asdict(),
+                    "jct_ratio": {ms: (ms / 1e3 + seconds) / (ms / 1e3 + roofline_s) for ms in COMPUTING_MS},
+                }  # fmt: skip
 
 
 def _interference(seed: int) -> list[dict[str, Any]]:
@@ -132,24 +126,31 @@ def _interference(seed: int) -> list[dict[str, Any]]:
 
 
 def run(out: TextIO, *, seed: int = 1) -> dict[str, Any]:
-    """Print the tables and return the figures."""
-    collectives, interference = _collectives(seed), _interference(seed)
+    """Print the tables, each row as soon as it is measured, and return the figures."""
     print("1 GB, ranks at random NICs of two tiers, one NIC of 100 Gbit/s each", file=out)
     heads = "".join(f"{f'C={ms} ms':>10}" for ms in COMPUTING_MS)
     print(
-        f"{'collective':>12}     N  balancer  BusBW Gbit/s  of line  MMR mean  worst  JFI mean  worst{heads}", file=out
-    )
-    for row in collectives:
-        ratios = "".join(f"{ratio:10.2f}" for ratio in row["jct_ratio"].values())
-        print(
-            f"{row['collective']:>12} {row['accelerators']:5} {row['balancer']:>9} {row['busbw_bps'] / 1e9:13.1f} "
-            f"{row['busbw_efficiency']:8.2f} {row['mmr']:9.2f} {row['worst_mmr']:6.2f} {row['jfi']:9.2f} "
-            f"{row['worst_jfi']:6.2f}{ratios}",
-            file=out,
-        )
+        f"{'collective':>12}     N  balancer  BusBW Gbit/s  of line  MMR mean  worst  JFI mean  worst{heads}",
+        file=out, flush=True,
+    )  # fmt: skip
+    collectives = []
+    for row in _collectives(seed):
+        _print_collective(out, row)
+        collectives.append(row)
+    interference = _interference(seed)
     print("\ncompletion of a ring of 32 beside a second one, over alone; by the share of leaves with both", file=out)
     print(f"{'balancer':>12}" + "".join(f"{overlap:8.0%}" for overlap in OVERLAPS), file=out)
     for balancer in BALANCERS:
         own = [row["interference_factor"] for row in interference if row["balancer"] == balancer]
         print(f"{balancer:>12}" + "".join(f"{factor:8.2f}" for factor in own), file=out)
     return {"seed": seed, "collectives": collectives, "interference": interference}
+
+
+def _print_collective(out: TextIO, row: dict[str, Any]) -> None:
+    ratios = "".join(f"{ratio:10.2f}" for ratio in row["jct_ratio"].values())
+    print(
+        f"{row['collective']:>12} {row['accelerators']:5} {row['balancer']:>9} {row['busbw_bps'] / 1e9:13.1f} "
+        f"{row['busbw_efficiency']:8.2f} {row['mmr']:9.2f} {row['worst_mmr']:6.2f} {row['jfi']:9.2f} "
+        f"{row['worst_jfi']:6.2f}{ratios}",
+        file=out, flush=True,
+    )  # fmt: skip

@@ -43,6 +43,14 @@ def test_the_page_of_evidence_lists_every_claim() -> None:
     assert claims_table(CLAIMS) in (ROOT / "docs" / "evidence.md").read_text(), claims_table(CLAIMS)
 
 
+def test_the_first_lesson_and_its_picture_show_the_same_run() -> None:
+    picture = (ROOT / "docs" / "images" / "demo.svg").read_text()
+    lesson = (ROOT / "docs" / "first-steps.md").read_text().partition("```\n workload")[2].partition("```")[0]
+    gains = re.findall(r"([\d.]+)x ", lesson)
+    assert len(gains) == 3
+    assert re.findall(r"([\d.]+)× ECMP", picture) == gains[1:]
+
+
 def test_every_claim_has_one_bar_and_a_command() -> None:
     assert {claim.command for claim in CLAIMS} == set(COMMANDS)
     assert [each.text for each in CLAIMS if (each.at_least is None) == (each.at_most is None)] == []

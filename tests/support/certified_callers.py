@@ -19,6 +19,11 @@ class Certified:
         self._channels = []
         self.port = 0
 
+    def folder(self, role, name):
+        """Return the folder of a new holder's certificate, as HEDDLE_TLS names one."""
+        self._pem(role, name)
+        return self._folder / f"{role}-{name}"
+
     def _pem(self, role, name, vteps=()):
         files = files_of(self._authority, role, name, self._folder / f"{role}-{name}", vteps=vteps)
         return files.key.read_bytes(), files.certificate.read_bytes(), files.ca.read_bytes()

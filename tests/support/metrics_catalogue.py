@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from heddle.controller.dashboard import fabric_metrics, isolation_metrics, leader_metrics, metrics
 from heddle.controller.dashboard.exposition import Family
+from heddle.programs.console.launch.node import metrics as ports_metrics
 from heddle.programs.gateway import balancer_metrics, gateway_metrics
 
 _HEAD = """# Metrics
@@ -23,7 +24,8 @@ beyond that, whole ports are left out and `fabric_metrics_ports_left_out` counts
 def catalogued_metrics() -> dict[str, tuple[str, ...]]:
     """Return the labels of every metric by its name."""
     families = (*metrics.FAMILIES, *fabric_metrics.FAMILIES, *gateway_metrics.FAMILIES)
-    families += balancer_metrics.FAMILIES + leader_metrics.FAMILIES + isolation_metrics.FAMILIES
+    families += ports_metrics.FAMILIES + balancer_metrics.FAMILIES
+    families += leader_metrics.FAMILIES + isolation_metrics.FAMILIES
     return {family.name: tuple(family.labels) for family in families}
 
 
@@ -40,8 +42,10 @@ def markdown() -> str:
         ("Ports, queues and NICs", fabric_metrics.FAMILIES),
     )
     gateway = ("A gateway (`/metrics` of `heddle gateway`)", gateway_metrics.FAMILIES)
+    ports = ("A node's ports (`/metrics` of `heddle ports --metrics ADDR:PORT`)", ports_metrics.FAMILIES)
     balancer = ("A balancer (`/metrics` of `heddle balancer`)", balancer_metrics.FAMILIES)
-    return head + "".join(f"\n## {title}\n\n{_table(families)}" for title, families in (*parts, gateway, balancer))
+    found = (*parts, gateway, balancer, ports)
+    return head + "".join(f"\n## {title}\n\n{_table(families)}" for title, families in found)
 
 
 def _table(families: Iterable[Family]) -> str:

@@ -3,8 +3,8 @@
 import os
 import socket
 import stat
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 
@@ -19,8 +19,13 @@ from heddle.programs.console.slurm.planned_jobs import PlannedJobs
 Log = Callable[[str], None]
 
 
-def run_ports(server: str, path: Path, folder: Path, hosts: Sequence[str], period_s: float, log: Log) -> None:
-    """Serve until SIGTERM or SIGINT; raises PrerequisiteError where another agent has the socket."""
+def run_ports(
+    server: str, path: Path, folder: Path, hosts: Sequence[str], period_s: float, log: Log, metrics: str = ""
+) -> None:
+    """Serve until SIGTERM or SIGINT, with `/metrics` at an address where one is given.
+
+    Raises PrerequisiteError where another agent has the socket, or another program the address.
+    """
     _library(folder, log)
     _free(path)
     ended = Event()
@@ -32,7 +37,7 @@ def run_ports(server: str, path: Path, folder: Path, hosts: Sequence[str], perio
             serving = PortServer(str(path), jobs.ports)
         finally:
             os.umask(mask)
-        with serving, suppress(KeyboardInterrupt):
+        with serving, _counted(metrics, jobs, serving, log), suppress(KeyboardInterrupt):
             passes.start()
             log(f"listening at {path}")
             ended.wait()
@@ -45,6 +50,19 @@ def run_ports(server: str, path: Path, folder: Path, hosts: Sequence[str], perio
         f"{counts.unknown:,} of no planned job, {serving.late:,} before its plan was known; "
         f"{serving.refused:,} requests refused, {serving.closed:,} closed; {counts.forgotten:,} jobs forgotten"
     )
+
+
+@contextmanager
+def _counted(address: str, jobs: NodeJobs, serving: PortServer, log: Log) -> Iterator[None]:
+    """Serve the counters at an address, if there is one."""
+    if not address:
+        yield
+        return
+    from heddle.programs.console.launch.node.metrics import metrics_served, ports_text  # a web server: 0.1 s
+
+    with metrics_served(address, lambda: ports_text(jobs, serving)) as bound:
+        log(f"metrics at http://{bound}/metrics")
+        yield
 
 
 def _library(folder: Path, log: Log) -> None:

@@ -160,6 +160,17 @@ class NodeJobs:
             why = self._report_all()
             self._unreported = self._noted("pairs are not reported", "pairs are reported again", why, self._unreported)
 
+    def known_jobs(self) -> tuple[int, int]:
+        """Return how many jobs have a plan that is known, and how many have none."""
+        with self._lock:
+            planned = sum(known.ports is not None for known in self._known.values())
+            return planned, len(self._known) - planned
+
+    @property
+    def reads_plans(self) -> bool:
+        """Return whether the controller replied when plans were read last."""
+        return not self._unread
+
     def _noted(self, fails: str, passed: str, why: str, before: str) -> str:
         """Log an error that is another one than before; return it."""
         if why != before:

@@ -20,6 +20,7 @@ def ports_command(
     period_s: Annotated[
         float, typer.Option("--period", min=0.1, max=60, help="Seconds between two readings of running jobs' plans.")
     ] = 5.0,
+    metrics: Annotated[str, typer.Option(metavar="ADDR:PORT", help="Serve Prometheus metrics there.")] = "",
 ) -> None:
     """Serve planned source ports to the programs of all jobs of this host, unchanged and without a wrapper.
 
@@ -32,4 +33,4 @@ def ports_command(
     from heddle.programs.console.launch.node.agent import run_ports
 
     names = (host,) if host else (platform.node(), platform.node().partition(".")[0])
-    run_ports(server, socket, folder, names, period_s, lambda line: print(line, flush=True))
+    run_ports(server, socket, folder, names, period_s, lambda line: print(line, flush=True), metrics)
