@@ -5,7 +5,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from heddle.controller.config.load import parse_fabric
@@ -30,6 +30,7 @@ def cases(draw):
         fabric["failed"] = [draw(st.sampled_from(ups))]
     targets = draw(st.permutations(range(len(network.nics))))
     pairs = [{"src_rank": a, "dst_rank": b} for a, b in enumerate(targets) if a != b]
+    assume(pairs)
     collective = {"kind": "SEND_RECV", "bytes": BYTES, "pairs": pairs, "paths_per_flow": draw(st.integers(1, most))}
     job = {"job_id": "a", "ranks": {"all": True}, "collectives": [collective]}
     return fabric, {"version": 1, "jobs": [job]}, pairs

@@ -20,7 +20,7 @@ ONE_PLANE = (
 
 
 def document(**more):
-    return {"version": 1, "name": "lab", "generate": {**SHAPE, "planes": 2}, **more}
+    return {"version": 1, "name": "lab", "steering": "srv6", "generate": {**SHAPE, "planes": 2}, **more}
 
 
 async def test_a_running_controller_refuses_both_and_its_jobs_go_on():
