@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from heddle.controller.config.load import parse_fabric
+from heddle.controller.model.error import InputError
 from heddle.programs.console.ev import export_ev
 from heddle.testing.plans.contract_network import Network
 from tests.support.examples import examples
@@ -61,8 +62,8 @@ def test_path_numbers_and_matrix_are_those_of_the_planned_sets(case):
     fabric, jobs, pairs = case
     try:
         plan = planned(fabric, jobs)
-    except AssertionError:
-        return  # a host is cut off
+    except (AssertionError, InputError):
+        return  # a host is cut off, or one leaf has no path to another
     network, nics = Network(fabric), [nic.id for nic in parse_fabric(json.dumps(fabric), "fabric.yaml").nics]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
