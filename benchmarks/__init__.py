@@ -84,8 +84,8 @@ BENCHMARKS = {
     ),
     "spray": Benchmark(
         "heddle.benchmarks.fabric.spray",
-        "flows that spray over planned sets of paths, random sets, one path and ECMP on the same packets, and cuts; "
-        "needs root and a source tree",
+        "flows that spray over planned sets of paths, random sets, one path and ECMP on the same packets, cuts, and "
+        "two planes; needs root and a source tree",
     ),
     "srv6": Benchmark(
         "heddle.benchmarks.fabric.srv6",

@@ -2,7 +2,8 @@
 
 16 NICs of four leaves send a permutation over four spines, at 95 % of their rate. The lab is of routers whose packets
 name their paths (`steering: srv6`). Cuts come at full load, in planned sets of 4; new sets and rates reach the NICs
-150 ms after each. In the last run each cable returns before the next but one is cut. Needs root.
+150 ms after each. In the run of 20 cuts each cable returns before the next but one is cut. In the last run the NICs
+have a port in each of two planes, and the cable of one port fails, without new rates. Needs root.
 
     python -m heddle.benchmarks spray      HEDDLE_SPRAY=5x8: five seeds of 8 s a mode
 """
@@ -15,10 +16,12 @@ from typing import Any, NamedTuple, TextIO
 
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.plan import FlowPlan
+from heddle.mininet_topos.demo.spraying.figures import PAYLOAD
 from heddle.mininet_topos.measure.flow_run import FlowChange, RunResult
 from heddle.mininet_topos.routed.lab import RoutedLab
 from tests.support.fabrics.path_sets import MODES, SPINES, Spines, four_by_four, permutation, spines_of
-from tests.support.packets.spray_lab import PAYLOAD, Act, bins_bps, new_sets, of_the_plan, requests
+from tests.support.packets.plane_lab import PATHS, costs, planned, run_through_a_cut, touched_by, two_planes
+from tests.support.packets.spray_lab import Act, bins_bps, new_sets, of_the_plan, requests
 from tests.support.packets.spray_lab import run as run_sprayed
 
 PLAN, SEEDS, SECONDS = "HEDDLE_SPRAY", 3, 4.0
@@ -26,6 +29,7 @@ ENDLESS_BYTES = 1_000_000_000
 CUT_S, NEW_SETS_S = 1.6, 0.15
 CUTS, PERIOD_S, DOWN_S = 20, 0.6, 0.9
 LEAVES, BIN_S = 4, 0.2
+PORT, PORT_CUT_S, PORT_SECONDS = "h1-n0/p0", 2.4, 6.0
 Down = tuple[str, int]
 """A cable by its leaf, and its spine's number."""
 
@@ -50,13 +54,30 @@ def run(out: TextIO) -> dict[str, Any]:
         cuts = [_cut(lab, one, seed, SECONDS, out) for seed in range(1, seeds + 1)]
         print(f"\n{CUTS} cuts, each cable back after {DOWN_S:g} s, one cut each {PERIOD_S:g} s", file=out)
         many = [_cut(lab, _outages(seed), seed, CUT_S + CUTS * PERIOD_S + DOWN_S, out) for seed in (1,)]
+    planes = _planes(out)
     print(f"load {os.getloadavg()[0]:.1f}", file=out)
-    return {"modes": modes, "cut": cuts, "cuts": many, "load": os.getloadavg()[0]}
+    return {"modes": modes, "cut": cuts, "cuts": many, "planes": planes, "load": os.getloadavg()[0]}
 
 
 def _plan() -> tuple[int, float]:
     seeds, _, seconds = os.environ.get(PLAN, f"{SEEDS}x{SECONDS:g}").partition("x")
     return int(seeds), float(seconds)
+
+
+def _planes(out: TextIO) -> dict[str, Any]:
+    """Run flows in two planes through the failure of a port, and print what the flows have before and after it."""
+    print(f"two planes, {PORT} fails", file=sys.stderr)
+    fabric = two_planes(SPINES, LEAVES, 4)
+    flows = planned(fabric)
+    with RoutedLab(fabric) as lab:
+        result = run_through_a_cut(lab, flows, PORT, PORT_CUT_S, PORT_SECONDS)
+    found, halved = costs(fabric, flows, result, PORT_CUT_S, PORT_SECONDS), touched_by(fabric, flows, PORT)
+    print(f"\ntwo planes, sets of {PATHS} in each; {PORT} fails: parts of the plan before and after", file=out)
+    for name, nics in (("its flows", halved), ("other flows", found.keys() - halved)):
+        before, after = zip(*(found[nic] for nic in sorted(nics)), strict=True)
+        text = f"{min(before):.3f} to {max(before):.3f}, then {min(after):.3f} to {max(after):.3f}"
+        print(f"{name:12} {len(nics):3}: {text}", file=out, flush=True)
+    return {"port": PORT, "halved": sorted(halved), "parts": found, **_counts(result)}
 
 
 def _mode(lab: RoutedLab, mode: str, seed: int, seconds: float, out: TextIO) -> dict[str, Any]:

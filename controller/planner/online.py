@@ -55,6 +55,7 @@ class OnlinePlanner:
         self._session, self._running = Session(self._fabric, self._topology), Running(self._topology)
         self._hashed, self._splits = HashedLoads(self._topology), Splits(self._topology)
         self._health: Health | None = None
+        self._whole: Router | None = None
         self._apply_background({})
         self._known: dict[str, Placed] = {}
 
@@ -78,8 +79,7 @@ class OnlinePlanner:
         if self._background != (background or {}):
             self._apply_background(background or {})
         if self._health != health:
-            self._health, live = health, Live.of(self._topology, health)
-            self._router = Router(topology=self._topology, live=live)
+            self._health, self._router = health, self._router_for(health)
         kept = self._splits.follow(kept, self._router.live)
         if amend is not None:
             return self._with_other_paths(requests, health, kept, amend, has_happened)
@@ -231,10 +231,17 @@ class OnlinePlanner:
         stays = {name for name in known & wanted.keys() if is_same(self._known.get(name), wanted[name])}
         came = [placed for placed in kept if placed[0].job_id not in stays]
         gone = [request.job_id for request in self._session.jobs if request.job_id not in stays]
-        delta = self._session.follow(health, gone, came)
+        delta = self._session.follow(health, gone, came, self._router)
         self._known = wanted
         self._changed |= delta.jobs
         return delta.rows
+
+    def _router_for(self, health: Health) -> Router:
+        """Return the router over what is live; that of the whole fabric is kept, for failures end."""
+        if health.down_cables or health.down_switches or health.down_nics:
+            return Router(topology=self._topology, live=Live.of(self._topology, health))
+        self._whole = self._whole or Router(topology=self._topology, live=Live.of(self._topology, health))
+        return self._whole
 
     def _left_behind(self) -> Ints:
         """Place the flows again that do not fit any more on cables that have become worse; return their rows."""

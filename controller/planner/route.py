@@ -24,6 +24,7 @@ from heddle.controller.planner.ground.segments import Segments, segments_of
 from heddle.controller.planner.ground.shape import Shape, shape_of
 from heddle.controller.planner.proof.bound import lower_bound
 from heddle.controller.planner.search.balance import balanced_paths
+from heddle.controller.planner.search.fullest import fullest_beside
 from heddle.controller.planner.search.joint import Joint, above
 from heddle.controller.planner.search.regular import regular_paths
 
@@ -351,11 +352,7 @@ class Router:
 
     def _over(self, hops: Ints, demand: Ints, base: Floats) -> float:
         """Return the largest utilisation with these flows on top of a base load."""
-        loads = base.copy()
-        for column in range(hops.shape[1]):
-            on = hops[:, column] >= 0
-            loads += np.bincount(hops[on, column], weights=demand[on].astype(np.float64), minlength=len(loads))
-        return self._fullest(loads)
+        return fullest_beside(hops, demand, base, self.topology.capacity, self._fullest(base))
 
 
 def _batches(flows: Flows) -> list[Ints]:

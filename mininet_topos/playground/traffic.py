@@ -9,7 +9,6 @@ from typing import Any
 
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
-from heddle.controller.model.job import Collective, CollectiveKind, FlowDemand
 from heddle.controller.model.suggest import did_you_mean
 from heddle.mininet_topos.demo.results.verdict import shortened
 from heddle.mininet_topos.demo.scenes.hog import Hog
@@ -22,7 +21,7 @@ from heddle.mininet_topos.playground.result import FlowRow, Moment, TrafficResul
 from heddle.mininet_topos.services.controller_client import ControllerClient
 from heddle.mininet_topos.traffic.cast import Cast
 from heddle.mininet_topos.traffic.stage import Played, Stage
-from heddle.mininet_topos.traffic.workloads import WORKLOADS, Workload, compute_nics, over_ports
+from heddle.mininet_topos.traffic.workloads import WORKLOADS, Workload, compute_nics, over_ports, sprayed, with_rate
 
 SCENES: dict[str, Callable[[Fabric, int], Scene]] = {"hog": Hog, "storm": Storm}
 KINDS = (*WORKLOADS, *SCENES)
@@ -134,21 +133,13 @@ def _workload(fabric: Fabric, request: TrafficRequest) -> Workload:
     """Return a workload of the demo as a job of the lab, with the demands of `rate_bps` if that is given."""
     nics = compute_nics(fabric)
     found = WORKLOADS[request.workload](nics, request.seed, request.seconds)
-    job, flows = replace(found.job, job_id=request.workload), found.flows
+    found = replace(found, job=replace(found.job, job_id=request.workload))
     if request.rate_bps:
         line_bps = min(nic.capacity_bps for nic in nics)
         if request.rate_bps > line_bps:
             raise InputError(f"--rate {request.rate_bps / 1e6:g}: NICs of this lab have {line_bps / 1e6:g} Mbit/s")
-        flows = tuple(replace(flow, rate_bps=request.rate_bps) for flow in flows)
-        demands = tuple(
-            FlowDemand(src_rank=flow.src_rank, dst_rank=flow.dst_rank, rate_bps=flow.rate_bps) for flow in flows
-        )
-        collective = Collective(kind=CollectiveKind.CUSTOM, size_bytes=flows[0].size_bytes, flows=demands)
-        job = replace(job, collectives=(collective,))
-    if request.paths:
-        sprayed = tuple(replace(one, paths_per_flow=request.paths) for one in job.collectives)
-        job = replace(job, collectives=sprayed)
-    return over_ports(fabric, replace(found, job=job, flows=flows))
+        found = with_rate(found, request.rate_bps)
+    return over_ports(fabric, sprayed(found, request.paths) if request.paths else found)
 
 
 def _cast(stage: Stage, workload: Workload, planned: bool) -> Cast:

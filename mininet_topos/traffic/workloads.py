@@ -93,6 +93,22 @@ def compute_nics(fabric: Fabric) -> tuple[Nic, ...]:
     )
 
 
+def with_rate(workload: Workload, rate_bps: int) -> Workload:
+    """Return the workload with this demand of each flow, as a job of flows that are listed."""
+    flows = tuple(replace(flow, rate_bps=rate_bps) for flow in workload.flows)
+    demands = tuple(
+        FlowDemand(src_rank=flow.src_rank, dst_rank=flow.dst_rank, rate_bps=flow.rate_bps) for flow in flows
+    )
+    collective = Collective(kind=CollectiveKind.CUSTOM, size_bytes=flows[0].size_bytes, flows=demands)
+    return replace(workload, flows=flows, job=replace(workload.job, collectives=(collective,)))
+
+
+def sprayed(workload: Workload, paths: int) -> Workload:
+    """Return the workload as a job whose flows are sprayed over so many paths each."""
+    collectives = tuple(replace(one, paths_per_flow=paths) for one in workload.job.collectives)
+    return replace(workload, job=replace(workload.job, collectives=collectives))
+
+
 def over_ports(fabric: Fabric, workload: Workload) -> Workload:
     """Return the workload with its flows between ports: equal parts, one in each plane that both NICs have a port in.
 

@@ -15,8 +15,8 @@ import numpy as np
 from heddle.controller.model.job import JobRequest
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
-from heddle.controller.planner.ground.jit import Flags, Floats, Ints
-from heddle.controller.planner.ground.loads import heaviest_phases
+from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel
+from heddle.controller.planner.ground.loads import heaviest_phases, layers_of
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.streams import Streams, tuple_keys
 from heddle.controller.planner.ports.pins import pinned_pairs, taken_along
@@ -106,7 +106,10 @@ def _goal(router: Router, old: Flows, new: Flows) -> float:
     topology, size = router.topology, len(router.topology.switch_ids)
     crossing = np.zeros(4 * size)
     for flows in (old, new):
-        crossing += heaviest_phases(flows, _cuts(topology, flows), 4 * size, np.ones(len(flows), dtype=np.int64))
+        if layers_of(flows).one_per_job:
+            _count(flows.dst_nic, flows.src_nic, topology.nic_leaf, topology.tier, topology.pod, crossing)
+        else:
+            crossing += heaviest_phases(flows, _cuts(topology, flows), 4 * size, np.ones(len(flows), dtype=np.int64))
     alive = np.flatnonzero(router.live.links[: topology.cables])
     lower, upper = topology.lower[alive], topology.upper[alive]
     rising, leaving = topology.tier[lower] == 0, topology.tier[upper] == 2
@@ -116,6 +119,22 @@ def _goal(router: Router, old: Flows, new: Flows) -> float:
     open_cuts = links > 0
     streams = np.ceil(crossing[open_cuts] / links[open_cuts]).max(initial=0.0)
     return float(streams / topology.cable_capacity[alive].max(initial=1))
+
+
+@bare_kernel
+def _count(source: Ints, target: Ints, leaf: Ints, tier: Ints, pod: Ints, crossing: Floats) -> None:
+    """Count the streams from `source` to `target` NICs at the cuts of `_cuts`."""
+    size, middle = tier.shape[0], False
+    for switch in range(size):
+        middle = middle or tier[switch] == 1
+    for f in range(source.shape[0]):
+        here, there = leaf[source[f]], leaf[target[f]]
+        if here != there:
+            crossing[here] += 1
+            crossing[size + there] += 1
+        if middle and pod[here] != pod[there]:
+            crossing[2 * size + pod[here]] += 1
+            crossing[3 * size + pod[there]] += 1
 
 
 def _cuts(topology: Topology, flows: Flows) -> Ints:

@@ -9,6 +9,7 @@ monotone: more flows, phases or jobs, or larger demands, never lower it.
 """
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -80,8 +81,13 @@ def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
     falling, demands = _falling(flows.demand_bps), demands_of(flows, layers_of(flows))
     source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
     counters = counters_of(demands, topology.cables)
-    reach = None if live.reach is None else _reach(topology, live.reach)
-    families = _families(topology, live, reach)
+    if live.topology is not topology or live not in _known:
+        reach = None if live.reach is None else _reach(topology, live.reach)
+        families = _families(topology, live, reach)
+        if live.topology is topology:
+            _known[live] = reach, families
+    else:
+        reach, families = _known[live]
     some: list[tuple[Ints, Ints, Ints, _Cuts]] = []
     for near, far in ((source, target), (target, source)):
         for cuts in families:
@@ -94,6 +100,10 @@ def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
         for rows, begin, far, cuts in some:
             best = Best(*_bound_of_partial_cuts(rows, begin, far, cuts, reach, demands, counters, best))
     return Bound(best.value, KINDS[best.kind])
+
+
+_known: WeakKeyDictionary[Live, tuple[_Reach | None, list[_Cuts]]] = WeakKeyDictionary()
+"""The cuts that live links leave: they serve until a link changes its state."""
 
 
 def _reach(topology: Topology, table: Flags) -> _Reach:

@@ -1,6 +1,7 @@
 """Improve the paths of a priority: all jobs and phases together, then as few slowed flows as possible."""
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, kern
 from heddle.controller.planner.ground.loads import heaviest_phases, layers_of
 from heddle.controller.planner.ground.paths import packed
 from heddle.controller.planner.ground.segments import LoadedNet, Segments
+from heddle.controller.planner.search.fullest import fullest_beside, slowed_beside
 from heddle.controller.planner.search.layers import GUARD, Higher, Phased, phased
 from heddle.controller.planner.search.moving import Moving
 from heddle.controller.planner.search.on_link import Lists
@@ -105,16 +107,20 @@ class Joint:
             limit = (goal + worst) / 2
         return hops
 
-    def halved(self, hops: Ints, goal: float) -> Ints:
-        """Return paths with a lower maximum, by less work than `lowered`: each search is for half the way to `goal`."""
-        worst, paths, free = self.fullest(hops), MAX_PATHS_HALVED, np.ones(len(hops), dtype=np.bool_)
+    def halved(self, hops: Ints, goal: float, times: int = 1) -> Ints:
+        """Return paths with a lower maximum, by less work than `lowered`: each search is for half the way to `goal`.
+
+        The limits of the searches are so many `times` as large.
+        """
+        worst, free = self.fullest(hops), np.ones(len(hops), dtype=np.bool_)
+        paths = most = MAX_PATHS_HALVED * times
         for _ in range(HALVINGS):
             if worst <= goal * (1 + CLOSE) or paths <= 0:
                 break
             net, loads, moving = self._begin(hops, free)
-            limit, part = (goal + worst) / 2, min(paths, MAX_PATHS_HALVED * 3 // 10)
+            limit, part = (goal + worst) / 2, min(paths, most * 3 // 10)
             wanted = Goal(limit=limit, cap=np.inf, by_flow=False, in_phase=1.0)
-            missed, left = relax(net, loads, moving, wanted, MAX_MOVES, part, PATIENCE_HALVED)
+            missed, left = relax(net, loads, moving, wanted, MAX_MOVES, part, PATIENCE_HALVED * times)
             found, paths = packed(moving.hops), paths - part + left
             full = self.fullest(found)
             if full < worst:
@@ -166,10 +172,14 @@ class Joint:
 
     def fullest(self, hops: Ints) -> float:
         """Return the largest utilisation of the links that these paths use."""
-        return _fullest(self._utilisation(hops), hops)
+        if len(self.empty.job):
+            return _fullest(self._utilisation(hops), hops)
+        return fullest_beside(hops, self.flows.demand_bps, self.base, self.topology.capacity)
 
     def slowed(self, hops: Ints) -> int:
         """Return the number of flows on links over 1."""
+        if not len(self.empty.job):
+            return slowed_beside(hops, self.flows.demand_bps, self.base, self.topology.capacity, 1 + ROUNDING)
         over = np.append(self._utilisation(hops) > 1 + ROUNDING, False)  # the padding, -1, reads the last
         return int(over[hops].any(axis=1).sum())
 
@@ -186,10 +196,10 @@ class Joint:
 
     def _begin(self, hops: Ints, free: Flags) -> tuple[LoadedNet, Phased, Moving]:
         links, s = 2 * self.topology.cables, self.segments
-        capacity = self.topology.capacity[:links].astype(np.float64)
-        usable = self.live.links[:links] & (capacity > 0)
-        inverse = np.where(usable, 1 / np.where(usable, capacity, 1.0), FAR)
-        load = np.where(usable, self.base[:links], 0.0)
+        if self.live not in _inverses:
+            _inverses[self.live] = _inverse(self.topology, self.live)
+        inverse = _inverses[self.live]
+        load = np.where(inverse < FAR, self.base[:links], 0.0)
         net = LoadedNet(
             s.start, s.first, s.second, s.top, s.middle, s.below, s.below_row, self.topology.cables, load, inverse
         )
@@ -202,6 +212,17 @@ class Joint:
             self.higher._replace(guard=self.higher.guard.copy()),
         )  # fmt: skip
         return net, loads, moving
+
+
+_inverses: WeakKeyDictionary[Live, Floats] = WeakKeyDictionary()
+"""One over the rate of each link between switches, by the live links: kernels only read it."""
+
+
+def _inverse(topology: Topology, live: Live) -> Floats:
+    """Return one over the rate of each link between switches, FAR for one that carries nothing."""
+    capacity = topology.capacity[: 2 * topology.cables].astype(np.float64)
+    usable = live.links[: len(capacity)] & (capacity > 0)
+    return np.where(usable, 1 / np.where(usable, capacity, 1.0), FAR)
 
 
 @kernel

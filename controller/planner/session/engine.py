@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from heddle.controller.planner.ground.clos import NO_LINK, Topology
+from heddle.controller.planner.ground.clos import NO_LINK, Live, Topology
 from heddle.controller.planner.ground.expand import joined_flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.paths import packed
@@ -40,10 +40,11 @@ class Engine:
     """Chooses the paths of a session's flows, in the arrays of its `Store`."""
 
     def __init__(
-        self, topology: Topology, store: Store, jobs: dict[int, SessionJob], router: Callable[[], Router]
-    ) -> None:
+        self, topology: Topology, store: Store, jobs: dict[int, SessionJob], router: Callable[[], Router],
+        live: Callable[[], Live],
+    ) -> None:  # fmt: skip
         """Keep references to a session's parts, which the session changes."""
-        self._topology, self._store, self._jobs, self._router = topology, store, jobs, router
+        self._topology, self._store, self._jobs, self._router, self._live = topology, store, jobs, router, live
 
     def adopt(self, rows: Ints, paths: Ints) -> None:
         """Adopt flows with their paths; those on dead links have no path afterwards."""
@@ -311,7 +312,7 @@ class Engine:
             chosen = store.stranded[every]
             every, flows = every[chosen], flows.rows(chosen)
         ids = [job.request.job_id for job in jobs]
-        live, hops = self._router().live, packed(store.paths[every])
+        live, hops = self._live(), packed(store.paths[every])
         return dead_nic(self._topology, live, ids, flows) or no_path(self._topology, live, ids, flows, hops) or ""
 
     def _delta(self, own: Ints) -> Delta:

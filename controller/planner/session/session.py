@@ -63,7 +63,7 @@ class Session:
         self._numbers: dict[str, int] = {}
         self._next = 0
         self._tenants: dict[str, int] = {}
-        self._engine = Engine(self._topology, self._store, self._jobs, self._router)
+        self._engine = Engine(self._topology, self._store, self._jobs, self._router, self._live)
         self._down: frozenset[str] = frozenset()
         self._dead_nics: Flags = np.zeros(self._topology.nics, dtype=np.bool_)
         self._routes: Router | None = None
@@ -129,7 +129,7 @@ class Session:
         known = next((name for place, name in enumerate(ids) if name in self._numbers or name in ids[:place]), None)
         if known is not None:
             raise AlreadyExistsError(f"job {known} is in this session already: remove it first")
-        flows = expand(self._topology, requests, live=self._live() if self._topology.ports_of_rank else None)
+        flows = expand(self._topology, requests, live=self._router().live if self._topology.ports_of_rank else None)
         dead = self._dead_nics.any() or self._store.dead_leaf.any()
         if dead and (why := dead_nic(self._topology, self._live(), ids, flows)) is not None:
             return Infeasible(why=why)
@@ -155,14 +155,19 @@ class Session:
         set_paths(store.s, job.rows, no_paths(len(job.rows)))
         self._leave(job)
 
-    def follow(self, health: Health, gone: Iterable[str], came: Iterable[tuple[JobRequest, JobFlows]]) -> Delta:
+    def follow(
+        self, health: Health, gone: Iterable[str], came: Iterable[tuple[JobRequest, JobFlows]],
+        router: Router | None = None,
+    ) -> Delta:  # fmt: skip
         """Record what is out of use and which jobs run: `gone` have left, `came` have arrived with their paths.
 
-        Severed and stranded flows are placed, all at once.
+        Severed and stranded flows are placed, all at once. `router` is one for `health`, where the caller has it.
         """
         for job_id in gone:
             self.remove(job_id)
         victims = self._apply(health)
+        if self._routes is None and router is not None and (router.live.links == self._live().links).all():
+            self._routes = router
         for request, job_flows in came:
             self.adopt(request, job_flows)
         self._store.begin_event(Movable.NONE, 0)
@@ -220,12 +225,13 @@ class Session:
         return self._jobs[self._numbers[job_id]]
 
     def _live(self) -> Live:
-        return self._router().live
+        """Return the live links, for reasons of refusals, which name the cables of a switch that is out of use."""
+        return self._store.live(self._dead_nics)
 
     def _router(self) -> Router:
         """Return the full planner's router over the live links, the same one as long as these are the same."""
         if self._routes is None:
-            self._routes = Router(topology=self._topology, live=self._store.live(self._dead_nics))
+            self._routes = Router(topology=self._topology, live=self._live())
         return self._routes
 
     def _change(self, target: str, by: int) -> Ints:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from heddle.mininet_topos.demo.results.values import DemoResult
 
 
+_SPRAY = typer.Option("--spray", help="Instead: NICs that spray over planned, random and single paths, and ECMP.")
+_OF_SPRAY = ("seeds", "seconds", "spray", "as_json", "wait")
+"""The options that hold with --spray, by the names of their parameters."""
+
+
 def demo(
+    ctx: typer.Context,
     fabric: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A fabric file instead of a generated one.")
     ] = None,
@@ -45,6 +51,7 @@ def demo(
         str, typer.Option(help="One permutation runs per seed; the other workloads use the first.")
     ] = "1,2,3",
     seconds: Annotated[float, typer.Option(help="Duration of a flow that has its path to itself.")] = 2.5,
+    spray: Annotated[bool, _SPRAY] = False,
     report: Annotated[Path, typer.Option(metavar="DIR", help="The report folder.")] = Path("heddle-report"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")] = False,
     wait: Annotated[
@@ -58,9 +65,14 @@ def demo(
     afterwards. Exit status: 0, also where this machine was too busy to show all, which is then said; 1 where a planned
     run was off its paths or could not be run, or the controller did not do what a scene needs; 2 for bad input; 3 where
     a host of the fabric is cut off.
+
+    With --spray, NICs spray permutations on Linux routers whose packets name their paths (SRv6): over 1, 2 and 4 paths
+    of the plan, 2 of 4 drawn at random, one as ECMP hashes. Takes --seeds, --seconds, --json, --wait; no report.
     """
     from heddle.mininet_topos.demo.options import build_options
 
+    if spray:
+        return _run_spraying(ctx, seeds, seconds, as_json, wait)
     options = build_options(
         fabric_file=fabric,
         sizes={"spines": spines, "leaves": leaves, "hosts": hosts, "gbps": gbps},
@@ -106,6 +118,37 @@ def _run(options: "DemoOptions", report: Path, as_json: bool, wait_s: float) -> 
     failures = shortcomings(result)
     if failures:
         raise HeddleError("\n".join(failures))
+
+
+def _run_spraying(ctx: typer.Context, seeds: str, seconds: float, as_json: bool, wait_s: float) -> None:
+    from rich.console import Console
+
+    from heddle.mininet_topos.demo.measurement_lock import measurement_lock
+    from heddle.mininet_topos.demo.options import seeds_of
+    from heddle.mininet_topos.demo.progress import DemoProgress
+    from heddle.mininet_topos.demo.results.table import WIDTH
+    from heddle.mininet_topos.demo.spraying.session import run_spraying, spray_options
+    from heddle.mininet_topos.demo.spraying.table import LEGEND, failures, summary, table
+    from heddle.mininet_topos.host.registry import run_directory
+    from heddle.mininet_topos.switches.fabric_net import require_lab_tools
+
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params if name not in _OF_SPRAY}
+    others = [f"--{name}" for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    options = spray_options(seeds_of(seeds), seconds, others)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    require_lab_tools()
+    with DemoProgress() as progress, measurement_lock(run_directory() / "demo.lock", wait_s, progress.log):
+        runs = run_spraying(options, progress)
+    if as_json:
+        json.dump({"schema": "heddle.demo-spray/1", "runs": [run.to_json() for run in runs]}, sys.stdout)
+        print()
+    else:
+        console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+        console.print(table(runs))
+        for line in (*summary(runs), LEGEND):
+            console.print(line, markup=False)
+    if problems := failures(runs):
+        raise HeddleError("\n".join(problems))
 
 
 def shortcomings(result: "DemoResult") -> list[str]:

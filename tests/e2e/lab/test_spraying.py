@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from heddle.controller.model.fabric import Fabric
+from heddle.mininet_topos.demo.spraying.figures import PAYLOAD
 from heddle.mininet_topos.measure.flow_run import FlowChange, RunResult
 from heddle.mininet_topos.routed.lab import RoutedLab
 from tests.support.fabrics.path_sets import MODES, four_by_four, links_over, permutation, spines_of
-from tests.support.packets.spray_lab import PAYLOAD, Act, bins_bps, medians, new_sets, of_the_plan, requests, run
+from tests.support.packets.spray_lab import Act, bins_bps, medians, new_sets, of_the_plan, requests, run
 
 pytestmark = pytest.mark.e2e
 

@@ -12,12 +12,13 @@ from heddle.controller.model.job import Collective, CollectiveKind, JobRequest, 
 from heddle.controller.model.plan import Plan
 from heddle.controller.model.srv6 import sids_of
 from heddle.controller.planner.solve import solve
+from heddle.mininet_topos.demo.spraying.figures import PAYLOAD
 from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowChange, RunResult
 from heddle.mininet_topos.routed.lab import RoutedLab
 from heddle.mininet_topos.traffic.cast import PACE
 from heddle.mininet_topos.traffic.stage import Stage
 from heddle.v1 import heddle_pb2 as pb
-from tests.support.packets.spray_lab import PAYLOAD, PERIODS_PER_BIN, Act, run
+from tests.support.packets.spray_lab import PERIODS_PER_BIN, Act, run
 
 SHAPE = "kind: spine_leaf, spines: {}, leaves: {}, hosts_per_leaf: {}, gbps: 0.01, planes: 2"
 PATHS = 2

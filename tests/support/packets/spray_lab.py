@@ -12,17 +12,13 @@ from heddle.controller.model.address import ipv6_text
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.plan import FlowPlan
 from heddle.controller.model.srv6 import Sids
+from heddle.mininet_topos.demo.spraying.figures import FRAME_BYTES, PAYLOAD
 from heddle.mininet_topos.measure.flow_run import GOODPUT_PERIOD_NS, FlowChange, FlowRequest, RunResult, SprayPath
 from heddle.mininet_topos.routed.lab import RoutedLab
-from heddle.mininet_topos.wire import roce
-from heddle.mininet_topos.wire.srv6 import OUTER_BYTES
 from tests.support.fabrics.path_sets import Spines, links_over
 
-FIRST_PORT, MTU_BYTES = 0xC000, 4096
-FRAME_BYTES = roce.wire_bytes(roce.RC_RDMA_WRITE_ONLY, MTU_BYTES) + OUTER_BYTES
+FIRST_PORT = 0xC000
 PERIODS_PER_BIN = 200_000_000 // GOODPUT_PERIOD_NS
-PAYLOAD = MTU_BYTES / FRAME_BYTES
-"""The part of a frame that is data."""
 
 
 class Act(NamedTuple):
