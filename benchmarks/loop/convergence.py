@@ -22,7 +22,7 @@ from heddle.benchmarks.planning.events.arrivals import FABRICS, Event, Scene, ev
 from heddle.benchmarks.planning.events.running import Running
 from heddle.controller.brain.settings import Settings
 from heddle.controller.brain.steering.table import steering_of
-from heddle.controller.model.effect import Solve
+from heddle.controller.model.effect import Effect, Solve
 from heddle.controller.model.error import HeddleError
 from heddle.controller.model.event import Event as Happened
 from heddle.controller.model.event import Release, Solved, Submit, Tick
@@ -106,9 +106,9 @@ class Converging(Loop):
     taken: list[Convergence] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         self._running = Running(topology_of(self.fabric))
         self._newest: Replan | None = None
+        super().__post_init__()
 
     def _solved(self, problem: Solve) -> Solved:
         if not problem.converge:
@@ -124,16 +124,16 @@ class Converging(Loop):
             self._newest = plan = steering_of(self.fabric).completed(self.fabric, problem, plan)
         return Solved(token=problem.token, outcome=plan, solve_ns=round(seconds * 1e9))
 
-    def decide(self, name: str, used: float, *happened: Happened) -> None:
-        """Decide what has happened, and note whether the jobs converge for it."""
-        count = self.state.convergence.count
-        super().decide(name, used, *happened)
-        plan = self._newest
+    def _decided(self, happened: tuple[Happened, ...]) -> list[Effect]:
+        """Decide, and record whether the jobs converge."""
+        count, plan = self.state.convergence.count, self._newest
+        effects = super()._decided(happened)
         if self.state.convergence.count > count and plan is not None and plan.speeds is not None:
             before = sum(plan.speeds.before.values()) / len(plan.speeds.before)
             follow_s = self.settings.follow_ms / 1e3 * (2 if plan.slowed else 1)
             moved = sum(each.flows for each in plan.moved.values())
             self.taken.append(Convergence(self.now_ms, before, self.speed(), follow_s, moved))
+        return effects
 
     def wait(self, until_ms: int, used: float) -> None:
         """Let time pass, and wake the brain when it wants to seek a goal."""

@@ -18,8 +18,9 @@ class Convergence:
 
     `token` is that of the request under way; it is for the jobs `asked`, by id, and for what was out of use in
     `health`. The set of jobs last changed at `changed_unix_ms`; `gap_ms` is the mean time between changes lately. The
-    goal is sought at `due_unix_ms`; None: not before something changes. `recent` are the places of the jobs that
-    converged last, newest last, `count` how often they did. `verdict` is the last decision in words.
+    goal is sought at `due_unix_ms`; None: not before something changes. `has_converged` says whether the jobs have
+    converged since the last change, `recent` are the places of the sets of jobs before it that had, newest last, and
+    `count` is how often jobs converged. `verdict` is the last decision in words.
     """
 
     token: int | None = None
@@ -29,5 +30,6 @@ class Convergence:
     gap_ms: int = FIRST_GAP_MS
     due_unix_ms: int | None = None
     recent: tuple[Places, ...] = ()
+    has_converged: bool = False
     verdict: str = ""
     count: int = 0

@@ -5,8 +5,9 @@ share links. All flows that may move are planned again, beside those that stay. 
 the jobs. Nearly all flows move, and no order of single moves is known in which no job is slower meanwhile: the goal is
 taken all at once, or not.
 
-What counts is time: a goal that comes late serves few. The paths come from a short search (`_outlines`), and
-incasts are not confined to few top switches, which would leave uneven links.
+What counts is time: a goal that comes late serves few. The paths come from a short search (`_outlines`); where the
+paths now are as good already, from a longer one that begins with them (`_further`). Incasts are not confined to few top
+switches, which would leave uneven links.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,8 @@ from heddle.controller.planner.spread.lists import is_sprayed
 
 HAIR = 1e-6
 """A mean speed that differs by less is the same: rates are whole bit/s."""
+TIMES_FURTHER = 4
+"""A search from paths that have converged is so many times as long: meanwhile the jobs are nearly as fast."""
 
 
 class Goal(NamedTuple):
@@ -61,7 +64,7 @@ def goal_of(
     if limit.moves_none or not rows.any():
         return Infeasible(why="no job may move: its senders do not drain before a move, or its limit of moves is lower")
     before = job_speeds(router.topology, running.flows, running.hops, len(kept))
-    best, after = _fastest(router, kept, running, rows)
+    best, after = _fastest(router, kept, running, rows, float(before.mean()))
     if after is not None and after.mean() <= before.mean() + HAIR:
         return Goal(None, _speeds(kept, before, before))
     is_quick = best is not None
@@ -85,42 +88,58 @@ def _in_use(router: Router, running: Paths) -> Flags:
 
 
 def _fastest(
-    router: Router, kept: Sequence[Placed], running: Paths, rows: Flags
+    router: Router, kept: Sequence[Placed], running: Paths, rows: Flags, before: float
 ) -> tuple[Ints | None, Floats | None]:  # fmt: skip
     """Return new paths of the flows `rows` with the highest mean speed of jobs, and the speeds.
 
-    None where flows share paths, or jobs have several priorities: there it takes the whole planner to find paths.
+    `before` is the mean speed on the paths now. None where flows share paths, or jobs have several priorities: there it
+    takes the whole planner to find paths.
     """
     topology, links = router.topology, 2 * router.topology.cables
     flows, best, fastest = running.flows.rows(rows), None, None
     if len({request.priority for request, _ in kept}) > 1 or flows.by_addresses.any() or (flows.fixed_port > 0).any():
         return None, None
-    for hops in _outlines(router, flows, link_loads(topology, running.flows.rows(~rows), running.hops[~rows])[:links]):
+    base = link_loads(topology, running.flows.rows(~rows), running.hops[~rows])[:links]
+    base = np.where(router.live.links[:links], base, 0.0)
+    joint = Joint.of(topology, router.live, router.segments, flows, base)
+    if joint is None:
+        return None, None
+    goal = _least_maximum(router, flows, base)
+    outlines = _outlines(joint, router.by_phase(flows, joint, base), goal)
+    while (hops := next(outlines, None)) is not None:
         whole = running.hops.copy()
         whole[rows] = hops
         speeds = job_speeds(topology, running.flows, whole, len(kept))
+        if fastest is None and speeds.mean() <= before:
+            outlines = _further(joint, running.hops[rows], goal)
         if fastest is None or speeds.mean() > fastest.mean():
             best, fastest = hops, speeds
     return best, fastest
 
 
-def _outlines(router: Router, flows: Flows, base: Floats) -> Iterator[Ints]:
-    """Yield paths of flows of one priority that share none, beside a load in bit/s per link.
+def _least_maximum(router: Router, flows: Flows, base: Floats) -> float:
+    """Return what no plan of these flows beside a load in bit/s per link brings the fullest link below."""
+    fullest = float((base / np.maximum(router.topology.capacity[: len(base)], 1)).max(initial=0.0))
+    return max(lower_bound(router.topology, router.live, flows).value, fullest)
+
+
+def _outlines(joint: Joint, first: Ints, goal: float) -> Iterator[Ints]:
+    """Yield paths of flows of one priority that share none, from those of a first search by phase.
 
     They take a fourth of the time of `Router.route`: the largest flows first, the others where links are emptiest, then
     with a lower maximum, and with even loads.
     """
-    topology = router.topology
-    base = np.where(router.live.links[: len(base)], base, 0.0)
-    joint = Joint.of(topology, router.live, router.segments, flows, base)
-    if joint is None:
-        return
-    fullest = float((base / np.maximum(topology.capacity[: len(base)], 1)).max(initial=0.0))
-    goal = max(lower_bound(topology, router.live, flows).value, fullest)
-    first, free = router.by_phase(flows, joint, base), np.ones(len(flows), dtype=np.bool_)
+    free = np.ones(len(first), dtype=np.bool_)
     yield first
     yield joint.halved(first, goal)
     yield joint.evened(joint.halved(joint.evened(first, free), goal), free)
+
+
+def _further(joint: Joint, now: Ints, goal: float) -> Iterator[Ints]:
+    """Yield paths with a lower maximum than those now, which are as good as a first search: jobs have converged."""
+    found = joint.halved(now, goal, TIMES_FURTHER)
+    yield found
+    yield joint.evened(found, np.ones(len(now), dtype=np.bool_))
 
 
 def moves(request: JobRequest, flows: int) -> bool:

@@ -59,6 +59,10 @@ def _noted(before: State, state: State, now: int) -> State:
         if gap_ms >= BURST_MS:
             mean_ms = (3 * known.gap_ms + gap_ms) // 4 if known.changed_unix_ms else known.gap_ms
             known = replace(known, changed_unix_ms=now, gap_ms=mean_ms)
+        if known.has_converged:
+            places = _places(before)
+            recent = (*(each for each in known.recent if each != places), places)[-MAX_RECENT:]
+            known = replace(known, recent=recent, has_converged=False)
     # After a goal that was dropped, `asked` says for what: one that is due again a little later then is not hurried.
     waits = known.due_unix_ms is not None and bool(known.asked)
     due = known.due_unix_ms if waits else now
@@ -117,14 +121,13 @@ def sought(state: State, event: Solved, now: int) -> Outcome:
 def _converges(state: State, event: Solved, plan: Replan, now: int) -> Outcome:
     assert plan.speeds is not None
     found = _figures(plan.speeds)
-    moved, places = sum(each.flows for each in plan.moved.values()), _places(state)
+    moved = sum(each.flows for each in plan.moved.values())
     text = f"converges: {moved:,} flows of {len(plan.moved)} jobs move; {found}"
     work = ReplanWork(cause=Cause.CONVERGENCE, reason=f"converges: {found}")
     state = replace(state, active=Active(token=event.token, work=work, health=state.out_of_use))
     state, effects = applied(state, plan, work.reason, now, Cause.CONVERGENCE)
-    recent = (*(each for each in state.convergence.recent if each != places), places)[-MAX_RECENT:]
-    known = state.convergence
-    known = replace(known, asked=_asked(state), recent=recent, verdict=text, count=known.count + 1)
+    # From there it is sought again: a longer search begins with these paths.
+    known = replace(state.convergence, asked={}, has_converged=True, verdict=text, count=state.convergence.count + 1)
     return replace(state, convergence=known), (*effects, Note(severity="info", subject="convergence", text=text))
 
 

@@ -107,16 +107,20 @@ class Joint:
             limit = (goal + worst) / 2
         return hops
 
-    def halved(self, hops: Ints, goal: float) -> Ints:
-        """Return paths with a lower maximum, by less work than `lowered`: each search is for half the way to `goal`."""
-        worst, paths, free = self.fullest(hops), MAX_PATHS_HALVED, np.ones(len(hops), dtype=np.bool_)
+    def halved(self, hops: Ints, goal: float, times: int = 1) -> Ints:
+        """Return paths with a lower maximum, by less work than `lowered`: each search is for half the way to `goal`.
+
+        The limits of the searches are so many `times` as large.
+        """
+        worst, free = self.fullest(hops), np.ones(len(hops), dtype=np.bool_)
+        paths = most = MAX_PATHS_HALVED * times
         for _ in range(HALVINGS):
             if worst <= goal * (1 + CLOSE) or paths <= 0:
                 break
             net, loads, moving = self._begin(hops, free)
-            limit, part = (goal + worst) / 2, min(paths, MAX_PATHS_HALVED * 3 // 10)
+            limit, part = (goal + worst) / 2, min(paths, most * 3 // 10)
             wanted = Goal(limit=limit, cap=np.inf, by_flow=False, in_phase=1.0)
-            missed, left = relax(net, loads, moving, wanted, MAX_MOVES, part, PATIENCE_HALVED)
+            missed, left = relax(net, loads, moving, wanted, MAX_MOVES, part, PATIENCE_HALVED * times)
             found, paths = packed(moving.hops), paths - part + left
             full = self.fullest(found)
             if full < worst:
