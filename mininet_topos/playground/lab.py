@@ -192,7 +192,9 @@ class Playground:
         if of_nic is not None and of_nic.of:
             return of_nic
         if of_nic is not None:
-            raise NotFoundError(f"{of_nic.id} is a NIC; a lab cuts cables between switches, such as {next(iter(cables))}")
+            raise NotFoundError(
+                f"{of_nic.id} is a NIC; a lab cuts cables between switches, such as {next(iter(cables))}"
+            )
         if link in fabric.ports_of:
             ports = " or ".join(nic.id for nic in fabric.ports_of[link])
             raise NotFoundError(f"{link} is a NIC with several ports: name one of them, {ports}")

@@ -46,7 +46,9 @@ def export_ev(fabric_path: Path, jobs_path: Path, form: str, folder: Path | None
     plan = solved(fabric, load_jobs(jobs_path, fabric), Kept((), {}), compare=False).plan
     flows = [each for job in plan.jobs for each in _lists(fabric, job.flows.flows)]
     if not any(each.flow.entries for each in flows):
-        raise InputError(f"{one_line(str(jobs_path))}: no flow is sprayed: set paths_per_flow of a collective or of NICs")
+        raise InputError(
+            f"{one_line(str(jobs_path))}: no flow is sprayed: set paths_per_flow of a collective or of NICs"
+        )
     files = writers[form](fabric, flows)
     if folder is None:
         out.writelines(files.values())

@@ -75,7 +75,9 @@ def test_the_cable_of_a_port_is_cut_by_either_of_its_links(planes, link):
 
 
 def test_a_nic_with_several_ports_is_no_cable(planes):
-    with pytest.raises(HeddleError, match=r"^h1-n0 is a NIC with several ports: name one of them, h1-n0/p0 or h1-n0/p1$"):
+    with pytest.raises(
+        HeddleError, match=r"^h1-n0 is a NIC with several ports: name one of them, h1-n0/p0 or h1-n0/p1$"
+    ):
         planes.cut("h1-n0")
 
 
