@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import hypothesis_profile  # noqa: F401 - loads the profile
 from tests.support.example_limit import limited
+from tests.support.packets import scapy_apart  # noqa: F401 - before a test imports scapy
 
 os.environ["HEDDLE_STATE"] = "none"
 """A controller that a test starts shares no state with others; tests of the journal name a directory."""

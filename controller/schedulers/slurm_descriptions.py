@@ -1,6 +1,7 @@
-"""Read how a job of Slurm is described: by its comment, and by rules for its account and partition.
+"""Read how a job of Slurm is described: by its comment, its environment, and rules for its account and partition.
 
     sbatch --comment "heddle: collective=ALL_TO_ALL bytes=4000000000 qps=4" …
+    HEDDLE_SENDS="collective=ALL_TO_ALL bytes=4000000000 qps=4" srun …
 
 `squeue` prints them as they are, newlines included. So they are read for one job at a time: no job speaks for another.
 """
@@ -65,30 +66,40 @@ def described_collective(comment: str) -> Collective | None:
     Raises InputError for a key or value that is none.
     """
     match = _DESCRIPTION.search(comment)
-    if match is None:
-        return None
+    return None if match is None else _collective(match[1], "comment")
+
+
+def sent_collective(sends: str) -> Collective:
+    """Return the collective over all ranks that HEDDLE_SENDS describes, as a comment does after `heddle:`.
+
+    Raises InputError for a key or value that is none.
+    """
+    return _collective(sends, "HEDDLE_SENDS")
+
+
+def _collective(text: str, where: str) -> Collective:
     values = {
         "collective": "RING_ALL_REDUCE",
         "bytes": str(ASSUMED_BYTES),
         "qps": "1",
         "algorithm": Algorithm.CONTRACT.name,
     }
-    for word in match[1].split():
+    for word in text.split():
         key, _, value = word.partition("=")
         if key not in _KEYS:
-            raise InputError(f"comment: {word[:60]!r} is none of {', '.join(f'{each}=' for each in _KEYS)}")
+            raise InputError(f"{where}: {word[:60]!r} is none of {', '.join(f'{each}=' for each in _KEYS)}")
         values[key] = value
     kind, size, qps, algorithm = values.values()
     if kind not in OFFERED_KINDS:
         guess = did_you_mean(kind[:60], OFFERED_KINDS) or f"; one of {', '.join(OFFERED_KINDS)}"
-        raise InputError(f"comment: collective={kind[:60]!r} is no collective over all ranks{guess}")
+        raise InputError(f"{where}: collective={kind[:60]!r} is no collective over all ranks{guess}")
     if not _NUMBER.fullmatch(size) or len(size) > MAX_BYTES_DIGITS:
-        raise InputError(f"comment: bytes={size[:60]!r} is no number of bytes")
+        raise InputError(f"{where}: bytes={size[:60]!r} is no number of bytes")
     if not _NUMBER.fullmatch(qps) or len(qps) > 2 or int(qps) > MAX_QPS_PER_FLOW:
-        raise InputError(f"comment: qps={qps[:60]!r} is no number from 1 to {MAX_QPS_PER_FLOW}")
+        raise InputError(f"{where}: qps={qps[:60]!r} is no number from 1 to {MAX_QPS_PER_FLOW}")
     if algorithm not in Algorithm.__members__:
         names = ", ".join(Algorithm.__members__)
-        raise InputError(f"comment: algorithm={algorithm[:60]!r} is none of {names}")
+        raise InputError(f"{where}: algorithm={algorithm[:60]!r} is none of {names}")
     return Collective(
         kind=CollectiveKind[kind], size_bytes=int(size), qps_per_flow=int(qps), algorithm=Algorithm[algorithm]
     )

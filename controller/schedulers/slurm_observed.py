@@ -1,4 +1,4 @@
-"""Plan an assumed job again by the pairs that its programs have connected.
+"""Plan a job again by what its environment says that it sends, else an assumed one by the pairs that it has connected.
 
 Both ends of a connection are reported: one that the assumption explains sends data one way, and ACKs the other. Where
 all are explained, the assumption stays. Else the job is planned with the pairs that connect. Those of its plan keep
@@ -36,6 +36,13 @@ def observed_id(assumed: JobRequest, connected: Mapping[Pair, int]) -> str:
         return assumed.job_id
     digest = sha256(repr((assumed.job_id, sorted(sent.items()))).encode()).hexdigest()[:12]
     return f"{assumed.job_id.rpartition('-')[0]}-{digest}"
+
+
+def said_request(assumed: JobRequest, collective: Collective) -> JobRequest:
+    """Return the request by what a job says of itself while it runs."""
+    digest = sha256(repr((assumed.job_id, collective)).encode()).hexdigest()[:12]
+    job_id = f"{assumed.job_id.rpartition('-')[0]}-{digest}"
+    return replace(assumed, job_id=job_id, collectives=(collective,), assumed=False)
 
 
 def observed_request(

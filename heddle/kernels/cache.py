@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from llvmlite.binding import parse_bitcode
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.runtime import rtsys
 
 from heddle.kernels.compile_lock import CompileLock
+from heddle.kernels.loading import CacheFile
 
 _HASH_SECRET = b"_numba_hashsecret_"
 """Symbols of this prefix exist in a process only after a refresh of numba's target context."""
@@ -85,7 +86,7 @@ class _ForgivingCache:
             found = FunctionCache(self._function)
             if self._stamp is not None:
                 name = found._impl.filename_base + self._variant
-                found._cache_file = IndexDataCacheFile(found._cache_path, name, self._stamp)
+                found._cache_file = CacheFile(found._cache_path, name, self._stamp)
         except (RuntimeError, OSError):  # no directory can be written
             return NullCache()
         return found
@@ -179,6 +180,7 @@ def digest(root: Path) -> str:
     return whole.hexdigest()
 
 
+@cache
 def digest_with_imports(file: Path, root: Path, package: str) -> str:
     """Return a SHA-256 hex digest of a Python file and of the files of a package that it imports, and so on.
 

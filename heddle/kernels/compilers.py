@@ -76,7 +76,14 @@ class PartCompiler(EntryCompiler):
     _library = _Part
 
 
-class OneForm(CPUDispatcher):
+class QuickStart(CPUDispatcher):
+    """A dispatcher that does not look for numba's extensions first: that reads the metadata of each distribution."""
+
+    def _compilation_chain_init_hook(self) -> None:
+        """Do nothing; numba calls it before it looks for the types of arguments. Kernels use none of them."""
+
+
+class OneForm(QuickStart):
     """The dispatcher of a function that has one form for literal arguments and others.
 
     Numba's own compiles a form for each literal that a kernel passes, and again what that calls: a quarter of the

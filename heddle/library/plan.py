@@ -19,11 +19,14 @@ from heddle.controller.views.beside import Changes
 from heddle.controller.views.offline import Offline
 from heddle.library.by_planner import Foreign
 from heddle.library.document import plan_pieces
+from heddle.library.first_use import report
 from heddle.library.solving import Kept, solved
 from heddle.planners.installed import LIMIT_S
 
 if TYPE_CHECKING:
     import pandas as pd
+
+report()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -75,14 +75,16 @@ class JoinJobReply(_message.Message):
     def __init__(self, nics: _Optional[_Iterable[str]] = ..., first_rank: _Optional[int] = ..., last_arrival: _Optional[bool] = ...) -> None: ...
 
 class JobPairs(_message.Message):
-    __slots__ = ("job_id", "host", "pairs")
+    __slots__ = ("job_id", "host", "pairs", "sends")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
+    SENDS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     host: str
     pairs: _containers.RepeatedCompositeFieldContainer[ConnectedPair]
-    def __init__(self, job_id: _Optional[str] = ..., host: _Optional[str] = ..., pairs: _Optional[_Iterable[_Union[ConnectedPair, _Mapping]]] = ...) -> None: ...
+    sends: str
+    def __init__(self, job_id: _Optional[str] = ..., host: _Optional[str] = ..., pairs: _Optional[_Iterable[_Union[ConnectedPair, _Mapping]]] = ..., sends: _Optional[str] = ...) -> None: ...
 
 class ConnectedPair(_message.Message):
     __slots__ = ("src_nic", "dst_nic", "queue_pairs")

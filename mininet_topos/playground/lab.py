@@ -165,10 +165,13 @@ class Playground:
         """Return what one may do next, each with its command."""
         cable = self.lab.fabric.cables[0].id
         server = "" if self.addresses["grpc"] == GRPC else f" --server {self.addresses['grpc']}"
+        port = next((nic.id for nic in self.lab.fabric.nics if nic.of), None)
+        of_port = [("a port fails, and returns", f"heddle lab cut {port}; heddle lab heal {port}")] if port else []
         return [
             ("a workload on planned paths", "heddle lab traffic permutation"),
             ("the same on hashed ports", "heddle lab traffic permutation --hashed"),
             ("a cable fails, and returns", f"heddle lab cut '{cable}'; heddle lab heal '{cable}'"),
+            *of_port,
             ("live rates of all ports", f"heddle top{server}"),
             ("a shell in a host", f"heddle lab exec {self.lab.fabric.nics[0].host} bash"),
         ]

@@ -25,6 +25,8 @@ from heddle.v1 import heddle_pb2 as pb
 
 SLACK_S = 0.5
 """A run that has lasted this much longer than it should has waited for a decision."""
+MIN_SPREAD_BPS = 50_000
+"""Slower flows begin within a frame's time at this rate: a part in a plane with nothing left may get more meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +220,8 @@ def _generations(follower: JobFollower, start_ns: int) -> list[Decision]:
 def _spread(requests: Sequence[FlowRequest]) -> list[FlowRequest]:
     """Return the flows with their first packets spread over one packet interval."""
     phases = start_phases([(request.src_nic, request.dst_nic) for request in requests])
-    offsets = [start_offset_ns(phase, FRAME_BITS, one.rate_bps) for phase, one in zip(phases, requests, strict=True)]
+    rates = [max(request.rate_bps, MIN_SPREAD_BPS) for request in requests]
+    offsets = [start_offset_ns(phase, FRAME_BITS, rate_bps) for phase, rate_bps in zip(phases, rates, strict=True)]
     return [
         replace(request, start_offset_ns=request.start_offset_ns + offset_ns)
         for request, offset_ns in zip(requests, offsets, strict=True)

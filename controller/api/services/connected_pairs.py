@@ -11,6 +11,7 @@ MAX_PAIRS = 32_768
 """Of a job: so many fit a message."""
 MAX_ALL_PAIRS = 1_048_576
 """Of all jobs; beyond, a report is refused."""
+MAX_SENDS_LENGTH = 256
 Pairs = dict[tuple[str, str], int]
 
 
@@ -19,6 +20,7 @@ class ConnectedPairs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, dict[str, Pairs]] = {}
+        self._sends: dict[str, dict[str, str]] = {}
 
     def report(self, message: pb.JobPairs, nics: Mapping[str, Nic], jobs: Collection[str]) -> None:
         """Take a host's report in the place of its former one; raises InputError, BudgetExceededError.
@@ -27,8 +29,13 @@ class ConnectedPairs:
         pairs nothing is kept.
         """
         pairs = _pairs(message, nics)
-        for ended in [job for job in self._jobs if job not in jobs]:
-            del self._jobs[ended]
+        if len(message.sends) > MAX_SENDS_LENGTH or not (message.sends or " ").isprintable():
+            raise InputError(f"sends: must be at most {MAX_SENDS_LENGTH} printable characters")
+        if message.sends and all(nic.host != message.host for nic in nics.values()):
+            raise InputError(f"host: {quoted(message.host)} has no NIC of the fabric")
+        for kept in (self._jobs, self._sends):
+            for ended in [job for job in kept if job not in jobs]:
+                del kept[ended]
         hosts = self._jobs.get(message.job_id, {})
         more = len(pairs) - len(hosts.get(message.host, ()))
         if sum(map(len, hosts.values())) + more > MAX_PAIRS or self._count() + more > MAX_ALL_PAIRS:
@@ -39,15 +46,20 @@ class ConnectedPairs:
             self._jobs.setdefault(message.job_id, hosts)[message.host] = pairs
         else:
             hosts.pop(message.host, None)
+        if message.sends:
+            self._sends.setdefault(message.job_id, {})[message.host] = message.sends
+        else:
+            self._sends.get(message.job_id, {}).pop(message.host, None)
 
     def pairs(self, job_id: str) -> bytes:
-        """Return the pairs of all hosts of a job, a JobPairs."""
+        """Return the pairs of a job, a JobPairs; of hosts that say what it sends, the first by name counts."""
         rows = [
             pb.ConnectedPair(src_nic=src, dst_nic=dst, queue_pairs=count)
             for pairs in self._jobs.get(job_id, {}).values()
             for (src, dst), count in pairs.items()
         ]
-        return pb.JobPairs(job_id=job_id, pairs=rows).SerializeToString()
+        said = self._sends.get(job_id)
+        return pb.JobPairs(job_id=job_id, pairs=rows, sends=said[min(said)] if said else "").SerializeToString()
 
     def _count(self) -> int:
         return sum(len(pairs) for hosts in self._jobs.values() for pairs in hosts.values())

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heddle.kernels.cache import digest_with_imports, keep_on_disk
-from heddle.kernels.compilers import CPUDispatcher, EntryCompiler, OneForm, PartCompiler, njit
+from heddle.kernels.compilers import EntryCompiler, OneForm, PartCompiler, QuickStart, njit
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ def bare_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, 
     return _compiled(function, _nrt=False)
 
 
-class _Kernel(CPUDispatcher):
+class _Kernel(QuickStart):
     """A kernel with two compiled forms: one for Python, cached on disk, and a `part` for the kernels that call it.
 
     A part has no wrapper that unpacks Python's arguments and no machine code of its own, and has one form for literal

@@ -33,6 +33,7 @@ from heddle.controller.runtime.planning.wire import (
     columns_of,
     job_of,
 )
+from heddle.foundation.kept_memory import keep_memory
 
 NICENESS = 10
 """Of the thread for previews and placements: beside a busy loop it still gets a tenth of a core."""
@@ -117,6 +118,7 @@ def serve(connection: Connection) -> None:
     """Reply to requests until the controller closes the connection."""
     first = connection.recv()
     assert isinstance(first, Begin)
+    keep_memory()
     child = Child(first.fabric)
     warm((*PLANNING, "session"))  # load kernels before the first request
     gc.freeze()

@@ -16,6 +16,7 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.srv6 import sids_of
 from heddle.controller.planner.warm import prepare
 from heddle.controller.views.hint import queue_pair_hint
+from heddle.foundation.kept_memory import PLAN_BYTES_OF_A_NIC, keep_memory
 from heddle.library.solving import Kept, KeptJob, Solved, solved
 from heddle.programs.console import show
 from heddle.programs.console.compiling import compiling
@@ -43,6 +44,7 @@ def run_plan(
         _refuse_taken(beside, kept.jobs, jobs_path, requests)
     planning = f"planning {len(requests)} jobs on {len(fabric.switches)} switches"
     with show.progress(planning) as shown, compiling(shown):
+        keep_memory(PLAN_BYTES_OF_A_NIC * len(fabric.nics))
         prepare(fabric)
         result = solved(fabric, requests, kept, compare=beside is not None, planner=planner)
         hint = _hint(fabric, requests, result, kept) if planner is None else None

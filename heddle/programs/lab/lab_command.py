@@ -101,7 +101,10 @@ def traffic(
 
 @lab.command("cut")
 def cut(
-    link: Annotated[str, typer.Argument(metavar="LINK", help="A cable, such as 'leaf1:1>spine1:1' (heddle topology).")],
+    link: Annotated[
+        str,
+        typer.Argument(metavar="LINK", help="A cable, such as 'leaf1:1>spine1:1', or a port's, h1-n0/p0, with planes."),
+    ],
     name: Annotated[str | None, _NAME] = None,
 ) -> None:
     """Cut a cable of the running lab; returns when the controller knows.

@@ -123,6 +123,17 @@ def test_a_job_that_connects_other_pairs_than_assumed_is_planned_again_with_them
     site.wait_for({})
 
 
+def test_a_job_is_planned_again_as_the_environment_of_its_tasks_says(site, agents):
+    job = site.submit("-w", "h1,h2", "-N", "2")
+    site.wait_for({job: 2})
+    says = ("env", "HEDDLE_SENDS=collective=ALL_TO_ALL qps=3")
+    site.slurm.run(*says, "srun", "--quiet", f"--jobid={job}", "--overlap", "-N2", "-n2", "true")
+    site.wait_for({job: 6})
+    wait_until(lambda: "planned as its environment says, 6 flows" in site.text(), site.text)
+    site.slurm.run("scancel", str(job))
+    site.wait_for({})
+
+
 def test_a_program_in_a_container_gets_the_ports_of_the_job_that_it_names(site, programs, agents):
     ring = pb.Collective(kind=pb.Collective.RING_ALL_REDUCE, bytes=10**9, qps_per_flow=QPS)
     request = pb.SubmitJobRequest(job_id="pod-9", ranks=["h1-n0", "h2-n0"], collectives=[ring], lease_ms=60_000)

@@ -246,6 +246,21 @@ async def test_a_report_of_nics_that_are_not_the_host_s_or_not_there_is_an_inval
     assert (await refused(controller.jobs.ReportPairs(wrong))).code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+async def test_what_hosts_say_that_a_job_sends_is_kept_until_they_say_nothing_more(controller):
+    await controller.jobs.SubmitJob(message("a"))
+    for host, sends in (("h3", "qps=3"), ("h1", "qps=1"), ("h3", "qps=4"), ("h1", "")):
+        await controller.jobs.ReportPairs(pb.JobPairs(job_id="a", host=host, sends=sends))
+    found = await controller.jobs.GetPairs(pb.GetJobRequest(job_id="a"))
+    assert (found.sends, len(found.pairs)) == ("qps=4", 0)
+    for wrong in (
+        pb.JobPairs(sends="x" * 257, host="h1"),
+        pb.JobPairs(sends="a\nb", host="h1"),
+        pb.JobPairs(sends="x"),
+    ):
+        wrong.job_id = "a"
+        assert (await refused(controller.jobs.ReportPairs(wrong))).code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
 async def test_pairs_are_read_and_written_in_the_thread_of_replies(controller, monkeypatch):
     seen = []
     for name in ("report", "pairs"):

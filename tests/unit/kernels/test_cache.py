@@ -53,6 +53,7 @@ def importing(tmp_path, **texts):
         (tmp_path / f"{name.replace('_', '/')}.py").parent.mkdir(exist_ok=True)
         (tmp_path / f"{name.replace('_', '/')}.py").write_text(text)
     cache._read.cache_clear()
+    cache.digest_with_imports.cache_clear()
     files = {name: tmp_path / f"{name.replace('_', '/')}.py" for name in texts}
     return {name: digest_with_imports(file, tmp_path, "few") for name, file in files.items()}
 
@@ -199,6 +200,37 @@ def once(x):
 def again(x):
     return inner(x) + 2
 """
+
+
+FILLED = """
+import sys
+import numpy as np
+from heddle.controller.planner.ground.jit import kernel
+
+@kernel
+def filled(count: int, value: float):
+    if value < 0.0:
+        raise ValueError("a negative value")
+    return np.full(count, value)
+
+print(filled(2, 0.5).tolist())
+try:
+    filled(2, -0.5)
+except ValueError as error:
+    print(error)
+print("numba.np.arrayobj" in sys.modules, "numba.cpython.unicode" in sys.modules)
+"""
+
+
+def test_a_process_that_loads_a_kernel_imports_nothing_to_compile_and_its_errors_stay(tmp_path):
+    (tmp_path / "filled.py").write_text(FILLED)
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    command = [sys.executable, "filled.py"]
+    compiles, loads = (
+        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True).stdout for _ in range(2)
+    )
+    assert compiles == "[0.5, 0.5]\na negative value\nTrue True\n"
+    assert loads == "[0.5, 0.5]\na negative value\nFalse False\n"
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The garbage collector's pauses: what survives is not walked in each full pass, and still no cycle stays for good."""
 
 import gc
+import math
 import sys
 import weakref
 
@@ -16,7 +17,7 @@ def excluded(monkeypatch):
     gc.freeze()
     before = gc.get_freeze_count()
     monkeypatch.setattr(interpreter, "MAX_WALKED", 1_500)
-    for name, value in (("_whole", before), ("_since", 0), ("_is_whole_next", False)):
+    for name, value in (("_whole", before), ("_since", 0), ("_is_whole_next", False), ("CALM_S", -1.0)):
         monkeypatch.setattr(interpreter, name, value)
     callbacks = list(gc.callbacks)  # a controller of an earlier test has left its own
     gc.callbacks[:] = [interpreter._exclude_survivors]
@@ -69,6 +70,19 @@ def test_cycles_that_are_dropped_after_they_were_excluded_are_freed_before_the_p
         dropped.append(weakref.ref(calls[0]))
         del calls
     assert sum(each() is not None for each in dropped) <= 6
+
+
+def test_what_grows_fast_may_double_before_a_pass_walks_all_of_it(excluded, monkeypatch):
+    monkeypatch.setattr(interpreter, "CALM_S", math.inf)
+    gc.unfreeze()
+    interpreter._is_whole_next = True
+    gc.collect()
+    held, first = [], gc.get_freeze_count()
+    while gc.get_freeze_count() > 0:
+        held.append([[number] for number in range(first // 10)])
+        before = gc.get_freeze_count()
+        gc.collect()
+    assert before > 1.7 * first
 
 
 def test_what_is_made_to_stay_begins_no_pass_and_is_excluded(excluded):

@@ -34,7 +34,7 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         self.refuses = self.refuses_previews = None
         self.refuses_algorithm = None
         self.assumed = set()
-        self.pairs = []
+        self.pairs, self.sends = [], ""
         self.previews = []
         self.address = ""
 
@@ -68,7 +68,7 @@ class Jobs(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         return pb.JobPlan()
 
     def GetPairs(self, request, context):
-        return pb.JobPairs(pairs=self.pairs)
+        return pb.JobPairs(pairs=self.pairs, sends=self.sends)
 
     def StreamFlows(self, request, context):
         yield pb.FlowPlanPage(flows=[])
@@ -556,6 +556,30 @@ def test_a_comment_that_the_controller_refuses_gives_way_to_the_rule_and_that_to
     calls.close()
     assert [line.split(": ")[1].split(",")[0] for line in lines] == words
     assert len(jobs.planned) == 1
+
+
+@pytest.mark.parametrize(
+    ("comment", "words"),
+    [
+        ("(null)", ["planned by a rule", "released", "planned as its environment says"]),
+        ("heddle: qps=2", ["planned as it says"]),
+    ],
+)
+def test_what_an_environment_says_counts_more_than_a_rule_and_less_than_a_comment(
+    jobs, squeue, tmp_path, comment, words
+):
+    (tmp_path / "bin" / "7").write_text(f"ml|main|{comment}\n")
+    squeue("7|7|h[1-2]\n")
+    (tmp_path / "policy.yaml").write_text("version: 1\nslurm: [{qps: 3}]\n")
+    calls, lines = PlannedJobs(jobs.address, 90_000), []
+    agent = Agent(calls, 90_000, lines.append, rules=JobRules(tmp_path / "policy.yaml", lines.append))
+    agent.run_pass()
+    jobs.sends = "collective=ALL_TO_ALL qps=5"
+    for _ in range(3):
+        agent.run_pass()
+    calls.close()
+    assert [line.split(": ")[1].split(",")[0] for line in lines] == words
+    assert jobs.requests[-1].collectives[0].qps_per_flow == (2 if "qps" in comment else 5)
 
 
 def test_rules_that_become_wrong_are_one_line_and_the_former_stay(tmp_path):

@@ -1,16 +1,14 @@
 """The script that slurmctld runs as its hooks, by Perl and by Python: it waits for a pass, and always ends well."""
 
-import shutil
 import socket
 import subprocess
 
 import pytest
 
 from heddle.programs.console.slurm import hook
-from heddle.programs.console.slurm.hook_script import PERL_FOLDERS, hook_script
+from heddle.programs.console.slurm.hook_script import PERL, hook_script
 from heddle.programs.console.slurm.wake_socket import WakeSocket
 
-PERL = shutil.which("perl", path=PERL_FOLDERS)
 TIMEOUT_S = 60.0
 
 

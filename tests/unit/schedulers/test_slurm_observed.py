@@ -83,10 +83,11 @@ class Site:
         self.plans, self.assumed = {}, {}
         self.now_s, self.hosts, self.steered_by = 0.0, ["h1", "h2", "h3", "h4"], "openflow"
         self.previews, self.requests = 0, []
+        self.sends, self.lines = "", []
         self.restart()
 
     def restart(self):
-        self.observed, self.reconciler = ObservedJobs(self, self.is_admitted), Reconciler(90)
+        self.observed, self.reconciler = ObservedJobs(self, self.is_admitted, self.lines.append), Reconciler(90)
 
     def fabric(self):
         return fabric(self.steered_by)
@@ -94,7 +95,7 @@ class Site:
     def pairs(self, job):
         if self.fails:
             raise self.fails
-        return self.connected
+        return self.connected, self.sends
 
     def flows(self, job):
         return self.plans[job]
@@ -119,7 +120,8 @@ class Site:
             assert each.collectives, "what is planned is known"
             self.requests.append(each)
             self.assumed[each.job_id] = each.assumed
-            pairs = ring_pairs(each) if each.assumed else [flow[:2] for flow in flows_of(each)]
+            is_custom = each.collectives[0].kind is CollectiveKind.CUSTOM
+            pairs = [flow[:2] for flow in flows_of(each)] if is_custom else ring_pairs(each)
             self.plans[each.job_id] = [
                 pb.FlowPlan(src_nic=src, dst_nic=dst, udp_source_port=50_000 + n) for n, (src, dst) in enumerate(pairs)
             ]
@@ -230,3 +232,55 @@ def test_a_controller_without_such_reports_leaves_assumptions_and_one_out_of_rea
     site.fails = UnavailableError("none")
     with pytest.raises(UnavailableError):
         site.pass_()
+
+
+# What a job's environment says
+
+
+SENDS = "collective=ALL_TO_ALL qps=2"
+
+
+def test_a_job_is_planned_as_its_environment_says_at_once_and_stays_whatever_it_connects():
+    site = Site(OTHER)
+    assert site.pass_() == [BASE]
+    site.sends = SENDS
+    (said,) = site.pass_(0.1)
+    assert said != BASE
+    (collective,) = site.requests[-1].collectives
+    assert (collective.kind, collective.qps_per_flow, site.requests[-1].assumed) == (
+        CollectiveKind.ALL_TO_ALL,
+        2,
+        False,
+    )
+    site.sends = ""  # a controller that was started anew has not heard it yet
+    assert [site.pass_() for _ in range(5)] == [[said]] * 5
+    assert site.previews == 1
+
+
+def test_an_agent_that_starts_anew_keeps_the_plan_that_the_environment_says():
+    site = Site({})
+    site.pass_()
+    site.sends = SENDS
+    (said,) = site.pass_()
+    site.restart()
+    assert [site.pass_() for _ in range(3)] == [[said]] * 3
+    assert len(site.requests) == 2
+
+
+def test_what_an_environment_says_wrongly_is_one_line_and_pairs_count_as_before():
+    site = Site(OTHER)
+    site.pass_()
+    site.sends = "collective=ALL_TO_ALL ports=2"
+    passes = [site.pass_() for _ in range(4)]
+    assert len(site.lines) == 1
+    assert "HEDDLE_SENDS: 'ports=2' is none of" in site.lines[0]
+    assert passes[-1] == [observed_id(ring(), OTHER)]
+
+
+def test_a_plan_that_the_controller_refuses_is_tried_once_and_the_one_before_stays():
+    site = Site({})
+    site.refuses = lambda request: not request.assumed
+    site.pass_()
+    site.sends = SENDS
+    assert [site.pass_() for _ in range(4)] == [[BASE]] * 4
+    assert site.previews == 1

@@ -1,7 +1,5 @@
 """`heddle slurm …` as commands: their options. What they do is in `heddle/programs/console/slurm`."""
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -94,7 +92,6 @@ def task_prolog(
 
     Example: heddle slurm task-prolog > /etc/slurm/heddle-task-prolog; chmod 755 /etc/slurm/heddle-task-prolog
     """
-    from heddle.programs.console.launch.node import task_prolog as script
+    from heddle.programs.console.launch.node.task_prolog_script import task_prolog_script
 
-    command = shlex.join([sys.executable, "-I", "-S", script.__file__, path, f"{folder}/{ports.LIBRARY}"])
-    print(f"#!/bin/sh\n{command} 2>/dev/null\nexit 0")
+    print(task_prolog_script(path, f"{folder}/{ports.LIBRARY}"), end="")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.error import AlreadyExistsError, HeddleError, InputError, NotFoundError, UnavailableError
-from heddle.controller.model.job import JobRequest
+from heddle.controller.model.job import Collective, CollectiveKind, JobRequest
 from heddle.controller.schedulers.slurm_descriptions import (
     DESCRIBE,
     Description,
@@ -57,7 +57,7 @@ class Agent:
     ) -> None:
         self._jobs = jobs
         self._rules = rules
-        self._observed = ObservedJobs(jobs, self._is_admitted)
+        self._observed = ObservedJobs(jobs, self._is_admitted, log)
         self._tenants = tenants
         self._lease_ms = lease_ms
         self._log = log
@@ -111,13 +111,17 @@ class Agent:
         return found
 
     def _is_admitted(self, request: JobRequest) -> bool:
-        """Return whether a job would be planned by what it connects, beside the plan that it has.
+        """Return whether a job would be planned by what it says or connects, beside the plan that it has.
 
-        Raises UnavailableError. Ports that a job has fixed are those of its own plan, which is released first.
+        Raises UnavailableError. Ports that a job has fixed are those of its own plan, which is released first. A
+        comment counts more than what an environment says.
         """
-        if self._tenants:
+        if self._tenants or _is_said(request):
             text = run_slurm(*DESCRIBE, number_of(request.job_id), timeout_s=SQUEUE_TIMEOUT_S)
-            request = replace(request, tenant=description_of(text).account)
+            description = description_of(text)
+            if _is_said(request) and self._by_comment(request.job_id, description) is not None:
+                return False
+            request = replace(request, tenant=description.account) if self._tenants else request
         try:
             with suppress(AlreadyExistsError):
                 self._jobs.preview(request)
@@ -156,12 +160,8 @@ class Agent:
         """Return the requests by what the job, then a rule says of it, then the assumption; with a word for each."""
         request = replace(assumed, tenant=description.account) if self._tenants else assumed
         if not assumed.assumed:
-            return [(request, "as it connects")]
-        comment = rule = None
-        try:
-            comment = described_collective(description.comment)
-        except InputError as error:
-            self._log(one_line(f"{assumed.job_id}: {error}"))
+            return [(request, "as its environment says" if _is_said(request) else "as it connects")]
+        comment, rule = self._by_comment(assumed.job_id, description), None
         if self._rules is not None:
             rule = collective_by_rule(self._rules.current(), description)
         return [
@@ -172,6 +172,14 @@ class Agent:
             ),
             (request, "as assumed"),
         ]
+
+    def _by_comment(self, job: str, description: Description) -> Collective | None:
+        """Return what a comment describes; one that is wrong is a line."""
+        try:
+            return described_collective(description.comment)
+        except InputError as error:
+            self._log(one_line(f"{job}: {error}"))
+            return None
 
     def _released(self, job: str) -> None:
         try:
@@ -186,6 +194,11 @@ class Agent:
         except NotFoundError:
             return  # submitted by the next pass
         self._reconciler.held(job, time.monotonic())
+
+
+def _is_said(request: JobRequest) -> bool:
+    """Return whether a request is one by what a job's environment says."""
+    return not request.assumed and all(each.kind is not CollectiveKind.CUSTOM for each in request.collectives)
 
 
 class SlurmAgentOptions(NamedTuple):

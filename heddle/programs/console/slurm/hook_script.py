@@ -12,8 +12,8 @@ import sys
 
 from heddle.programs.console.slurm import hook
 
-PERL_FOLDERS = f"{os.defpath}:/usr/local/bin"
-"""slurmctld sets no PATH: the script names its interpreter."""
+PERL = shutil.which("perl", path=f"{os.defpath}:/usr/local/bin")
+"""None where it is not installed. Slurm sets no PATH: scripts name their interpreter."""
 _PERL = """\
 #!{perl}
 # Wake the agent of Heddle, and wait until it has planned the job; Slurm kills or requeues a job whose hook fails.
@@ -32,7 +32,7 @@ exit 0
 """
 
 
-def hook_script(path: str, deadline_s: float, perl: str | None = shutil.which("perl", path=PERL_FOLDERS)) -> str:
+def hook_script(path: str, deadline_s: float, perl: str | None = PERL) -> str:
     """Return the text of an executable file that wakes the agent at a socket and waits, at most `deadline_s`.
 
     The socket does not block: where more hooks wait than the agent's backlog holds, a job starts without a plan.

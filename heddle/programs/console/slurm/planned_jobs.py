@@ -66,15 +66,15 @@ class PlannedJobs:
         pages = self._call("StreamFlows", pb.GetJobRequest(job_id=job), SUBMIT_TIMEOUT_S, list)
         return [flow for page in pages for flow in page.flows]
 
-    def report_pairs(self, job: str, host: str, pairs: Mapping[tuple[str, str], int]) -> None:
-        """Report how many queue pairs a job has connected between NICs of a host and others."""
+    def report_pairs(self, job: str, host: str, pairs: Mapping[tuple[str, str], int], sends: str = "") -> None:
+        """Report how many queue pairs a job has connected from NICs of a host, and what it says that it sends."""
         rows = [pb.ConnectedPair(src_nic=src, dst_nic=dst, queue_pairs=count) for (src, dst), count in pairs.items()]
-        self._call("ReportPairs", pb.JobPairs(job_id=job, host=host, pairs=rows))
+        self._call("ReportPairs", pb.JobPairs(job_id=job, host=host, pairs=rows, sends=sends))
 
-    def pairs(self, job: str) -> dict[tuple[str, str], int]:
-        """Return how many queue pairs a job has connected between NICs, as all of its hosts report."""
+    def pairs(self, job: str) -> tuple[dict[tuple[str, str], int], str]:
+        """Return how many queue pairs a job has connected between NICs, and what it says, as its hosts report."""
         found = self._call("GetPairs", pb.GetJobRequest(job_id=job))
-        return {(pair.src_nic, pair.dst_nic): pair.queue_pairs for pair in found.pairs}
+        return {(pair.src_nic, pair.dst_nic): pair.queue_pairs for pair in found.pairs}, found.sends
 
     def submit(self, request: JobRequest) -> pb.JobPlan:
         """Submit a job and return its plan; raises HeddleError where it is refused."""

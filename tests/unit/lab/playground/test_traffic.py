@@ -8,9 +8,13 @@ from rich.console import Console
 
 from heddle.controller.model.error import HeddleError, InputError
 from heddle.controller.model.job import CollectiveKind
+from heddle.mininet_topos.measure.flow_run import FlowRequest
 from heddle.mininet_topos.playground.client import find_lab
 from heddle.mininet_topos.playground.result import MAX_FLOWS_SHOWN, FlowRow, Moment, TrafficResult, table
 from heddle.mininet_topos.playground.traffic import _workload, request_of, traffic_request
+from heddle.mininet_topos.traffic.cast import paced
+from heddle.mininet_topos.traffic.stage import _spread
+from heddle.v1 import heddle_pb2 as pb
 from tests.support.fabrics.small_fabrics import spine_leaf
 
 
@@ -117,3 +121,13 @@ def test_another_user_than_root_is_refused(monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(HeddleError, match=r"^labs belong to root: run this with sudo$"):
         find_lab(None)
+
+
+def test_a_part_in_a_plane_with_nothing_left_has_1_bit_a_second_and_begins_with_the_others():
+    rate_bps = paced(pb.FlowPlan(rate_bps=1))
+    assert rate_bps == 1
+    flow = FlowRequest(
+        flow_id="f", src_nic="h1-n0/p0", dst_nic="h2-n0/p0", udp_source_port=0xC000, reverse_udp_source_port=0xC000,
+        rate_bps=rate_bps, size_bytes=1,
+    )  # fmt: skip
+    assert max(one.start_offset_ns for one in _spread([flow, replace(flow, flow_id="g")])) < 10**9

@@ -36,7 +36,7 @@ class Controller:
         self.fails = self.refuses_reports = None
         self.calls = 0
         self.queue_pairs = 1
-        self.assumed, self.reports = set(), []
+        self.assumed, self.reports, self.said = set(), [], []
 
     def fabric(self):
         return FABRIC
@@ -51,9 +51,11 @@ class Controller:
             if job.startswith(prefix)
         ]
 
-    def report_pairs(self, job, host, pairs):
+    def report_pairs(self, job, host, pairs, sends=""):
         if self.refuses_reports:
             raise self.refuses_reports
+        if sends:
+            self.said.append((job, host, sends))
         self.reports.append((job, host, pairs))
 
     def flows(self, job):
@@ -203,6 +205,19 @@ def test_a_report_that_is_refused_is_one_line_of_its_own_and_plans_are_read(node
     controller.refuses_reports = None
     node.jobs.run_pass(0.0)
     assert node.lines[1:] == ["pairs are not reported: viewer:v may", "pairs are reported again"]
+
+
+def test_what_a_process_says_that_its_job_sends_is_reported_each_period_also_where_nothing_is_assumed(node, controller):
+    node.process(1, b"SLURM_JOB_ID=7\0HEDDLE_SENDS=collective=ALL_TO_ALL qps=2")
+    node.process(2, b"SLURM_JOB_ID=77\0HEDDLE_SENDS=a\nb")
+    node.port(1)
+    node.port(2)
+    node.jobs.run_pass(0.0)
+    node.process(1, b"SLURM_JOB_ID=7\0HEDDLE_SENDS=qps=9")  # the first one counts
+    node.port(1)
+    node.jobs.run_pass(0.0)
+    assert controller.said == [("slurm-7-a", "h1", "collective=ALL_TO_ALL qps=2")] * 2
+    assert controller.reports == [("slurm-7-a", "h1", {})] * 2
 
 
 def test_jobs_that_keep_coming_leave_no_other_unread(node, controller, monkeypatch):

@@ -42,6 +42,12 @@ def claim_of(cgroup: str, environment: bytes) -> Claim | None:
     return Claim(f"slurm-{number}-", is_start=True) if _NUMBER.fullmatch(number) else None
 
 
+def sends_of(environment: bytes) -> str:
+    """Return what a process says that its job sends, HEDDLE_SENDS; empty where it says nothing, or what is no text."""
+    found = _variable(b"\0" + environment, b"HEDDLE_SENDS")
+    return found if len(found) <= MAX_VALUE_LENGTH and found.isprintable() else ""
+
+
 def _variable(environment: bytes, name: bytes) -> str:
     """Return a variable, empty without one; of one that is set twice the first counts, as for getenv(3)."""
     _, found, after = environment.partition(b"\0" + name + b"=")

@@ -17,7 +17,7 @@ from heddle.controller.config.text.complaint import one_line
 from heddle.controller.model.error import HeddleError, NotFoundError, UnavailableError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.limit import MAX_QPS_PER_FLOW
-from heddle.programs.console.launch.node.claim import MAX_BYTES, Claim, claim_of
+from heddle.programs.console.launch.node.claim import MAX_BYTES, Claim, claim_of, sends_of
 from heddle.programs.console.launch.planned_ports import PlannedPorts, address_in
 from heddle.programs.console.launch.responder import LOWEST_PORT, NO_GID, Caller
 from heddle.v1 import heddle_pb2 as pb
@@ -45,8 +45,8 @@ class Calls(Protocol):
     def flows(self, job: str) -> list[pb.FlowPlan]:
         """Return all flows of a job."""
 
-    def report_pairs(self, job: str, host: str, pairs: Mapping[tuple[str, str], int]) -> None:
-        """Report how many queue pairs a job has connected between NICs."""
+    def report_pairs(self, job: str, host: str, pairs: Mapping[tuple[str, str], int], sends: str = "") -> None:
+        """Report how many queue pairs a job has connected between NICs, and what it says that it sends."""
 
 
 GidPair = tuple[bytes, bytes]
@@ -63,7 +63,8 @@ class Key(NamedTuple):
 class Known:
     """What is known of a job: `ports` once it was planned, `is_sought` once the controller was requested for it.
 
-    `connected` are the queue pairs of each pair of GIDs, of a job whose flows are an assumption.
+    `connected` are the queue pairs of each pair of GIDs, of a job whose flows are an assumption; `sends` is what one of
+    its processes says, the first that says anything.
     """
 
     requested_s: float
@@ -73,6 +74,7 @@ class Known:
     is_running: bool = False
     is_assumed: bool = False
     connected: dict[GidPair, set[int]] = field(default_factory=dict)
+    sends: str = ""
 
 
 @dataclass(slots=True)
@@ -98,16 +100,17 @@ class NodeJobs:
 
     def ports(self, caller: Caller) -> Callable[[bytes, bytes, int], int | None]:
         """Return what has the ports of a process."""
-        claim = self._claim(caller)
-        return partial(self._port, None if claim is None else Key(caller.uid, claim))
+        claim, sends = self._claim(caller)
+        return partial(self._port, None if claim is None else Key(caller.uid, claim), sends)
 
-    def _port(self, key: Key | None, src_gid: bytes, dst_gid: bytes, queue_pair: int) -> int | None:
+    def _port(self, key: Key | None, sends: str, src_gid: bytes, dst_gid: bytes, queue_pair: int) -> int | None:
         """Return the port of a queue pair, 0 for none, None while its job is sought; announcements likewise."""
         is_announced = src_gid == dst_gid == NO_GID
         if key is None:
             self.counts.unknown += not is_announced
             return 0
         known = self._requested(key)
+        known.sends = known.sends or sends
         if not known.is_sought:
             return None
         if is_announced:
@@ -177,16 +180,19 @@ class NodeJobs:
             self._log(f"{fails}: {why}" if why else passed)
         return why
 
-    def _claim(self, caller: Caller) -> Claim | None:
-        """Return the job of a process; None where it has ended, or is in another PID namespace."""
+    def _claim(self, caller: Caller) -> tuple[Claim | None, str]:
+        """Return the job of a process, and what it says that this sends.
+
+        No job where the process has ended, or is in another PID namespace.
+        """
         if not caller.pid:
-            return None
+            return None, ""
         folder = self._proc / str(caller.pid)
         with suppress(OSError):
             with open(folder / "environ", "rb") as file:
                 environment = file.read(MAX_BYTES)
-            return claim_of((folder / "cgroup").read_text(errors="replace"), environment)
-        return None
+            return claim_of((folder / "cgroup").read_text(errors="replace"), environment), sends_of(environment)
+        return None, ""
 
     def _requested(self, key: Key) -> Known:
         """Return what is known of a job; a new one is sought, in the place of another where there are too many."""
@@ -216,8 +222,9 @@ class NodeJobs:
         controller, or one that was started anew, does not have it.
         """
         with self._lock:
-            found = [known for known in self._known.values() if known.is_assumed and known.is_running]
+            found = [each for each in self._known.values() if (each.is_assumed or each.sends) and each.is_running]
         plans: dict[str, dict[GidPair, set[int]]] = {}
+        sends = {known.plan[0]: known.sends for known in reversed(found) if known.sends}
         for known in found:
             joined = plans.setdefault(known.plan[0], {})
             for pair, numbers in known.connected.copy().items():
@@ -226,23 +233,25 @@ class NodeJobs:
         why = ""
         for plan, joined in plans.items():
             try:
-                self._report(plan, joined)
+                self._report(plan, joined, sends.get(plan, ""))
             except HeddleError as error:
                 why = one_line(str(error).partition("\n")[0])
                 if isinstance(error, UnavailableError):
                     break
         return why
 
-    def _report(self, plan: str, connected: Mapping[GidPair, set[int]]) -> None:
-        """Report what a job has connected; raises HeddleError."""
-        named = {nic.ip: nic for nic in self._calls.fabric().nics} if connected else {}
-        found: dict[str, dict[tuple[str, str], int]] = {}
+    def _report(self, plan: str, connected: Mapping[GidPair, set[int]], sends: str) -> None:
+        """Report what a job has connected, and what it says that it sends; raises HeddleError."""
+        nics = self._calls.fabric().nics if connected or sends else ()
+        named = {nic.ip: nic for nic in nics}
+        ours = {nic.host for nic in nics if sends} & self._hosts
+        found: dict[str, dict[tuple[str, str], int]] = {host: {} for host in sorted(ours)}
         for pair, numbers in connected.items():
             src, dst = (named.get(address_in(gid) or 0) for gid in pair)
             if src is not None and dst is not None and src.host in self._hosts:
                 found.setdefault(src.host, {})[src.id, dst.id] = min(len(numbers), MAX_QPS_OF_A_PAIR)
         for host, pairs in found.items():
-            self._calls.report_pairs(plan, host, pairs)
+            self._calls.report_pairs(plan, host, pairs, sends)
 
     def _make_room(self, uid: int) -> None:
         own = [key for key in self._known if key.uid == uid]
