@@ -21,8 +21,10 @@ from heddle.controller.model.plan import JobFlows, Replan, Speeds
 from heddle.controller.model.steering_traits import traits_of
 
 WORTH = 30
-"""The jobs gain at least so many times what they lose while hosts follow: with ten, what moves cost all in all was 1.1 %
-of what they gained in rails, where a goal is often little better."""
+"""The jobs gain at least so many times what they lose while hosts follow.
+
+With ten, all moves cost 1.1 % of what they gained in rails, where a goal is often little better.
+"""
 LEAST_GAIN = 0.002
 """A mean speed of the jobs that rises by less is left as it is."""
 BURST_MS = 1_000
